@@ -1,0 +1,56 @@
+# `make` alone lists the targets. Everything runs in .venv, made when it is needed, or in the
+# virtual environment that is active.
+
+PYTHON ?= python3
+VENV := $(if $(VIRTUAL_ENV),$(VIRTUAL_ENV),.venv)
+PY := $(VENV)/bin/python
+# One stamp for each pair of environment and checkout, newer than pyproject.toml when installed.
+STAMP := $(VENV)/.nkic-$(shell pwd -P | cksum | cut -d' ' -f1)
+# Workers for the tests: 0 runs them in one process, for a debugger.
+JOBS ?= auto
+PYTEST := $(PY) -m pytest -n $(JOBS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check lint types test test-all bless bench samples docs clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
+
+setup: $(STAMP)  ## install nkic and what its tests need, editable
+
+$(STAMP): pyproject.toml
+	@test -x $(PY) || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "nkic needs Python 3.11 or newer: make PYTHON=...")'
+	test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(STAMP)
+
+check: lint types test  ## everything that must pass before a commit
+
+lint: $(STAMP)  ## style and format
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: $(STAMP)  ## types, strictly
+	$(PY) -m mypy
+
+test: $(STAMP)  ## the tests, without the long sweeps
+	$(PYTEST) -m 'not slow' $(ARGS)
+
+test-all: $(STAMP)  ## all tests
+	$(PYTEST) $(ARGS)
+
+bless: $(STAMP)  ## accept the present output as expected; review it with git diff
+	NKIC_BLESS=1 $(PY) -m pytest tests/test_files.py $(ARGS)
+
+bench: $(STAMP)  ## time the compiler and the simulator
+	$(PY) -m tests.bench $(ARGS)
+
+samples: $(STAMP)  ## compile, run and compare every sample
+	$(PY) -m samples.run $(ARGS)
+
+docs: $(STAMP)  ## write the pages that are made from the tables
+	$(VENV)/bin/nkic --explain all > docs/diagnostics.md
+
+clean:  ## remove what was built, and .venv
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,15 @@
+"""allocate: gives every on-chip tensor an address, and proves the result.
+
+Takes a program with access patterns and its dependence graphs; gives the program with
+`addresses`, and the graphs with reuse edges: a tensor that takes over bytes waits until the
+last access to their former owner is complete.
+
+Non-goals: moving tensors to HBM when they do not fit (the kernel's author decides what
+lives on chip), packing tensors of few partitions side by side.
+"""
+
+from nkic.allocate.allocate import allocate
+from nkic.allocate.audit import audit
+from nkic.allocate.peak import peak
+
+__all__ = ["allocate", "audit", "peak"]

@@ -1,0 +1,73 @@
+"""Addresses that the kernel asked for: inside the memory, and free while they are in use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nkic.allocate.liveness import Lifetime
+from nkic.allocate.place import Space
+from nkic.base.diagnostics import Label, Reporter
+from nkic.ir.tensors import Tensor
+from nkic.machine.memory import PARTITIONS, Address
+from nkic.machine.targets import Target
+
+
+def check_fixed(lives: Sequence[Lifetime], space: Space, target: Target, report: Reporter) -> bool:
+    """Reports every impossible `address=`; True if there is none."""
+    fixed = [life for life in lives if life.tensor.fixed is not None]
+    inside = [_inside(life.tensor, space, target, report) for life in fixed]
+    apart = [
+        _apart(one, other, report)
+        for index, one in enumerate(fixed)
+        for other in fixed[index + 1 :]
+        if one.meets(other)
+    ]
+    return all(inside) and all(apart)
+
+
+def _address(tensor: Tensor) -> Address:
+    return tensor.fixed or Address(0, 0)
+
+
+def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> bool:
+    partition, byte = _address(tensor)
+    end = byte + tensor.bytes
+    name = space.buffer.value.upper()
+    if byte < 0 or end > space.capacity:
+        report.error(
+            "fixed-address",
+            f"`{tensor.name}` at address ({partition}, {byte}) ends at byte {end:,} of each "
+            f"partition; {name} of {target.name} has {space.capacity:,} usable bytes",
+            tensor.at.span,
+            help=f"choose a start of at most {space.capacity - tensor.bytes:,}, or leave out "
+            "`address=` and let nkic choose",
+        )
+        return False
+    if partition < 0 or partition + tensor.partitions > PARTITIONS:
+        report.error(
+            "fixed-address",
+            f"`{tensor.name}` at address ({partition}, {byte}) ends at partition "
+            f"{partition + tensor.partitions}; {name} has {PARTITIONS}",
+            tensor.at.span,
+            help=f"choose a start partition of at most {PARTITIONS - tensor.partitions}",
+        )
+        return False
+    return True
+
+
+def _apart(one: Lifetime, other: Lifetime, report: Reporter) -> bool:
+    a, b = one.tensor, other.tensor
+    (pa, ba), (pb, bb) = _address(a), _address(b)
+    bytes_meet = ba < bb + b.bytes and bb < ba + a.bytes
+    partitions_meet = pa < pb + b.partitions and pb < pa + a.partitions
+    if not (bytes_meet and partitions_meet):
+        return True
+    report.error(
+        "address-overlap",
+        f"`{b.name}` at bytes {bb:,} to {bb + b.bytes:,} overlaps `{a.name}` at bytes "
+        f"{ba:,} to {ba + a.bytes:,} while both are in use",
+        b.at.span,
+        labels=[Label(a.at.span, f"`{a.name}` is placed here")],
+        help=f"move `{b.name}` to byte {ba + a.bytes:,}, or leave out `address=`",
+    )
+    return False

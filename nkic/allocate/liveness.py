@@ -1,0 +1,61 @@
+"""When a tensor's bytes are in use: from its first to its last access in program order."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nkic.ir.effects import Touches, touches_of
+from nkic.ir.program import Body, Loop, instructions
+from nkic.ir.tensors import Tensor
+from nkic.machine.memory import Buffer
+from nkic.machine.targets import Target
+
+
+class Lifetime(NamedTuple):
+    """`tensor` is in use from instruction `first` to instruction `last`, both included."""
+
+    tensor: Tensor
+    first: int
+    last: int
+
+    def meets(self, other: Lifetime) -> bool:
+        """Both are in use at some instruction."""
+        return self.first <= other.last and other.first <= self.last
+
+
+def lifetimes(body: Body, target: Target, buffer: Buffer) -> list[Lifetime]:
+    """The lifetimes of the tensors of `buffer` that `body` touches, by first access.
+
+    A tensor that a device loop touches but does not declare is in use during the whole loop.
+    """
+    found: dict[int, Lifetime] = {}
+    _collect(body, touches_of(body, target), buffer, found)
+    return sorted(found.values(), key=lambda life: (life.first, life.tensor.number))
+
+
+def _collect(body: Body, touched: Touches, buffer: Buffer, found: dict[int, Lifetime]) -> None:
+    for item in body:
+        if isinstance(item, Loop):
+            inside: dict[int, Lifetime] = {}
+            _collect(item.body, touched, buffer, inside)
+            for life in inside.values():
+                _extend(found, _over_loop(life, item))
+            continue
+        for touch in touched[item.number]:
+            tensor = touch.pattern.tensor
+            if tensor.buffer is buffer:
+                _extend(found, Lifetime(tensor, item.number, item.number))
+
+
+def _over_loop(life: Lifetime, loop: Loop) -> Lifetime:
+    if loop.number in life.tensor.scope:
+        return life
+    numbers = [i.number for i in instructions(loop.body)]
+    return Lifetime(life.tensor, numbers[0], numbers[-1])
+
+
+def _extend(found: dict[int, Lifetime], life: Lifetime) -> None:
+    old = found.setdefault(life.tensor.number, life)
+    if old is not life:
+        first, last = min(old.first, life.first), max(old.last, life.last)
+        found[life.tensor.number] = Lifetime(life.tensor, first, last)

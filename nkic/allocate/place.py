@@ -1,0 +1,177 @@
+"""Chooses addresses in one memory: bytes [0, capacity) of each partition.
+
+Lifetimes are placed in order of their first access. The first strategy keeps slots by size and
+element type; a freed slot rests while others like it do, so that neighbouring iterations of an
+unrolled loop get different bytes (multi-buffering falls out of it), and bytes keep their type,
+which the runner profits from. Where that does not fit, a ring around the whole memory is
+tried, then lowest-fit, then largest-first.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+from nkic.allocate.liveness import Lifetime
+from nkic.ir.tensors import Tensor
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import PSUM_BANK_BYTES, Address, Buffer
+from nkic.machine.targets import Target
+
+REST = 8  # slots of a kind that rest before the oldest is taken over
+SBUF_ALIGN = 64  # assumed: bytes; the published kernels align to 32
+
+
+@dataclass(frozen=True)
+class Space:
+    """A memory to fill: `capacity` bytes per partition, starts at multiples of `align`."""
+
+    buffer: Buffer
+    capacity: int
+    align: int
+
+    def size(self, tensor: Tensor) -> int:
+        """Bytes per partition that `tensor` takes, rounded up to the alignment."""
+        return max(1, -(-tensor.bytes // self.align)) * self.align
+
+
+def space_of(buffer: Buffer, target: Target) -> Space:
+    """SBUF, or PSUM: there an allocation begins at a bank (migration guide, Beta 2)."""
+    if buffer is Buffer.PSUM:
+        return Space(buffer, target.psum_bytes, PSUM_BANK_BYTES)
+    return Space(buffer, target.sbuf_usable, SBUF_ALIGN)
+
+
+class DoesNotFit(Exception):
+    """No place for `life` while `live` are in use."""
+
+    def __init__(self, life: Lifetime, live: list[Lifetime]) -> None:
+        super().__init__(life.tensor.name)
+        self.life = life
+        self.live = live
+
+
+Addresses = dict[int, Address]
+
+
+def place(lives: Sequence[Lifetime], space: Space) -> Addresses:
+    """An address for each tensor, or DoesNotFit."""
+    fixed = [life for life in lives if life.tensor.fixed is not None]
+    free = [life for life in lives if life.tensor.fixed is None]
+    addresses: Addresses = {
+        life.tensor.number: life.tensor.fixed for life in fixed if life.tensor.fixed is not None
+    }
+    for strategy in (_slots, _ring, _lowest):
+        try:
+            return addresses | strategy(free, fixed, space)
+        except DoesNotFit:
+            continue
+    return addresses | _largest_first(free, fixed, space)
+
+
+def _slots(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -> Addresses:
+    """Slots by size and type, the longest free first; new ones while fewer than `REST` rest."""
+    if fixed:
+        return _ring(free, fixed, space)
+    addresses: Addresses = {}
+    resting: dict[tuple[int, DType], deque[int]] = defaultdict(deque)
+    ends: list[tuple[int, int, int, tuple[int, DType]]] = []
+    fresh = 0
+    for order, life in enumerate(free):
+        while ends and ends[0][0] < life.first:
+            _, _, start, kind = heappop(ends)
+            resting[kind].append(start)
+        kind = (space.size(life.tensor), life.tensor.dtype)
+        room = fresh + kind[0] <= space.capacity
+        if resting[kind] and (len(resting[kind]) >= REST or not room):
+            start = resting[kind].popleft()
+        elif room:
+            start, fresh = fresh, fresh + kind[0]
+        else:
+            raise DoesNotFit(life, [])
+        addresses[life.tensor.number] = Address(0, start)
+        heappush(ends, (life.last, order, start, kind))
+    return addresses
+
+
+def _ring(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -> Addresses:
+    return _sweep(free, fixed, space, around=True)
+
+
+def _lowest(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -> Addresses:
+    return _sweep(free, fixed, space, around=False)
+
+
+Ranges = list[tuple[int, int]]  # first byte and end, in order
+
+
+def _fit(taken: Ranges, capacity: int, size: int, after: int) -> int | None:
+    """The lowest start at or past `after` where `size` bytes are free between `taken`."""
+    index = bisect_right(taken, (after, capacity))
+    at = max(after, taken[index - 1][1]) if index else after
+    for low, high in taken[index:]:
+        if low - at >= size:
+            return at
+        at = max(at, high)
+    return at if capacity - at >= size else None
+
+
+def _sweep(
+    free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space, around: bool
+) -> Addresses:
+    """Places in program order, keeping the bytes in use; `around`: go on where the last ended."""
+    addresses: Addresses = {}
+    live: dict[int, tuple[int, int, Lifetime]] = {}  # by tensor: first byte, end, lifetime
+    taken: Ranges = []
+    ends: list[tuple[int, int]] = []
+    after = 0
+    for life in free:
+        while ends and ends[0][0] < life.first:
+            low, high, _ = live.pop(heappop(ends)[1])
+            taken.remove((low, high))
+        barred = _meeting(fixed, life)
+        ranges = sorted([*taken, *(_range(f, space) for f in barred)]) if barred else taken
+        size = space.size(life.tensor)
+        start = _fit(ranges, space.capacity, size, after)
+        if start is None and after:
+            start = _fit(ranges, space.capacity, size, 0)
+        if start is None:
+            raise DoesNotFit(life, [held for _, _, held in live.values()] + barred)
+        number = life.tensor.number
+        addresses[number] = Address(0, start)
+        live[number] = (start, start + size, life)
+        insort(taken, (start, start + size))
+        heappush(ends, (life.last, number))
+        after = start + size if around else 0
+    return addresses
+
+
+def _meeting(fixed: Sequence[Lifetime], life: Lifetime) -> list[Lifetime]:
+    return [f for f in fixed if f.meets(life)]
+
+
+def _range(fixed: Lifetime, space: Space) -> tuple[int, int]:
+    address = fixed.tensor.fixed or Address(0, 0)
+    low = address.byte // space.align * space.align
+    end = address.byte + fixed.tensor.bytes
+    return low, -(-end // space.align) * space.align
+
+
+def _largest_first(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -> Addresses:
+    """Greedy by size: fits what program order fragments, at quadratic cost in tensors."""
+    if len(free) > 2000:
+        raise DoesNotFit(free[0], [])
+    placed: list[tuple[int, int, Lifetime]] = [(*_range(f, space), f) for f in fixed]
+    addresses: Addresses = {}
+    for life in sorted(free, key=lambda one: (-space.size(one.tensor), one.first)):
+        beside = sorted((low, high) for low, high, other in placed if other.meets(life))
+        size = space.size(life.tensor)
+        start = _fit(beside, space.capacity, size, 0)
+        if start is None:
+            raise DoesNotFit(life, [other for _, _, other in placed if other.meets(life)])
+        addresses[life.tensor.number] = Address(0, start)
+        placed.append((start, start + size, life))
+    return addresses

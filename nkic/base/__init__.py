@@ -1,0 +1,1 @@
+"""Source text, positions, diagnostics, profiles: what every other layer may rely on."""

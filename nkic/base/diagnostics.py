@@ -1,0 +1,212 @@
+"""Diagnostics: what both tools say about a user's kernel, file or data.
+
+A stage reports through a `Reporter` and goes on where that is safe; `Reporter.fatal` raises
+`CompileFailed` where it is not. Every code is a page in `explain/`, named
+`NKI0501-sbuf-overflow.md`: the number is the family and never reused, the slug is what the
+code in this package uses, the first line is the title.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cache
+from pathlib import Path
+from typing import ClassVar, NoReturn
+
+from nkic.base.source import Span
+
+
+class Level(Enum):
+    """How bad it is. An error stops the artifact; a warning does not, unless asked."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    REMARK = "remark"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One row of the code table."""
+
+    number: str  # "NKI0501"
+    slug: str  # "sbuf-overflow"
+
+
+@cache
+def codes() -> dict[str, Code]:
+    """Every code by slug, read from the names of the pages in explain/."""
+    # importlib.resources would cost a tenth of the start-up budget.
+    pages = sorted(p.name for p in Path(__file__).with_name("explain").iterdir())
+    rows = (name.removesuffix(".md").split("-", 1) for name in pages if name.startswith("NKI"))
+    return {slug: Code(number, slug) for number, slug in rows}
+
+
+def code(slug: str) -> Code:
+    """The code with this slug. Unknown slugs are a bug of ours: `tests/unit` greps for them."""
+    return codes()[slug]
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place that a diagnostic points at, with what to say there."""
+
+    span: Span
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A replacement text. `sure` means: applying it cannot make a right program wrong."""
+
+    span: Span
+    replacement: str
+    title: str
+    sure: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One complaint.
+
+    `message` says what is wrong with the limit and the actual number; `primary` is where;
+    `labels` are further places (an allocation, the call chain); `notes` explain; `help` is
+    one concrete thing to do. `count` is how often the same complaint arose at this place.
+    """
+
+    code: Code
+    level: Level
+    message: str
+    primary: Label | None = None
+    labels: tuple[Label, ...] = ()
+    notes: tuple[str, ...] = ()
+    help: str = ""
+    fixes: tuple[Fix, ...] = ()
+    count: int = 1
+
+    def relocated(self, path_of: Callable[[str], str]) -> Diagnostic:
+        """The same with every place's path replaced."""
+
+        def moved(span: Span) -> Span:
+            return span._replace(path=path_of(span.path))
+
+        primary = self.primary
+        return replace(
+            self,
+            primary=replace(primary, span=moved(primary.span)) if primary else None,
+            labels=tuple(replace(one, span=moved(one.span)) for one in self.labels),
+            fixes=tuple(replace(one, span=moved(one.span)) for one in self.fixes),
+        )
+
+
+class NkicError(Exception):
+    """Base of every error that a user may see. It carries diagnostics, never a bare string."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
+        super().__init__("\n".join(d.message for d in diagnostics))
+        self.diagnostics = tuple(diagnostics)
+
+
+class CompileFailed(NkicError):
+    """The kernel is rejected."""
+
+
+class UsageFailed(NkicError):
+    """The command line is wrong."""
+
+    exit_code = 2
+
+
+class ArtifactFailed(NkicError):
+    """The artifact is refused."""
+
+    exit_code = 3
+
+
+class InputFailed(NkicError):
+    """The input data is refused."""
+
+    exit_code = 4
+
+
+class ProgramFault(NkicError):
+    """The simulated program did something wrong."""
+
+    exit_code = 5
+
+
+class LimitHit(NkicError):
+    """A limit of time, cycles or memory was reached."""
+
+    exit_code = 6
+
+
+def make(
+    slug: str,
+    message: str,
+    span: Span | None = None,
+    *,
+    label: str = "",
+    labels: Iterable[Label] = (),
+    notes: Iterable[str] = (),
+    help: str = "",
+    level: Level = Level.ERROR,
+    fixes: Iterable[Fix] = (),
+) -> Diagnostic:
+    """Builds a diagnostic; `label` is the text under the primary span."""
+    primary = Label(span, label) if span is not None else None
+    return Diagnostic(
+        code(slug), level, message, primary, tuple(labels), tuple(notes), help, tuple(fixes)
+    )
+
+
+@dataclass
+class Reporter:
+    """Collects diagnostics in order. The same code at the same place is kept once, counted."""
+
+    max_errors: int = 20
+    _found: dict[tuple[str, Span | None, str], Diagnostic] = field(default_factory=dict)
+
+    def add(self, diagnostic: Diagnostic) -> None:
+        """Keeps `diagnostic`; raises `CompileFailed` at the `max_errors`-th different error."""
+        span = diagnostic.primary.span if diagnostic.primary else None
+        # Different messages at one place (unrolled iterations) count as one complaint.
+        key = (diagnostic.code.number, span, "" if span else diagnostic.message)
+        old = self._found.get(key)
+        if old is not None:
+            self._found[key] = replace(old, count=old.count + 1)
+            return
+        self._found[key] = diagnostic
+        if len(self.errors) >= self.max_errors:
+            raise CompileFailed(self.all)
+
+    def error(self, slug: str, message: str, span: Span | None = None, **more: object) -> None:
+        """`add(make(…))` at level error."""
+        self.add(make(slug, message, span, **more))  # type: ignore[arg-type]
+
+    def warning(self, slug: str, message: str, span: Span | None = None, **more: object) -> None:
+        """`add(make(…))` at level warning."""
+        self.add(make(slug, message, span, level=Level.WARNING, **more))  # type: ignore[arg-type]
+
+    def fatal(self, slug: str, message: str, span: Span | None = None, **more: object) -> NoReturn:
+        """Reports and gives up."""
+        self.error(slug, message, span, **more)
+        raise CompileFailed(self.all)
+
+    @property
+    def all(self) -> tuple[Diagnostic, ...]:
+        """Everything reported, in the order of first report."""
+        return tuple(self._found.values())
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The errors among them."""
+        return tuple(d for d in self._found.values() if d.level is Level.ERROR)
+
+    def stop_if_errors(self) -> None:
+        """Raises `CompileFailed` if there is any error: stages end with this."""
+        if self.errors:
+            raise CompileFailed(self.all)

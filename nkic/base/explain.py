@@ -1,0 +1,72 @@
+"""The pages behind `--explain`: one per diagnostic code, in explain/ beside this file.
+
+A page's name is its code's number and slug (`NKI0501-sbuf-overflow.md`), its first line the title.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nkic.base import diagnostics
+from nkic.base.diagnostics import Code, UsageFailed
+from nkic.base.suggest import nearest
+
+FOLDER = Path(__file__).with_name("explain")
+
+
+def title(code: Code) -> str:
+    """What a code means, in one line."""
+    return _text(code).partition("\n")[0].removeprefix("# ").strip()
+
+
+def page(wanted: str) -> str:
+    """The Markdown page of a code, headed by its number and slug; `all` gives every page.
+
+    `wanted` is a number (`NKI0501`, `0501`, `501`), a slug (`sbuf-overflow`) or `all`.
+    Raises `UsageFailed`, naming the nearest code, when there is no such page.
+    """
+    if wanted == "all":
+        rows = sorted(diagnostics.codes().values(), key=lambda row: row.number)
+        return "\n".join(map(_headed, rows))
+    return _headed(find(wanted))
+
+
+def find(wanted: str) -> Code:
+    """The code with this number or slug. Raises `UsageFailed` when there is none."""
+    names = _names()
+    found = names.get(_normal(wanted))
+    if found is None:
+        raise UsageFailed([_unknown(wanted, nearest(_normal(wanted), names), names)])
+    return found
+
+
+def _names() -> dict[str, Code]:
+    """Every code under its number and under its slug."""
+    rows = diagnostics.codes().values()
+    return {row.number: row for row in rows} | {row.slug: row for row in rows}
+
+
+def _normal(wanted: str) -> str:
+    """`0501`, `501` and `nki0501` as `NKI0501`; a slug in lower case with dashes."""
+    digits = wanted.strip().upper().removeprefix("NKI")
+    if digits.isascii() and digits.isdigit():
+        return f"NKI{digits:0>4}"
+    return wanted.strip().lower().replace("_", "-")
+
+
+def _unknown(wanted: str, near: str | None, names: dict[str, Code]) -> diagnostics.Diagnostic:
+    advice = f"did you mean `{near}` ({title(names[near])})? " if near else ""
+    return diagnostics.make(
+        "unknown-code",
+        f"there is no diagnostic code `{wanted}`",
+        help=f"{advice}`--explain all` prints every code",
+    )
+
+
+def _headed(code: Code) -> str:
+    rest = _text(code).partition("\n")[2]
+    return f"# {code.number} {code.slug}: {title(code)}\n{rest}"
+
+
+def _text(code: Code) -> str:
+    return (FOLDER / f"{code.number}-{code.slug}.md").read_text(encoding="utf-8")

@@ -1,0 +1,140 @@
+"""Files the tools read and write: whole or not at all, and never a traceback.
+
+`-` is standard input or output. What the file system refuses arrives as `UsageFailed`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import grouped
+
+STANDARD = "-"
+
+
+def read_bytes(path: str, limit: int | None = None) -> bytes:
+    """All bytes of a file, a pipe or standard input; refuses more than `limit`, unread."""
+    wanted = -1 if limit is None else limit + 1
+    try:
+        data = _read(path, wanted)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise UsageFailed([cannot_read(path, error)]) from error
+    if limit is not None and len(data) > limit:
+        text = f"`{path}` is larger than the limit of {grouped(limit)} bytes"
+        raise UsageFailed([make("cannot-read", text)])
+    return data
+
+
+def _read(path: str, wanted: int) -> bytes:
+    if path != STANDARD:
+        with Path(path).open("rb") as stream:
+            return stream.read(wanted)
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    return sys.stdin.buffer.read(wanted)
+
+
+def cannot_read(path: str, error: Exception) -> Diagnostic:
+    """What to tell the user when reading `path` raised `error`; names a file spelled alike."""
+    missing = isinstance(error, FileNotFoundError)
+    near = did_you_mean(Path(path).name, _names_in(Path(path).parent)) if missing else ""
+    return make("cannot-read", f"cannot read `{path}`: {_reason(error)}", help=near)
+
+
+def write(path: str, data: bytes | str, *, force: bool = False) -> None:
+    """Makes `data` the content of `path`; text as UTF-8.
+
+    Bytes do not go to a terminal unless `force` is set.
+    """
+    if path == STANDARD:
+        _write_standard(data, force)
+        return
+    with replacing(path) as stream:
+        stream.write(data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data)
+
+
+def _write_standard(data: bytes | str, force: bool) -> None:
+    if sys.stdout.isatty() and isinstance(data, str):
+        sys.stdout.write(data)
+        return
+    if sys.stdout.isatty() and not force:
+        advice = "write to a file with `-o FILE`, or pipe the output into a program"
+        text = "will not write binary data to a terminal"
+        raise UsageFailed([make("binary-to-terminal", text, help=advice)])
+    sys.stdout.flush()
+    encoded = data.encode("utf-8", "backslashreplace") if isinstance(data, str) else data
+    with _refusals("standard output"):
+        sys.stdout.buffer.write(encoded)
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """A stream whose bytes become the file `path` when the block ends well.
+
+    Until then they are in a temporary file in the same folder, so that readers see the old
+    content or the new; when the block fails or is interrupted that file is removed and `path` is
+    as it was. A symbolic link stays one. Devices and pipes are written to directly.
+    """
+    with _refusals(path):
+        if "\0" in path:
+            raise OSError(None, "a path cannot hold a null character")
+        target = Path(os.path.realpath(path))
+        if target.is_dir():
+            raise IsADirectoryError(None, "it is a folder")
+        special = target.exists() and not target.is_file()
+        with target.open("wb") if special else _regular(target) as stream:
+            yield stream
+
+
+@contextmanager
+def _regular(target: Path) -> Iterator[BinaryIO]:
+    # The random name is never seen in a result; mode x creates with the umask's permissions.
+    temporary = target.with_name(f".nkic-{os.urandom(6).hex()}.tmp")
+    try:
+        with temporary.open("xb") as stream:
+            yield stream
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@contextmanager
+def _refusals(path: str) -> Iterator[None]:
+    """Turns what the system refuses into a usage error; a reader that went away stays one."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise UsageFailed([cannot_write(path, error)]) from error
+
+
+def cannot_write(path: str, error: OSError) -> Diagnostic:
+    """What to tell the user when writing `path` raised `error`."""
+    folder = Path(path).parent
+    missing = isinstance(error, FileNotFoundError) and not folder.exists()
+    advice = f"make the folder first: mkdir -p {folder}" if missing else ""
+    return make("cannot-write", f"cannot write `{path}`: {_reason(error)}", help=advice)
+
+
+def _reason(error: Exception) -> str:
+    """The system's words without number and file name: `no such file or directory`."""
+    text = getattr(error, "strerror", None) or str(error)
+    return text[:1].lower() + text[1:]
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return [entry.name for entry in folder.iterdir()]
+    except OSError:
+        return []

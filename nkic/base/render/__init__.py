@@ -1,0 +1,36 @@
+"""Diagnostics as text: for people (human, short) and for programs (JSON lines)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from nkic.base.diagnostics import Diagnostic, Level
+from nkic.base.render import human, json_lines, short
+from nkic.base.render.human import Sources
+from nkic.base.render.paint import PLAIN, Paint
+from nkic.base.text import plural
+
+__all__ = ["FORMATS", "PLAIN", "Paint", "Sources", "render", "summary"]
+
+FORMATS = ("human", "short", "json")
+
+
+def render(
+    diagnostics: Sequence[Diagnostic], format: str, sources: Sources, paint: Paint = PLAIN
+) -> str:
+    """The diagnostics in one of `FORMATS`, in their order, with the last line's end.
+
+    For people, a blank line stands between any two.
+    """
+    if format == "json":
+        return "".join(json_lines.line(d, sources) for d in diagnostics)
+    if format == "short":
+        return "".join(short.header(d, paint) + "\n" for d in diagnostics)
+    return "\n".join(human.render(d, sources, paint) for d in diagnostics)
+
+
+def summary(diagnostics: Sequence[Diagnostic]) -> str:
+    """`2 errors, 1 warning`: the last line for people. Empty when nothing was said."""
+    found = Counter(d.level for d in diagnostics)
+    return ", ".join(plural(found[level], level.value) for level in Level if found[level])

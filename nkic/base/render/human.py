@@ -1,0 +1,120 @@
+"""A diagnostic for people: the header line, the source with its labels, notes, help, fixes.
+
+kernel.py:12:9: error[NKI0501]: …
+   |
+12 |     a = nl.ndarray(…)
+   |         ^^^^^^^^^^^^^ label
+   |
+   = note: …
+   = help: …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from nkic.base.diagnostics import Diagnostic, Fix, Label
+from nkic.base.render.excerpt import Place, excerpt, gutter_line, shows, source_line
+from nkic.base.render.paint import PLAIN, Paint
+from nkic.base.render.short import header, where
+from nkic.base.source import SourceFile, Span
+from nkic.base.text import clean
+
+Sources = Callable[[str], SourceFile | None]
+"""Gives the text of a file by the path that spans name, or None when there is none to show."""
+
+
+def render(diagnostic: Diagnostic, sources: Sources, paint: Paint = PLAIN) -> str:
+    """The whole text, each line with its end. Source that `sources` lacks is left out."""
+    gutter = _gutter(diagnostic)
+    lines = [header(diagnostic, paint)]
+    shown = [*_excerpts(diagnostic, sources, paint, gutter)]
+    remarks = [*_remarks(diagnostic, paint, gutter), *_fixes(diagnostic, sources, paint, gutter)]
+    lines += shown
+    if shown and remarks:
+        lines.append(gutter_line("", gutter, paint))
+    return "\n".join([*lines, *remarks, ""])
+
+
+def _gutter(diagnostic: Diagnostic) -> int:
+    """Digits of the largest line number among everything that may be shown."""
+    spans = [place.label.span for place in _places(diagnostic)]
+    spans += [fix.span for fix in diagnostic.fixes]
+    return max((len(str(span.end_line)) for span in spans), default=1)
+
+
+def _places(diagnostic: Diagnostic) -> list[Place]:
+    primary = [Place(diagnostic.primary, True)] if diagnostic.primary else []
+    return primary + [Place(label, False) for label in diagnostic.labels]
+
+
+def _excerpts(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: int) -> Iterator[str]:
+    """The files in the order in which the labels name them, the primary one first."""
+    places = _places(diagnostic)
+    for path in dict.fromkeys(place.label.span.path for place in places):
+        here = [place for place in places if place.label.span.path == path]
+        source = sources(path)
+        visible = [place for place in here if source and shows(source, place.label.span)]
+        if source and visible:
+            if not any(place.primary for place in here):
+                yield _arrow(where(visible[0].label.span), paint, gutter)
+            yield gutter_line("", gutter, paint)
+            yield from excerpt(source, visible, diagnostic.level.value, paint, gutter)
+        hidden = (place.label for place in here if place not in visible and _says_more(place))
+        yield from (_arrow(_in_words(label), paint, gutter) for label in hidden)
+
+
+def _says_more(place: Place) -> bool:
+    """Whether a label that cannot be shown tells more than the header."""
+    return bool(place.label.text) or not place.primary
+
+
+def _in_words(label: Label) -> str:
+    return where(label.span) + (f": {clean(label.text)}" if label.text else "")
+
+
+def _arrow(text: str, paint: Paint, gutter: int) -> str:
+    return " " * gutter + paint("--> ", "frame") + text
+
+
+def _remarks(diagnostic: Diagnostic, paint: Paint, gutter: int) -> Iterator[str]:
+    for note in diagnostic.notes:
+        yield from _remark("note", note, paint, gutter)
+    if diagnostic.help:
+        yield from _remark("help", diagnostic.help, paint, gutter)
+
+
+def _remark(kind: str, text: str, paint: Paint, gutter: int) -> Iterator[str]:
+    """`= kind: text`; further lines of the text are indented to stand below the first."""
+    first, *rest = clean(text, keep="\n").split("\n")
+    yield f"{' ' * gutter} {paint('=', 'frame')} {paint(kind + ':', 'message')} {first}".rstrip()
+    indent = " " * (gutter + len(kind) + 5)
+    for line in rest:
+        yield f"{indent}{line}".rstrip()
+
+
+def _fixes(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: int) -> Iterator[str]:
+    for fix in diagnostic.fixes:
+        source = sources(fix.span.path)
+        kind = "fix" if fix.sure else "possible fix"
+        if source and shows(source, fix.span):
+            yield from _remark(kind, fix.title, paint, gutter)
+            yield from _change(source, fix, paint, gutter)
+        else:
+            text = f"{fix.title}: `{fix.replacement}` at {where(fix.span)}"
+            yield from _remark(kind, text, paint, gutter)
+
+
+def _change(source: SourceFile, fix: Fix, paint: Paint, gutter: int) -> Iterator[str]:
+    """The lines that the fix touches, before and after, marked - and +."""
+    span = fix.span
+    for number in range(span.line, min(span.end_line, len(source.lines)) + 1):
+        yield source_line(number, source.line(number), gutter, paint, "-")
+    for number, line in enumerate(_fixed(source, span, fix.replacement), span.line):
+        yield source_line(number, line, gutter, paint, "+")
+
+
+def _fixed(source: SourceFile, span: Span, replacement: str) -> list[str]:
+    before = source.line(span.line)[: max(span.column - 1, 0)]
+    after = source.line(span.end_line)[max(span.end_column - 1, 0) :]
+    return f"{before}{replacement}{after}".split("\n")

@@ -1,0 +1,86 @@
+"""Diagnostics and events for programs: one JSON object per line.
+
+The objects are described by diagnostic.schema.json beside this file. Readers should accept
+fields that they do not know: `schema` changes only when a field changes its meaning.
+"""
+
+from __future__ import annotations
+
+import json
+
+from nkic.base.diagnostics import Diagnostic, Fix, Label
+from nkic.base.render import human
+from nkic.base.render.human import Sources
+from nkic.base.source import Span
+
+SCHEMA = 1
+
+Json = dict[str, object]
+
+
+def line(diagnostic: Diagnostic, sources: Sources) -> str:
+    """The diagnostic as a line; `rendered` is its text for people, without colour."""
+    return event(
+        "diagnostic",
+        code=diagnostic.code.number,
+        slug=diagnostic.code.slug,
+        level=diagnostic.level.value,
+        message=diagnostic.message,
+        spans=_spans(diagnostic),
+        notes=list(diagnostic.notes),
+        help=diagnostic.help or None,
+        fixes=[_fix(fix) for fix in diagnostic.fixes],
+        count=diagnostic.count,
+        rendered=human.render(diagnostic, sources),
+    )
+
+
+def artifact(kind: str, path: str, **more: object) -> str:
+    """The line that says: this file was written. `more` may hold `sha256` and `bytes`."""
+    return event("artifact", kind=kind, path=path, **more)
+
+
+def event(type: str, **fields: object) -> str:
+    """An object of any type as a line: pure ASCII, so that no stream's encoding can spoil it.
+
+    Floats must be finite. A character that UTF-8 cannot hold (half of a surrogate pair, from an
+    undecodable file name) becomes its escape.
+    """
+    record = _valid({"schema": SCHEMA, "type": type, **fields})
+    return json.dumps(record, allow_nan=False, ensure_ascii=True) + "\n"
+
+
+def _valid(value: object) -> object:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_valid(key): _valid(item) for key, item in value.items()}
+    return [_valid(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _spans(diagnostic: Diagnostic) -> list[Json]:
+    primary = [_label(diagnostic.primary, True)] if diagnostic.primary else []
+    return primary + [_label(label, False) for label in diagnostic.labels]
+
+
+def _label(label: Label, primary: bool) -> Json:
+    return {**_span(label.span), "label": label.text or None, "primary": primary}
+
+
+def _span(span: Span) -> Json:
+    return {
+        "file": span.path,
+        "line": span.line,
+        "column": span.column,
+        "end_line": span.end_line,
+        "end_column": span.end_column,
+    }
+
+
+def _fix(fix: Fix) -> Json:
+    return {
+        "span": _span(fix.span),
+        "replacement": fix.replacement,
+        "title": fix.title,
+        "applicability": "MachineApplicable" if fix.sure else "MaybeIncorrect",
+    }

@@ -1,0 +1,29 @@
+"""Colour, where it was decided for. It repeats what the text says and adds nothing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+ROLES = {
+    "error": "1;31",
+    "warning": "1;33",
+    "remark": "1;36",
+    "message": "1",
+    "frame": "1;34",  # line numbers, bars, secondary labels
+    "removed": "31",
+    "added": "32",
+}
+
+
+class Paint(NamedTuple):
+    """How a stream wants its text."""
+
+    colour: bool = False
+    ascii: bool = False  # its encoding lacks most of Unicode
+
+    def __call__(self, text: str, role: str) -> str:
+        """`text` in the colour of a role, or as it is."""
+        return f"\x1b[{ROLES[role]}m{text}\x1b[0m" if self.colour and text else text
+
+
+PLAIN = Paint()

@@ -1,0 +1,28 @@
+"""One line per diagnostic: `path:line:col: error[NKI0312]: message`, for grep and editors."""
+
+from __future__ import annotations
+
+from nkic.base.diagnostics import Diagnostic
+from nkic.base.render.paint import PLAIN, Paint
+from nkic.base.source import Span
+from nkic.base.text import clean, plural
+
+
+def header(diagnostic: Diagnostic, paint: Paint = PLAIN) -> str:
+    """The line. However long, it is never wrapped or cut."""
+    level = diagnostic.level.value
+    kind = paint(f"{level}[{diagnostic.code.number}]", level)
+    message = paint(clean(diagnostic.message), "message")
+    place = f"{where(diagnostic.primary.span)}: " if diagnostic.primary else ""
+    return f"{place}{kind}: {message}{again(diagnostic.count)}"
+
+
+def where(span: Span) -> str:
+    """`path:line:col`; only the path for a span that is about a file as a whole (line 0)."""
+    path = clean(span.path)
+    return f"{path}:{span.line}:{span.column}" if span.line else path
+
+
+def again(count: int) -> str:
+    """What to add when one complaint stands for `count`."""
+    return f" (and {plural(count - 1, 'more time', 'more times')})" if count > 1 else ""

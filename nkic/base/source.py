@@ -1,0 +1,91 @@
+"""Positions in kernel source.
+
+One unit everywhere inside nkic: lines and columns count from 1, columns in Unicode code
+points, `end_column` points just past the last character. Writers convert at the edge
+(SARIF, LSP, Python's UTF-8 byte offsets).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A range of source text, from (line, column) up to but not including the end."""
+
+    path: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}:{self.column}"
+
+    def to(self, last: Span) -> Span:
+        """The span from the start of this one to the end of `last`."""
+        return Span(self.path, self.line, self.column, last.end_line, last.end_column)
+
+    def covers(self, other: Span) -> bool:
+        """`other` is in the same file and inside."""
+        return self.path == other.path and self[1:3] <= other[1:3] and other[3:] <= self[3:]
+
+
+SHIPPED = "<nkic"  # paths of kernel source that ships with nkic begin so
+NOWHERE = Span("<none>", 0, 0, 0, 0)
+
+
+class CallChain(NamedTuple):
+    """Where an instruction came from: `span` is the call, `caller` the chain that led there.
+
+    Chains are interned by the specialiser, so equal chains are one object.
+    """
+
+    span: Span
+    caller: CallChain | None = None
+
+    def frames(self) -> list[Span]:
+        """All places, innermost first."""
+        found = []
+        at: CallChain | None = self
+        while at is not None:
+            found.append(at.span)
+            at = at.caller
+        return found
+
+    def user_frames(self) -> list[Span]:
+        """The places in the user's own files, innermost first; all if there are none."""
+        frames = self.frames()
+        return [s for s in frames if not s.path.startswith(SHIPPED)] or frames
+
+    @property
+    def primary(self) -> Span:
+        """Where to point: the innermost place that the user wrote."""
+        return self.span if not self.span.path.startswith(SHIPPED) else self.user_frames()[0]
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file's text, decoded, as nkic shows it: `path` is what diagnostics print."""
+
+    path: str
+    text: str = field(repr=False)
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines without their ends. Only LF, CRLF and CR end a line, as in Python."""
+        return self.text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+    def line(self, number: int) -> str:
+        """Line `number`, counted from 1; empty past the end."""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+    def text_of(self, span: Span) -> str:
+        """The source text under `span`."""
+        if span.line == span.end_line:
+            return self.line(span.line)[span.column - 1 : span.end_column - 1]
+        first = self.line(span.line)[span.column - 1 :]
+        middle = [self.line(n) for n in range(span.line + 1, span.end_line)]
+        return "\n".join([first, *middle, self.line(span.end_line)[: span.end_column - 1]])

@@ -1,0 +1,126 @@
+"""Text for terminals: made harmless, measured in cells, with numbers that people read."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+
+# Control bytes, the marks that reorder text on screen (an attack on the reader), the characters
+# that some terminals take for line ends, and halves of UTF-16 pairs, which no encoding accepts.
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+_SHORT_ESCAPES = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
+
+
+def clean(text: str, keep: str = "") -> str:
+    """`text` from a file or a command line, safe to print: control characters show as escapes.
+
+    The characters in `keep` stay as they are.
+    """
+    return _UNSAFE.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
+
+
+def _escape(char: str) -> str:
+    number = ord(char)
+    return _SHORT_ESCAPES.get(char) or (f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}")
+
+
+def width(text: str) -> int:
+    """How many terminal cells `text` takes: wide characters take two, combining marks none."""
+    return len(text) if text.isascii() else sum(map(_cells, text))
+
+
+def _cells(char: str) -> int:
+    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def grouped(number: int) -> str:
+    """`41220` as `41,220`."""
+    return f"{number:,}"
+
+
+def plural(number: int, noun: str, nouns: str = "") -> str:
+    """`1 error`, `2 errors`; `nouns` is the plural where an `s` does not make it."""
+    return f"{number:,} {noun if number == 1 else nouns or noun + 's'}"
+
+
+_UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
+
+
+def size(count: int) -> str:
+    """A number of bytes in the largest unit that it fills: `9.2 MiB`, `512 B`."""
+    unit, scale = _unit(count)
+    return f"{_scaled(count, scale)} {unit}"
+
+
+def share(used: int, limit: int) -> str:
+    """Bytes used of a limit, in the limit's unit: `9.2/24.0 MiB (38%)`.
+
+    Where rounding would hide that the two differ, exact bytes are shown instead, and only an
+    exact fit is 100%.
+    """
+    unit, scale = _unit(limit)
+    first, last = _scaled(used, scale), _scaled(limit, scale)
+    if first == last and used != limit:
+        unit, first, last = "B", grouped(used), grouped(limit)
+    return f"{first}/{last} {unit}{_percent(used, limit)}"
+
+
+def _unit(count: int) -> tuple[str, int]:
+    return next((row for row in _UNITS if count >= row[1]), _UNITS[-1])
+
+
+def _scaled(count: int, scale: int) -> str:
+    return grouped(count) if scale == 1 else f"{count / scale:,.1f}"
+
+
+def _percent(used: int, limit: int) -> str:
+    if limit <= 0:
+        return ""
+    part = 100 * used // limit
+    return f" ({max(part, 101) if used > limit else part}%)"
+
+
+# What stands for a character of ours where the terminal's encoding has none of them.
+_ASCII = str.maketrans(
+    {
+        **dict.fromkeys("×✗✘", "x"),
+        **dict.fromkeys("µμ", "u"),
+        **dict.fromkeys("–—─━", "-"),
+        **dict.fromkeys("│┃", "|"),
+        **dict.fromkeys("┌┐└┘├┤┬┴┼", "+"),
+        **dict.fromkeys("█▓", "#"),
+        **dict.fromkeys("▒░", ":"),
+        **dict.fromkeys("‘’", "'"),
+        **dict.fromkeys("“”", '"'),
+        "·": ".",
+        "…": "...",
+        "≤": "<=",
+        "≥": ">=",
+        "≠": "!=",
+        "±": "+-",
+        "→": "->",
+        "✓": "+",
+        "\xa0": " ",
+    }
+)
+FALLBACK = "nkic-ascii"
+
+
+def ascii_only(text: str) -> str:
+    """`text` in ASCII: signs and lines by look-alikes, the rest as escapes."""
+    return text.translate(_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _encode_fallback(error: UnicodeError) -> tuple[str, int]:
+    """For streams opened with `errors=FALLBACK`: output never fails for want of a character."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return ascii_only(error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(FALLBACK, _encode_fallback)

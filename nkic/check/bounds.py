@@ -1,0 +1,65 @@
+"""Does a view stay inside its tensor? Slices do by construction; `.ap()` patterns may not.
+
+Sources: access pattern guide (NKI 0.6), partition dimension: the first pair walks partitions,
+its step is the elements per partition; the free pairs stay inside a partition.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from nkic.ir.tensors import View
+from nkic.machine.memory import PARTITIONS
+from nkic.machine.operands import Violation
+
+
+def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | None:
+    """The violation of `operand`, or None. Views with run-time offsets are the runner's."""
+    if view.dynamic is not None:
+        return None
+    tensor = view.tensor
+    if not tensor.on_chip:
+        text = _linear(view.shape, view.strides, view.offset, tensor.bytes // view.dtype.size)
+    else:
+        text = _on_chip(view.shape, view.strides, view.offset, view.pitch, tensor.partitions)
+    if not text:
+        return None
+    return Violation(
+        "pattern-out-of-bounds",
+        f"{instruction}: `{operand}` {text} of `{tensor.name}`",
+        operand,
+        "shorten the slice or pattern, or declare the tensor larger",
+    )
+
+
+@lru_cache(maxsize=65536)
+def _linear(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, size: int) -> str:
+    low, high = _ends(shape, strides, offset)
+    if low < 0:
+        return f"begins at element {low}, before the first"
+    return f"reaches element {high}; there are {size}, up to {size - 1}," if high >= size else ""
+
+
+def _ends(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> tuple[int, int]:
+    reaches = [stride * (num - 1) for stride, num in zip(strides, shape, strict=True)]
+    return offset + sum(r for r in reaches if r < 0), offset + sum(r for r in reaches if r > 0)
+
+
+@lru_cache(maxsize=65536)
+def _on_chip(
+    shape: tuple[int, ...], strides: tuple[int, ...], offset: int, pitch: int, partitions: int
+) -> str:
+    if shape[0] > 1 and strides[0] != pitch:
+        return (
+            f"walks partitions with step {strides[0]}; the step must be the {pitch} elements "
+            "per partition"
+        )
+    start, first = divmod(offset, max(pitch, 1))
+    if start < 0 or start + shape[0] > min(partitions, PARTITIONS):
+        return f"reaches partition {start + shape[0] - 1}; there are {partitions}, from 0,"
+    low, high = _ends(shape[1:], strides[1:], first)
+    if low < 0:
+        return f"begins at element {low} of a partition, before the first"
+    if high >= pitch:
+        return f"reaches element {high} of a partition; there are {pitch}, up to {pitch - 1},"
+    return ""

@@ -1,0 +1,109 @@
+"""The stage: rules of the instruction table and bounds of views, each asked once per signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.base.source import CallChain, Span
+from nkic.check.bounds import out_of_bounds
+from nkic.ir.program import Body, Instruction, Item, Operand, Program
+from nkic.ir.tensors import View
+from nkic.machine.operands import Violation
+from nkic.machine.rules import violations
+from nkic.machine.targets import Target
+
+Locate = Callable[[Instruction, str], Span]
+
+
+def check(program: Program, report: Reporter, locate: Locate | None = None) -> None:
+    """Reports every violation. `locate` gives the span of an instruction's argument by name."""
+    find(program, report, locate)
+    report.stop_if_errors()
+
+
+def find(program: Program, report: Reporter, locate: Locate | None = None) -> Program:
+    """As `check`, but goes on: gives the program without the instructions that break a rule."""
+    checker = _Checker(program.target, report, locate or (lambda one, name: one.at.primary))
+    return replace(program, cores=tuple(checker.body(body) for body in program.cores))
+
+
+class _Checker:
+    def __init__(self, target: Target, report: Reporter, locate: Locate) -> None:
+        self.target = target
+        self.report = report
+        self.locate = locate
+        self.known: dict[tuple[object, ...], list[Violation]] = {}
+
+    def body(self, body: Body) -> Body:
+        """What is right of `body`; a loop without anything in it is left out."""
+        return tuple(kept for item in body if (kept := self.item(item)) is not None)
+
+    def item(self, item: Item) -> Item | None:
+        if isinstance(item, Instruction):
+            return item if self.instruction(item) else None
+        body = self.body(item.body)
+        return replace(item, body=body) if body else None
+
+    def instruction(self, instruction: Instruction) -> bool:
+        """Reports what is wrong; whether nothing is."""
+        found = self.rules(instruction)
+        found += self.bounds(instruction)
+        for violation in found:
+            self.complain(instruction, violation)
+        return not found
+
+    def rules(self, instruction: Instruction) -> list[Violation]:
+        row = instruction.row
+        key = (
+            row,
+            instruction.attributes,
+            *map(type, instruction.attributes),  # 1, 1.0 and True are equal, but not to a rule
+            instruction.engine,
+            *(_seen(o) for o in instruction.operands),
+        )
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = violations(row, instruction.facts(self.target))
+        return list(found)
+
+    def bounds(self, instruction: Instruction) -> list[Violation]:
+        found = []
+        for name, index in instruction.row.operand_index.items():
+            view = instruction.operands[index]
+            if type(view) is View and (wrong := out_of_bounds(view, instruction.row.name, name)):
+                found.append(wrong)
+        return found
+
+    def complain(self, instruction: Instruction, violation: Violation) -> None:
+        at = instruction.at
+        span = self.locate(instruction, violation.operand) if violation.operand else at.primary
+        self.report.error(
+            violation.slug,
+            violation.message,
+            span,
+            labels=[*_declared(instruction, violation.operand), *call_labels(at)],
+            help=violation.help,
+        )
+
+
+def _seen(operand: Operand) -> object:
+    """What rules see: tiles without offsets. Numbers keep their type (1 is not 1.0)."""
+    return operand.tile() if type(operand) is View else (type(operand), operand)
+
+
+def _declared(instruction: Instruction, name: str) -> list[Label]:
+    index = instruction.row.operand_index.get(name)
+    view = instruction.operands[index] if index is not None else None
+    if not isinstance(view, View):
+        return []
+    tensor = view.tensor
+    sizes = ", ".join(map(str, tensor.shape))
+    what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
+    return [Label(tensor.at.primary, what)]
+
+
+def call_labels(at: CallChain) -> list[Label]:
+    """The calls that led to `at`, as secondary labels."""
+    return [Label(span, "called from here") for span in at.user_frames()[1:]]

@@ -1,0 +1,13 @@
+"""What `nkic` and `nki-run` share: a main function, options, manners at the terminal.
+
+A tool is a `click` command made with `cls=Tool`, decorated with `shared_options`, whose function
+takes the `Session` (`@click.pass_obj`) and returns nothing or an exit code; its `main` is
+`return run(command, "nkic")`.
+"""
+
+from nkic.cli.common.help import Option, Tool
+from nkic.cli.common.options import shared_options
+from nkic.cli.common.run import run
+from nkic.cli.common.session import Session
+
+__all__ = ["Option", "Session", "Tool", "run", "shared_options"]

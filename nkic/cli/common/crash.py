@@ -1,0 +1,118 @@
+"""Failures that no stage foresaw. For ours: one line for the user, a report for who mends it."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import platform
+import sys
+import tempfile
+import traceback
+import zipfile
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from nkic import __version__
+from nkic.base import files
+from nkic.base.diagnostics import Diagnostic, NkicError, make
+from nkic.cli.common.session import Session
+
+PACKAGE = Path(__file__).resolve().parents[2]
+USAGE, LIMIT, INTERNAL = 2, 6, 70
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+def verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnostic]]:
+    """The exit code and what to say about an exception that carries no diagnostics."""
+    if isinstance(error, MemoryError):
+        return LIMIT, [_out_of_memory(error)]
+    if isinstance(error, RecursionError):
+        return LIMIT, [_too_deep(error)]
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        return USAGE, [files.cannot_write(error.filename or "standard output", error)]
+    return INTERNAL, [_internal_error(error, session)]
+
+
+def _out_of_memory(error: MemoryError) -> Diagnostic:
+    return make(
+        "out-of-memory",
+        "this machine has too little memory for the kernel",
+        notes=[text for text in (str(error),) if text] + _backtrace(error),
+        help="try smaller shapes, or a device loop in place of an unrolled one",
+    )
+
+
+def _too_deep(error: RecursionError) -> Diagnostic:
+    return make(
+        "nesting-too-deep",
+        f"something is nested too deep: the limit is about {sys.getrecursionlimit()} levels",
+        notes=_backtrace(error),
+        help="split the deeply nested expression; if there is none, NKIC_BACKTRACE=1 shows where",
+    )
+
+
+def _internal_error(error: Exception, session: Session) -> Diagnostic:
+    """The line to show; the report is written on the way, if the folder allows it."""
+    what = f"internal error in {session.tool}: {type(error).__name__}: {error} ({_where(error)})"
+    return make("internal-error", f"{what}; {_saved(error, session)}", notes=_backtrace(error))
+
+
+def _backtrace(error: BaseException) -> list[str]:
+    """The place of failure as a note, for those who set NKIC_BACKTRACE=1."""
+    wanted = os.environ.get("NKIC_BACKTRACE", "0") not in ("", "0")
+    return [_trace(error)] if wanted else []
+
+
+def _trace(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error)).rstrip()
+
+
+def _where(error: Exception) -> str:
+    """The innermost line of this package that took part: `depend/edges.py:40`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(PACKAGE)]
+    return f"{Path(ours[-1].filename).relative_to(PACKAGE)}:{ours[-1].lineno}" if ours else "?"
+
+
+def _saved(error: Exception, session: Session) -> str:
+    try:
+        return f"please report it with {_write_report(error, session)}"
+    except (OSError, NkicError) as failure:
+        return f"no report written ({failure}); NKIC_BACKTRACE=1 shows where"
+
+
+def _write_report(error: Exception, session: Session) -> Path:
+    contents = {"traceback.txt": _trace(error) + "\n", "run.json": _run(session)}
+    contents |= {f"attached/{name}": text for name, text in session.attachments.items()}
+    hash = sha256(repr(sorted(contents.items())).encode()).hexdigest()[:12]
+    folder = session.crash_dir or os.environ.get("NKIC_CRASH_DIR") or tempfile.gettempdir()
+    path = Path(folder) / f"nkic-crash-{hash}.zip"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    files.write(str(path), _zipped(contents))
+    return path
+
+
+def _zipped(contents: dict[str, str]) -> bytes:
+    """An archive whose members are dated 1980: the same crash gives the same bytes."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, text in contents.items():
+            member = zipfile.ZipInfo(name)
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, text.encode("utf-8", "backslashreplace"))
+    return buffer.getvalue()
+
+
+def _run(session: Session) -> str:
+    run = {
+        "tool": session.tool,
+        "version": __version__,
+        "arguments": list(session.argv),
+        "environment": {k: v for k, v in sorted(os.environ.items()) if k.startswith("NKI")},
+        "python": sys.version,
+        "platform": platform.platform(),
+    }
+    return json.dumps(run, indent=2) + "\n"

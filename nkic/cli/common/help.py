@@ -1,0 +1,84 @@
+"""Help in two sizes: -h fits on a screen, --help says everything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+EXIT_CODES = (
+    ("0", "done"),
+    ("1", "the answer is no: kernel rejected, outputs differ, budget exceeded"),
+    ("2", "the command line is wrong, or a file cannot be read or written"),
+    ("3", "the artifact is refused"),
+    ("4", "the input data is refused"),
+    ("5", "the simulated program did something wrong"),
+    ("6", "a limit of time, cycles or memory was reached"),
+    ("70", "internal error"),
+    ("130, 141, 143", "interrupted, reader of the output gone, terminated"),
+)
+
+
+class Option(click.Option):
+    """An option that belongs to a named group of --help; `common` ones are on -h too."""
+
+    def __init__(
+        self, *names: Any, group: str = "General", common: bool = False, **more: Any
+    ) -> None:
+        super().__init__(*names, **more)
+        self.group = group
+        self.common = common
+
+
+class Tool(click.Command):
+    """A command with examples: pairs of a command line and what it does."""
+
+    def __init__(self, *names: Any, examples: Sequence[tuple[str, str]] = (), **more: Any) -> None:
+        super().__init__(*names, **more)
+        self.examples = examples
+
+    def brief_help(self, ctx: click.Context) -> str:
+        """What -h prints."""
+        formatter = ctx.make_formatter()
+        self.format_usage(ctx, formatter)
+        self._write_examples(formatter)
+        self._write_options(ctx, formatter, common_only=True)
+        formatter.write(f"\nMore: {ctx.info_name} --help\n")
+        return formatter.getvalue()
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """What --help prints: usage, examples, meaning, options by group, exit codes."""
+        self.format_usage(ctx, formatter)
+        self._write_examples(formatter)
+        self.format_help_text(ctx, formatter)
+        self._write_options(ctx, formatter, common_only=False)
+        with formatter.section("Exit codes"):
+            formatter.write_dl(EXIT_CODES)
+        self.format_epilog(ctx, formatter)
+
+    def _write_examples(self, formatter: click.HelpFormatter) -> None:
+        if not self.examples:
+            return
+        with formatter.section("Examples"):
+            for line, meaning in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{line}\n")
+                formatter.write(f"{'':{formatter.current_indent + 4}}{meaning}\n")
+
+    def _write_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter, *, common_only: bool
+    ) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record and (not common_only or getattr(param, "common", False)):
+                groups.setdefault(_group(param, common_only), []).append(record)
+        for name, rows in groups.items():
+            with formatter.section(name):
+                formatter.write_dl(rows)
+
+
+def _group(param: click.Parameter, common_only: bool) -> str:
+    if common_only:
+        return "Common options"
+    return getattr(param, "group", "Arguments" if isinstance(param, click.Argument) else "General")

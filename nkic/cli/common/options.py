@@ -1,0 +1,127 @@
+"""The options that both tools have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from nkic import __version__
+from nkic.base.explain import page
+from nkic.base.render import FORMATS
+from nkic.cli.common.help import Option, Tool
+from nkic.cli.common.session import Session
+from nkic.cli.common.streams import COLOUR_CHOICES
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def shared_options(function: Function) -> Function:
+    """Adds them. Their values go to the `Session`, not to the decorated function."""
+    for decorate in reversed(_OPTIONS):
+        function = decorate(function)
+    return function
+
+
+def _kept(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Stores the option's value in the session, under the option's name."""
+    setattr(ctx.ensure_object(Session), str(param.name), value)
+
+
+def _louder(ctx: click.Context, param: click.Parameter, value: int) -> None:
+    session = ctx.ensure_object(Session)
+    session.verbosity += value if param.name == "verbose" else -value
+
+
+def _print_and_leave(ctx: click.Context, text: str) -> None:
+    click.echo(text)
+    ctx.exit()
+
+
+def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        _print_and_leave(ctx, f"{ctx.info_name} {__version__}")
+
+
+def _brief_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted and isinstance(ctx.command, Tool):
+        _print_and_leave(ctx, ctx.command.brief_help(ctx).rstrip())
+
+
+def _long_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        _print_and_leave(ctx, ctx.get_help())
+
+
+def _explain(ctx: click.Context, param: click.Parameter, wanted: str | None) -> None:
+    if wanted is not None:
+        _print_and_leave(ctx, page(wanted).rstrip())
+
+
+def _option(*names: str, **more: Any) -> Callable[[Function], Function]:
+    return click.option(*names, cls=Option, expose_value=False, **more)
+
+
+_OPTIONS = (
+    _option(
+        "--message-format",
+        "format",
+        type=click.Choice(FORMATS),
+        default="human",
+        show_default=True,
+        callback=_kept,
+        group="Messages",
+        common=True,
+        help="Form of the messages on standard error.",
+    ),
+    _option(
+        "--message-file",
+        metavar="PATH",
+        callback=_kept,
+        group="Messages",
+        help="Write the messages to PATH too, as JSON lines.",
+    ),
+    _option(
+        "--color",
+        type=click.Choice(COLOUR_CHOICES),
+        default="auto",
+        show_default=True,
+        callback=_kept,
+        group="Messages",
+        help="Colour; auto heeds NO_COLOR, FORCE_COLOR and whether the output is a terminal.",
+    ),
+    _option("-q", "--quiet", count=True, callback=_louder, group="Messages", help="Say less."),
+    _option("-v", "--verbose", count=True, callback=_louder, group="Messages", help="Say more."),
+    _option(
+        "--crash-dir",
+        metavar="DIR",
+        envvar="NKIC_CRASH_DIR",
+        callback=_kept,
+        group="Messages",
+        help="Where to put the report of an internal error. [env: NKIC_CRASH_DIR]",
+    ),
+    _option(
+        "--explain",
+        metavar="CODE",
+        is_eager=True,
+        callback=_explain,
+        group="Help",
+        common=True,
+        help="Explain a message's code, such as NKI0501; `all` prints every page.",
+    ),
+    _option(
+        "--version",
+        is_flag=True,
+        is_eager=True,
+        callback=_version,
+        group="Help",
+        help="Print name and version.",
+    ),
+    _option(
+        "-h", is_flag=True, is_eager=True, callback=_brief_help, group="Help", help="Short help."
+    ),
+    _option(
+        "--help", is_flag=True, is_eager=True, callback=_long_help, group="Help", help="This text."
+    ),
+)

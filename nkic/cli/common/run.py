@@ -1,0 +1,141 @@
+"""The main function of both tools: whatever happens becomes an exit code and no traceback.
+
+Click's own main gives 1 for an interrupt, a closed pipe and an uncaught exception alike, which
+would read as "kernel rejected"; so it is not used.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from nkic.base.diagnostics import Diagnostic, NkicError
+from nkic.cli.common import streams, usage
+from nkic.cli.common.session import Session
+
+USAGE, INTERNAL = 2, 70
+INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143  # 128 and the signal's number
+
+
+def run(command: click.Command, tool: str, argv: Sequence[str] | None = None) -> int:
+    """Runs a command line (that of the process by default) and gives the exit code."""
+    argv = sys.argv[1:] if argv is None else argv
+    streams.settle()
+    session = Session.before_parsing(tool, argv)
+    try:
+        with _termination_raises():
+            code = _finish(session, _attempt(command, session))
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except _Terminated:
+        code = TERMINATED
+    except BrokenPipeError:
+        code = BROKEN_PIPE
+    except Exception as error:  # reporting itself failed
+        sys.stderr.write(f"error: internal error in {tool}: {type(error).__name__}: {error}\n")
+        code = INTERNAL
+    streams.release()
+    return code
+
+
+class _Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+def _attempt(command: click.Command, session: Session) -> int:
+    try:
+        return _invoke(command, session)
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        return _failed(error, session)
+
+
+def _invoke(command: click.Command, session: Session) -> int:
+    completed = _complete(command, session.tool)
+    if completed is not None:
+        return completed
+    with command.make_context(session.tool, list(session.argv), obj=session) as ctx:
+        return command.invoke(ctx) or 0
+
+
+def _complete(command: click.Command, tool: str) -> int | None:
+    """Answers the shell's question for completions, if this is one."""
+    variable = f"_{tool.replace('-', '_').upper()}_COMPLETE"
+    question = os.environ.get(variable)
+    if not question:
+        return None
+    # Here, because only completion needs it.
+    from click.shell_completion import shell_complete
+
+    return shell_complete(command, {}, tool, variable, question)
+
+
+def _failed(error: Exception, session: Session) -> int:
+    """Says what went wrong and gives the exit code for it."""
+    code, diagnostics = _verdict(error, session)
+    session.report(diagnostics)
+    return code
+
+
+def _verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnostic]]:
+    if isinstance(error, NkicError):
+        return error.exit_code, error.diagnostics
+    if isinstance(error, click.ClickException):
+        return USAGE, [usage.diagnostic(error, session.tool)]
+    if isinstance(error, MemoryError):
+        _let_go(error)
+    # Here, because only such a failure needs it, and it would cost a tenth of the start-up time.
+    from nkic.cli.common import crash
+
+    return crash.verdict(error, session)
+
+
+def _let_go(error: MemoryError) -> None:
+    """Frees the variables of the functions that failed, so that there is memory to say so."""
+    at = error.__traceback__
+    while at is not None:
+        with suppress(RuntimeError):  # still running: this function's callers
+            at.tb_frame.clear()
+        at = at.tb_next
+
+
+def _finish(session: Session, code: int) -> int:
+    """Writes out what is pending; where that fails and nothing else did, it is the verdict."""
+    try:
+        session.close()
+        sys.stdout.flush()
+    except (NkicError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        return code or _failed(error, session)
+    return code
+
+
+@contextmanager
+def _termination_raises() -> Iterator[None]:
+    """Turns SIGTERM into an exception while inside, so that half-written files are removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    raise _Terminated

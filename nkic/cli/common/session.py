@@ -1,0 +1,105 @@
+"""One run of a tool: what the user asked to be told, and everything that was said."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nkic.base import files
+from nkic.base.diagnostics import Diagnostic
+from nkic.base.render import FORMATS, Sources, json_lines, render, summary
+from nkic.base.source import SourceFile
+from nkic.base.text import clean
+from nkic.cli.common.streams import COLOUR_CHOICES, paint_for
+
+
+def _no_source(path: str) -> SourceFile | None:
+    """The default: a path that a diagnostic names is never opened. It may come from an artifact."""
+    return None
+
+
+@dataclass
+class Session:
+    """Made by `run`, filled by the shared options, handed to the tool's function."""
+
+    tool: str
+    argv: tuple[str, ...] = ()
+    format: str = "human"
+    message_file: str | None = None
+    color: str = "auto"
+    verbosity: int = 0
+    crash_dir: str | None = None
+    sources: Sources = _no_source
+    """Where excerpts come from: the tool sets it to the texts that it has read."""
+    attachments: dict[str, str] = field(default_factory=dict)
+    """Texts by name that go into a crash report: the kernel, the last good program."""
+    _said: list[Diagnostic] = field(default_factory=list)
+    _lines: list[str] = field(default_factory=list)
+
+    @classmethod
+    def before_parsing(cls, tool: str, argv: Sequence[str]) -> Session:
+        """A session for complaints about the command line itself, in the form it asks for."""
+        session = cls(tool, tuple(argv), message_file=_peek(argv, "--message-file"))
+        format, color = _peek(argv, "--message-format"), _peek(argv, "--color")
+        session.format = format if format in FORMATS else session.format
+        session.color = color if color in COLOUR_CHOICES else session.color
+        return session
+
+    def report(self, diagnostics: Sequence[Diagnostic]) -> None:
+        """Says them on standard error, and keeps their machine form for --message-file."""
+        if self.message_file is not None:
+            self._lines += [json_lines.line(d, self.sources) for d in diagnostics]
+        paint = paint_for(sys.stderr, self.color)
+        sys.stderr.write(self._gap() + render(diagnostics, self.format, self.sources, paint))
+        self._said += diagnostics
+
+    def artifact(self, kind: str, path: str, **more: object) -> None:
+        """Tells programs that a file was written; people are told with `status`."""
+        line = json_lines.artifact(kind, path, **more)
+        self._lines.append(line)
+        if self.format == "json":
+            sys.stderr.write(line)
+
+    def status(self, text: str, level: int = 0) -> None:
+        """A line for people about what was done, on standard error, unless -q.
+
+        In a pipe, and for `level` 1 and more, only with as many -v.
+        """
+        needed = max(level, 0 if sys.stderr.isatty() else 1)
+        if self.format != "json" and self.verbosity >= needed:
+            sys.stderr.write(text + "\n")
+
+    def tell(self, type: str, text: str, **fields: object) -> None:
+        """Something that was asked for: `text` to people, an event of this type to programs."""
+        line = json_lines.event(type, **fields)
+        self._lines.append(line)
+        if self.format == "json":
+            sys.stderr.write(line)
+        elif self.verbosity >= 0:
+            sys.stderr.write(clean(text, keep="\n\t") + "\n")
+
+    def close(self) -> None:
+        """The summary line for people, and the file for machines."""
+        placed = any(d.primary for d in self._said)  # a complaint about the call needs no sum
+        if placed and self.format == "human" and self.verbosity >= 0:
+            sys.stderr.write(f"{self._gap()}{summary(self._said)}\n")
+        if self.message_file is not None:
+            files.write(self.message_file, "".join(self._lines))
+
+    def _gap(self) -> str:
+        """The blank line that people see between two diagnostics, and before the summary."""
+        return "\n" if self._said and self.format == "human" else ""
+
+
+def _peek(argv: Sequence[str], option: str) -> str | None:
+    """The last value given to an option, found without parsing the rest."""
+    found = None
+    for at, word in enumerate(argv):
+        if word == "--":
+            break
+        if word.startswith(option + "="):
+            found = word.partition("=")[2]
+        elif word == option and at + 1 < len(argv):
+            found = argv[at + 1]
+    return found

@@ -1,0 +1,40 @@
+"""The command `nkic`: options and exit codes. What compiles is imported when it is needed, so
+that `--version`, `--help` and `--explain` answer at once.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from nkic.cli.common import Session, Tool, run, shared_options
+from nkic.cli.nkic.options import CommandLine, own_options
+
+EXAMPLES = (
+    ("nkic kernel.py", "compile to kernel.neff, with what the file's `# /// nkic` block says"),
+    ("nkic kernel.py -k add --arg a=bf16[128,512] --const n=3", "choose kernel and arguments"),
+    ("nkic kernel.py --check", "report every mistake, write nothing"),
+    ("nkic kernel.py --emit ir=-", "show the program that the kernel is evaluated to"),
+)
+HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
+
+The kernel's file is read as text: nothing in it is imported or executed, so that compiling is
+safe whoever wrote it. What the kernel is compiled for comes from the options, from the arrays
+of --like, and from the file's own block of comments, in this order. Nothing is sent anywhere.
+"""
+
+
+@click.command(cls=Tool, examples=EXAMPLES, help=HELP, add_help_option=False)
+@own_options
+@shared_options
+@click.pass_obj
+def command(session: Session, /, **words: Any) -> int:
+    from nkic.cli.nkic.carry_out import carry_out  # see above
+
+    return carry_out(CommandLine(**words), session)
+
+
+def main() -> int:
+    """Runs the command line of the process; gives the exit code."""
+    return run(command, "nkic")

@@ -1,0 +1,179 @@
+"""What a command line asks for, done: read, compile, write, say."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from nkic import pipeline
+from nkic.base import files
+from nkic.base.diagnostics import NkicError, UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.source import SourceFile
+from nkic.base.text import size
+from nkic.cli.common import Session
+from nkic.cli.nkic import outputs, prints
+from nkic.cli.nkic.conflicts import IR, refuse_conflicts
+from nkic.cli.nkic.options import CommandLine
+from nkic.cli.nkic.outputs import Output
+from nkic.forms import FORMS
+from nkic.loader import MAX_BYTES, Loader
+from nkic.pipeline import Compiled, Options
+from nkic.report.resources import resources
+from nkic.request import Said, request_for
+
+STDIN_NAME = "<stdin>"
+
+
+def carry_out(line: CommandLine, session: Session) -> int:
+    """Does it; gives the exit code. Raises `NkicError` with all that is wrong."""
+    refuse_conflicts(line)
+    if line.print is not None:
+        files.write(STANDARD, prints.table(line.print))
+        return 0
+    job = _Job(line, session)
+    with job.failures_shown():
+        if line.list_kernels:
+            job.list_kernels()
+        else:
+            job.build()
+    return 0
+
+
+class _Job:
+    """One kernel file on its way."""
+
+    def __init__(self, line: CommandLine, session: Session) -> None:
+        self.line = line
+        self.session = session
+        self.path = _path(line)
+        self.loader = Loader.beside(self.path, line.include, _modules(line.module))
+        session.sources = self.loader.source
+
+    @contextmanager
+    def failures_shown(self) -> Iterator[None]:
+        """Lets errors name files as the user does, not by their place in the artifact."""
+        try:
+            yield
+        except NkicError as error:
+            raise type(error)(self.loader.relocated(error.diagnostics)) from error
+
+    # ---- reading ---------------------------------------------------------------------------
+
+    def source(self) -> SourceFile:
+        """The kernel's file."""
+        data = files.read_bytes(STANDARD, MAX_BYTES) if self.line.source == STANDARD else None
+        source = self.loader.main(self.path, data)
+        self.session.attachments[Path(self.path).name] = source.text
+        return source
+
+    def list_kernels(self) -> None:
+        """Prints the signatures."""
+        for kernel in pipeline.list_kernels(self.source()):
+            sys.stdout.write(f"{kernel.signature}\n")
+
+    # ---- compiling -------------------------------------------------------------------------
+
+    def build(self) -> None:
+        """Compiles, writes what is wanted, and says so."""
+        line = self.line
+        wanted: Sequence[Output] = ()
+        if not line.check:
+            wanted = outputs.outputs(line.emit, line.output, Path(self.path).stem)
+        source = self.source()
+        outputs.refuse_overwriting(wanted, self.inputs())
+        if self.path.endswith(IR):
+            outputs.refuse_earlier_stages(wanted)
+        last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
+        options = Options(line.serial, line.embed_source, last, line.max_errors)
+        compiled = Compiled(source)
+        try:
+            self.compile(source, options, compiled)
+        except NkicError:
+            raise
+        except Exception:
+            self.attach(compiled)
+            raise
+        self.report(compiled)
+        for one in wanted:
+            self.write(one, compiled, wanted)
+
+    def compile(self, source: SourceFile, options: Options, compiled: Compiled) -> None:
+        """Through the stages; `compiled` is filled on the way."""
+        if self.path.endswith(IR):
+            pipeline.compile_text(source, self.loader.neighbour, options, compiled)
+            return
+        request = request_for(source, _said(self.line), os.environ)
+        pipeline.compile_source(source, request, self.loader, options, compiled)
+
+    def attach(self, compiled: Compiled) -> None:
+        """Adds the last readable result to the report of an internal error."""
+        made = [k for k in ("allocated", "lowered", "ir") if FORMS[k].stage in compiled.results]
+        for kind in made[:1]:
+            text = FORMS[kind].make(compiled)
+            self.session.attachments[f"program{FORMS[kind].suffix}"] = str(text)
+
+    # ---- writing ---------------------------------------------------------------------------
+
+    def report(self, compiled: Compiled) -> None:
+        """Warnings, what the kernel printed, times."""
+        self.session.report(self.loader.relocated(compiled.warnings))
+        for text in compiled.messages:
+            self.session.tell("print", text, message=text)
+        if self.line.time_passes:
+            stages = [timing._asdict() for timing in compiled.timings]
+            self.session.tell("timings", prints.times(compiled.timings), stages=stages)
+
+    def write(self, output: Output, compiled: Compiled, wanted: Sequence[Output]) -> None:
+        """One output, and its line for people or programs."""
+        if output.kind == outputs.DEPS:
+            content: str | bytes = outputs.dependencies(_target(wanted), self.inputs())
+        else:
+            content = FORMS[output.kind].make(compiled)
+        files.write(output.path, content, force=self.line.force)
+        data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
+        facts: dict[str, object] = {"sha256": sha256(data).hexdigest(), "bytes": len(data)}
+        if output.kind == "neff":
+            found = resources(compiled.executable)
+            self.session.status(found.line)
+            facts["resources"] = found.as_json()
+        self.session.artifact(output.kind, output.path, **facts)
+        self.session.status(f"wrote {output.path} ({size(len(data))})", 1)
+
+    def inputs(self) -> list[str]:
+        """Every file read, as the user would name it."""
+        like = [self.line.like] if self.line.like is not None else []
+        return [*self.loader.files, *like]
+
+
+def _target(wanted: Sequence[Output]) -> str:
+    """What the dependencies are the dependencies of."""
+    return next((one.path for one in wanted if one.kind != outputs.DEPS), "all")
+
+
+def _path(line: CommandLine) -> str:
+    if line.source == STANDARD:
+        return line.stdin_name or STDIN_NAME
+    return str(line.source)
+
+
+def _said(line: CommandLine) -> Said:
+    return Said(
+        line.kernel, line.target, line.nki, line.grid, line.lnc, line.arg, line.const, line.like
+    )
+
+
+def _modules(words: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for word in words:
+        name, equals, path = word.partition("=")
+        if not equals or not path or not all(p.isidentifier() for p in name.split(".")):
+            text = f"--module {word}: NAME=PATH is wanted"
+            advice = "for example --module tiling=../lib/tiling.py"
+            raise UsageFailed([make("bad-value", text, help=advice)])
+        found[name] = path
+    return found

@@ -1,0 +1,46 @@
+"""Options that make no sense together: an error, because one of them would be ignored."""
+
+from __future__ import annotations
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.cli.nkic.options import CommandLine
+
+IR = ".ir"
+_ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
+_ABOUT_SOURCE = ("include", "module")
+_ABOUT_OUTPUTS = ("output", "emit", "serial", "embed_source", "force")
+_ABOUT_RUNNING = ("check", "time_passes")
+
+
+def refuse_conflicts(line: CommandLine) -> None:
+    """Raises `UsageFailed` for the first conflict."""
+    if line.print is not None:
+        others = ("source", "list_kernels", *_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS)
+        _refuse(line, "--print", (*others, *_ABOUT_RUNNING), "it prints a table and leaves")
+        return
+    if line.source is None:
+        advice = "for example `nkic kernel.py`, or `nkic -` for standard input"
+        raise UsageFailed([make("missing-argument", "missing the kernel's file", help=advice)])
+    if line.stdin_name is not None and line.source != STANDARD:
+        _say("--stdin-name", line.source, "it names what comes from standard input")
+    if line.list_kernels:
+        others = (*_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS, *_ABOUT_RUNNING)
+        _refuse(line, "--list-kernels", others, "it lists the kernels and leaves")
+    if line.check:
+        _refuse(line, "--check", _ABOUT_OUTPUTS, "it writes nothing")
+    if line.source.endswith(IR):
+        why = "a printed program is for one kernel, target and set of arguments"
+        _refuse(line, line.source, ("list_kernels", *_ABOUT_KERNELS, *_ABOUT_SOURCE), why)
+
+
+def _refuse(line: CommandLine, option: str, others: tuple[str, ...], why: str) -> None:
+    for name in others:
+        if getattr(line, name):
+            word = line.source if name == "source" else f"--{name.replace('_', '-')}"
+            _say(option, str(word), why)
+
+
+def _say(option: str, other: str, why: str) -> None:
+    text = f"`{option}` and `{other}` do not go together: {why}"
+    raise UsageFailed([make("conflicting-options", text, help=f"leave out `{other}`")])

@@ -1,0 +1,186 @@
+"""The options of `nkic`, and what was given to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from nkic.cli.common import Option
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """The words of the command line, under the names of their options."""
+
+    source: str | None
+    output: str | None
+    kernel: str | None
+    arg: tuple[str, ...]
+    const: tuple[str, ...]
+    like: str | None
+    nki: str | None
+    target: str | None
+    grid: str | None
+    lnc: int | None
+    include: tuple[str, ...]
+    module: tuple[str, ...]
+    stdin_name: str | None
+    emit: tuple[str, ...]
+    serial: bool
+    check: bool
+    list_kernels: bool
+    embed_source: bool
+    force: bool
+    print: str | None
+    time_passes: bool
+    max_errors: int
+
+
+def own_options(function: Function) -> Function:
+    """Adds them."""
+    for decorate in reversed(_OPTIONS):
+        function = decorate(function)
+    return function
+
+
+def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Completes -k with the kernels of the file on the command line."""
+    from nkic.cli.nkic.prints import kernel_names  # the shell waits: only when it asks
+
+    return [n for n in kernel_names(ctx.params.get("source")) if n.startswith(incomplete)]
+
+
+def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
+    return click.option(*names, cls=Option, group=group, **more)
+
+
+_KERNEL, _OUTPUT, _SOURCE, _SHOW = "Kernel", "Output", "Finding source", "Show"
+_OPTIONS = (
+    click.argument("source", metavar="[KERNEL.py]", required=False),
+    _option(
+        _KERNEL,
+        "-k",
+        "--kernel",
+        metavar="NAME",
+        common=True,
+        shell_complete=_kernel_names,
+        help="The kernel to compile; needed where the file has several.",
+    ),
+    _option(
+        _KERNEL,
+        "--arg",
+        metavar="NAME=DTYPE[SIZES]",
+        multiple=True,
+        common=True,
+        help="Type of a tensor argument, as a=bf16[128,512] or a=128x512xbf16.",
+    ),
+    _option(
+        _KERNEL,
+        "--const",
+        metavar="NAME=VALUE",
+        multiple=True,
+        common=True,
+        help="Value of any other argument, as n=3.",
+    ),
+    _option(
+        _KERNEL,
+        "--like",
+        metavar="FILE.npz",
+        common=True,
+        help="Take types of tensor arguments from the arrays of this file.",
+    ),
+    _option(
+        _KERNEL,
+        "--nki",
+        metavar="VERSION",
+        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.6.  [default: 0.6]",
+    ),
+    _option(
+        _KERNEL,
+        "--target",
+        metavar="NAME",
+        common=True,
+        help="Hardware: trn1, trn2, trn3. [env: NEURON_PLATFORM_TARGET_OVERRIDE; default: trn2]",
+    ),
+    _option(_KERNEL, "--grid", metavar="SIZES", help="Launch grid, as 4 or 4x2."),
+    _option(
+        _KERNEL,
+        "--lnc",
+        type=click.IntRange(1, 2),
+        help="Physical cores that run the kernel together.  [default: 1]",
+    ),
+    _option(
+        _OUTPUT,
+        "-o",
+        "--output",
+        metavar="PATH",
+        common=True,
+        help="The file to write; - is standard output.  [default: KERNEL.neff in this folder]",
+    ),
+    _option(
+        _OUTPUT,
+        "--emit",
+        metavar="KIND[=PATH],…",
+        multiple=True,
+        common=True,
+        help="What to write in place of the artifact: tokens, ast, resolved, ir, lowered, graph, "
+        "allocated, sched, asm, neff, deps.",
+    ),
+    _option(
+        _OUTPUT,
+        "--check",
+        is_flag=True,
+        common=True,
+        help="Report what is wrong with the kernel; write nothing.",
+    ),
+    _option(
+        _OUTPUT,
+        "--serial",
+        is_flag=True,
+        help="Keep program order, one instruction after the other: slow, for comparison.",
+    ),
+    _option(_OUTPUT, "--embed-source", is_flag=True, help="Put the source text into the artifact."),
+    _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
+    _option(
+        _SOURCE,
+        "--include",
+        metavar="PATH",
+        multiple=True,
+        help="A folder in which to look for imported modules.",
+    ),
+    _option(
+        _SOURCE,
+        "--module",
+        metavar="NAME=PATH",
+        multiple=True,
+        help="Take the imported module NAME from this file or folder.",
+    ),
+    _option(
+        _SOURCE,
+        "--stdin-name",
+        metavar="PATH",
+        help="What to call the kernel's file when it comes from standard input.",
+    ),
+    _option(_SHOW, "--list-kernels", is_flag=True, help="Print the kernels of the file and leave."),
+    _option(
+        _SHOW,
+        "--print",
+        metavar="WHAT",
+        help="Print a table and leave: targets, ops, dtypes, passes, profiles, codes, env, "
+        "schema, completion=SHELL.",
+    ),
+    _option(_SHOW, "--time-passes", is_flag=True, help="Print each stage's time and memory."),
+    _option(
+        _SHOW,
+        "--max-errors",
+        type=click.IntRange(1),
+        default=20,
+        show_default=True,
+        help="Stop after so many errors.",
+    ),
+)

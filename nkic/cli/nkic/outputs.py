@@ -1,0 +1,118 @@
+"""Which files to write: --emit and -o, read before anything is compiled."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.suggest import did_you_mean
+from nkic.forms import FORMS
+
+DEPS = "deps"  # is about the run, not the kernel, so it is not among the forms
+KINDS = (*FORMS, DEPS)
+_SUFFIXES = {kind: form.suffix for kind, form in FORMS.items()} | {DEPS: ".d"}
+_NEXT = re.compile(rf",(?=(?:{'|'.join(KINDS)})(?:=|,|$))")  # a path may hold commas
+
+
+class Output(NamedTuple):
+    """A file to write."""
+
+    kind: str
+    path: str
+
+
+def outputs(emit: Sequence[str], output: str | None, stem: str) -> tuple[Output, ...]:
+    """What to write where. `stem` names files that have no path, in the present folder.
+
+    Raises `UsageFailed` for kinds that do not exist and paths that are wanted twice.
+    """
+    wanted = [_kind(word) for words in emit for word in _NEXT.split(words)] or [("neff", None)]
+    found = tuple(Output(*one) for one in _with_paths(wanted, output, stem))
+    for index, one in enumerate(found):
+        for other in found[index + 1 :]:
+            if one.path == other.path or one.kind == other.kind:
+                _clash(one, other)
+    return found
+
+
+def last_stage(wanted: Sequence[Output]) -> str:
+    """The kind that is made last, in the order of the stages."""
+    order = list(FORMS)
+    kinds = [one.kind if one.kind != DEPS else "resolved" for one in wanted]
+    if DEPS in [one.kind for one in wanted]:
+        kinds.append("ir")  # evaluating a kernel may find its way to further files
+    return FORMS[max(kinds, key=order.index)].stage
+
+
+def refuse_overwriting(wanted: Sequence[Output], inputs: Sequence[str]) -> None:
+    """Raises `UsageFailed` where an output would replace a file that was read."""
+    read = {Path(path).resolve() for path in inputs}
+    for one in wanted:
+        if one.path != STANDARD and Path(one.path).resolve() in read:
+            raise _bad(f"--emit {one.kind}: `{one.path}` is an input of this compilation")
+
+
+def refuse_earlier_stages(wanted: Sequence[Output]) -> None:
+    """Raises `UsageFailed` for what a compilation that starts with a printed program lacks."""
+    for one in wanted:
+        if one.kind in ("tokens", "ast", "resolved"):
+            raise _bad(f"--emit {one.kind}: a printed program has no {one.kind} any more")
+
+
+def dependencies(target: str, sources: Sequence[str]) -> str:
+    """What the outputs depend on, as a rule for make and ninja."""
+    return f"{_escaped(target)}: {' '.join(map(_escaped, sources))}\n"
+
+
+def _escaped(path: str) -> str:
+    return re.sub(r"([ #\\])", r"\\\1", path).replace("$", "$$")
+
+
+def _kind(word: str) -> tuple[str, str | None]:
+    kind, equals, path = word.partition("=")
+    if kind not in KINDS:
+        near = did_you_mean(kind, KINDS) or f"known are: {', '.join(KINDS)}"
+        raise _bad(f"--emit: there is no output `{kind}`", near)
+    if equals and not path:
+        raise _bad(f"--emit {word}: no path after `=`", f"--emit {kind}=FILE, or {kind}=-")
+    return kind, path or None
+
+
+def _with_paths(
+    wanted: Sequence[tuple[str, str | None]], output: str | None, stem: str
+) -> Iterator[tuple[str, str]]:
+    free = [kind for kind, path in wanted if path is None]
+    named = _named_by_output(free, output)
+    for kind, path in wanted:
+        default = output if kind == named and output is not None else stem + _SUFFIXES[kind]
+        yield kind, path or default
+
+
+def _named_by_output(free: Sequence[str], output: str | None) -> str:
+    """The kind that -o is about: the artifact, or the only one without a path."""
+    if output is None:
+        return ""
+    if "neff" in free or len(free) == 1:
+        return "neff" if "neff" in free else free[0]
+    if not free:
+        raise _bad("-o: every output of --emit has a path already", "leave out -o")
+    raise _bad(
+        f"-o: which of {', '.join(free)} is it for?", f"--emit {free[0]}={output} says which"
+    )
+
+
+def _clash(one: Output, other: Output) -> None:
+    if one.kind == other.kind:
+        raise _bad(f"--emit: `{one.kind}` is asked for twice")
+    raise _bad(
+        f"--emit: {one.kind} and {other.kind} would both be written to `{one.path}`",
+        "give each its own path, and at most one `-`",
+    )
+
+
+def _bad(message: str, help: str = "") -> UsageFailed:
+    return UsageFailed([make("conflicting-options", message, help=help)])

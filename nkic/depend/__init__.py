@@ -1,0 +1,13 @@
+"""depend: Program with access patterns → one DependenceGraph per core.
+
+Two accesses conflict when they share a cell of a tensor (ir.overlap) and one of them writes,
+or when they use the same engine state. Edges are kept only to the last writer and to the
+readers since, so the graph grows with the program, not with its square.
+
+Non-goals: ordering between cores (barriers do that), bytes shared by two tensors (allocate
+adds those edges when it knows addresses).
+"""
+
+from nkic.depend.graph import depend
+
+__all__ = ["depend"]

@@ -1,0 +1,92 @@
+"""The tables of a file: source places and tensors, numbered in order of first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+
+from nkic.base.source import CallChain, SourceFile
+from nkic.ir.program import Program
+from nkic.ir.tensors import Role, Tensor
+from nkic.machine.memory import Address, Buffer
+from nkic.neff.records import FileRecord, Place, TensorRecord
+
+
+class Places:
+    """Call chains as rows; a chain's caller is a row of its own."""
+
+    def __init__(self, sources: Mapping[str, SourceFile]) -> None:
+        self.sources = sources
+        self.rows: list[Place] = []
+        self.files: list[FileRecord] = []
+        self._row_of: dict[int, int] = {}
+        self._kept: list[CallChain] = []  # keeps the objects alive whose ids are keys
+        self._row_of_place: dict[Place, int] = {}
+        self._file_of: dict[str, int] = {}
+
+    def index(self, chain: CallChain | None) -> int:
+        """The row of `chain`; -1 for none."""
+        if chain is None:
+            return -1
+        known = self._row_of.get(id(chain))
+        if known is not None:
+            return known
+        span = chain.span
+        caller = self.index(chain.caller)
+        place = Place(
+            self._file(span.path), span.line, span.column, span.end_line, span.end_column, caller
+        )
+        row = self._row_of_place.setdefault(place, len(self.rows))
+        if row == len(self.rows):
+            self.rows.append(place)
+        self._row_of[id(chain)] = row
+        self._kept.append(chain)
+        return row
+
+    def _file(self, path: str) -> int:
+        if path not in self._file_of:
+            source = self.sources.get(path)
+            text = source.text if source is not None else ""
+            self._file_of[path] = len(self.files)
+            self.files.append(FileRecord(path, sha256(text.encode()).hexdigest(), text))
+        return self._file_of[path]
+
+
+class Tensors:
+    """Tensors as rows. `core` is -1 for shared HBM."""
+
+    def __init__(self, program: Program, places: Places) -> None:
+        self.program = program
+        self.places = places
+        self.rows: list[TensorRecord] = []
+        self._row_of: dict[int, int] = {}
+        self._roles = _roles(program)
+
+    def index(self, tensor: Tensor, core: int) -> int:
+        """The row of `tensor`, made at its first use, by `core`."""
+        row = self._row_of.get(tensor.number)
+        if row is None:
+            row = self._row_of[tensor.number] = len(self.rows)
+            self.rows.append(self._record(tensor, core))
+        return row
+
+    def _record(self, tensor: Tensor, core: int) -> TensorRecord:
+        address = self.program.addresses.get(tensor.number, Address(0, 0))
+        shared = tensor.buffer is Buffer.SHARED_HBM
+        return TensorRecord(
+            tensor.name,
+            tensor.dtype,
+            tensor.shape,
+            tensor.buffer,
+            -1 if shared else core,
+            self._roles.get(tensor.number, Role.INTERNAL).value,
+            address.partition,
+            address.byte,
+            self.places.index(tensor.at),
+        )
+
+
+def _roles(program: Program) -> dict[int, Role]:
+    roles = dict.fromkeys(program.constants, Role.CONSTANT)
+    roles |= {p.tensor.number: Role.OUTPUT for p in program.outputs}
+    return roles | {p.tensor.number: Role.INPUT for p in program.inputs}

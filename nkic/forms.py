@@ -1,0 +1,69 @@
+"""What `--emit` can write: for every stage the form in which its result can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from nkic.base.source import SourceFile
+from nkic.ir.text import graph_text, program_text, schedule_text
+from nkic.neff.disassemble import dump
+from nkic.parse.lexer import lex
+from nkic.parse.tables import load
+from nkic.pipeline import Compiled
+from nkic.syntax.bindings import Resolved
+from nkic.syntax.text import tree_text
+
+
+class Form(NamedTuple):
+    """A kind of output: the stage after which it can be made, its file's suffix, its maker."""
+
+    stage: str
+    suffix: str
+    meaning: str
+    make: Callable[[Compiled], str | bytes]
+
+
+def _tokens(compiled: Compiled) -> str:
+    source: SourceFile = compiled.source
+    names = load().terminals
+    rows = (
+        f"{t.line}:{t.column}-{t.end_line}:{t.end_column} {names[t.kind]} {t.text!r}"
+        for t in lex(source).tokens
+    )
+    return "\n".join(rows) + "\n"
+
+
+def _resolved(compiled: Compiled) -> str:
+    """What the kernel reaches, and the files that were read for it."""
+    found: Resolved = compiled.results["resolve"]
+    lines = [f"kernel {found.kernel.signature}"]
+    lines += [f"module {m.name} {path}" for path, m in found.library.modules.items()]
+    lines += [f"reaches {d.name} at {d.name_span}" for d in found.reached]
+    return "\n".join(lines) + "\n"
+
+
+def _graphs(compiled: Compiled) -> str:
+    """The graph of each core, with the edges that reuse of memory adds once that is known."""
+    graphs = compiled.results["depend"]
+    return "".join(f"core {n}\n{graph_text(graph)}" for n, graph in enumerate(graphs))
+
+
+FORMS = {
+    "tokens": Form("parse", ".tokens", "the words of the source", _tokens),
+    "ast": Form("parse", ".ast", "the syntax tree", lambda c: tree_text(c.results["parse"])),
+    "resolved": Form("resolve", ".resolved", "what the kernel reaches", _resolved),
+    "ir": Form("specialise", ".ir", "the program", lambda c: program_text(c.results["specialise"])),
+    "lowered": Form(
+        "lower", ".lowered.ir", "with access patterns", lambda c: program_text(c.results["lower"])
+    ),
+    "graph": Form("depend", ".graph", "what waits for what", _graphs),
+    "allocated": Form(
+        "allocate", ".allocated.ir", "with addresses", lambda c: program_text(c.results["allocate"])
+    ),
+    "sched": Form(
+        "schedule", ".sched", "with streams", lambda c: schedule_text(c.results["schedule"])
+    ),
+    "asm": Form("emit", ".asm", "the records as text", lambda c: dump(c.executable)),
+    "neff": Form("write", ".neff", "the file that nki-run runs", lambda c: c.data),
+}

@@ -1,0 +1,201 @@
+"""Which bytes an access may touch, as boxes, and which accesses share some.
+
+A box is a half-open range per axis of the tensor's own shape: partitions first where the
+tensor is on chip, the innermost axis in bytes. `box` covers the pattern: it never leaves out
+a byte that is touched, and may add some where the pattern does not follow the tensor's axes
+(a step inside an axis, a negative step, a run that wraps, a run-time offset).
+
+`Cells` cuts a tensor along the sides of all its boxes, so that two accesses conflict exactly
+when they share a cell; dependence and audits then need no pairwise tests.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from nkic.ir.tensors import AccessPattern, Tensor
+
+Range = tuple[int, int]
+Box = tuple[Range, ...]
+MAX_CELLS = 4096  # per tensor; beyond it neighbouring cells are joined
+
+
+def box(pattern: AccessPattern) -> Box:
+    """The part of the tensor that `pattern` may touch."""
+    tensor = pattern.tensor
+    axes = axes_of(tensor)
+    if pattern.dynamic is not None:
+        return tuple((0, size) for size in ((tensor.partitions, *axes) if tensor.on_chip else axes))
+    free = _free_box(axes, pattern.offset, pattern.dims, pattern.dtype.size)
+    if not tensor.on_chip:
+        return free
+    return ((pattern.start, pattern.start + pattern.partitions), *free)
+
+
+@lru_cache(maxsize=4096)
+def _axes(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+    sizes = shape or (1,)
+    return (*sizes[:-1], sizes[-1] * size)
+
+
+def axes_of(tensor: Tensor) -> tuple[int, ...]:
+    """Axis lengths of the storage without the partition axis; the innermost in bytes."""
+    shape = tensor.shape[1:] if tensor.on_chip else tensor.shape
+    return _axes(shape, tensor.dtype.size)
+
+
+@lru_cache(maxsize=65536)
+def _free_box(
+    axes: tuple[int, ...], offset: int, dims: tuple[tuple[int, int], ...], size: int
+) -> Box:
+    """`offset` and `dims` (in elements of `size` bytes) as a box over `axes`."""
+    pitches = _pitches(axes)
+    low = offset * size
+    reach = [0] * len(axes)
+    run = size - 1  # bytes past the first that the innermost element covers
+    for step, num in dims:
+        if num > 1 and not _place(reach, pitches, axes, step * size, num):
+            return _hull(axes, pitches, offset, dims, size)
+    reach[-1] += run
+    ranges = []
+    for digit, extent, length in zip(_digits(low, pitches), reach, axes, strict=True):
+        if digit + extent >= length:
+            return _hull(axes, pitches, offset, dims, size)
+        ranges.append((digit, digit + extent + 1))
+    return tuple(ranges)
+
+
+def _place(
+    reach: list[int], pitches: list[int], axes: tuple[int, ...], step: int, num: int
+) -> bool:
+    """Adds the dimension (step, num), in bytes, to the axes it runs along."""
+    if step <= 0:
+        return step == 0
+    for axis, pitch in enumerate(pitches):
+        if step % pitch == 0 and (axis == 0 or step < pitches[axis - 1]):
+            return _spread(reach, axes, axis, step // pitch, num)
+    return False
+
+
+def _spread(reach: list[int], axes: tuple[int, ...], axis: int, step: int, num: int) -> bool:
+    """A run along `axis`; a run that fills it exactly goes on along the axis outside."""
+    while axis and reach[axis] == 0 and step * num > axes[axis]:
+        if axes[axis] % step or num % (axes[axis] // step):
+            return False
+        reach[axis] = axes[axis] - step
+        num //= axes[axis] // step
+        axis, step = axis - 1, 1
+    reach[axis] += step * (num - 1)
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _pitch_tuple(axes: tuple[int, ...]) -> tuple[int, ...]:
+    pitches = [1]
+    for length in reversed(axes[1:]):
+        pitches.append(pitches[-1] * length)
+    return tuple(reversed(pitches))
+
+
+def _pitches(axes: tuple[int, ...]) -> list[int]:
+    return list(_pitch_tuple(axes))
+
+
+def _digits(byte: int, pitches: Sequence[int]) -> list[int]:
+    digits = []
+    for pitch in pitches:
+        digit, byte = divmod(byte, pitch)
+        digits.append(digit)
+    return digits
+
+
+def _hull(
+    axes: tuple[int, ...],
+    pitches: list[int],
+    offset: int,
+    dims: tuple[tuple[int, int], ...],
+    size: int,
+) -> Box:
+    """The smallest box around the bytes from the lowest to the highest touched."""
+    ends = [step * (num - 1) for step, num in dims]
+    low = (offset + sum(e for e in ends if e < 0)) * size
+    high = (offset + sum(e for e in ends if e > 0) + 1) * size - 1
+    first, last = _digits(low, pitches), _digits(high, pitches)
+    ranges: list[Range] = []
+    split = False
+    for a, b, length in zip(first, last, axes, strict=True):
+        ranges.append((0, length) if split else (a, b + 1))
+        split = split or a != b
+    return tuple(ranges)
+
+
+def overlap(a: Box, b: Box) -> bool:
+    """True if the boxes, of one tensor, share a byte."""
+    return all(
+        low < other_high and other_low < high
+        for (low, high), (other_low, other_high) in zip(a, b, strict=True)
+    )
+
+
+class Cells:
+    """A tensor cut along the sides of the given boxes; each box is a set of whole cells, which
+    are numbered from 0 to `count`.
+    """
+
+    def __init__(self, boxes: Iterable[Box]) -> None:
+        distinct = list(dict.fromkeys(boxes))
+        if len(distinct) == 1:  # most tiles are always accessed whole
+            self.count = 1
+            self._known: dict[Box, tuple[int, ...]] = {distinct[0]: (0,)}
+            return
+        rank = len(distinct[0])
+        cuts = [sorted({side for b in distinct for side in b[axis]}) for axis in range(rank)]
+        self.cuts = _limited(cuts)
+        self.sizes = [max(1, len(c) - 1) for c in self.cuts]
+        self.count = prod(self.sizes)
+        self._known = {b: self._cells(b) for b in distinct}
+
+    def __getitem__(self, box: Box) -> tuple[int, ...]:
+        """The cells of a box that was given."""
+        return self._known[box]
+
+    def _cells(self, box: Box) -> tuple[int, ...]:
+        spans = []
+        for (low, high), cuts in zip(box, self.cuts, strict=True):
+            first = bisect_left(cuts, low + 1) - 1
+            spans.append(range(first, max(first + 1, bisect_left(cuts, high))))
+        numbers = []
+        for index in product(*spans):
+            number = 0
+            for position, size in zip(index, self.sizes, strict=True):
+                number = number * size + position
+            numbers.append(number)
+        return tuple(numbers)
+
+
+def _limited(cuts: list[list[int]]) -> list[list[int]]:
+    """Drops every other inner cut of the finest axis until there are few enough cells."""
+    while True:
+        if prod(max(1, len(c) - 1) for c in cuts) <= MAX_CELLS:
+            return cuts
+        axis = max(range(len(cuts)), key=lambda a: len(cuts[a]))
+        finest = cuts[axis]
+        cuts[axis] = [*finest[:-1:2], finest[-1]]
+
+
+class Bands:
+    """The partitions cut wherever a tensor begins: which tensors lie side by side.
+
+    Tensors that begin at one partition share its band; most programs have one band.
+    """
+
+    def __init__(self, starts: Iterable[int]) -> None:
+        self.starts = sorted(set(starts))
+
+    def of(self, start: int, partitions: int) -> range:
+        """The bands of a tensor; `start` is one of the starts given."""
+        return range(bisect_left(self.starts, start), bisect_left(self.starts, start + partitions))

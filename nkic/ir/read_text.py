@@ -1,0 +1,347 @@
+"""Reads the text form of `text` back, for tests and for tools that start mid-way.
+
+Malformed text raises `TextError` with the line number: the form is nkic's own, so this is a
+tool for people who work on the compiler, not a language.
+"""
+
+from __future__ import annotations
+
+import re
+from ast import literal_eval
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from nkic.base.source import CallChain, Span
+from nkic.ir.dependence import DependenceGraph, Edge
+from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Parameter, Program
+from nkic.ir.schedule import Schedule, Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
+from nkic.ir.tensors import AccessPattern, Dynamic, Tensor, View
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
+from nkic.machine.instructions import ROWS
+from nkic.machine.memory import Address, Buffer
+from nkic.machine.targets import TARGETS
+
+
+class TextError(ValueError):
+    """Text that is not a program."""
+
+
+_PLACE = re.compile(r"(.*):(\d+):(\d+)-(\d+):(\d+)")
+_TENSOR = re.compile(r"%(\d+) (.*): (\w+)\[([\d, ]*)\] (\w+)(.*)")
+_INSTRUCTION = re.compile(r"#(\d+) (\w+) (\w+)\(")
+_EXTRAS = re.compile(r"(fixed|scope|at|name|after|pinned) (\([^)]*\)|'[^']*'|\d+)")
+_LOOP = re.compile(r"loop (\d+) (?:\$(\d+) = (\S+) to (\S+) by (\d+)|while \$(\d+))$")
+_PATTERN = re.compile(r"%(\d+)\[(?:(\d+)\+(\d+), )?(-?\d+); ([^\]]*)\](?::(\w+))?(.*)")
+_VIEW = re.compile(r"%(\d+)\{(-?\d+); (\([^)]*\)); (\([^)]*\))\}(?::(\w+))?(.*)")
+_DYNAMIC = re.compile(r" by (\w+) (.*) stride (-?\d+) limit (-?\d+) axis (\d+)$")
+_STREAM = re.compile(r"stream (\d+) (\w+?)(\d*)$")
+
+
+def read_program(text: str) -> Program:
+    """The program that `program_text` printed."""
+    return _Reader(text).program()
+
+
+def read_schedule(text: str) -> Schedule:
+    """The schedule that `schedule_text` printed."""
+    return _Reader(text).schedule()
+
+
+def read_graph(text: str) -> DependenceGraph:
+    """The graph that `graph_text` printed."""
+    edges: dict[int, tuple[Edge, ...]] = {}
+    tables: dict[str, dict[int, tuple[int, ...]]] = {"opens": {}, "closes": {}}
+    for line in text.splitlines():
+        subject, word, rest = line.split(" ", 2)
+        if word in tables:
+            tables[word][int(subject[1:])] = tuple(int(n[1:]) for n in rest.split(", "))
+        else:
+            edges[int(subject[1:])] = tuple(_edge(part) for part in rest.split(", "))
+    return DependenceGraph(edges, tables["opens"], tables["closes"])
+
+
+def _edge(text: str) -> Edge:
+    kind, source, *previous = text.split()
+    return Edge(int(source[1:]), kind, 1 if previous else 0)
+
+
+def _chain(text: str) -> CallChain:
+    chain: CallChain | None = None
+    for part in reversed(text.split(" < ")):
+        found = _PLACE.fullmatch(part)
+        if found is None:
+            raise TextError(f"not a place: {part}")
+        path, *numbers = found.groups()
+        chain = CallChain(Span(path, *map(int, numbers)), chain)
+    if chain is None:
+        raise TextError("no place")
+    return chain
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.lines = [line for line in text.splitlines() if line.strip()]
+        self.at = 0
+        self.tensors: dict[int, Tensor] = {}
+        self.addresses: dict[int, Address] = {}
+
+    def peek(self) -> str:
+        return self.lines[self.at].strip() if self.at < len(self.lines) else ""
+
+    def take(self) -> str:
+        line = self.peek()
+        self.at += 1
+        return line
+
+    def program(self) -> Program:
+        _, name, _, target = self.take().split(" ")
+        notes, arguments = self.entries("note"), self.entries("argument")
+        while self.peek().startswith("%"):
+            self.tensor(self.take())
+        inputs = self.parameters("input")
+        outputs = self.parameters("output")
+        constants = {}
+        while self.peek().startswith("const "):
+            _, tensor, _, data = self.take().split(" ")
+            constants[int(tensor[1:])] = bytes.fromhex(data)
+        cores = []
+        while self.peek() == "core":
+            self.take()
+            cores.append(self.body())
+        return Program(
+            name,
+            TARGETS[target],
+            tuple(self.tensors.values()),
+            inputs,
+            outputs,
+            tuple(cores),
+            constants,
+            self.addresses,
+            arguments=arguments,
+            notes=notes,
+        )
+
+    def entries(self, word: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        while self.peek().startswith(word + " "):
+            key, _, value = self.take()[len(word) + 1 :].partition(" = ")
+            found[key] = literal_eval(value)
+        return found
+
+    def tensor(self, line: str) -> None:
+        head, place = line.rsplit(" @", 1)
+        found = _TENSOR.fullmatch(head)
+        if found is None:
+            raise TextError(f"line {self.at}: not a tensor: {line}")
+        number, name, dtype, sizes, buffer, rest = found.groups()
+        extras = _extras(rest)
+        shape = tuple(int(s) for s in sizes.split(",") if s.strip())
+        fixed = Address(*extras["fixed"]) if "fixed" in extras else None
+        self.tensors[int(number)] = Tensor(
+            int(number),
+            name,
+            DTYPES[dtype],
+            shape,
+            Buffer(buffer),
+            _chain(place),
+            fixed,
+            extras.get("scope", ()),
+        )
+        if "at" in extras:
+            self.addresses[int(number)] = Address(*extras["at"])
+
+    def parameters(self, word: str) -> tuple[Parameter, ...]:
+        found = []
+        while self.peek().startswith(word + " "):
+            _, name, _, tensor = self.take().split(" ")
+            found.append(Parameter(name, self.tensors[int(tensor[1:])]))
+        return tuple(found)
+
+    def body(self) -> Body:
+        items: list[Item] = []
+        while self.peek().startswith(("#", "loop ")):
+            line = self.take()
+            head, place = line.rsplit(" @", 1)
+            if line.startswith("#"):
+                items.append(self.instruction(head, _chain(place)))
+            else:
+                body = self.body()
+                self.take()  # end
+                items.append(replace(self.loop(head, _chain(place)), body=body))
+        return tuple(items)
+
+    def loop(self, head: str, at: CallChain) -> Loop:
+        found = _LOOP.fullmatch(head)
+        if found is None:
+            raise TextError(f"line {self.at}: not a loop: {head}")
+        number, counter, start, stop, step, condition = found.groups()
+        if condition is not None:
+            return Loop(int(number), (), at, condition=Register(int(condition)))
+        low, high = self.bound(start), self.bound(stop)
+        return Loop(int(number), (), at, Register(int(counter)), low, high, int(step))
+
+    def bound(self, text: str) -> int | Register:
+        return Register(int(text[1:])) if text.startswith("$") else int(text)
+
+    def instruction(self, head: str, at: CallChain) -> Instruction:
+        found = _INSTRUCTION.match(head)
+        if found is None:
+            raise TextError(f"line {self.at}: not an instruction: {head}")
+        number, engine, name = found.groups()
+        row = ROWS[name]
+        end = _closing(head, found.end())
+        inside, rest = head[found.end() : end], head[end + 1 :]
+        operands, attributes = _arguments(inside)
+        extras = _extras(rest)
+        return Instruction(
+            row,
+            tuple(self.operand(operands[o.name]) for o in row.operands),
+            tuple(literal_eval(attributes[a.name]) for a in row.attributes),
+            None if engine == "any" else Engine(engine),
+            at,
+            int(number),
+            extras.get("name", ""),
+            extras.get("after", ()),
+            extras.get("pinned", 0),
+        )
+
+    def operand(self, text: str) -> Operand:
+        if text.startswith("$"):
+            return Register(int(text[1:]))
+        if not text.startswith("%"):
+            value: Operand = _number(text)
+            return value
+        if found := _PATTERN.fullmatch(text):
+            return self.pattern(*found.groups())
+        if found := _VIEW.fullmatch(text):
+            return self.view(*found.groups())
+        raise TextError(f"line {self.at}: not an operand: {text}")
+
+    def pattern(
+        self, tensor: str, start: str, count: str, offset: str, dims: str, dtype: str, rest: str
+    ) -> AccessPattern:
+        storage = self.tensors[int(tensor)]
+        pairs = (pair.split("x") for pair in dims.split(", "))
+        return AccessPattern(
+            storage,
+            DTYPES[dtype] if dtype else storage.dtype,
+            int(start or 0),
+            int(count or 0),
+            int(offset),
+            tuple((int(step), int(num)) for step, num in pairs),
+            self.dynamic(rest),
+        )
+
+    def view(
+        self, tensor: str, offset: str, shape: str, strides: str, dtype: str, rest: str
+    ) -> View:
+        storage = self.tensors[int(tensor)]
+        return View(
+            storage,
+            literal_eval(shape),
+            literal_eval(strides),
+            int(offset),
+            DTYPES[dtype] if dtype else storage.dtype,
+            self.dynamic(rest),
+        )
+
+    def dynamic(self, text: str) -> Dynamic | None:
+        found = _DYNAMIC.fullmatch(text)
+        if found is None:
+            return None
+        kind, source, stride, limit, axis = found.groups()
+        operand = self.operand(source)
+        if not isinstance(operand, View | AccessPattern | Register):
+            raise TextError(f"line {self.at}: not an offset: {source}")
+        return Dynamic(kind, operand, int(stride), int(limit), int(axis))
+
+    def schedule(self) -> Schedule:
+        program = self.program()
+        cores: list[list[Stream]] = [[] for _ in program.cores]
+        code = [_by_number(body) for body in program.cores]
+        while found := _STREAM.fullmatch(self.peek()):
+            self.take()
+            core, engine, queue = int(found[1]), Engine(found[2]), int(found[3] or 0)
+            items = self.items(*code[core])
+            cores[core].append(Stream(StreamId(engine, queue), items))
+        return Schedule(program, tuple(tuple(streams) for streams in cores))
+
+    def items(
+        self, code: Mapping[int, Instruction], loops: Mapping[int, Loop]
+    ) -> tuple[StreamItem, ...]:
+        found: list[StreamItem] = []
+        while self.peek().startswith(("#", "-", "loop ")):
+            line = self.take()
+            if line.startswith("loop "):
+                inner = self.items(code, loops)
+                self.take()  # end
+                found.append(StreamLoop(loops[int(line.split()[1])], inner))
+            else:
+                found.append(_slot(line, code))
+        return tuple(found)
+
+
+def _slot(line: str, code: Mapping[int, Instruction]) -> Slot:
+    head, _, signals = line.partition(" signal ")
+    number, _, waits = head.partition(" wait ")
+    pairs = [w.split("x") for w in waits.split(", ") if w]
+    return Slot(
+        code[int(number[1:])] if number != "-" else None,
+        tuple(Wait(int(s), int(n)) for s, n in pairs),
+        tuple(int(s) for s in signals.split(", ") if s),
+    )
+
+
+def _by_number(body: Body) -> tuple[dict[int, Instruction], dict[int, Loop]]:
+    code: dict[int, Instruction] = {}
+    loops: dict[int, Loop] = {}
+    for item in body:
+        if isinstance(item, Instruction):
+            code[item.number] = item
+            continue
+        loops[item.number] = item
+        inner, inner_loops = _by_number(item.body)
+        code |= inner
+        loops |= inner_loops
+    return code, loops
+
+
+def _extras(text: str) -> dict[str, Any]:
+    return {word: literal_eval(value) for word, value in _EXTRAS.findall(text)}
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the bracket opened just before `start` closes."""
+    depth, quoted = 1, False
+    for at in range(start, len(text)):
+        quoted ^= text[at] == "'"
+        depth += 0 if quoted else (text[at] in "([{") - (text[at] in ")]}")
+        if depth == 0:
+            return at
+    raise TextError(f"a bracket is not closed: {text}")
+
+
+def _arguments(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """`a=x, b=y; c=z` with commas and semicolons inside brackets and quotes left alone."""
+    groups: list[dict[str, str]] = [{}, {}]
+    part, depth, quoted, group = "", 0, False, 0
+    for char in text + ",":
+        quoted ^= char == "'"
+        depth += (char in "([{") - (char in ")]}")
+        if quoted or depth or char not in ",;":
+            part += char
+            continue
+        name, _, value = part.strip().partition("=")
+        if name:
+            groups[group][name] = value
+        part, group = "", group + (char == ";")
+    return groups[0], groups[1]
+
+
+def _number(text: str) -> float | int | None:
+    special = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+    value: float | int | None = special[text] if text in special else literal_eval(text)
+    return value

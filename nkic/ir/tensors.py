@@ -1,0 +1,152 @@
+"""Tensors (storage), views of them, and the access patterns that instructions hold."""
+
+from __future__ import annotations
+
+from enum import Enum
+from math import prod
+from typing import NamedTuple
+
+from nkic.base.source import CallChain
+from nkic.machine.dtypes import DType
+from nkic.machine.facts import Register, Tile
+from nkic.machine.memory import Address, Buffer
+
+
+class Role(Enum):
+    """What a tensor is to the kernel's caller."""
+
+    INPUT = "input"
+    OUTPUT = "output"
+    INTERNAL = "internal"
+    CONSTANT = "constant"
+
+
+class Tensor:
+    """A piece of storage: declared once, compared by identity, never changed.
+
+    `shape` includes the partition dimension first where `buffer` is on chip. `fixed` is the
+    address the kernel asked for, if any. `scope` is the loop body (path of loop numbers)
+    that declares it, () at top level. Role is decided when the kernel returns, so it is kept
+    by the Program, not here.
+    """
+
+    __slots__ = (
+        *("at", "buffer", "bytes", "dtype", "first", "fixed", "free", "name", "number"),
+        *("on_chip", "partitions", "scope", "shape"),
+    )
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        dtype: DType,
+        shape: tuple[int, ...],
+        buffer: Buffer,
+        at: CallChain,
+        fixed: Address | None = None,
+        scope: tuple[int, ...] = (),
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.buffer = buffer
+        self.at = at
+        self.fixed = fixed
+        self.scope = scope
+        self.on_chip = buffer.on_chip
+        self.first = fixed.partition if fixed is not None else 0  # allocate adds no other
+        self.partitions = shape[0] if self.on_chip else 0  # 0 in HBM
+        self.free = prod(shape[1:] if self.on_chip else shape)  # per partition; in HBM, all
+        self.bytes = self.free * dtype.size  # per partition; in HBM, all
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(str, self.shape))
+        return f"%{self.number} {self.name}: {self.dtype.name}[{sizes}] {self.buffer.value}"
+
+
+class Dynamic(NamedTuple):
+    """A run-time offset on a view: `source` (register or one-column tile) times `stride`.
+
+    `kind` "scalar": one offset for the whole pattern. `kind` "vector": `source` holds an
+    index per outermost element (gather, scatter), and the pattern's first step is ignored.
+    `limit` is the number of valid indices along the indexed dimension (out-of-bounds check).
+    """
+
+    kind: str
+    source: View | AccessPattern | Register
+    stride: int
+    limit: int
+    axis: int = 0
+
+
+class View(NamedTuple):
+    """A shape over a tensor's storage; strides and offset in elements of `dtype`.
+
+    On chip, storage is (partition, free) row-major: the partition dimension's stride equals
+    the elements per partition, as NKI defines it.
+    """
+
+    tensor: Tensor
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    dtype: DType
+    dynamic: Dynamic | None = None
+
+    @property
+    def pitch(self) -> int:
+        """Elements of `dtype` per partition of the storage (on chip)."""
+        return self.tensor.bytes // self.dtype.size
+
+    def tile(self) -> Tile:
+        """What rules see of it."""
+        dims = tuple(zip(self.strides, self.shape, strict=True))
+        tensor = self.tensor
+        if not tensor.on_chip:
+            return Tile(tensor.buffer, self.dtype, 0, 0, dims, *_addressing(self.dynamic))
+        start = tensor.first + (self.offset // self.pitch if self.pitch else 0)
+        return Tile(
+            tensor.buffer, self.dtype, start, self.shape[0], dims[1:], *_addressing(self.dynamic)
+        )
+
+
+class AccessPattern(NamedTuple):
+    """What an instruction holds after lower: a start and up to a few (step, num) pairs.
+
+    On chip: `start` and `partitions` relative to the tensor's first partition, `offset` in
+    elements from the tensor's first byte within a partition, `dims` the free dimensions.
+    In HBM: `start` and `partitions` are 0, `dims` every dimension. Outermost first.
+    """
+
+    tensor: Tensor
+    dtype: DType
+    start: int
+    partitions: int
+    offset: int
+    dims: tuple[tuple[int, int], ...]
+    dynamic: Dynamic | None = None
+
+    def tile(self) -> Tile:
+        """What rules and costs see of it."""
+        return Tile(
+            self.tensor.buffer,
+            self.dtype,
+            self.tensor.first + self.start,
+            self.partitions,
+            self.dims,
+            *_addressing(self.dynamic),
+        )
+
+    def extent(self) -> tuple[int, int]:
+        """Lowest and one past the highest byte touched, from the tensor's first byte."""
+        low = high = self.offset
+        for step, num in self.dims:
+            reach = step * (num - 1)
+            low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+        return low * self.dtype.size, (high + 1) * self.dtype.size
+
+
+def _addressing(dynamic: Dynamic | None) -> tuple[bool, bool]:
+    """A tile's `dynamic` and `indexed`."""
+    return dynamic is not None, dynamic is not None and dynamic.kind == "vector"

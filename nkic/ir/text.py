@@ -1,0 +1,172 @@
+"""The text form of a program, a dependence graph and a schedule. `read_text` reads it back.
+
+    program add on trn2
+    %0 a: float16[128, 512] shared_hbm @k.py:3:5-3:9
+    %1 t: float16[128, 512] sbuf at (0, 2048) @k.py:4:5-4:30
+    input a = %0
+    core
+      #0 vector reciprocal(dst=%1[0+128, 0; 1x512], data=%1[0+128, 0; 1x512]; ) @k.py:5:5-5:20
+      loop 1 $0 = 0 to 4 by 1 @k.py:6:5-6:30
+        ...
+      end
+
+An access pattern is start+partitions, offset; then step x num, outermost first. A view, as
+before lower, is written %1{offset; shape; strides}. `:dtype` follows where a pattern sees
+another type than the tensor's. `<` after a place gives the place it was called from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nkic.base.source import CallChain
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.program import Body, Instruction, Loop, Operand, Program
+from nkic.ir.schedule import Schedule, Slot, StreamItem
+from nkic.ir.tensors import AccessPattern, Dynamic, Tensor, View
+from nkic.machine.facts import Register
+
+
+def program_text(program: Program) -> str:
+    """The whole program."""
+    lines = [f"program {program.name} on {program.target.name}"]
+    lines += [f"note {key} = {value!r}" for key, value in program.notes.items()]
+    lines += [f"argument {key} = {value!r}" for key, value in program.arguments.items()]
+    lines += [_tensor(t, program) for t in program.tensors]
+    lines += [f"input {p.name} = %{p.tensor.number}" for p in program.inputs]
+    lines += [f"output {p.name} = %{p.tensor.number}" for p in program.outputs]
+    lines += [f"const %{n} = {data.hex()}" for n, data in sorted(program.constants.items())]
+    for body in program.cores:
+        lines += ["core", *_body(body, 1)]
+    return "\n".join(lines) + "\n"
+
+
+def graph_text(graph: DependenceGraph) -> str:
+    """One line per waiting instruction: `#5 < raw #3, war #2, raw #5 previous`."""
+    lines = []
+    for number, edges in sorted(graph.edges.items()):
+        texts = [f"{e.kind} #{e.source}{' previous' if e.distance else ''}" for e in edges]
+        lines.append(f"#{number} < {', '.join(texts)}")
+    for word, table in (("opens", graph.openers), ("closes", graph.closers)):
+        for tensor, numbers in sorted(table.items()):
+            lines.append(f"%{tensor} {word} {', '.join(f'#{n}' for n in numbers)}")
+    return "\n".join(lines) + "\n"
+
+
+def schedule_text(schedule: Schedule) -> str:
+    """The program, then every stream with its waits (semaphore x count) and signals."""
+    lines = [program_text(schedule.program).rstrip("\n")]
+    for number, core in enumerate(schedule.cores):
+        for stream in core:
+            lines += [f"stream {number} {stream.id}", *_items(stream.items, 1)]
+    return "\n".join(lines) + "\n"
+
+
+def _items(items: tuple[StreamItem, ...], depth: int) -> Iterator[str]:
+    pad = "  " * depth
+    for item in items:
+        if isinstance(item, Slot):
+            yield pad + _slot(item)
+        else:
+            yield f"{pad}loop {item.loop.number}"
+            yield from _items(item.items, depth + 1)
+            yield f"{pad}end"
+
+
+def _slot(slot: Slot) -> str:
+    words = [f"#{slot.instruction.number}" if slot.instruction is not None else "-"]
+    if slot.waits:
+        words.append("wait " + ", ".join(f"{w.semaphore}x{w.amount}" for w in slot.waits))
+    if slot.signals:
+        words.append("signal " + ", ".join(map(str, slot.signals)))
+    return " ".join(words)
+
+
+def _tensor(tensor: Tensor, program: Program) -> str:
+    sizes = ", ".join(map(str, tensor.shape))
+    text = f"%{tensor.number} {tensor.name}: {tensor.dtype.name}[{sizes}] {tensor.buffer.value}"
+    if tensor.fixed is not None:
+        text += f" fixed {tuple(tensor.fixed)}"
+    if tensor.scope:
+        text += f" scope {tensor.scope}"
+    if tensor.number in program.addresses:
+        text += f" at {tuple(program.addresses[tensor.number])}"
+    return text + _place(tensor.at)
+
+
+def _place(at: CallChain) -> str:
+    spans = at.frames()
+    return " @" + " < ".join(
+        f"{s.path}:{s.line}:{s.column}-{s.end_line}:{s.end_column}" for s in spans
+    )
+
+
+def _body(body: Body, depth: int) -> Iterator[str]:
+    pad = "  " * depth
+    for item in body:
+        if isinstance(item, Instruction):
+            yield pad + instruction_text(item) + _place(item.at)
+        else:
+            yield pad + _loop(item) + _place(item.at)
+            yield from _body(item.body, depth + 1)
+            yield pad + "end"
+
+
+def _loop(loop: Loop) -> str:
+    if loop.condition is not None:
+        return f"loop {loop.number} while ${loop.condition.number}"
+    counter = loop.counter.number if loop.counter is not None else 0
+    start, stop = _operand(loop.start), _operand(loop.stop)
+    return f"loop {loop.number} ${counter} = {start} to {stop} by {loop.step}"
+
+
+def instruction_text(instruction: Instruction) -> str:
+    """An instruction without its place."""
+    row = instruction.row
+    operands = ", ".join(
+        f"{rule.name}={_operand(value)}"
+        for rule, value in zip(row.operands, instruction.operands, strict=True)
+    )
+    attributes = ", ".join(
+        f"{rule.name}={value!r}"
+        for rule, value in zip(row.attributes, instruction.attributes, strict=True)
+    )
+    engine = instruction.engine.value if instruction.engine is not None else "any"
+    text = f"#{instruction.number} {engine} {row.name}({operands}; {attributes})"
+    if instruction.name:
+        text += f" name {instruction.name!r}"
+    if instruction.after:
+        text += f" after {instruction.after}"
+    return text + (f" pinned {instruction.pinned}" if instruction.pinned else "")
+
+
+def _operand(operand: Operand) -> str:
+    if isinstance(operand, AccessPattern):
+        return _pattern(operand)
+    if isinstance(operand, View):
+        return _view(operand)
+    if isinstance(operand, Register):
+        return f"${operand.number}"
+    return repr(operand)
+
+
+def _pattern(pattern: AccessPattern) -> str:
+    dims = ", ".join(f"{step}x{num}" for step, num in pattern.dims)
+    start = f"{pattern.start}+{pattern.partitions}, " if pattern.tensor.on_chip else ""
+    text = f"%{pattern.tensor.number}[{start}{pattern.offset}; {dims}]"
+    return text + _suffix(pattern)
+
+
+def _view(view: View) -> str:
+    text = f"%{view.tensor.number}{{{view.offset}; {view.shape}; {view.strides}}}"
+    return text + _suffix(view)
+
+
+def _suffix(operand: AccessPattern | View) -> str:
+    text = f":{operand.dtype.name}" if operand.dtype is not operand.tensor.dtype else ""
+    return text + (f" {_dynamic(operand.dynamic)}" if operand.dynamic is not None else "")
+
+
+def _dynamic(dynamic: Dynamic) -> str:
+    kind, source, stride, limit, axis = dynamic
+    return f"by {kind} {_operand(source)} stride {stride} limit {limit} axis {axis}"

@@ -1,0 +1,216 @@
+"""Finds kernel source on disk: the file to compile, and the modules that it imports.
+
+Inside nkic a file is known by its path from the folder of the kernel's file, so that the same
+source compiles to the same bytes wherever the folder lies. `shown` gives the path to print.
+
+Nothing is imported or executed: files are read as text. Where Python would look depends on its
+environment; here it depends on the source and the command line only. An absolute import is
+looked for, in this order, in the modules given by name, at the root of the importing file's
+package, beside the kernel's file, and in the folders to include.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from nkic.base import files
+from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.source import SourceFile
+from nkic.parse import decode
+
+MAX_BYTES = 16 << 20  # a file of kernel source; the largest published kernels have 200 KiB
+PACKAGE = "__init__.py"
+
+
+class Root(NamedTuple):
+    """A folder where modules are looked for: `label` is what paths inside nkic begin with."""
+
+    folder: str  # as the user wrote it
+    label: str = ""
+
+
+class Place(NamedTuple):
+    """A file, or a folder, by its path from a root; it may lead out of it with `..`."""
+
+    root: Root
+    path: str
+
+    def __truediv__(self, name: str) -> Place:
+        return Place(self.root, _normal(f"{self.path}/{name}"))
+
+    @property
+    def parent(self) -> Place:
+        return self / ".."
+
+    @property
+    def disk(self) -> Path:
+        """Where it is, as the user would write it."""
+        return Path(os.path.normpath(os.path.join(self.root.folder or ".", self.path)))  # noqa: PTH118
+
+    @property
+    def label(self) -> str:
+        """What it is called inside nkic: the shortest path from the root."""
+        path = os.path.relpath(self.disk, self.root.folder or ".").replace(os.sep, "/")
+        return f"{self.root.label}/{path}" if self.root.label else path
+
+
+def _normal(path: str) -> str:
+    return os.path.normpath(path).replace(os.sep, "/")
+
+
+@dataclass
+class Loader:
+    """The files of one compilation. `modules` are paths of files or packages by module name."""
+
+    kernel: Root
+    includes: Sequence[Root] = ()
+    modules: Mapping[str, str] = field(default_factory=dict)
+    _places: dict[str, Place] = field(default_factory=dict)
+    _labels: dict[Path, str] = field(default_factory=dict)
+    _sources: dict[str, SourceFile] = field(default_factory=dict)
+
+    @classmethod
+    def beside(
+        cls, path: str, includes: Sequence[str] = (), modules: Mapping[str, str] | None = None
+    ) -> Loader:
+        """A loader for the kernel file `path`. Raises `UsageFailed` for what does not exist."""
+        for name, file in (modules or {}).items():
+            if not Path(file).exists():
+                raise _missing(f"--module {name}", file)
+        roots = [Root(folder, label) for folder, label in _labelled(includes)]
+        return cls(Root(str(Path(path).parent)), roots, dict(modules or {}))
+
+    # ---- files -----------------------------------------------------------------------------
+
+    def main(self, path: str, data: bytes | None = None) -> SourceFile:
+        """The kernel's file; `data` is its content where that does not come from the disk."""
+        return self._add(Place(self.kernel, PurePosixPath(Path(path)).name), path, data)
+
+    def __call__(self, request: str, importer: SourceFile) -> SourceFile | None:
+        """The file of the module that `importer` calls `request`, or None."""
+        place = self._places.get(importer.path)
+        if place is None:  # our own standard library: it has no neighbours
+            return None
+        candidates = self._candidates(request, place)
+        found = next((file for one in candidates if (file := _file(one))), None)
+        if found is not None:
+            return self._add(found)
+        named = candidates if request.strip(".") else []
+        folder = next((one for one in named if _holds_source(one.disk)), None)
+        return self._add(folder / PACKAGE, data=b"") if folder is not None else None
+
+    def shown(self, path: str) -> str:
+        """What to print for a path from inside nkic: the way to the file from here."""
+        place = self._places.get(path)
+        return str(place.disk) if place is not None else path
+
+    def source(self, shown: str) -> SourceFile | None:
+        """The file that is printed as `shown`."""
+        return next((s for path, s in self._sources.items() if self.shown(path) == shown), None)
+
+    def relocated(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """Diagnostics whose places are those to print."""
+        return [d.relocated(self.shown) for d in diagnostics]
+
+    @property
+    def files(self) -> list[str]:
+        """Every file read so far, as printed."""
+        return [str(place.disk) for place in self._places.values() if place.disk.is_file()]
+
+    def neighbour(self, path: str) -> SourceFile | None:
+        """The file with this path inside nkic, if it lies where the kernel's file does."""
+        place = Place(self.kernel, path)
+        return self._add(place) if place.disk.is_file() else None
+
+    def _add(self, place: Place, path: str = "", data: bytes | None = None) -> SourceFile:
+        shown = path or str(place.disk)
+        label = self._labels.get(place.disk.resolve()) or self._new_label(place)
+        if label not in self._sources:
+            content = files.read_bytes(shown, MAX_BYTES) if data is None else data
+            self._sources[label] = decode(content, label)
+        return self._sources[label]
+
+    def _new_label(self, place: Place) -> str:
+        """A label for a file met for the first time; where another has it, with a mark."""
+        label = place.label
+        while label in self._places:
+            label = "+" + label
+        self._places[label] = place
+        self._labels[place.disk.resolve()] = label
+        return label
+
+    # ---- imports ---------------------------------------------------------------------------
+
+    def _candidates(self, request: str, importer: Place) -> list[Place]:
+        """Where the module may be, without suffix, the first choice first."""
+        name = request.lstrip(".")
+        dots = len(request) - len(name)
+        parts = [part for part in name.split(".") if part]
+        if dots:
+            return [_joined(_up(importer, dots), parts)]
+        bases = [*_package_root(importer.parent), Place(self.kernel, ".")]
+        bases += [Place(root, ".") for root in self.includes]
+        return [*self._given(name), *(_joined(base, parts) for base in bases)]
+
+    def _given(self, name: str) -> Iterator[Place]:
+        """Where a module is that was given by name, or one inside a package given so."""
+        for module, path in self.modules.items():
+            if name == module or name.startswith(module + "."):
+                root = Root(str(Path(path).parent), f"{module}:")
+                base = Place(root, Path(path).name.removesuffix(".py"))
+                yield _joined(base, name[len(module) :].split(".")[1:])
+
+
+def _labelled(folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Each folder with a label of its own that does not depend on where it lies."""
+    taken: set[str] = set()
+    for folder in folders:
+        if not Path(folder).is_dir():
+            raise _missing("--include", folder)
+        label = Path(folder).resolve().name + ":"
+        while label in taken:
+            label = "+" + label
+        taken.add(label)
+        yield folder, label
+
+
+def _missing(option: str, path: str) -> UsageFailed:
+    return UsageFailed([make("cannot-read", f"{option}: there is no `{path}`")])
+
+
+def _up(importer: Place, dots: int) -> Place:
+    """The package that so many leading dots mean: one is the importer's own."""
+    place = importer.parent
+    for _ in range(dots - 1):
+        place = place.parent
+    return place
+
+
+def _joined(place: Place, parts: Sequence[str]) -> Place:
+    for part in parts:
+        place = place / part
+    return place
+
+
+def _package_root(folder: Place) -> Iterator[Place]:
+    """The folder that holds the outermost package around `folder`, if that is a package."""
+    if not (folder / PACKAGE).disk.is_file():
+        return
+    while (folder / PACKAGE).disk.is_file() and folder.disk.resolve().parent != folder.disk:
+        folder = folder.parent
+    yield folder
+
+
+def _file(place: Place) -> Place | None:
+    """The file of the module at `place`: a package's, or the one with the suffix."""
+    package, plain = place / PACKAGE, Place(place.root, place.path + ".py")
+    return next((one for one in (package, plain) if one.disk.is_file()), None)
+
+
+def _holds_source(folder: Path) -> bool:
+    """Whether a folder without a file of its own is a package all the same, as in Python."""
+    return folder.is_dir() and any(any(folder.glob(form)) for form in ("*.py", "*/*.py"))

@@ -1,0 +1,36 @@
+"""Views to access patterns: pure, memoised by the view's geometry."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from nkic.ir.tensors import AccessPattern, Dynamic, View
+from nkic.machine.patterns import MAX_NUM, UNLIMITED, Dims, merged
+
+
+@lru_cache(maxsize=65536)
+def _dims(shape: tuple[int, ...], strides: tuple[int, ...], keep_rank: bool, limit: int) -> Dims:
+    dims = tuple(zip(strides, shape, strict=True))
+    return dims if keep_rank and dims else merged(dims, limit) or ((1, 1),)
+
+
+def access_pattern(view: View, keep_rank: bool = False, streams: bool = False) -> AccessPattern:
+    """The pattern of `view`; `streams`: for a compute engine, whose sizes are limited.
+
+    On chip the first dimension walks whole partitions, which check has made sure of.
+    """
+    limit = MAX_NUM if streams else UNLIMITED
+    tensor = view.tensor
+    dynamic = view.dynamic and _lower_dynamic(view.dynamic)
+    if not tensor.on_chip:
+        keep = keep_rank or dynamic is not None
+        dims = _dims(view.shape, view.strides, keep, limit)
+        return AccessPattern(tensor, view.dtype, 0, 0, view.offset, dims, dynamic)
+    start, offset = divmod(view.offset, view.pitch) if view.pitch else (0, 0)
+    dims = _dims(view.shape[1:], view.strides[1:], keep_rank, limit)
+    return AccessPattern(tensor, view.dtype, start, view.shape[0], offset, dims, dynamic)
+
+
+def _lower_dynamic(dynamic: Dynamic) -> Dynamic:
+    source = dynamic.source
+    return dynamic._replace(source=access_pattern(source)) if isinstance(source, View) else dynamic

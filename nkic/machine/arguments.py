@@ -1,0 +1,129 @@
+"""Is every operand and attribute a value of a kind that its row allows? No tile is looked into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+from nkic.machine.facts import Facts, Register, Tile, Value
+from nkic.machine.operands import Attribute, Kind, Operand, Row, Violation
+from nkic.machine.operators import ACTIVATIONS, ALU
+
+INT32 = (-(1 << 31), (1 << 31) - 1)
+INT64 = (-(1 << 63), (1 << 63) - 1)  # what a file can hold
+
+
+def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
+    """Operands and attributes of a wrong kind. Where there is none, rules may be asked."""
+    operands, attributes = facts.operands, facts.attributes
+    for operand in row.operands:
+        value = operands.get(operand.name)
+        if not (operand.buffers if type(value) is Tile else _accepted(operand, value)):
+            yield _wrong(operand.name, value, accepts(operand))
+    for name, attribute, accepted in _checks(row):
+        setting = attributes.get(name)
+        if not (accepted(setting) or (setting is None and attribute.optional)):
+            yield _wrong(name, setting, takes(attribute))
+
+
+def _wrong(name: str, value: Any, wanted: str) -> Violation:
+    return Violation(
+        "argument-kind",
+        f"`{name}` is {shown(value)}, but must be {wanted}",
+        name,
+        f"pass {wanted} as `{name}`",
+    )
+
+
+def _accepted(operand: Operand, value: Value) -> bool:
+    if value is None:
+        return operand.optional
+    if type(value) is Register:
+        return operand.register
+    return operand.number and is_number(value)
+
+
+def accepts(operand: Operand) -> str:
+    """What `operand` may be, in words."""
+    words = (
+        "a tile" if operand.buffers else "",
+        "a number" if operand.number else "",
+        "a register" if operand.register else "",
+        "None" if operand.optional else "",
+    )
+    return " or ".join(filter(None, words))
+
+
+def takes(attribute: Attribute) -> str:
+    """What `attribute` may be, in words."""
+    kind = attribute.kind.value
+    words = f"{'an' if kind[0] in 'aio' else 'a'} {kind}"
+    if attribute.kind is Kind.CHOICE:
+        words = f"one of {', '.join(attribute.choices)}"
+    return f"{words} or None" if attribute.optional else words
+
+
+@cache
+def _checks(row: Row) -> tuple[tuple[str, Attribute, Callable[[Any], bool]], ...]:
+    return tuple((a.name, a, _acceptor(a)) for a in row.attributes)
+
+
+def allowed(attribute: Attribute, value: Any) -> bool:
+    """`value` is of the kind that `attribute` takes; its rules may still refuse it."""
+    return (value is None and attribute.optional) or _acceptor(attribute)(value)
+
+
+def _acceptor(attribute: Attribute) -> Callable[[Any], bool]:
+    if attribute.kind is Kind.CHOICE:
+        return lambda value: type(value) is str and value in attribute.choices
+    return _ACCEPTORS[attribute.kind]
+
+
+def is_number(value: Any) -> bool:
+    """A float, NaN and infinities included, or an int that a file can hold."""
+    return type(value) is float or _is_int(value)
+
+
+def _is_int(value: Any) -> bool:
+    return type(value) is int and INT64[0] <= value <= INT64[1]
+
+
+def _is_int32(value: Any) -> bool:
+    return type(value) is int and INT32[0] <= value <= INT32[1]
+
+
+def _is_ints(value: Any) -> bool:
+    return type(value) is tuple and all(map(_is_int, value))
+
+
+def _is_pattern(value: Any) -> bool:
+    return type(value) is tuple and all(
+        type(pair) is tuple and len(pair) == 2 and all(map(_is_int32, pair)) for pair in value
+    )
+
+
+_ACCEPTORS: dict[Kind, Callable[[Any], bool]] = {
+    Kind.ALU: lambda value: type(value) is str and value in ALU,
+    Kind.ACTIVATION: lambda value: type(value) is str and value in ACTIVATIONS,
+    Kind.BOOL: lambda value: type(value) is bool,
+    Kind.INT: _is_int,
+    Kind.INT32: _is_int32,
+    Kind.NUMBER: is_number,
+    Kind.PATTERN: _is_pattern,
+    Kind.INTS: _is_ints,
+}
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it: short, whatever it is."""
+    if type(value) is Tile:
+        return f"a tile {value}"
+    if type(value) is Register:
+        return "a register"
+    if type(value) is int and not _is_int(value):
+        return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, int | float | str | None):
+        text = repr(value)
+        return text if len(text) <= 40 else f"{text[:40]}…"
+    return f"a {type(value).__name__}"

@@ -1,0 +1,319 @@
+"""Rules that several instructions share, made to measure: each function here returns one rule.
+
+A row lists what it needs: `rules=(elementwise("dst", "src"), not_both_psum("a", "b"))`. A rule
+looks at tiles that are already known to suit their operands (`tiles.py`), and is silent about
+operands that are no tiles.
+"""
+
+from __future__ import annotations
+
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Rule, Violation
+from nkic.machine.operators import ALU, Operator
+from nkic.machine.tiles import first_target
+
+# Shapes.
+
+
+def elementwise(first: str, *others: str) -> Rule:
+    """As many partitions, and as many elements in each, as `first`. Ranks may differ."""
+
+    def rule(facts: Facts) -> Violation | None:
+        operands = facts.operands
+        one = operands[first]
+        for name in others:
+            other = operands[name]
+            if type(one) is not Tile or type(other) is not Tile:
+                continue
+            if one.partitions != other.partitions:
+                return _partitions(first, one, name, other)
+            if one.dims != other.dims and one.free != other.free:
+                return _elements(first, one, name, other)
+        return None
+
+    return rule
+
+
+def same_partitions(first: str, *others: str) -> Rule:
+    """As many partitions as `first`."""
+
+    def rule(facts: Facts) -> Violation | None:
+        tiles = facts.tiles
+        one = tiles.get(first)
+        for name in others:
+            other = tiles.get(name)
+            if one and other and one.partitions != other.partitions:
+                return _partitions(first, one, name, other)
+        return None
+
+    return rule
+
+
+def _partitions(first: str, one: Tile, name: str, other: Tile) -> Violation:
+    return Violation(
+        "partition-mismatch",
+        f"`{name}` has {other.partitions} partitions and `{first}` has {one.partitions}; "
+        "they must be equal",
+        name,
+        f"slice the partitions of `{name}` or `{first}` to the same number",
+    )
+
+
+def _elements(first: str, one: Tile, name: str, other: Tile) -> Violation:
+    return Violation(
+        "element-count-mismatch",
+        f"`{name}` has {other.free} elements per partition and `{first}` has {one.free}; "
+        "they must be equal",
+        name,
+        f"slice or broadcast `{name}` to {one.free} elements per partition",
+    )
+
+
+def elements(name: str, low: int, high: int) -> Rule:
+    """From `low` to `high` elements per partition."""
+
+    def rule(facts: Facts) -> Violation | None:
+        tile = facts.maybe(name)
+        if tile is None or low <= tile.free <= high:
+            return None
+        if tile.free > high:
+            return too_many(name, tile.free, high, facts)
+        return too_few(name, tile, low)
+
+    return rule
+
+
+def too_many(name: str, count: int, limit: int, facts: Facts) -> Violation:
+    """`name` is longer than one instruction takes."""
+    return Violation(
+        "tile-size",
+        f"`{name}` has {count} elements per partition; {facts.target.name} takes at most {limit}",
+        name,
+        f"split `{name}` into tiles of at most {limit} elements per partition",
+    )
+
+
+def too_few(name: str, tile: Tile, limit: int) -> Violation:
+    """`name` is shorter than the instruction needs."""
+    return Violation(
+        "tile-size",
+        f"`{name}` has {tile.free} elements per partition; at least {limit} are needed",
+        name,
+        f"pad `{name}` to {limit} elements per partition",
+    )
+
+
+def exactly(name: str, count: int, what: str) -> Rule:
+    """`count` elements per partition, which hold `what`."""
+
+    def rule(facts: Facts) -> Violation | None:
+        tile = facts.maybe(name)
+        if tile is None or tile.free == count:
+            return None
+        return Violation(
+            "operand-shape",
+            f"`{name}` has {tile.free} elements per partition, but must have {count}: {what}",
+            name,
+            f"make `{name}` a tile of shape [{tile.partitions}, {count}]",
+        )
+
+    return rule
+
+
+# Memories.
+
+
+def not_both_psum(first: str, second: str) -> Rule:
+    """At most one of two inputs in PSUM: there is one read port."""
+
+    def rule(facts: Facts) -> Violation | None:
+        for name in (first, second):
+            tile = facts.operands[name]
+            if type(tile) is not Tile or tile.buffer is not Buffer.PSUM:
+                return None
+        return Violation(
+            "both-in-psum",
+            f"`{first}` and `{second}` are both in psum; at most one of them may be",
+            second,
+            f"copy `{second}` to SBUF with `nisa.tensor_copy` first",
+        )
+
+    return rule
+
+
+# Types.
+
+
+def same_dtype(first: str, second: str) -> Rule:
+    """Equal element types: nothing is converted."""
+
+    def rule(facts: Facts) -> Violation | None:
+        one, other = facts.maybe(first), facts.maybe(second)
+        if one is None or other is None or one.dtype is other.dtype:
+            return None
+        return Violation(
+            "dtype-mismatch",
+            f"`{second}` is {other.dtype.name} and `{first}` is {one.dtype.name}; "
+            "they must be equal",
+            second,
+            f"allocate `{first}` as {other.dtype.name}, or reinterpret one with `.view()`",
+        )
+
+    return rule
+
+
+def float32_vectors(*names: str) -> Rule:
+    """Where a tile stands for a number, it is float32."""
+
+    def rule(facts: Facts) -> Violation | None:
+        for name in names:
+            tile = facts.operands[name]
+            if type(tile) is Tile and tile.dtype.name != "float32":
+                return not_float32(name, tile)
+        return None
+
+    return rule
+
+
+def not_float32(name: str, tile: Tile) -> Violation:
+    """A vector operand of arithmetic in another type."""
+    return Violation(
+        "operand-not-float32",
+        f"`{name}` is {tile.dtype.name}, but must be float32",
+        name,
+        f"copy `{name}` into a float32 tile with `nisa.tensor_copy` first",
+    )
+
+
+def integers_for_bitvec(attribute: str, *names: str) -> Rule:
+    """Bitvec operators work on the bits of integers: every tile is one."""
+
+    def rule(facts: Facts) -> Violation | None:
+        op = facts.attributes[attribute]
+        if op is None or ALU[op].group != "bitvec":
+            return None
+        for name in names:
+            tile = facts.operands[name]
+            if type(tile) is Tile and not (tile.dtype.is_integer or tile.dtype.kind == "bool"):
+                return _not_integer(attribute, op, name, tile)
+        return None
+
+    return rule
+
+
+def _not_integer(attribute: str, op: str, name: str, tile: Tile) -> Violation:
+    return Violation(
+        "bitvec-dtype",
+        f"`{attribute}` is {op}, which works on the bits of integers, and `{name}` is "
+        f"{tile.dtype.name}",
+        name,
+        f"reinterpret `{name}` with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`",
+    )
+
+
+# Operators.
+
+
+def binary(*attributes: str) -> Rule:
+    """Operators with two inputs, which the engine has."""
+    return operators(attributes, arity=2)
+
+
+def arithmetic(*attributes: str) -> Rule:
+    """Binary operators of numbers, which the engine has."""
+    return operators(attributes, arity=2, group="arithmetic")
+
+
+def reducing(attribute: str) -> Rule:
+    """An operator that can fold elements into one, which the engine has."""
+    return operators((attribute,), arity=2, fold=True)
+
+
+def operators(
+    attributes: tuple[str, ...], arity: int = 0, group: str = "", fold: bool = False
+) -> Rule:
+    """Operators of this arity (0: any) and group ("": any), which the engine has."""
+
+    def rule(facts: Facts) -> Violation | None:
+        for attribute in attributes:
+            name = facts.attributes[attribute]
+            if name is None:
+                continue
+            op = ALU[name]
+            if (arity and op.arity != arity) or (group and op.group != group):
+                return wrong_operator(attribute, op, _wanted(arity, group))
+            if fold and not op.reducible:
+                return wrong_operator(attribute, op, "one that can reduce")
+            if not has_operator(facts, op):
+                return no_operator(attribute, op, facts)
+        return None
+
+    return rule
+
+
+def _wanted(arity: int, group: str) -> str:
+    inputs = f" with {arity} inputs" if arity else ""
+    return f"{'an arithmetic' if group else 'an'} operator{inputs}"
+
+
+def has_operator(facts: Facts, op: Operator) -> bool:
+    """The engine has `op`; gpsimd has more of them between tiles of 32-bit integers."""
+    generation = facts.target.generation
+    if facts.engine is None or op.runs_on(facts.engine, generation):
+        return True
+    return facts.engine is Engine.GPSIMD and op.integers and all_int32(facts)
+
+
+def all_int32(facts: Facts) -> bool:
+    """Every tile is int32 or uint32: gpsimd computes with integers."""
+    return all(tile.dtype.name in ("int32", "uint32") for tile in facts.tiles.values())
+
+
+def wrong_operator(attribute: str, op: Operator, wanted: str) -> Violation:
+    """An operator of the wrong sort."""
+    return Violation(
+        "operator-not-supported",
+        f"`{attribute}` is {op.name}, but must be {wanted}",
+        attribute,
+        "see `nkic --print ops` for the operators of each instruction",
+    )
+
+
+def no_operator(attribute: str, op: Operator, facts: Facts) -> Violation:
+    """An operator that this engine of this target lacks."""
+    engine = facts.engine.value if facts.engine else "chosen"
+    others = [e.value for e in op.engines_of(facts.target.generation)]
+    if others:
+        hint = f"use `engine=nisa.engine.{others[0]}` where the instruction allows it"
+    elif op.engines:
+        hint = f"compile with `--target {first_target(min(op.engines.values()))}`"
+    else:  # one that only an instruction of its own has, such as average
+        hint = "use another operator"
+    return Violation(
+        "operator-not-supported",
+        f"`{attribute}` is {op.name}, which the {engine} engine of {facts.target.name} "
+        "does not have",
+        attribute,
+        hint,
+    )
+
+
+# Engines.
+
+
+def engine_since(engine: Engine, generation: int, instead: str) -> Rule:
+    """`engine` runs this from NeuronCore version `generation`."""
+
+    def rule(facts: Facts) -> Violation | None:
+        if facts.engine is not engine or facts.target.generation >= generation:
+            return None
+        return Violation(
+            "engine-not-allowed",
+            f"runs on the {engine.value} engine from {first_target(generation)} on; "
+            f"the target is {facts.target.name}",
+            help=instead,
+        )
+
+    return rule

@@ -1,0 +1,180 @@
+"""Element types: what one element of a tensor is, in bytes, range and precision.
+
+`DTYPES` holds every type that `nki.language` names. This module does not import NumPy, so that
+both tools start fast; `codecs.py` turns the bytes of a type into numbers and back.
+
+Sources: `nki.language` data types (names, sign/exponent/mantissa bits, "stored as uint8",
+packed types, `0xFF` is NaN); NKI library kernel helpers (largest float8 values); IEEE 754 and
+OCP 8-bit floating point (which bit patterns are infinities and NaNs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from nkic.base.suggest import nearest
+
+Kind = Literal["float", "int", "uint", "bool", "packed"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DType:
+    """One element type. There is one object per type: compare with `is` or `==`.
+
+    `code` is the number in files: stable, never reused. `lowest` and `highest` are the finite
+    limits, `smallest` is the least positive value, subnormals included (1 for integers).
+    Packed types hold `lanes` elements of the type `element`, the first in the lowest bits;
+    their limits are those of one element.
+    """
+
+    name: str
+    code: int
+    size: int  # bytes
+    kind: Kind
+    lowest: float
+    highest: float
+    smallest: float
+    exponent_bits: int = 0
+    mantissa_bits: int = 0  # without the implied leading one
+    bias: int = 0  # of the exponent
+    has_inf: bool = False
+    has_nan: bool = False
+    lanes: int = 1
+    element: DType | None = None
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element, all lanes together."""
+        return self.size * 8
+
+    @property
+    def is_float(self) -> bool:
+        """A floating-point number, not packed."""
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        """An integer; bool is none."""
+        return self.kind in ("int", "uint")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A copied or unpickled type is the same object, so that identity stays equality.
+        return _by_name, (self.name,)
+
+
+def _float(
+    name: str,
+    code: int,
+    size: int,
+    bits: tuple[int, int],
+    highest: float,
+    specials: str = "inf nan",
+) -> DType:
+    exponent, mantissa = bits
+    bias = (1 << (exponent - 1)) - 1
+    return DType(
+        name,
+        code,
+        size,
+        "float",
+        lowest=-highest,
+        highest=highest,
+        smallest=2.0 ** (1 - bias - mantissa),
+        exponent_bits=exponent,
+        mantissa_bits=mantissa,
+        bias=bias,
+        has_inf="inf" in specials,
+        has_nan="nan" in specials,
+    )
+
+
+def _integer(name: str, code: int, size: int) -> DType:
+    bits = size * 8
+    if name.startswith("u"):
+        return DType(name, code, size, "uint", 0, 2**bits - 1, 1)
+    return DType(name, code, size, "int", -(2 ** (bits - 1)), 2 ** (bits - 1) - 1, 1)
+
+
+def _packed(code: int, size: int, element: DType) -> DType:
+    return DType(
+        f"{element.name}_x4",
+        code,
+        size,
+        "packed",
+        element.lowest,
+        element.highest,
+        element.smallest,
+        lanes=4,
+        element=element,
+    )
+
+
+FLOAT32 = _float("float32", 1, 4, (8, 23), (2 - 2.0**-23) * 2.0**127)
+# 1 + 8 + 10 bits in a 4-byte element; that the 13 low bits are the unused ones is assumed.
+TFLOAT32 = _float("tfloat32", 2, 4, (8, 10), (2 - 2.0**-10) * 2.0**127)
+BFLOAT16 = _float("bfloat16", 3, 2, (8, 7), (2 - 2.0**-7) * 2.0**127)
+FLOAT16 = _float("float16", 4, 2, (5, 10), 65504.0)
+FLOAT8_E4M3 = _float("float8_e4m3", 5, 1, (4, 3), 240.0)
+FLOAT8_E4M3FN = _float("float8_e4m3fn", 6, 1, (4, 3), 448.0, "nan")
+FLOAT8_E5M2 = _float("float8_e5m2", 7, 1, (5, 2), 57344.0)
+# A power of two without sign or zero; the scale of a group in the MX formats.
+FLOAT8_E8M0FNU = DType(
+    "float8_e8m0fnu", 8, 1, "float", 2.0**-127, 2.0**127, 2.0**-127, 8, 0, 127, has_nan=True
+)
+# Only inside packed elements, where it takes half a byte: `nki.language` does not name it, so
+# it is not in DTYPES.
+FLOAT4_E2M1FN = _float("float4_e2m1fn", 12, 1, (2, 1), 6.0, "")
+FLOAT8_E4M3FN_X4 = _packed(9, 4, FLOAT8_E4M3FN)
+FLOAT8_E5M2_X4 = _packed(10, 4, FLOAT8_E5M2)
+FLOAT4_E2M1FN_X4 = _packed(11, 2, FLOAT4_E2M1FN)
+INT8 = _integer("int8", 16, 1)
+INT16 = _integer("int16", 17, 2)
+INT32 = _integer("int32", 18, 4)
+UINT8 = _integer("uint8", 24, 1)
+UINT16 = _integer("uint16", 25, 2)
+UINT32 = _integer("uint32", 26, 4)
+BOOL = DType("bool", 32, 1, "bool", 0, 1, 1)  # stored as uint8: 0 or 1
+
+DTYPES: dict[str, DType] = {
+    dtype.name: dtype
+    for dtype in (
+        *(FLOAT32, TFLOAT32, BFLOAT16, FLOAT16),
+        *(FLOAT8_E4M3, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU),
+        *(FLOAT8_E4M3FN_X4, FLOAT8_E5M2_X4, FLOAT4_E2M1FN_X4),
+        *(INT8, INT16, INT32, UINT8, UINT16, UINT32, BOOL),
+    )
+}
+BY_CODE: dict[int, DType] = {dtype.code: dtype for dtype in DTYPES.values()}
+
+ALIASES = {
+    **{"f32": "float32", "fp32": "float32"},
+    **{"tf32": "tfloat32"},
+    **{"bf16": "bfloat16"},
+    **{"f16": "float16", "fp16": "float16", "half": "float16"},
+    **{"float8e4": "float8_e4m3", "fp8_e4m3": "float8_e4m3", "f8e4m3": "float8_e4m3"},
+    **{"float8e5": "float8_e5m2", "fp8_e5m2": "float8_e5m2", "f8e5m2": "float8_e5m2"},
+    **{"fp8_e4m3fn": "float8_e4m3fn", "f8e4m3fn": "float8_e4m3fn"},
+    **{"e8m0": "float8_e8m0fnu", "f8e8m0": "float8_e8m0fnu", "f8e8m0fnu": "float8_e8m0fnu"},
+    **{"i8": "int8", "i16": "int16", "i32": "int32", "s8": "int8", "s16": "int16", "s32": "int32"},
+    **{"u8": "uint8", "u16": "uint16", "u32": "uint32"},
+    **{"bool_": "bool", "pred": "bool"},
+}
+
+
+def find(name: str) -> DType | None:
+    """The type called `name`, as in `nki.language` or by a short name (bf16, u8), or None."""
+    return DTYPES.get(ALIASES.get(name, name))
+
+
+def suggest(name: str) -> list[str]:
+    """The full names that were probably meant by `name`; empty when nothing is near."""
+    near = nearest(name, (*DTYPES, *ALIASES))
+    return [ALIASES.get(near, near)] if near else []
+
+
+def _by_name(name: str) -> DType:
+    return FLOAT4_E2M1FN if name == FLOAT4_E2M1FN.name else DTYPES[name]

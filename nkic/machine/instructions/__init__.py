@@ -1,0 +1,25 @@
+"""The instruction table: every row of every family, by name and by opcode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from nkic.machine.instructions import dma, gpsimd, registers, scalar, tensor, vector
+from nkic.machine.operands import Row
+
+Key = TypeVar("Key", str, int)
+FAMILIES = (registers, dma, tensor, vector, scalar, gpsimd)
+
+
+def _unique(key: Callable[[Row], Key], rows: Iterable[Row]) -> dict[Key, Row]:
+    found: dict[Key, Row] = {}
+    for row in rows:
+        old = found.setdefault(key(row), row)
+        if old is not row:
+            raise ValueError(f"{old.name} and {row.name} are both {key(row)!r}")
+    return found
+
+
+ROWS: dict[str, Row] = _unique(lambda row: row.name, (r for f in FAMILIES for r in f.ROWS))
+BY_OPCODE: dict[int, Row] = _unique(lambda row: row.opcode, ROWS.values())

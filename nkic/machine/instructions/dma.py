@@ -1,0 +1,77 @@
+"""Rows of the DMA engines: data between HBM and SBUF, and within each.
+
+They run in DMA queues, so `Engine.DMA` is their only engine. The `engine` argument of the call
+is an attribute here: the sequencer that commands the descriptor hardware. `costs.dma_trigger`
+says who starts a transfer and how long that keeps it busy.
+"""
+
+from __future__ import annotations
+
+from nkic.machine import costs
+from nkic.machine.constraints import same_dtype
+from nkic.machine.engines import Engine
+from nkic.machine.instructions import dma_rules as rules
+from nkic.machine.instructions.parts import choice, optional, result, source
+from nkic.machine.operands import SBUF, SBUF_OR_HBM, Kind, Row, always
+
+DMA = (Engine.DMA,)
+OUT_OF_BOUNDS = choice("oob_mode", "error", "error", "skip")
+DESCRIPTORS = choice("dge_mode", "unknown", "unknown", "swdge", "hwdge", "none")
+PRIORITY = optional("priority", Kind.INT)
+
+ROWS = (
+    Row(
+        name="dma_copy",
+        opcode=10,
+        doc="dst = src, element by element in the order of the dimensions, converted through "
+        "float32 if the types differ.",
+        parameters=("dst", "src", "priority", "oob_mode", "dge_mode", "engine", "name"),
+        operands=(
+            result(buffers=SBUF_OR_HBM, indexed=True),
+            source("src", buffers=SBUF_OR_HBM, indexed=True),
+        ),
+        attributes=(
+            PRIORITY,
+            OUT_OF_BOUNDS,
+            DESCRIPTORS,
+            choice("engine", "unknown", "unknown", "sync", "scalar"),
+        ),
+        engines=DMA,
+        choose=always(Engine.DMA),
+        cost=costs.dma_copying,
+        rules=(
+            rules.same_elements,
+            rules.packed_as_is,
+            rules.descriptor_mode,
+            rules.gathering,
+            rules.priority,
+        ),
+        source="nki.isa.dma_copy; NKI DMA overview; migration guide to NKI 0.3.0",
+    ),
+    Row(
+        name="dma_transpose",
+        opcode=11,
+        doc="dst = src with its dimensions reversed; in four, the middle two keep their order.",
+        parameters=("dst", "src", "axes", "priority", "dge_mode", "oob_mode", "name"),
+        # The permutation is one of dimensions, so lower leaves them as they are.
+        operands=(
+            result(buffers=SBUF, keep_rank=True),
+            source("src", buffers=SBUF_OR_HBM, keep_rank=True, indexed=True),
+        ),
+        attributes=(optional("axes", Kind.INTS), PRIORITY, DESCRIPTORS, OUT_OF_BOUNDS),
+        engines=DMA,
+        choose=always(Engine.DMA),
+        cost=costs.dma_transposing,
+        rules=(
+            rules.transposed_shape,
+            same_dtype("dst", "src"),
+            rules.transposed_type,
+            rules.transpose_mode,
+            rules.gathering,
+            rules.transposed_by_hardware,
+            rules.transposed_rows_gathered,
+            rules.priority,
+        ),
+        source="nki.isa.dma_transpose; Trainium2 architecture guide, DMA transpose",
+    ),
+)

@@ -1,0 +1,231 @@
+"""Rules of the DMA rows."""
+
+from __future__ import annotations
+
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.operands import Violation
+
+AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}  # by rank of src
+TRANSPOSE_ROWS = (1, 2, 4, 8, 16)  # src.shape[0] that the descriptor hardware transposes
+TRANSPOSE_COLUMNS = 128
+PRIORITIES = 4
+
+
+def same_elements(facts: Facts) -> Violation | None:
+    """As many elements in all: shapes may differ."""
+    dst, src = facts.tile("dst"), facts.tile("src")
+    if dst.elements == src.elements:
+        return None
+    return Violation(
+        "element-count-mismatch",
+        f"`src` has {src.elements} elements {_shape(src)} and `dst` has {dst.elements} "
+        f"{_shape(dst)}; they must be equal",
+        "src",
+        "slice both to the same number of elements",
+    )
+
+
+def _shape(tile: Tile) -> str:
+    return str(list(tile.shape))
+
+
+def packed_as_is(facts: Facts) -> Violation | None:
+    """DMA converts through float32, which the packed types do not have."""
+    dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
+    if dst is src or "packed" not in (dst.kind, src.kind):
+        return None
+    return Violation(
+        "dtype-mismatch",
+        f"`src` is {src.name} and `dst` is {dst.name}; DMA does not convert packed types",
+        "dst",
+        "reinterpret one of them with `.view()`",
+    )
+
+
+def descriptor_mode(facts: Facts) -> Violation | None:
+    """dma_copy: what hardware descriptors ask, and who may trigger them."""
+    mode, engine = facts.attributes["dge_mode"], facts.attributes["engine"]
+    if mode != "hwdge":
+        if engine == "unknown":
+            return None
+        return _bad_mode(
+            f"`engine` is {engine}, which is for dge_mode.hwdge, and `dge_mode` is {mode}",
+            "engine",
+            "pass `dge_mode=nisa.dge_mode.hwdge`, or leave `engine` out",
+        )
+    dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
+    if dst is not src:
+        return Violation(
+            "dtype-mismatch",
+            f"`src` is {src.name} and `dst` is {dst.name}; dge_mode.hwdge does not convert",
+            "dst",
+            "use dge_mode.swdge, or reinterpret one of them with `.view()`",
+        )
+    return _before_v3("`dge_mode` is hwdge", facts)
+
+
+def _bad_mode(text: str, name: str, hint: str) -> Violation:
+    return Violation("dma-mode", text, name, hint)
+
+
+def _before_v3(text: str, facts: Facts) -> Violation | None:
+    if facts.target.generation >= 3:
+        return None
+    return Violation(
+        "needs-newer-target",
+        f"{text}, which needs trn2; the target is {facts.target.name}",
+        "dge_mode",
+        "leave `dge_mode` out, or compile with `--target trn2`",
+    )
+
+
+def gathering(facts: Facts) -> Violation | None:
+    """A vector of indices: descriptors made by software, into or out of HBM, from v3 on."""
+    for name, tile in facts.tiles.items():
+        if not tile.indexed:
+            continue
+        mode = facts.attributes["dge_mode"]
+        if mode not in ("unknown", "swdge"):
+            return _bad_mode(
+                f"`{name}` has a `vector_offset`, which dge_mode.swdge alone supports, and "
+                f"`dge_mode` is {mode}",
+                "dge_mode",
+                "leave `dge_mode` out",
+            )
+        if tile.on_chip:
+            return Violation(
+                "buffer-not-allowed",
+                f"`{name}` has a `vector_offset` and is in {tile.buffer.value}, but must be in hbm",
+                name,
+                "gather within SBUF with `nisa.nc_n_gather` or `nisa.local_gather`",
+            )
+        return _before_v3(f"`{name}` has a `vector_offset`", facts)
+    return None
+
+
+def priority(facts: Facts) -> Violation | None:
+    """Classes of service 0 to 3, from v4 on."""
+    value = facts.attributes["priority"]
+    if value is None:
+        return None
+    if not 0 <= value < PRIORITIES:
+        return Violation(
+            "dma-mode",
+            f"`priority` is {value}, but must be 0 to {PRIORITIES - 1}",
+            "priority",
+            "pass 0 for the highest priority, 3 for the lowest",
+        )
+    if facts.target.generation >= 4:
+        return None
+    return Violation(
+        "needs-newer-target",
+        f"`priority` needs trn3; the target is {facts.target.name}",
+        "priority",
+        "leave `priority` out",
+    )
+
+
+# dma_transpose
+
+
+def transposed_shape(facts: Facts) -> Violation | None:
+    """The one permutation of each rank, and dst of exactly that shape."""
+    src, dst, axes = facts.tile("src"), facts.tile("dst"), facts.attributes["axes"]
+    rank = len(src.shape)
+    known = AXES.get(rank)
+    if known is None:
+        return _bad_axes(f"`src` has {rank} dimensions; 2, 3 or 4 can be transposed", "src")
+    if axes is not None and axes != known:
+        text = f"`axes` is {list(axes[:8])}; with {rank} dimensions it must be {list(known)}"
+        return _bad_axes(text, "axes")
+    wanted = tuple(src.shape[axis] for axis in known)
+    if dst.shape == wanted:
+        return None
+    return _bad_axes(f"`dst` is {_shape(dst)}, but `src` transposed is {list(wanted)}", "dst")
+
+
+def _bad_axes(text: str, name: str) -> Violation:
+    hint = "reshape with `.reshape()`: `dst` has the rank of `src`"
+    return Violation("operand-shape", text, name, hint)
+
+
+def transposed_type(facts: Facts) -> Violation | None:
+    """2- and 4-byte elements; 2-byte where descriptors are made on the device."""
+    src = facts.tile("src")
+    strict = src.indexed or facts.attributes["dge_mode"] == "hwdge"
+    sizes = (2,) if strict else (2, 4)
+    if src.dtype.size in sizes:
+        return None
+    return Violation(
+        "dtype-not-supported",
+        f"`src` is {src.dtype.name}, of {8 * src.dtype.size} bits; "
+        f"{' or '.join(str(8 * s) for s in sizes)} bits can be transposed",
+        "src",
+        "use a 16-bit type, or `nisa.nc_transpose`",
+    )
+
+
+def transpose_mode(facts: Facts) -> Violation | None:
+    """Direct transposes: unknown or hwdge. With a vector of indices: unknown or swdge."""
+    mode, src = facts.attributes["dge_mode"], facts.tile("src")
+    if mode == "none" or (mode == "swdge" and not src.indexed):
+        return _bad_mode(
+            f"`dge_mode` is {mode}; a transpose without `vector_offset` takes unknown or hwdge",
+            "dge_mode",
+            "leave `dge_mode` out",
+        )
+    if facts.attributes["oob_mode"] == "skip" and not src.dynamic:
+        return _bad_mode(
+            "`oob_mode` is skip, but no run-time offset can be out of bounds",
+            "oob_mode",
+            "leave `oob_mode` out",
+        )
+    return _before_v3("`dge_mode` is hwdge", facts) if mode == "hwdge" else None
+
+
+def transposed_by_hardware(facts: Facts) -> Violation | None:
+    """hwdge: 16 rows (2-D) or rows x columns a multiple of 16, up to 128 columns."""
+    src = facts.tile("src")
+    if facts.attributes["dge_mode"] != "hwdge" or src.indexed:
+        return None
+    shape = src.shape
+    rows = (16,) if len(shape) == 2 else TRANSPOSE_ROWS
+    if shape[0] not in rows:
+        text = f"`src` has {shape[0]} rows; hwdge transposes {' or '.join(map(str, rows))}"
+    elif len(shape) > 2 and shape[0] * shape[-2] % 16:
+        text = (
+            f"`src` has {shape[0]} x {shape[-2]} rows; for hwdge the product must be a "
+            "multiple of 16"
+        )
+    else:
+        return transposed_columns(facts)
+    return Violation("operand-shape", text, "src", "leave `dge_mode` out, or cut `src` otherwise")
+
+
+def transposed_columns(facts: Facts) -> Violation | None:
+    """At most 128 elements in the last dimension."""
+    columns = facts.tile("src").shape[-1]
+    if columns <= TRANSPOSE_COLUMNS:
+        return None
+    return Violation(
+        "tile-size",
+        f"the last dimension of `src` has {columns} elements; at most {TRANSPOSE_COLUMNS} can "
+        "be transposed",
+        "src",
+        f"transpose {TRANSPOSE_COLUMNS} columns at a time",
+    )
+
+
+def transposed_rows_gathered(facts: Facts) -> Violation | None:
+    """A gathering transpose: rows in sixteens, at most 128 columns, one middle dimension."""
+    src = facts.tile("src")
+    if not src.indexed:
+        return None
+    shape = src.shape
+    if shape[0] % 16:
+        text = f"`src` gathers {shape[0]} rows, which must be a multiple of 16"
+    elif len(shape) == 4 and 1 not in shape[1:3]:
+        text = f"`src` is {list(shape)}; one of the middle dimensions must be 1"
+    else:
+        return transposed_columns(facts)
+    return Violation("operand-shape", text, "src", "pad the rows, or transpose in parts")

@@ -1,0 +1,115 @@
+"""Rows of the GpSimd engine: eight programmable cores, SBUF only, 32-bit integers."""
+
+from __future__ import annotations
+
+from math import prod
+
+from nkic.machine import costs
+from nkic.machine.arguments import INT32, shown
+from nkic.machine.constraints import elementwise
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Register
+from nkic.machine.instructions.parts import COMPARISONS, NOTHING, alu, result, source
+from nkic.machine.operands import (
+    SBUF,
+    Access,
+    Attribute,
+    Kind,
+    Operand,
+    Row,
+    Violation,
+    always,
+)
+
+MAX_PATTERN = 4  # pairs of an index pattern
+OFFSET = Operand("offset", Access.READ, buffers=NOTHING, number=True, register=True, default=0)
+
+
+def index_pattern(facts: Facts) -> Violation | None:
+    """1 to 4 [step, num] pairs that count as many elements as dst has per partition."""
+    pattern, dst = facts.attributes["pattern"], facts.tile("dst")
+    nums = [num for _, num in pattern]
+    if not 1 <= len(nums) <= MAX_PATTERN:
+        text = f"has {len(nums)} dimensions; the limit is {MAX_PATTERN}"
+    elif min(nums) < 1:
+        text = f"counts {min(nums)} in a dimension; every num must be at least 1"
+    elif prod(nums) != dst.free:
+        text = f"counts {prod(nums)} elements and `dst` has {dst.free} per partition"
+    else:
+        return None
+    return Violation(
+        "index-pattern",
+        f"`pattern` {text}",
+        "pattern",
+        f"give [step, num] pairs whose nums multiply to {dst.free}, such as [[1, {dst.free}]]",
+    )
+
+
+def integer_offset(facts: Facts) -> Violation | None:
+    """A number in place of `offset` is an int32: indices are computed in 32 bits."""
+    offset = facts.operands["offset"]
+    if isinstance(offset, Register):
+        return None
+    if isinstance(offset, int) and INT32[0] <= offset <= INT32[1]:
+        return None
+    return Violation(
+        "argument-kind",
+        f"`offset` is {shown(offset)}, but must be a 32-bit int or a register",
+        "offset",
+        "pass an int from -2147483648 to 2147483647",
+    )
+
+
+def comparison(facts: Facts) -> Violation | None:
+    """`cmp_op` compares."""
+    op = facts.attributes["cmp_op"]
+    if op in COMPARISONS:
+        return None
+    return Violation(
+        "operator-not-supported",
+        f"`cmp_op` is {op}, but must be one of {', '.join(COMPARISONS)}",
+        "cmp_op",
+        "use a comparison, such as `nl.greater_equal`",
+    )
+
+
+ROWS = (
+    Row(
+        name="iota",
+        opcode=100,
+        doc="Fills dst with offset + partition x channel_multiplier + the pattern's index.",
+        parameters=("dst", "pattern", "offset", "channel_multiplier", "name"),
+        operands=(result(buffers=SBUF), OFFSET),
+        attributes=(
+            Attribute("pattern", Kind.PATTERN),
+            Attribute("channel_multiplier", Kind.INT32, default=0),
+        ),
+        engines=(Engine.GPSIMD,),
+        choose=always(Engine.GPSIMD),
+        cost=costs.per_element("dst", start=costs.GPSIMD_START),
+        rules=(index_pattern, integer_offset),
+        source="nki.isa.iota",
+    ),
+    Row(
+        name="affine_select",
+        opcode=101,
+        doc="Takes on_true_tile where an index computed as in iota compares true with 0, and "
+        "on_false_value elsewhere.",
+        parameters=(
+            *("dst", "pattern", "channel_multiplier", "on_true_tile", "on_false_value"),
+            *("cmp_op", "offset", "name"),
+        ),
+        operands=(result(buffers=SBUF), source("on_true_tile", buffers=SBUF), OFFSET),
+        attributes=(
+            Attribute("pattern", Kind.PATTERN),
+            Attribute("channel_multiplier", Kind.INT32),
+            Attribute("on_false_value", Kind.NUMBER),
+            alu("cmp_op", default="equal"),
+        ),
+        engines=(Engine.GPSIMD,),
+        choose=always(Engine.GPSIMD),
+        cost=costs.per_element("dst", start=costs.GPSIMD_START),
+        rules=(elementwise("dst", "on_true_tile"), index_pattern, integer_offset, comparison),
+        source="nki.isa.affine_select",
+    ),
+)

@@ -1,0 +1,108 @@
+"""Rows of the engines' sequencers: registers.
+
+Registers are numbered within the program; every engine keeps its own copy of those it needs,
+so an instruction here runs in the streams of all engines that read the register.
+"""
+
+from __future__ import annotations
+
+from nkic.machine import costs
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts
+from nkic.machine.instructions.parts import register, result, source
+from nkic.machine.operands import SBUF_OR_HBM, Access, Row, Rule, Violation, always
+
+SEQUENCERS = (Engine.SYNC, Engine.TENSOR, Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD)
+
+
+def one_word(name: str) -> Rule:
+    """A tensor of exactly one element of at most 32 bits."""
+
+    def rule(facts: Facts) -> Violation | None:
+        tile = facts.tile(name)
+        if tile.elements != 1:
+            text, hint = f"has {tile.elements} elements, but must have 1", "slice one element out"
+        elif tile.dtype.size > 4:
+            text, hint = f"is {tile.dtype.name}; a register has 32 bits", "use a 32-bit type"
+        else:
+            return None
+        return Violation("operand-shape", f"`{name}` {text}", name, f"{hint} of `{name}`")
+
+    return rule
+
+
+def whole_number(facts: Facts) -> Violation | None:
+    """An immediate is an int of 32 bits."""
+    value = next(v for k, v in facts.operands.items() if k in ("src", "x"))
+    if not isinstance(value, int | float) or (
+        isinstance(value, int) and -(1 << 31) <= value < 1 << 32
+    ):
+        return None
+    return Violation(
+        "argument-kind",
+        f"the value is {value}; a register holds an integer of 32 bits",
+        help="pass an int from -2147483648 to 4294967295",
+    )
+
+
+ROWS = (
+    Row(
+        name="register_alloc",
+        opcode=1,
+        doc="Makes a register, holding x if it is given.",
+        parameters=("x",),
+        operands=(
+            register("dst", Access.WRITE),
+            register("x", Access.READ, number=True, optional=True, default=None),
+        ),
+        attributes=(),
+        engines=SEQUENCERS,
+        choose=always(Engine.SYNC),
+        cost=costs.moving_register,
+        rules=(whole_number,),
+        returns="dst",
+        source="nki.isa.register_alloc",
+    ),
+    Row(
+        name="register_move",
+        opcode=2,
+        doc="dst = src: another register or an integer.",
+        parameters=("dst", "src"),
+        operands=(
+            register("dst", Access.WRITE),
+            register("src", Access.READ, number=True),
+        ),
+        attributes=(),
+        engines=SEQUENCERS,
+        choose=always(Engine.SYNC),
+        cost=costs.moving_register,
+        rules=(whole_number,),
+        source="nki.isa.register_move",
+    ),
+    Row(
+        name="register_load",
+        opcode=3,
+        doc="dst, a register, takes the only element of src.",
+        parameters=("dst", "src"),
+        operands=(register("dst", Access.WRITE), source("src", buffers=SBUF_OR_HBM)),
+        attributes=(),
+        engines=SEQUENCERS,
+        choose=always(Engine.SYNC),
+        cost=costs.accessing_register,
+        rules=(one_word("src"),),
+        source="nki.isa.register_load",
+    ),
+    Row(
+        name="register_store",
+        opcode=4,
+        doc="The only element of dst takes src, a register.",
+        parameters=("dst", "src"),
+        operands=(result(buffers=SBUF_OR_HBM), register("src", Access.READ)),
+        attributes=(),
+        engines=SEQUENCERS,
+        choose=always(Engine.SYNC),
+        cost=costs.accessing_register,
+        rules=(one_word("dst"),),
+        source="nki.isa.register_store",
+    ),
+)

@@ -1,0 +1,165 @@
+"""Rows of the scalar engine: a function of each element, from tables.
+
+Its 128 reduce registers, one per lane, are the state "scalar.accumulator".
+"""
+
+from __future__ import annotations
+
+from nkic.machine import costs
+from nkic.machine.constraints import elementwise, float32_vectors, same_partitions
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.instructions.parts import (
+    REDUCE_COMMANDS,
+    alu,
+    choice,
+    no_scatter_to_psum,
+    optional,
+    result,
+    scalar,
+    source,
+)
+from nkic.machine.operands import Attribute, Effects, Kind, Row, Violation, always
+from nkic.machine.operators import ACTIVATIONS
+
+ACCUMULATOR = ("scalar.accumulator",)
+SCALED = (
+    result(indexed=True),
+    source("data", indexed=True),
+    scalar("bias", optional=True, default=None),
+    scalar("scale", default=1.0),
+)
+READ_OUT = result("reduce_res", column=True, optional=True, default=None)
+FUNCTION = Attribute("op", Kind.ACTIVATION)
+COMMANDS = tuple(command for command in REDUCE_COMMANDS if command != "load_reduce")
+
+
+def adds_only(facts: Facts) -> Violation | None:
+    """`reduce_op`, where it is given, is add."""
+    op = facts.attributes["reduce_op"]
+    if op is None or op == "add":
+        return None
+    return Violation(
+        "operator-not-supported",
+        f"`reduce_op` is {op}; the scalar engine reduces with add only",
+        "reduce_op",
+        "use `nl.add`, or `nisa.tensor_reduce` on the vector engine",
+    )
+
+
+def reduces_with_something(facts: Facts) -> Violation | None:
+    """A command that reduces needs an operator."""
+    command = facts.attributes["reduce_cmd"]
+    if "reduce" not in command or facts.attributes["reduce_op"] is not None:
+        return None
+    return Violation(
+        "operand-missing",
+        f"`reduce_cmd` is {command} and `reduce_op` is None",
+        "reduce_op",
+        "pass `reduce_op=nl.add`",
+    )
+
+
+def bias_type(facts: Facts) -> Violation | None:
+    """`bias` may be of any type but tfloat32; a number needs NeuronCore-v3."""
+    bias = facts.operands["bias"]
+    if isinstance(bias, Tile) and bias.dtype.name == "tfloat32":
+        return Violation(
+            "dtype-not-supported",
+            "`bias` is tfloat32, which the scalar engine does not add",
+            "bias",
+            "make `bias` a float32 tile",
+        )
+    if isinstance(bias, int | float) and facts.target.generation < 3:
+        return Violation(
+            "needs-newer-target",
+            f"`bias` is the number {bias}, which needs trn2; the target is {facts.target.name}",
+            "bias",
+            "pass a [partitions, 1] tile that holds the number",
+        )
+    return None
+
+
+def known_function(facts: Facts) -> Violation | None:
+    """Functions with a parameter are activate2's; v2's reciprocal takes no bias."""
+    op = facts.attributes["op"]
+    if ACTIVATIONS[op].parameter:
+        text, hint = f"`op` is {op}, which has a parameter", "use `nisa.activate2`, on trn3"
+    elif op == "reciprocal" and facts.operands["bias"] is not None and facts.target.generation < 3:
+        text = f"`op` is reciprocal with a `bias`, which {facts.target.name} does not support"
+        hint = "add the bias with `nisa.tensor_scalar` first"
+    else:
+        return None
+    return Violation("operator-not-supported", text, "op", hint)
+
+
+def accumulating(facts: Facts) -> Effects:
+    """What `reduce_cmd` and reading out do to the reduce registers.
+
+    A command that starts afresh does not depend on what they held, even if read out after.
+    """
+    command = facts.attributes["reduce_cmd"]
+    fresh = command in ("reset", "reset_reduce")
+    reads_out = facts.maybe("reduce_res") is not None
+    reads = command == "reduce" or (reads_out and not fresh)
+    writes = command != "idle"
+    return Effects(ACCUMULATOR if reads else (), ACCUMULATOR if writes else ())
+
+
+def accumulating_afresh(facts: Facts) -> Effects:
+    """activation_reduce starts from zero."""
+    return Effects(writes=ACCUMULATOR)
+
+
+RULES = (
+    elementwise("dst", "data"),
+    same_partitions("data", "bias", "scale", "reduce_res"),
+    float32_vectors("scale"),
+    bias_type,
+    known_function,
+    adds_only,
+    no_scatter_to_psum,
+)
+SCALAR_ENGINE = (Engine.SCALAR,)
+
+ROWS = (
+    Row(
+        name="activation",
+        opcode=80,
+        doc="dst = op(data x scale + bias); reduce_cmd says what the sum of the results does to "
+        "the reduce registers, which reduce_res then takes.",
+        parameters=(
+            *("dst", "op", "data", "bias", "scale"),
+            *("reduce_op", "reduce_res", "reduce_cmd", "name"),
+        ),
+        operands=(*SCALED, READ_OUT),
+        attributes=(
+            FUNCTION,
+            optional("reduce_op", Kind.ALU),
+            choice("reduce_cmd", "idle", *COMMANDS),
+        ),
+        engines=SCALAR_ENGINE,
+        choose=always(Engine.SCALAR),
+        cost=costs.activating,
+        rules=(*RULES, reduces_with_something),
+        effects=accumulating,
+        source="nki.isa.activation; NKI API common fields, supported activation functions",
+    ),
+    Row(
+        name="activation_reduce",
+        opcode=81,
+        doc="dst = op(data x scale + bias), and reduce_res the sum of the results.",
+        parameters=(
+            *("dst", "op", "data", "reduce_op", "reduce_res"),
+            *("bias", "scale", "name"),
+        ),
+        operands=(*SCALED, result("reduce_res", column=True, optional=True)),
+        attributes=(FUNCTION, alu("reduce_op")),
+        engines=SCALAR_ENGINE,
+        choose=always(Engine.SCALAR),
+        cost=costs.activating,
+        rules=RULES,
+        effects=accumulating_afresh,
+        source="nki.isa.activation_reduce",
+    ),
+)

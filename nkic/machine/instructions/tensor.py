@@ -1,0 +1,82 @@
+"""Rows of the tensor engine: a 128 x 128 array that holds one matrix and streams the other."""
+
+from __future__ import annotations
+
+from nkic.machine import costs
+from nkic.machine.constraints import same_dtype, same_partitions
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts
+from nkic.machine.instructions import tensor_rules as rules
+from nkic.machine.instructions.parts import choice, flag, optional, result, source
+from nkic.machine.operands import PSUM, SBUF, Access, Attribute, Kind, Row, always
+
+
+def matmul_access(name: str, facts: Facts) -> Access | None:
+    """An accumulating matmul adds to what dst holds. None is for lower to decide."""
+    if name != "dst":
+        return None
+    return Access.UPDATE if facts.attributes["accumulate"] else Access.WRITE
+
+
+ROWS = (
+    Row(
+        name="nc_matmul",
+        opcode=30,
+        doc="dst = stationary transposed, times moving, added to dst if accumulate is True.",
+        parameters=(
+            *("dst", "stationary", "moving", "is_stationary_onezero", "is_moving_onezero"),
+            *("is_transpose", "accumulate", "tile_position", "tile_size", "perf_mode", "name"),
+        ),
+        # double_row pairs the rows of the first free dimension, so lower leaves dimensions be.
+        operands=(
+            result(buffers=PSUM, indexed=True),
+            *(
+                source(name, buffers=SBUF, dtypes=rules.MATMUL_TYPES, keep_rank=True, indexed=True)
+                for name in ("stationary", "moving")
+            ),
+        ),
+        attributes=(
+            flag("is_stationary_onezero"),
+            flag("is_moving_onezero"),
+            flag("is_transpose"),
+            optional("accumulate", Kind.BOOL),
+            Attribute("tile_position", Kind.INTS, default=()),
+            Attribute("tile_size", Kind.INTS, default=()),
+            choice("perf_mode", "none", "none", "double_row"),
+        ),
+        engines=(Engine.TENSOR,),
+        choose=always(Engine.TENSOR),
+        cost=costs.matmul,
+        rules=(
+            same_partitions("stationary", "moving"),
+            rules.double_row,
+            rules.matmul_sizes,
+            rules.matmul_shape,
+            rules.matmul_types,
+            rules.matmul_result_type,
+            rules.within_bank,
+            rules.tiling,
+            rules.indexed_matmul,
+        ),
+        access=matmul_access,
+        source="nki.isa.nc_matmul; Trainium2 architecture guide, built-in transpose support",
+    ),
+    Row(
+        name="nc_transpose",
+        opcode=31,
+        doc="dst = data with partitions and (flattened) free dimensions exchanged.",
+        parameters=("dst", "data", "engine", "name"),
+        operands=(result(), source("data")),
+        attributes=(),
+        engines=(Engine.TENSOR, Engine.VECTOR),
+        choose=rules.transpose_engine,
+        cost=costs.transposing,
+        rules=(
+            rules.transposed_buffers,
+            rules.transposed_size,
+            rules.transposed_shape,
+            same_dtype("dst", "data"),
+        ),
+        source="nki.isa.nc_transpose; release notes of NKI 0.4.0 (engine by buffer of dst)",
+    ),
+)

@@ -1,0 +1,305 @@
+"""Rules and engine choices of the tensor engine's rows."""
+
+from __future__ import annotations
+
+from nkic.machine.constraints import too_many
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
+from nkic.machine.operands import Violation
+from nkic.machine.patterns import reach
+from nkic.machine.targets import Target
+
+ARRAY = 128  # rows and columns of processing elements
+VECTOR_TRANSPOSE = 32  # rows and columns that the vector engine transposes at once
+WIDE_TYPES = frozenset({"float32", "tfloat32"})
+FP8_TYPES = frozenset({"float8_e4m3", "float8_e5m2", "float8_e4m3fn"})
+HALF_TYPES = frozenset({"float16", "bfloat16"})
+MATMUL_TYPES = WIDE_TYPES | FP8_TYPES | HALF_TYPES
+TILE_SIZES = {2: (64, 128), 3: (32, 64, 128), 4: (32, 64, 128)}  # by generation
+
+
+def held_and_streamed(facts: Facts) -> tuple[int, int]:
+    """Columns of the stationary and of the moving operand. double_row reads them in pairs."""
+    rows = 2 if facts.attributes["perf_mode"] == "double_row" else 1
+    return facts.tile("stationary").free // rows, facts.tile("moving").free // rows
+
+
+# nc_matmul: shapes
+
+
+def matmul_shape(facts: Facts) -> Violation | None:
+    """dst [M, N] of stationary [K, M] and moving [K, N]; free dimensions are flattened."""
+    held, streamed = held_and_streamed(facts)
+    dst = facts.tile("dst")
+    if dst.partitions != held:
+        return Violation(
+            "partition-mismatch",
+            f"`dst` has {dst.partitions} partitions and `stationary` has {held} columns; "
+            "they must be equal",
+            "dst",
+            f"make `dst` a tile of shape [{held}, {streamed}]",
+        )
+    if dst.free != streamed:
+        return Violation(
+            "element-count-mismatch",
+            f"`dst` has {dst.free} elements per partition and `moving` has {streamed} columns; "
+            "they must be equal",
+            "dst",
+            f"make `dst` a tile of shape [{held}, {streamed}]",
+        )
+    return None
+
+
+def matmul_sizes(facts: Facts) -> Violation | None:
+    """As many columns as the array holds, and as PSUM takes."""
+    held, streamed = held_and_streamed(facts)
+    limit = moving_limit(facts.target, facts.tile("dst"))
+    if held > ARRAY:
+        return too_many("stationary", held, ARRAY, facts)
+    return too_many("moving", streamed, limit, facts) if streamed > limit else None
+
+
+def moving_limit(target: Target, dst: Tile) -> int:
+    """Columns of a moving operand: twice as many where PSUM takes them in 16 bits."""
+    wide = target.generation >= 4 and dst.dtype.size == 2
+    return target.matmul_free * 2 if wide else target.matmul_free
+
+
+def within_bank(facts: Facts) -> Violation | None:
+    """Before v4 a matmul writes within one PSUM bank. (Too many elements are another rule's.)"""
+    dst = facts.tile("dst")
+    size = dst.dtype.size
+    used = reach(dst.dims) * size
+    if facts.target.generation >= 4 or used <= PSUM_BANK_BYTES or dst.free * size > PSUM_BANK_BYTES:
+        return None
+    return Violation(
+        "psum-bank",
+        f"`dst` spans {used} bytes per partition; on {facts.target.name} it must fit in one "
+        f"PSUM bank of {PSUM_BANK_BYTES}",
+        "dst",
+        f"write at most {PSUM_BANK_BYTES // size} {dst.dtype.name} elements without gaps",
+    )
+
+
+# nc_matmul: types
+
+
+def matmul_types(facts: Facts) -> Violation | None:
+    """32-bit floats only together; the two kinds of 8-bit e4m3 never."""
+    names = (facts.tile("stationary").dtype.name, facts.tile("moving").dtype.name)
+    if set(names) == {"float8_e4m3", "float8_e4m3fn"}:
+        hint = "use one of the two formats for both"
+    elif (names[0] in WIDE_TYPES) != (names[1] in WIDE_TYPES):
+        hint = "copy the 32-bit operand into a bfloat16 tile, or the other into a float32 tile"
+    else:
+        return None
+    return Violation(
+        "dtype-mismatch",
+        f"`stationary` is {names[0]} and `moving` is {names[1]}, which cannot be multiplied",
+        "moving",
+        hint,
+    )
+
+
+def matmul_result_type(facts: Facts) -> Violation | None:
+    """float32; bfloat16 on v4; a transpose keeps its operand's type from v3 on."""
+    dst = facts.tile("dst").dtype
+    allowed = result_types(facts)
+    if dst.name in allowed:
+        return None
+    return Violation(
+        "dtype-not-supported",
+        f"`dst` is {dst.name}; on {facts.target.name} it must be {' or '.join(allowed)}",
+        "dst",
+        "allocate `dst` as float32 and convert when you copy it to SBUF",
+    )
+
+
+def result_types(facts: Facts) -> tuple[str, ...]:
+    """What PSUM may hold after a matmul. 8-bit transposes leave 16 bits for each element."""
+    allowed = ["float32"]
+    if facts.target.generation >= 4:
+        allowed.append("bfloat16")
+    if facts.attributes["is_transpose"] and facts.target.generation >= 3:
+        operand = facts.tile("stationary").dtype
+        allowed += ("bfloat16", "float16") if operand.size == 1 else (operand.name,)
+    return tuple(dict.fromkeys(allowed))
+
+
+# nc_matmul: modes
+
+
+def double_row(facts: Facts) -> Violation | None:
+    """Two rows of 8-bit floats in each processing element, from v3 on."""
+    if facts.attributes["perf_mode"] != "double_row":
+        return None
+    if facts.target.generation < 3:
+        return Violation(
+            "needs-newer-target",
+            f"`perf_mode` is double_row, which needs trn2; the target is {facts.target.name}",
+            "perf_mode",
+            "leave `perf_mode` out",
+        )
+    for name in ("stationary", "moving"):
+        if (wrong := _not_paired(name, facts.tile(name))) is not None:
+            return wrong
+    return _not_with_double_row(facts)
+
+
+def _not_paired(name: str, tile: Tile) -> Violation | None:
+    if tile.dtype.name not in FP8_TYPES:
+        return Violation(
+            "dtype-not-supported",
+            f"`{name}` is {tile.dtype.name}; double_row takes 8-bit floats",
+            name,
+            "use float8_e4m3 or float8_e5m2, or leave `perf_mode` out",
+        )
+    pairs = tile.dims[0][1] if tile.dims else 1
+    if pairs == 2:
+        return None
+    return Violation(
+        "operand-shape",
+        f"the first free dimension of `{name}` has {pairs} elements; double_row needs 2",
+        name,
+        f"arrange `{name}` as [partitions, 2, columns]",
+    )
+
+
+def _not_with_double_row(facts: Facts) -> Violation | None:
+    columns = (facts.attributes["tile_size"] + (ARRAY, ARRAY))[1]
+    if facts.attributes["is_transpose"]:
+        other = "`is_transpose`"
+    elif columns != ARRAY:
+        other = f"a column tile of {columns}"
+    else:
+        return None
+    return Violation(
+        "matmul-mode",
+        f"`perf_mode` is double_row, which cannot be combined with {other}",
+        "perf_mode",
+        "use one or the other",
+    )
+
+
+def tiling(facts: Facts) -> Violation | None:
+    """Where in the array: a size in rows and columns, and a position on its multiples."""
+    position, size = facts.attributes["tile_position"], facts.attributes["tile_size"]
+    if not position and not size:
+        return None
+    if len(position) != 2 or len(size) != 2:
+        return _bad_tiling(
+            f"`tile_position` has {len(position)} numbers and `tile_size` has {len(size)}; "
+            "both need a row and a column"
+        )
+    allowed = TILE_SIZES[facts.target.generation]
+    for axis, at, extent in zip(("row", "column"), position, size, strict=True):
+        if extent not in allowed:
+            return _bad_tiling(
+                f"the {axis} size is {extent}; {facts.target.name} has "
+                f"{', '.join(map(str, allowed))}"
+            )
+        if at % extent or not 0 <= at < ARRAY:
+            return _bad_tiling(
+                f"the {axis} position is {at}; it must be a multiple of {extent} below {ARRAY}"
+            )
+    return _beyond_tile(facts, *size)
+
+
+def _bad_tiling(text: str) -> Violation:
+    return Violation(
+        "matmul-mode",
+        text,
+        "tile_size",
+        "leave both out, or pass such as `tile_position=(64, 0), tile_size=(64, 128)`",
+    )
+
+
+def _beyond_tile(facts: Facts, rows: int, columns: int) -> Violation | None:
+    held, _ = held_and_streamed(facts)
+    used = facts.tile("stationary").partitions
+    if used > rows:
+        return _bad_tiling(f"`stationary` has {used} partitions and the tile {rows} rows")
+    if held > columns:
+        return _bad_tiling(f"`stationary` has {held} columns and the tile {columns}")
+    return None
+
+
+def indexed_matmul(facts: Facts) -> Violation | None:
+    """`.indirect()` operands: not the moving one of a transpose, not tiled, 8- or 16-bit."""
+    position = facts.attributes["tile_position"]
+    for name, tile in facts.tiles.items():
+        if not tile.indexed:
+            continue
+        if name == "moving" and facts.attributes["is_transpose"]:
+            text = "is the moving operand of a transpose"
+        elif any(position):
+            text = f"is used at the array position {position[:2]}"
+        elif name != "dst" and tile.dtype.name in WIDE_TYPES:
+            text = f"is {tile.dtype.name}"
+        else:
+            continue
+        return Violation(
+            "indexed-operand",
+            f"`{name}` uses `.indirect()` and {text}, which the tensor engine does not support",
+            name,
+            "copy the elements into a tile with `nisa.tensor_copy` first",
+        )
+    return None
+
+
+# nc_transpose
+
+
+def transpose_engine(facts: Facts) -> Engine:
+    """Tensor from SBUF to PSUM, vector otherwise (release notes of NKI 0.4.0)."""
+    from_sbuf = facts.tile("data").buffer is Buffer.SBUF
+    to_psum = facts.tile("dst").buffer is Buffer.PSUM
+    return Engine.TENSOR if from_sbuf and to_psum else Engine.VECTOR
+
+
+def transposed_shape(facts: Facts) -> Violation | None:
+    """Partitions become columns, and columns partitions."""
+    data, dst = facts.tile("data"), facts.tile("dst")
+    if (dst.partitions, dst.free) == (data.free, data.partitions):
+        return None
+    return Violation(
+        "operand-shape",
+        f"`dst` is [{dst.partitions}, {dst.free}], but `data` transposed is "
+        f"[{data.free}, {data.partitions}]",
+        "dst",
+        f"make `dst` a tile of shape [{data.free}, {data.partitions}]",
+    )
+
+
+def transposed_size(facts: Facts) -> Violation | None:
+    """128 x 128 on the tensor engine, 32 x 32 on the vector engine."""
+    data = facts.tile("data")
+    limit = ARRAY if facts.engine is Engine.TENSOR else VECTOR_TRANSPOSE
+    if data.partitions <= limit and data.free <= limit:
+        return None
+    engine = facts.engine.value if facts.engine else ""
+    return Violation(
+        "tile-size",
+        f"`data` is [{data.partitions}, {data.free}]; the {engine} engine transposes at most "
+        f"[{limit}, {limit}]",
+        "data",
+        "transpose smaller tiles"
+        if limit == ARRAY
+        else "put `dst` in PSUM, so that the tensor engine transposes up to [128, 128]",
+    )
+
+
+def transposed_buffers(facts: Facts) -> Violation | None:
+    """The tensor engine reads SBUF and writes PSUM."""
+    if facts.engine is not Engine.TENSOR or transpose_engine(facts) is Engine.TENSOR:
+        return None
+    name = "data" if facts.tile("data").buffer is Buffer.PSUM else "dst"
+    wanted = "sbuf" if name == "data" else "psum"
+    return Violation(
+        "buffer-not-allowed",
+        f"`{name}` is in {facts.tile(name).buffer.value}, but the tensor engine needs it in "
+        f"{wanted}",
+        name,
+        "use `engine=nisa.engine.vector`, or another buffer",
+    )

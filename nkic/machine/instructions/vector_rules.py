@@ -1,0 +1,253 @@
+"""Rules and engine choices of the vector engine's rows."""
+
+from __future__ import annotations
+
+from nkic.machine.arguments import shown
+from nkic.machine.constraints import (
+    all_int32,
+    has_operator,
+    no_operator,
+    not_float32,
+    wrong_operator,
+)
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Violation
+from nkic.machine.operators import ALU, Operator
+
+SMALL_FILL = 64  # elements per partition up to which a fill costs the least interval anyway
+SCALAR_V3_PAIRS = (("multiply", "add"), ("multiply", None), ("add", None))
+
+
+def in_psum(facts: Facts) -> bool:
+    """Some tile is in PSUM, out of gpsimd's reach."""
+    return any(tile.buffer is Buffer.PSUM for tile in facts.tiles.values())
+
+
+# Engine choices.
+
+
+def fill_engine(facts: Facts) -> Engine:
+    """memset: long fills of SBUF on gpsimd, which has less to do; the others on vector.
+
+    The reference leaves the choice to the compiler; this one is nkic's.
+    """
+    dst = facts.tile("dst")
+    small = dst.free <= SMALL_FILL
+    return Engine.VECTOR if small or dst.buffer is Buffer.PSUM else Engine.GPSIMD
+
+
+def binary_engine(facts: Facts) -> Engine:
+    """tensor_tensor: power, and 32-bit integers in SBUF, on gpsimd; the rest on vector."""
+    op = ALU[facts.attributes["op"]]
+    generation = facts.target.generation
+    if not op.runs_on(Engine.VECTOR, generation) and op.runs_on(Engine.GPSIMD, generation):
+        return Engine.GPSIMD
+    exact = op.integers and all_int32(facts) and not in_psum(facts)
+    return Engine.GPSIMD if exact else Engine.VECTOR
+
+
+def scalar_engine(facts: Facts) -> Engine:
+    """tensor_scalar: rsqrt on gpsimd, the rest on vector."""
+    ops = (facts.attributes["op0"], facts.attributes["op1"])
+    return Engine.GPSIMD if "rsqrt" in ops else Engine.VECTOR
+
+
+# memset
+
+
+def fill_value(facts: Facts) -> Violation | None:
+    """`value` is of dst's kind and within its range; packed types take 0 only.
+
+    0.0 passes for the integer 0, as published kernels write it.
+    """
+    value, dtype = facts.attributes["value"], facts.tile("dst").dtype
+    if value == 0 or dtype.kind == "float":
+        return None
+    if dtype.kind == "packed":
+        text, hint = "a packed type takes 0 only", "load the packed data with `nisa.dma_copy`"
+    elif isinstance(value, float):
+        text = "which takes an int"
+        hint = "write an int, without a decimal point, or allocate `dst` as float32"
+    elif not dtype.lowest <= value <= dtype.highest:
+        text = f"which holds {int(dtype.lowest)} to {int(dtype.highest)}"
+        hint = "use a value in that range, or a wider type for `dst`"
+    else:
+        return None
+    return Violation(
+        "fill-value", f"`value` is {shown(value)} and `dst` is {dtype.name}, {text}", "value", hint
+    )
+
+
+# tensor_scalar
+
+
+def second_stage(facts: Facts) -> Violation | None:
+    """`op1` and `operand1` come together; `operand0` is there if `op0` has two inputs."""
+    op0, op1 = facts.attributes["op0"], facts.attributes["op1"]
+    first, second = facts.operands["operand0"], facts.operands["operand1"]
+    if ALU[op0].arity == 2 and first is None:
+        return _missing("operand0", f"`op0` is {op0} and `operand0` is None")
+    if op1 is None and second is not None:
+        return _missing("op1", "`operand1` is given and `op1` is None")
+    if op1 is not None and ALU[op1].arity == 2 and second is None:
+        return _missing("operand1", f"`op1` is {op1} and `operand1` is None")
+    return None
+
+
+def _missing(name: str, text: str) -> Violation:
+    return Violation("operand-missing", text, name, f"pass `{name}` as well")
+
+
+def unary_operand(facts: Facts) -> Violation | None:
+    """The operand of an operator with one input is None or 0."""
+    for op, name in (("op0", "operand0"), ("op1", "operand1")):
+        operator, value = facts.attributes[op], facts.operands[name]
+        if operator is None or ALU[operator].arity == 2 or value is None:
+            continue
+        if isinstance(value, Tile) or value != 0:
+            return Violation(
+                "operand-missing",
+                f"`{op}` is {operator}, which has one input, and `{name}` is {shown(value)}",
+                name,
+                f"pass None or 0 as `{name}`",
+            )
+    return None
+
+
+def same_group(facts: Facts) -> Violation | None:
+    """Both operators work on numbers, or both on bits."""
+    op0, op1 = facts.attributes["op0"], facts.attributes["op1"]
+    if op1 is None or ALU[op0].group == ALU[op1].group:
+        return None
+    return Violation(
+        "operator-mix",
+        f"`op0` is {op0} ({ALU[op0].group}) and `op1` is {op1} ({ALU[op1].group}); "
+        "they must be of one group",
+        "op1",
+        "use two instructions",
+    )
+
+
+def scalar_operators(facts: Facts) -> Violation | None:
+    """The engine has both operators; gpsimd does rsqrt alone, v3's scalar engine three pairs."""
+    op0, op1 = facts.attributes["op0"], facts.attributes["op1"]
+    if facts.engine is Engine.GPSIMD and (op0, op1) != ("rsqrt", None):
+        name = "op0" if op0 != "rsqrt" else "op1"
+        return wrong_operator(name, ALU[facts.attributes[name]], "rsqrt alone, on gpsimd")
+    if facts.engine is Engine.SCALAR and facts.target.generation < 4:
+        return None if (op0, op1) in SCALAR_V3_PAIRS else _not_on_scalar(op0, op1)
+    for name in ("op0", "op1"):
+        op = facts.attributes[name]
+        if op is not None and not has_operator(facts, ALU[op]):
+            return no_operator(name, ALU[op], facts)
+    return None
+
+
+def _not_on_scalar(op0: str, op1: str | None) -> Violation:
+    return Violation(
+        "operator-not-supported",
+        f"`op0` is {op0} and `op1` is {op1}; the scalar engine of trn2 does multiply, add, "
+        "or multiply then add",
+        "op0",
+        "use `engine=nisa.engine.vector`",
+    )
+
+
+def scalar_operand_types(facts: Facts) -> Violation | None:
+    """Vectors are float32 in arithmetic, integers in bitvec, where numbers are ints.
+
+    Where data, dst and the vectors are 32-bit integers alike, arithmetic takes them too: the
+    reference names this case (address arithmetic) without describing it.
+    """
+    bitvec = ALU[facts.attributes["op0"]].group == "bitvec"
+    exact = all_int32(facts)
+    for name in ("operand0", "operand1"):
+        value = facts.operands[name]
+        if value is None:
+            continue
+        wrong = _bitvec_operand(name, value) if bitvec else _number_operand(name, value, exact)
+        if wrong is not None:
+            return wrong
+    return None
+
+
+def _number_operand(name: str, value: object, exact: bool) -> Violation | None:
+    if not isinstance(value, Tile) or exact or value.dtype.name == "float32":
+        return None
+    return not_float32(name, value)
+
+
+def _bitvec_operand(name: str, value: object) -> Violation | None:
+    if isinstance(value, int):
+        return None
+    if isinstance(value, Tile) and (value.dtype.is_integer or value.dtype.kind == "bool"):
+        return None
+    return Violation(
+        "bitvec-dtype",
+        f"`{name}` is {shown(value)}, but bitvec operators take integers",
+        name,
+        f"pass an int or an integer tile as `{name}`",
+    )
+
+
+# tensor_reduce
+
+
+def trailing_axes(facts: Facts) -> Violation | None:
+    """`axis` is the last dimensions of data in ascending order, without the partitions, and
+    dst has one element where data has as many as these dimensions hold.
+    """
+    axes, data, dst = facts.attributes["axis"], facts.tile("data"), facts.tile("dst")
+    rank = len(data.dims) + 1
+    if not axes or axes != tuple(range(max(1, rank - len(axes)), rank)):
+        return Violation(
+            "reduction-axis",
+            f"`axis` is {shown_axes(axes)}; it must name the last free dimensions of `data`, "
+            f"which are 1 to {rank - 1}",
+            "axis",
+            f"use `axis={rank - 1}`, or transpose first" if rank > 1 else "",
+        )
+    kept = data.dims[: axes[0] - 1]
+    left = 1
+    for _, num in kept:
+        left *= num
+    if dst.free == left:
+        return None
+    return Violation(
+        "element-count-mismatch",
+        f"`dst` has {dst.free} elements per partition; `data` reduced over {shown_axes(axes)} "
+        f"has {left}",
+        "dst",
+        f"make `dst` a tile of shape [{data.partitions}, {left}]",
+    )
+
+
+def shown_axes(axes: tuple[int, ...]) -> str:
+    """Axes as users write them."""
+    return shown(axes[0]) if len(axes) == 1 else f"({', '.join(map(str, axes))[:60]})"
+
+
+def negates_numbers(facts: Facts) -> Violation | None:
+    """`negate` is for arithmetic."""
+    op: Operator = ALU[facts.attributes["op"]]
+    if not facts.attributes["negate"] or op.group == "arithmetic":
+        return None
+    return wrong_operator("op", op, "arithmetic where `negate` is True")
+
+
+# bn_aggr
+
+
+def triples(facts: Facts) -> Violation | None:
+    """bn_aggr reads (count, mean, variance x count)."""
+    data = facts.tile("data")
+    if data.free % 3 == 0:
+        return None
+    return Violation(
+        "operand-shape",
+        f"`data` has {data.free} elements per partition, but must have a multiple of 3",
+        "data",
+        "pass the whole output of `nisa.bn_stats`: 6 elements for each call",
+    )

@@ -1,0 +1,212 @@
+"""The vocabulary of instruction rows: operands with roles, attributes with kinds, rules, rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from nkic.base.profiles import Profile
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts
+from nkic.machine.memory import Buffer
+
+
+class Access(Enum):
+    """What an instruction does to a tile operand."""
+
+    READ = "read"
+    WRITE = "write"
+    UPDATE = "update"  # reads, then writes the same bytes
+
+    __hash__ = object.__hash__  # identity, as for Buffer
+
+    @property
+    def reads(self) -> bool:
+        return self is not Access.WRITE
+
+    @property
+    def writes(self) -> bool:
+        return self is not Access.READ
+
+
+SBUF = frozenset({Buffer.SBUF})
+PSUM = frozenset({Buffer.PSUM})
+ON_CHIP = SBUF | PSUM
+HBM = frozenset({Buffer.HBM, Buffer.SHARED_HBM})
+SBUF_OR_HBM = SBUF | HBM
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A tile operand, or one that may also be a number or a register.
+
+    `dtypes` are names of element types; empty means any. `number` allows a compile-time
+    number in place of a tile, `column` asks a tile in that place to be one element per
+    partition. `register` allows a register; with `buffers` empty, no tile. `optional`: None
+    is a value. `default` is what a call that omits the operand means; `...` = required.
+    `keep_rank` stops lower from merging dimensions that mean something. `indexed`: takes a
+    view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
+    NeuronCore-v4).
+    """
+
+    name: str
+    access: Access
+    buffers: frozenset[Buffer] = ON_CHIP
+    dtypes: frozenset[str] = frozenset()
+    number: bool = False
+    column: bool = False
+    optional: bool = False
+    keep_rank: bool = False
+    max_dims: int = 4  # free dimensions that the instruction can encode
+    register: bool = False
+    default: Any = ...
+    indexed: bool = False
+
+    @property
+    def required(self) -> bool:
+        """A call must give it."""
+        return self.default is ...
+
+
+class Kind(Enum):
+    """What an attribute may be."""
+
+    ALU = "operator"  # a name in machine.operators.ALU
+    ACTIVATION = "activation function"
+    BOOL = "bool"
+    INT = "int"
+    INT32 = "32-bit int"
+    NUMBER = "number"
+    PATTERN = "list of [step, num] pairs"
+    INTS = "tuple of ints"
+    CHOICE = "choice"
+
+    __hash__ = object.__hash__
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A compile-time parameter. `default` is what an absent argument means; `...` = required."""
+
+    name: str
+    kind: Kind
+    default: Any = ...
+    choices: tuple[Any, ...] = ()
+    optional: bool = False  # None is a value
+
+    @property
+    def required(self) -> bool:
+        return self.default is ...
+
+
+class Violation(NamedTuple):
+    """A broken rule: which code, what to say (limit and actual number), about which operand."""
+
+    slug: str
+    message: str
+    operand: str = ""
+    help: str = ""
+
+
+Rule = Callable[[Facts], Violation | None]
+
+
+class Cost(NamedTuple):
+    """Time of one instruction.
+
+    `cycles` occupy the engine (at its clock). `latency_ns` more pass before the result can
+    be seen. DMA, instead of cycles: `start_ns` from the trigger to the first byte, then
+    `busy_ns` on `dma_engines` of the core's DMA engines at once, then `latency_ns` until the
+    semaphore shows it.
+    """
+
+    cycles: int
+    latency_ns: float = 0.0
+    busy_ns: float = 0.0
+    start_ns: float = 0.0
+    dma_engines: int = 0
+
+
+class Effects(NamedTuple):
+    """Beyond operands: engine state read and written, as names like "scalar.accumulator"."""
+
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+
+
+def no_effects(facts: Facts) -> Effects:
+    """Most instructions touch their operands alone."""
+    return Effects()
+
+
+def no_access(name: str, facts: Facts) -> Access | None:
+    """Most operands are accessed as their row declares."""
+    return None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One instruction. Everything that nkic and nki-run know of it, but for its arithmetic,
+    which is the function of the same name in simulate/semantics.
+
+    `parameters` is the order of the Python call. `opcode` is the number in files: stable,
+    never reused. `access` refines an operand's access by attributes (a matmul that
+    accumulates updates its dst). `engines` lists the engines that may run it; `choose` picks
+    one where the kernel does not say. `since` and `until` are the profiles that have it.
+    `returns` names an operand that is no parameter: the call creates and returns it.
+    """
+
+    name: str
+    opcode: int
+    doc: str
+    parameters: tuple[str, ...]
+    operands: tuple[Operand, ...]
+    attributes: tuple[Attribute, ...]
+    engines: tuple[Engine, ...]
+    choose: Callable[[Facts], Engine]
+    cost: Callable[[Facts], Cost]
+    rules: tuple[Rule, ...] = ()
+    effects: Callable[[Facts], Effects] = no_effects
+    access: Callable[[str, Facts], Access | None] = no_access
+    since: Profile = Profile.BETA2
+    until: Profile | None = None
+    generation: int = 2  # first NeuronCore version that has it
+    source: str = ""
+    returns: str = ""
+    operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
+    attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        indexes = {
+            "operand_index": {o.name: i for i, o in enumerate(self.operands)},
+            "attribute_index": {a.name: i for i, a in enumerate(self.attributes)},
+        }
+        for name, value in indexes.items():
+            object.__setattr__(self, name, value)
+        known = {*indexes["operand_index"], *indexes["attribute_index"], "engine", "name"}
+        if unknown := set(self.parameters) - known:
+            raise ValueError(f"{self.name}: parameters without a row entry: {sorted(unknown)}")
+
+    __hash__ = object.__hash__
+
+    @cached_property
+    def has_engine_parameter(self) -> bool:
+        """The kernel may choose the engine. (In DMA, `engine` is an attribute: the trigger.)"""
+        return "engine" in self.parameters and "engine" not in self.attribute_index
+
+    @cached_property
+    def streams(self) -> bool:
+        """A compute engine reads and writes its tiles through access patterns."""
+        return Engine.DMA not in self.engines and Engine.SYNC not in self.engines
+
+    def access_of(self, operand: Operand, facts: Facts) -> Access:
+        """What this instance does to `operand`."""
+        return self.access(operand.name, facts) or operand.access
+
+
+def always(engine: Engine) -> Callable[[Facts], Engine]:
+    """A `choose` for instructions with one engine."""
+    return lambda facts: engine

@@ -1,0 +1,162 @@
+"""The operators that instructions take as `op=`, and the scalar engine's activation functions.
+
+Names are those of `nki.language`. Their arithmetic is in simulate/numerics under the same
+names; a test holds the two together. No NumPy here.
+
+Sources: NKI API common fields, "Supported Math Operators" and "Supported Activation Functions"
+(names, groups, reducible, valid input ranges); the same page at v2.26.1, the last one with a
+column of engines; `nki.language.abs_max` and release notes 0.4.0 (what NeuronCore-v4 adds);
+`nki.isa.activate2` (subtract and bypass on the scalar engine); `nki.isa.tensor_tensor` (exact
+32-bit integers on GpSimd); `nki.isa.tensor_partition_reduce` (average).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf, pi
+from types import MappingProxyType
+from typing import Literal
+
+from nkic.machine.engines import Engine
+
+Group = Literal["arithmetic", "bitvec"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """One row: an operator of the vector, scalar and gpsimd engines' arithmetic units.
+
+    Arithmetic operators convert their inputs to float32, bitvec operators work on the bits of
+    integers. `engines` gives the first NeuronCore version on which an engine has the operator.
+    `integers`: gpsimd computes it exactly when all tiles are int32 or all are uint32.
+    `reducible`: instructions with a free choice of operator may reduce with it. `identity` is
+    what any reduction or accumulator with it starts from (-1 has all bits set).
+    """
+
+    name: str
+    arity: int
+    group: Group
+    engines: Mapping[Engine, int]
+    doc: str
+    reducible: bool = False
+    identity: float | None = None
+    integers: bool = False
+
+    def runs_on(self, engine: Engine, generation: int) -> bool:
+        """Whether `engine` of this NeuronCore version has the operator."""
+        return self.engines.get(engine, inf) <= generation
+
+    def engines_of(self, generation: int) -> tuple[Engine, ...]:
+        """The engines of this NeuronCore version that have the operator."""
+        return tuple(engine for engine in self.engines if self.runs_on(engine, generation))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Activation:
+    """One row: a function that the scalar engine's tables approximate, on every NeuronCore.
+
+    Outside `low` … `high` (of the magnitude, if `by_magnitude`) the device's result is invalid;
+    docs/fidelity.md says what nki-run gives there. `parameter` names an extra argument.
+    """
+
+    name: str
+    doc: str
+    low: float = -inf
+    high: float = inf
+    by_magnitude: bool = False
+    parameter: str = ""
+
+
+def _engines(text: str) -> Mapping[Engine, int]:
+    """Reads "vector scalar:3": the vector engine from v2 on, the scalar engine from v3 on."""
+    pairs = (word.partition(":") for word in text.split())
+    return MappingProxyType({Engine(name): int(first or 2) for name, _, first in pairs})
+
+
+def _unary(name: str, engines: str, doc: str) -> Operator:
+    return Operator(name, 1, "arithmetic", _engines(engines), doc)
+
+
+def _binary(name: str, engines: str, doc: str) -> Operator:
+    return Operator(name, 2, "arithmetic", _engines(engines), doc, integers=True)
+
+
+def _folding(name: str, engines: str, doc: str, identity: float) -> Operator:
+    return Operator(name, 2, "arithmetic", _engines(engines), doc, True, identity, True)
+
+
+def _accumulating(name: str, engines: str, doc: str, identity: float) -> Operator:
+    # Accumulators or partitions are reduced with it, by instructions that name it expressly.
+    return Operator(name, 2, "arithmetic", _engines(engines), doc, False, identity)
+
+
+def _bitvec(name: str, arity: int, doc: str, identity: float | None = None) -> Operator:
+    return Operator(name, arity, "bitvec", _engines("vector"), doc, identity is not None, identity)
+
+
+_ALU = (
+    _folding("add", "vector gpsimd scalar:3", "x + y", 0.0),
+    _folding("subtract", "vector scalar:4", "x - y; reduced: the first less all others", 0.0),
+    _folding("multiply", "vector gpsimd scalar:3", "x y", 1.0),
+    _folding("maximum", "vector", "the greater of x and y", -inf),
+    _folding("minimum", "vector", "the lesser of x and y", inf),
+    _folding("logical_and", "vector", "1 if neither x nor y is 0, else 0", 1.0),
+    _folding("logical_or", "vector", "1 if x or y is not 0, else 0", 0.0),
+    _folding("logical_xor", "vector", "1 if exactly one of x and y is 0, else 0", 0.0),
+    _accumulating("abs_max", "vector:4 scalar:4", "x if |x| > |y|, else y", 0.0),
+    _accumulating("abs_min", "vector:4 scalar:4", "x if |x| < |y|, else y", inf),
+    # No engine has it element by element; tensor_partition_reduce takes it by name.
+    _accumulating("average", "", "the mean, over partitions", 0.0),
+    _binary("equal", "vector", "1 if x = y, else 0"),
+    _binary("not_equal", "vector", "1 if x differs from y, else 0"),
+    _binary("greater_equal", "vector", "1 if x is at least y, else 0"),
+    _binary("greater", "vector", "1 if x is greater than y, else 0"),
+    _binary("less_equal", "vector", "1 if x is at most y, else 0"),
+    _binary("less", "vector", "1 if x is less than y, else 0"),
+    Operator("power", 2, "arithmetic", _engines("gpsimd"), "x to the power of y"),
+    _unary("logical_not", "vector", "1 if x = 0, else 0"),
+    _unary("abs", "vector scalar", "the magnitude of x"),
+    _unary("square", "vector:4 scalar:4", "x x"),
+    _unary("relu", "vector:4 scalar:4", "x if positive, else 0"),
+    _unary("rsqrt", "gpsimd scalar", "1 / sqrt x"),
+    _unary("reciprocal", "vector scalar", "1 / x"),
+    _unary("bypass", "vector gpsimd scalar", "x: skips a stage of the instruction"),
+    _bitvec("bitwise_and", 2, "bits set in x and y", -1.0),
+    _bitvec("bitwise_or", 2, "bits set in x or y", 0.0),
+    _bitvec("bitwise_xor", 2, "bits set in exactly one of x and y", 0.0),
+    _bitvec("invert", 1, "bits not set in x"),
+    _bitvec("left_shift", 2, "x moved left by y bits, zeros move in"),
+    _bitvec("right_shift", 2, "x moved right by y bits, zeros move in (logical)"),
+)
+_ACTIVATIONS = (
+    Activation("copy", "x"),
+    Activation("square", "x x"),
+    Activation("abs", "the magnitude of x"),
+    Activation("sign", "-1, 0 or 1"),
+    Activation("relu", "x if positive, else 0"),
+    Activation("prelu", "x if positive, else relu_param x", parameter="relu_param"),
+    Activation("exp", "e to the power of x"),
+    Activation("log", "natural logarithm", 2.0**-64, 2.0**64),
+    Activation("sqrt", "square root", 2.0**-116, 2.0**118),
+    Activation("rsqrt", "1 / sqrt x", 2.0**-87, 2.0**97),
+    Activation("reciprocal", "1 / x", 2.0**-42, 2.0**42, by_magnitude=True),
+    Activation("sin", "sine, without reduction of the argument", -pi, pi),
+    Activation("arctan", "arc tangent", -pi / 2, pi / 2),
+    Activation("tanh", "hyperbolic tangent"),
+    Activation("sigmoid", "1 / (1 + exp -x)"),
+    Activation("softplus", "log (1 + exp x)"),
+    Activation("mish", "x tanh softplus x"),
+    Activation("silu", "x sigmoid x"),
+    Activation("silu_dx", "derivative of silu"),
+    Activation("erf", "error function"),
+    Activation("erf_dx", "derivative of erf"),
+    Activation("gelu", "x Phi(x), Phi the normal distribution function"),
+    Activation("gelu_dx", "derivative of gelu"),
+    Activation("gelu_apprx_tanh", "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2"),
+    Activation("gelu_apprx_sigmoid", "x sigmoid(1.702 x)"),
+    Activation("gelu_apprx_sigmoid_dx", "derivative of gelu_apprx_sigmoid"),
+)
+
+ALU: dict[str, Operator] = {row.name: row for row in _ALU}
+ACTIVATIONS: dict[str, Activation] = {row.name: row for row in _ACTIVATIONS}

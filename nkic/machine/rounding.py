@@ -1,0 +1,148 @@
+"""Moving float32 values to the grid of an element type, fast.
+
+Types with float32's exponent range are rounded on the bits. Types with fewer exponents use the
+processor's own addition: adding 1.5 * 2^k, for the right k in each element, and taking it
+away again leaves the multiples of 2^(k-23) nearest to the value, ties to even, and the least k
+that is used makes the subnormals. Checks for NaN and overflow come first, because they are
+rare and the repair is slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from math import frexp, inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.dtypes import BOOL, FLOAT8_E8M0FNU, FLOAT32, DType
+from nkic.machine.scratch import scratch
+
+Floats = NDArray[np.float32]
+Rounder = Callable[[Floats, Floats], None]
+
+_ONE = np.array(1, np.uint32)
+_EXPONENT = np.array(0x7F800000, np.uint32)
+_SIGN = np.array(0x80000000, np.uint32)
+
+
+@cache
+def rounder(dtype: DType) -> Rounder:
+    """The function (values, out) for this type; both of one shape, `out` may be `values`."""
+    if dtype is FLOAT32:
+        return _copy
+    if dtype is BOOL:
+        return _round_bool
+    if dtype is FLOAT8_E8M0FNU:
+        return _round_power
+    if dtype.is_integer:
+        return _integer_rounder(dtype)
+    if not dtype.is_float:
+        raise ValueError(f"{dtype} is packed: it is not computed with")
+    return _wide_rounder(dtype) if dtype.exponent_bits == 8 else _narrow_rounder(dtype)
+
+
+def _copy(values: Floats, out: Floats) -> None:
+    np.copyto(out, values)
+
+
+def _round_bool(values: Floats, out: Floats) -> None:
+    np.not_equal(values, 0, out=out)
+
+
+def _wide_rounder(dtype: DType) -> Rounder:
+    """bfloat16, tfloat32: adds half of the last bit kept, less one where that bit is 0."""
+    drop = 23 - dtype.mantissa_bits
+    shift, half, mask = _words(drop, (1 << (drop - 1)) - 1, -1 << drop & 0xFFFFFFFF)
+
+    def round_wide(values: Floats, out: Floats) -> None:
+        bits, result = values.view(np.uint32), out.view(np.uint32)
+        highest = np.maximum.reduce(values, axis=None)
+        nans = np.isnan(values) if highest != highest else None
+        odd = scratch("round", values.shape, np.uint32)
+        np.right_shift(bits, shift, out=odd)
+        np.bitwise_and(odd, _ONE, out=odd)
+        np.add(odd, half, out=odd)
+        np.add(bits, odd, out=result)
+        np.bitwise_and(result, mask, out=result)
+        if nans is not None:
+            out[nans] = np.nan
+
+    return round_wide
+
+
+def _narrow_rounder(dtype: DType) -> Rounder:
+    """float16 and the 8-bit types."""
+    least, most = _words((128 - dtype.bias) << 23, 0x7F800000)
+    (up,) = _words((23 - dtype.mantissa_bits) << 23 | 0x400000)
+    limit = _last_rounded_down(dtype)
+    special = np.float32(inf if dtype.has_inf else np.nan if dtype.has_nan else dtype.highest)
+
+    def round_narrow(values: Floats, out: Floats) -> None:
+        lowest = np.minimum.reduce(values, axis=None)
+        if -limit <= lowest and np.maximum.reduce(values, axis=None) <= limit:
+            round_finite(values, out)
+            return
+        beyond = ~(np.abs(values) <= limit)  # NaN too
+        lost = values[beyond]
+        with np.errstate(over="ignore", invalid="ignore"):
+            round_finite(values, out)
+        replaced = np.copysign(special, lost) if dtype.has_inf or not dtype.has_nan else special
+        out[beyond] = np.where(np.isnan(lost), np.nan if dtype.has_nan else 0, replaced)
+
+    def round_finite(values: Floats, out: Floats) -> None:
+        bits = values.view(np.uint32)
+        magic = scratch("round", values.shape, np.uint32)
+        sign = scratch("round.sign", values.shape, np.uint32)
+        np.bitwise_and(bits, _SIGN, out=sign)
+        np.bitwise_and(bits, _EXPONENT, out=magic)
+        np.clip(magic, least, most, out=magic)  # NumPy's maximum is slow with a constant
+        np.add(magic, up, out=magic)
+        number = magic.view(np.float32)
+        np.add(values, number, out=out)
+        np.subtract(out, number, out=out)
+        result = out.view(np.uint32)
+        np.bitwise_or(result, sign, out=result)  # for values that became 0
+
+    return round_narrow
+
+
+def _last_rounded_down(dtype: DType) -> float:
+    """The greatest float32 that is rounded to a finite value."""
+    _, exponent = frexp(dtype.highest)
+    last_bit = 2.0 ** (exponent - 1 - dtype.mantissa_bits)
+    tie = dtype.highest + last_bit / 2
+    if int(dtype.highest / last_bit) % 2 == 0:  # a tie goes to the even one: down
+        return tie
+    return float(np.nextafter(np.float32(tie), np.float32(0)))
+
+
+def _integer_rounder(dtype: DType) -> Rounder:
+    lowest, highest, zero = (np.array(x, np.float32) for x in (dtype.lowest, dtype.highest, 0))
+
+    def round_integer(values: Floats, out: Floats) -> None:
+        np.rint(values, out=out)
+        np.clip(out, lowest, highest, out=out)
+        np.add(out, zero, out=out)  # -0 is 0
+        top = np.maximum.reduce(out, axis=None)
+        if top != top:
+            out[np.isnan(out)] = 0
+
+    return round_integer
+
+
+def _round_power(values: Floats, out: Floats) -> None:
+    """float8_e8m0fnu: the nearest power of two, ties up; what has none is NaN."""
+    bits = values.view(np.uint32)
+    power = bits + np.uint32(0x400000) & _EXPONENT
+    least = np.uint32(0x400000)  # 2^-127, a subnormal float32
+    power = np.where(bits < 0x600000, least, power)
+    found = (values > 0) & (power < _EXPONENT)
+    np.copyto(out, np.where(found, power.view(np.float32), np.float32(np.nan)))
+
+
+def _words(*values: int) -> tuple[Any, ...]:
+    # Arrays of no dimension: NumPy is faster with them than with its scalars.
+    return tuple(np.array(value, np.uint32) for value in values)

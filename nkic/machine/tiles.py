@@ -1,0 +1,221 @@
+"""Does a tile suit its operand: memory, type, partitions, access pattern?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.memory import PARTITIONS, Buffer
+from nkic.machine.operands import ON_CHIP, Operand, Row, Violation
+from nkic.machine.patterns import MAX_NUM, MAX_STEP, Dims, encodable, merged
+from nkic.machine.targets import TARGETS, Target
+
+MAX_FREE = 65_536  # elements per partition that one instruction streams
+V4_TYPES = frozenset(
+    {
+        *("float8_e4m3fn", "float8_e8m0fnu"),
+        *("float8_e4m3fn_x4", "float8_e5m2_x4", "float4_e2m1fn_x4"),
+    }
+)
+
+
+def wrong_tiles(row: Row, facts: Facts) -> Iterator[Violation]:
+    """At most one complaint per tile: the first of memory, type, size, place and pattern."""
+    streams, operands = row.streams, facts.operands
+    for operand in row.operands:
+        tile = operands.get(operand.name)
+        if type(tile) is not Tile:
+            continue
+        wrong = _wrong_place(operand, tile)
+        if wrong is None and tile.buffer in ON_CHIP:
+            wrong = _wrong_partitions(operand, tile)
+        if wrong is None and streams:
+            wrong = _wrong_access(operand, tile, facts.target)
+        if wrong is not None:
+            yield wrong
+
+
+def first_target(generation: int) -> str:
+    """The oldest target of at least `generation`."""
+    return next(t.name for t in TARGETS.values() if t.generation >= generation)
+
+
+def _wrong_place(operand: Operand, tile: Tile) -> Violation | None:
+    if tile.buffer not in operand.buffers:
+        return _unreachable(operand, tile)
+    if operand.dtypes and tile.dtype.name not in operand.dtypes:
+        return _bad_dtype(operand, tile)
+    for _, num in tile.dims:
+        if num < 1:
+            return _empty(operand, tile)
+    if operand.column and tile.free != 1:
+        return _not_a_column(operand, tile)
+    if tile.indexed and not operand.indexed:
+        return _not_indexable(operand)
+    return None
+
+
+def _wrong_partitions(operand: Operand, tile: Tile) -> Violation | None:
+    if tile.partitions < 1:
+        return _empty(operand, tile)
+    if tile.partitions > PARTITIONS:
+        return _too_tall(operand, tile)
+    if not 0 <= tile.start <= PARTITIONS - tile.partitions:
+        return _beyond_last_partition(operand, tile)
+    return None
+
+
+def _wrong_access(operand: Operand, tile: Tile, target: Target) -> Violation | None:
+    """What compute engines ask, and DMA does not."""
+    if tile.start and tile.start not in start_partitions(tile.partitions):
+        return _bad_start(operand, tile)
+    if len(tile.dims) > 1 and tile.free > MAX_FREE:
+        return _too_long(operand, tile)
+    if not encodable(tile.dims, operand.max_dims):
+        dims = tile.dims if operand.keep_rank else merged(tile.dims, MAX_NUM)
+        if not encodable(dims, operand.max_dims):
+            return _bad_pattern(operand, dims)
+    if target.generation < 4 and tile.dtype.name in V4_TYPES:
+        return _type_too_new(operand, tile, target)
+    if target.generation < 4 and tile.indexed:
+        return _index_too_new(operand, target)
+    return None
+
+
+def start_partitions(partitions: int) -> tuple[int, ...]:
+    """Where a compute engine's access to so many partitions may start."""
+    if partitions > 64:
+        return (0,)
+    return (0, 64) if partitions > 32 else (0, 32, 64, 96)
+
+
+def _unreachable(operand: Operand, tile: Tile) -> Violation:
+    names = sorted(b.value for b in operand.buffers if b is not Buffer.SHARED_HBM)
+    return Violation(
+        "buffer-not-allowed",
+        f"`{operand.name}` is in {tile.buffer.value}, but must be in {' or '.join(names)}",
+        operand.name,
+        _way_there(operand, tile),
+    )
+
+
+def _way_there(operand: Operand, tile: Tile) -> str:
+    copy = "`nisa.tensor_copy`" if tile.on_chip and Buffer.PSUM in operand.buffers else ""
+    copy = copy or ("`nisa.tensor_copy`" if tile.buffer is Buffer.PSUM else "`nisa.dma_copy`")
+    if operand.access.writes:
+        return f"write another tile, then copy it to `{operand.name}` with {copy}"
+    return f"copy `{operand.name}` with {copy} first"
+
+
+def _bad_dtype(operand: Operand, tile: Tile) -> Violation:
+    allowed = ", ".join(sorted(operand.dtypes))
+    return Violation(
+        "dtype-not-supported",
+        f"`{operand.name}` is {tile.dtype.name}, but must be one of {allowed}",
+        operand.name,
+        f"make `{operand.name}` a tile of one of these types",
+    )
+
+
+def _empty(operand: Operand, tile: Tile) -> Violation:
+    return Violation(
+        "empty-tile",
+        f"`{operand.name}` has the shape {list(tile.shape)}; every size must be at least 1",
+        operand.name,
+        "check the bounds of the slice",
+    )
+
+
+def _not_a_column(operand: Operand, tile: Tile) -> Violation:
+    return Violation(
+        "operand-shape",
+        f"`{operand.name}` has {tile.free} elements per partition, but must have exactly 1",
+        operand.name,
+        f"pass one column of `{operand.name}`, such as `[:, 0:1]`",
+    )
+
+
+def _not_indexable(operand: Operand) -> Violation:
+    return Violation(
+        "indexed-operand",
+        f"`{operand.name}` cannot be addressed by a vector of indices",
+        operand.name,
+        "gather into a tile with `nisa.dma_copy` first, and use that tile",
+    )
+
+
+def _too_tall(operand: Operand, tile: Tile) -> Violation:
+    return Violation(
+        "too-many-partitions",
+        f"`{operand.name}` has {tile.partitions} partitions; there are {PARTITIONS}",
+        operand.name,
+        f"split `{operand.name}` into tiles of at most {PARTITIONS} partitions",
+    )
+
+
+def _beyond_last_partition(operand: Operand, tile: Tile) -> Violation:
+    last = tile.start + tile.partitions - 1
+    return Violation(
+        "too-many-partitions",
+        f"`{operand.name}` covers partitions {tile.start} to {last}; "
+        f"the last one is {PARTITIONS - 1}",
+        operand.name,
+        f"start at partition {PARTITIONS - tile.partitions} or lower",
+    )
+
+
+def _bad_start(operand: Operand, tile: Tile) -> Violation:
+    places = " or ".join(map(str, start_partitions(tile.partitions)))
+    return Violation(
+        "start-partition",
+        f"`{operand.name}` starts at partition {tile.start}; with {tile.partitions} partitions "
+        f"it must start at {places}",
+        operand.name,
+        f"keep the data at partition {places}, or move it there with `nisa.dma_copy`",
+    )
+
+
+def _too_long(operand: Operand, tile: Tile) -> Violation:
+    return Violation(
+        "access-pattern",
+        f"`{operand.name}` has {tile.free} elements per partition; "
+        f"one instruction takes at most {MAX_FREE}",
+        operand.name,
+        "use several instructions, each over a part of the tile",
+    )
+
+
+def _bad_pattern(operand: Operand, dims: Dims) -> Violation:
+    if len(dims) > operand.max_dims:
+        text = f"needs {len(dims)} free dimensions; the limit is {operand.max_dims}"
+    elif any(num > MAX_NUM for _, num in dims):
+        text = f"has {max(num for _, num in dims)} elements in a dimension; the limit is {MAX_NUM}"
+    else:
+        step = max((step for step, num in dims if num > 1), key=abs)
+        text = f"has a step of {step} elements; the limit is {MAX_STEP}"
+    return Violation(
+        "access-pattern",
+        f"`{operand.name}` {text}",
+        operand.name,
+        "use several instructions, each over a part of the tile",
+    )
+
+
+def _type_too_new(operand: Operand, tile: Tile, target: Target) -> Violation:
+    return Violation(
+        "dtype-target",
+        f"`{operand.name}` is {tile.dtype.name}, which needs {first_target(4)}; "
+        f"the target is {target.name}",
+        operand.name,
+        f"use bfloat16 or float8_e4m3, or compile with `--target {first_target(4)}`",
+    )
+
+
+def _index_too_new(operand: Operand, target: Target) -> Violation:
+    return Violation(
+        "needs-newer-target",
+        f"`{operand.name}` uses `.indirect()`, which needs {first_target(4)}; "
+        f"the target is {target.name}",
+        operand.name,
+        "gather with `nisa.dma_copy` and `vector_offset` instead",
+    )

@@ -1,0 +1,6 @@
+"""The executable file: records, and how they become bytes and back.
+
+`records` says what a file holds; `write` and `read` are the format of docs/neff.md; `verify`
+proves that a file which was read cannot make the runner misbehave; `disassemble` and
+`assemble` are its text form.
+"""

@@ -1,0 +1,180 @@
+"""Sections → an executable. The optional ones may be absent; then names and places are too."""
+
+from __future__ import annotations
+
+from array import array as compact_array
+from collections.abc import Mapping
+from hashlib import sha256
+from itertools import chain, repeat
+from typing import Any
+
+from nkic.machine.operands import Row
+from nkic.neff.container import Section
+from nkic.neff.decode_code import CodeReader
+from nkic.neff.decode_layout import LayoutReader
+from nkic.neff.failures import Malformed, refuse, shown
+from nkic.neff.layout import PLACES_PER_RECORD, Lines, Meta
+from nkic.neff.limits import INT32, Limits
+from nkic.neff.records import Executable, FileRecord, Place, TensorRecord
+from nkic.neff.streaming import Records
+from nkic.neff.typed import array, binary, fields, integer, integers, kind_of, text
+
+Sections = Mapping[str, Section]
+
+
+def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> Executable:
+    """Everything in `sections`, types and references within the file checked."""
+    sources = source_files(sections, limits)
+    places, used = _lines(sections, len(sources), limits)
+    names = _names(sections, len(places), limits)
+    layout = LayoutReader(names, limits)
+    layout.read(sections["layout"])
+    _check_count(sections, "debug", len(names), len(layout.tensors), "tensors")
+    arguments, flags = notes(sections, limits)
+    constants = _constants(sections["const"], layout.tensors, limits)
+    reader = CodeReader(chain(used, repeat(-1)), rows, limits)
+    streams = reader.read(sections["code"])
+    items = sum(len(stream.items) for stream in streams)
+    _check_count(sections, "lines", len(used), items, "instructions")
+    return Executable(
+        name=layout.kernel[0],
+        target=layout.kernel[1],
+        cores=layout.kernel[2],
+        semaphores=layout.kernel[3],
+        registers=layout.kernel[4],
+        tensors=tuple(layout.tensors),
+        inputs=tuple(layout.inputs),
+        outputs=tuple(layout.outputs),
+        streams=streams,
+        constants=constants,
+        places=places,
+        files=sources,
+        arguments=arguments,
+        meta=flags,
+    )
+
+
+def _check_count(sections: Sections, name: str, found: int, wanted: int, what: str) -> None:
+    if name in sections and found != wanted:
+        text = f"it describes {found:,} {what}, there are {wanted:,}"
+        refuse("artifact-malformed", text, name, sections[name].offset)
+
+
+def source_files(sections: Sections, limits: Limits) -> tuple[FileRecord, ...]:
+    if "src" not in sections:
+        return ()
+    count, largest = 3 * limits.files, limits.source_bytes + limits.record_bytes
+    records = Records(sections["src"], count=count, width=0, largest=largest)
+    with records.located():
+        parts = _groups(records, 3, "source file")
+        return tuple(_file(parts[i : i + 3], limits) for i in range(0, len(parts), 3))
+
+
+def _groups(records: Records, size: int, what: str) -> list[Any]:
+    if records.count % size:
+        raise Malformed(f"{records.count} records do not make {what}s of {size} each")
+    return list(records)
+
+
+def _file(parts: list[Any], limits: Limits) -> FileRecord:
+    path, digest, content = parts
+    path = text(path, limits.string_bytes, "a source file's path")
+    pieces = path.replace("\\", "/").split("/")
+    if any(piece in ("", ".", "..") for piece in pieces) or pieces[0].endswith(":"):
+        raise Malformed(f"a source file's path is {shown(path)}: it must stay in its folder")
+    if len(binary(digest, "a source file's hash")) != sha256().digest_size:
+        raise Malformed("a source file's hash is not 32 bytes")
+    if content is not None:
+        _check_source(content, digest, limits)
+    return FileRecord(path, digest.hex(), content)
+
+
+def _check_source(content: Any, digest: bytes, limits: Limits) -> None:
+    if type(content) is not str:
+        raise Malformed(f"a source file's text is {shown(content)}, not a string")
+    encoded = content.encode()
+    if len(encoded) > limits.source_bytes:
+        text = f"a source file of {len(encoded):,} bytes, the limit is {limits.source_bytes:,}"
+        raise Malformed(text, "artifact-limit")
+    if sha256(encoded).digest() != digest:
+        raise Malformed("a source file's text does not match its hash")
+
+
+def _lines(
+    sections: Sections, files: int, limits: Limits
+) -> tuple[tuple[Place, ...], compact_array[int]]:
+    """The places, and the place of every item in order."""
+    places: list[Place] = []
+    used = compact_array("i")
+    if "lines" not in sections:
+        return (), used
+    count = limits.places + limits.items
+    width = PLACES_PER_RECORD + 1
+    records = Records(sections["lines"], count=count, width=width, largest=limits.record_bytes)
+    with records.located():
+        for record in records:
+            kind = kind_of(record, len(Lines))
+            if kind == Lines.PLACE and not used:
+                _add_place(places, record, files, limits)
+            elif kind == Lines.ITEMS:
+                used.extend(integers(record[1:], -1, len(places) - 1, "an item's place"))
+            else:
+                raise Malformed(f"a record of kind {kind} cannot be here")
+    return tuple(places), used
+
+
+def _add_place(places: list[Place], record: tuple[Any, ...], files: int, limits: Limits) -> None:
+    if len(places) >= limits.places:
+        raise Malformed(f"more than {limits.places:,} places", "artifact-limit")
+    file, line, column, end_line, end_column, caller = fields(record, 6, "a place")
+    integer(file, 0, files - 1, "a place's file")
+    integers((line, column, end_line, end_column), 0, INT32, "a place's position")
+    integer(caller, -1, len(places) - 1, "a place's caller")  # so chains of calls must end
+    places.append(Place(file, line, column, end_line, end_column, caller))
+
+
+def _names(sections: Sections, places: int, limits: Limits) -> list[tuple[str, int]]:
+    """The tensors' names and places."""
+    found: list[tuple[str, int]] = []
+    if "debug" not in sections:
+        return found
+    count, largest = limits.tensors, limits.record_bytes
+    records = Records(sections["debug"], count=count, width=2, largest=largest)
+    with records.located():
+        for record in records:
+            name, place = array(record, 2, 2, "a tensor's name")
+            name = text(name, limits.string_bytes, "a tensor's name")
+            found.append((name, integer(place, -1, places - 1, "a tensor's place")))
+    return found
+
+
+def _constants(section: Section, tensors: list[TensorRecord], limits: Limits) -> dict[int, bytes]:
+    """Contents by tensor; ascending, so that no tensor has two."""
+    largest = limits.file_bytes
+    records = Records(section, count=2 * limits.tensors, width=0, largest=largest)
+    found: dict[int, bytes] = {}
+    with records.located():
+        parts = _groups(records, 2, "constant")
+        last = -1
+        for index, content in zip(parts[::2], parts[1::2], strict=True):
+            last = integer(index, last + 1, len(tensors) - 1, "a constant's tensor")
+            found[last] = binary(content, "a constant's content")
+    return found
+
+
+def notes(sections: Sections, limits: Limits) -> tuple[dict[str, str], dict[str, str]]:
+    """The arguments and the flags."""
+    found: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    if "meta" not in sections:
+        return found
+    count, largest = limits.notes, limits.record_bytes
+    records = Records(sections["meta"], count=count, width=3, largest=largest)
+    with records.located():
+        for record in records:
+            notes = found[kind_of(record, len(Meta))]
+            key, value = fields(record, 2, "a note")
+            key = text(key, limits.string_bytes, "a note's key")
+            if key in notes:
+                raise Malformed(f"the key {shown(key)} is there twice")
+            notes[key] = text(value, limits.string_bytes, "a note's value")
+    return found

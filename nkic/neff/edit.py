@@ -1,0 +1,54 @@
+"""Takes parts out of a file, or takes them away. The program and its id stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.neff import container, decode, encode
+from nkic.neff.container import Section
+from nkic.neff.header import SectionEntry
+from nkic.neff.layout import SECTION_VERSION
+from nkic.neff.limits import LIMITS, Limits
+from nkic.neff.write import section_entry
+
+_DEBUG = frozenset({"src", "lines", "debug"})
+
+
+def extract(data: bytes, name: str, limits: Limits = LIMITS) -> bytes:
+    """The content of section `name`. Raises `UsageFailed` if the file has no such section."""
+    sections = container.unpack(data, limits).sections
+    if name not in sections:
+        known = ", ".join(sections)
+        advice = did_you_mean(name, sections)
+        text = f"the file has no section `{name}`, only {known}"
+        raise UsageFailed([make("bad-value", text, help=advice)])
+    return bytes(sections[name].data)
+
+
+def strip(data: bytes, what: Literal["debug", "source"], limits: Limits = LIMITS) -> bytes:
+    """The file without embedded source text, or without anything that names the source.
+
+    Optional sections that this version does not know are kept.
+    """
+    file = container.unpack(data, limits)
+    container.check_version(file.header)
+    dropped = _DEBUG if what == "debug" else frozenset[str]()
+    contents: dict[str, bytes | memoryview]
+    contents = {name: s.data for name, s in file.sections.items() if name not in dropped}
+    if what == "source" and _readable(file.sections, "src"):
+        contents["src"] = encode.src(decode.source_files(file.sections, limits), False)
+    entries = tuple(_entry(file.sections, name, content) for name, content in contents.items())
+    return container.pack(file.header._replace(sections=entries), contents, limits)
+
+
+def _readable(sections: Mapping[str, Section], name: str) -> bool:
+    return name in sections and sections[name].entry.version == SECTION_VERSION
+
+
+def _entry(sections: Mapping[str, Section], name: str, content: bytes | memoryview) -> SectionEntry:
+    found = sections[name].entry
+    new = section_entry(name, bytes(content))
+    return new._replace(version=found.version, flags=found.flags)

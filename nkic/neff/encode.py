@@ -1,0 +1,97 @@
+"""The bytes of every section but `code`, from the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgpack
+
+from nkic.base.text import clean
+from nkic.machine.memory import BUFFER_CODES
+from nkic.neff.failures import refuse
+from nkic.neff.layout import PLACES_PER_RECORD, ROLES, Layout, Lines, Meta
+from nkic.neff.limits import LIMITS
+from nkic.neff.records import Executable, FileRecord, Place, TensorRecord
+
+
+def printable(value: str) -> str:
+    """`value` as files hold text: without control characters, cut to the limit for strings."""
+    cleaned = clean(value)
+    if len(cleaned) * 4 <= LIMITS.string_bytes:
+        return cleaned
+    return cleaned.encode()[: LIMITS.string_bytes].decode(errors="ignore")
+
+
+def relative(path: str) -> str:
+    """`path` as files hold paths: it names no place outside the folder it is used in."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part not in ("", ".")]
+    kept = ["_" if part == ".." else part for part in parts] or ["_"]
+    return printable("/".join([kept[0].removesuffix(":") or "_", *kept[1:]]))
+
+
+def layout(executable: Executable) -> bytes:
+    """What there is: the kernel's figures, its tensors, its parameters."""
+    e = executable
+    kernel = (Layout.KERNEL, printable(e.name), e.target, e.cores, e.semaphores, e.registers)
+    inputs = [(Layout.INPUT, printable(p.name), p.tensor) for p in e.inputs]
+    outputs = [(Layout.OUTPUT, printable(p.name), p.tensor) for p in e.outputs]
+    return _array([kernel, *map(_tensor, e.tensors), *inputs, *outputs])
+
+
+def _tensor(t: TensorRecord) -> tuple[Any, ...]:
+    buffer, role = BUFFER_CODES[t.buffer], ROLES.index(t.role)
+    return (Layout.TENSOR, t.dtype.code, t.shape, buffer, t.core, role, t.partition, t.byte)
+
+
+def const(executable: Executable) -> bytes:
+    """The constants' contents by tensor, in the tensors' order."""
+    ordered = sorted(executable.constants.items())
+    return _array([value for constant in ordered for value in constant])
+
+
+def meta(executable: Executable) -> bytes:
+    """What people may want to know: how the kernel was specialised and built."""
+    rows = [(Meta.ARGUMENT, *row) for row in executable.arguments.items()]
+    rows += [(Meta.FLAG, *row) for row in executable.meta.items()]
+    return _array([(kind, printable(key), printable(value)) for kind, key, value in rows])
+
+
+def src(files: Iterable[FileRecord], embed_source: bool) -> bytes:
+    """The source files' names and hashes, and their text if asked for."""
+    return _array([part for file in files for part in _file(file, embed_source)])
+
+
+def _file(file: FileRecord, embed_source: bool) -> tuple[str, bytes, str | None]:
+    return relative(file.path), bytes.fromhex(file.sha256), file.text if embed_source else None
+
+
+def lines(executable: Executable) -> bytes:
+    """The source places, and the place of each item of the streams."""
+    places = [(Lines.PLACE, *place) for place in executable.places]
+    _check_callers(executable.places)
+    used = [item.place for stream in executable.streams for item in stream.items]
+    return _array([*places, *((Lines.ITEMS, *chunk) for chunk in _chunks(used))])
+
+
+def _check_callers(places: tuple[Place, ...]) -> None:
+    if any(place.caller >= index for index, place in enumerate(places)):
+        raise ValueError("a place must come after the place of its caller")
+
+
+def _chunks(values: list[int]) -> Iterator[list[int]]:
+    for start in range(0, len(values), PLACES_PER_RECORD):
+        yield values[start : start + PLACES_PER_RECORD]
+
+
+def debug(executable: Executable) -> bytes:
+    """The tensors' names and places."""
+    return _array([(printable(t.name), t.place) for t in executable.tensors])
+
+
+def _array(records: Iterable[Any]) -> bytes:
+    try:
+        encoded: bytes = msgpack.packb(list(records))
+    except ValueError as error:  # what msgpack itself cannot hold: 4 GiB
+        refuse("artifact-limit", f"a section is too large: {error}")
+    return encoded

@@ -1,0 +1,144 @@
+"""The `code` section's bytes. Operands and attributes are written once each and referred to.
+
+Unrolled kernels repeat them: a hundred thousand instructions have a few thousand different
+patterns per tensor and a few dozen different forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgpack
+
+from nkic.machine.arguments import allowed
+from nkic.machine.engines import ENGINE_CODES
+from nkic.machine.facts import Register
+from nkic.machine.operands import Row
+from nkic.neff import attributes
+from nkic.neff.failures import at_most
+from nkic.neff.layout import DYNAMIC_KINDS, Code
+from nkic.neff.limits import Limits
+from nkic.neff.records import (
+    Executable,
+    InstructionRecord,
+    LoopRecord,
+    OperandRecord,
+    PatternRecord,
+    StreamRecord,
+)
+
+
+class _Pool:
+    """Encoded values in order of first use. Equal means equal bytes: 1 and 1.0 are two."""
+
+    def __init__(self) -> None:
+        self.index: dict[bytes, int] = {}
+
+    def add(self, encoded: bytes) -> int:
+        """The number of `encoded`, counted from 0."""
+        return self.index.setdefault(encoded, len(self.index))
+
+
+class CodeWriter:
+    """Collects the records of one executable's streams."""
+
+    def __init__(self) -> None:
+        self._pack: Callable[[Any], bytes] = msgpack.Packer().pack
+        self.values = _Pool()
+        self.forms = _Pool()
+        # Emit shares objects, so most are found by identity; they live as long as the writer.
+        self._value_ids: dict[int, int] = {}
+        self._form_ids: dict[tuple[int, int], int] = {}
+        self.items: list[bytes] = []
+
+    def section(self, executable: Executable, limits: Limits) -> bytes:
+        """The section's content. Raises `ArtifactFailed` above a limit."""
+        for stream in executable.streams:
+            self._stream(stream)
+        at_most(len(self.values.index), limits.values, "different operands")
+        at_most(len(self.forms.index), limits.forms, "different pairs of opcode and attributes")
+        records = [*self.values.index, *self.forms.index, *self.items]
+        head: bytes = msgpack.Packer().pack_array_header(len(records))
+        return head + b"".join(records)
+
+    def _stream(self, stream: StreamRecord) -> None:
+        code = ENGINE_CODES[stream.engine]
+        record = (Code.STREAM, stream.core, code, stream.queue, len(stream.items))
+        self.items.append(self._pack(record))
+        for item in stream.items:
+            if isinstance(item, LoopRecord):
+                self.items.append(self._pack(_loop(item)))
+            else:
+                self.items.append(self._instruction(item))
+
+    def _instruction(self, item: InstructionRecord) -> bytes:
+        waits = [n for wait in item.waits for n in wait]
+        if item.row is None:
+            return self._pack((Code.SLOT, waits, item.signals))
+        operands = [self._value(operand) for operand in item.operands]
+        form = self._form(item.row, item.attributes)
+        return self._pack((Code.INSTRUCTION, form, operands, waits, item.signals))
+
+    def _value(self, operand: OperandRecord) -> int:
+        """0 for none, else 1 + the number of the value."""
+        if operand is None:
+            return 0
+        number = self._value_ids.get(id(operand))
+        if number is None:
+            number = 1 + self.values.add(self._pack(_value(operand)))
+            self._value_ids[id(operand)] = number
+        return number
+
+    def _form(self, row: Row, values: tuple[Any, ...]) -> int:
+        key = (id(row), id(values))
+        number = self._form_ids.get(key)
+        if number is None:
+            record = (Code.FORM, row.opcode, _attributes(row, values))
+            number = self._form_ids[key] = self.forms.add(self._pack(record))
+        return number
+
+
+def _value(operand: PatternRecord | Register | float | int) -> tuple[Any, ...]:
+    if isinstance(operand, PatternRecord):
+        return _pattern(operand)
+    if isinstance(operand, Register):
+        return (Code.REGISTER, operand.number)
+    return (Code.NUMBER, attributes.canonical(operand))
+
+
+def _pattern(p: PatternRecord) -> tuple[Any, ...]:
+    dims = [n for dim in p.dims for n in dim]
+    static = (Code.PATTERN, p.tensor, p.dtype.code, p.start, p.partitions, p.offset, dims)
+    if p.dynamic is None:
+        return static
+    kind, *rest = p.dynamic
+    return (*static, DYNAMIC_KINDS.index(kind), *rest)
+
+
+def _attributes(row: Row, values: tuple[Any, ...]) -> list[Any]:
+    """The values, checked: a wrong one here is a bug of the compiler."""
+    for attribute, value in zip(row.attributes, values, strict=True):
+        if not allowed(attribute, value):
+            raise ValueError(f"{row.name}: attribute {attribute.name} cannot be {value!r}")
+    return [attributes.canonical(v) if isinstance(v, float) else v for v in values]
+
+
+def _loop(loop: LoopRecord) -> tuple[Any, ...]:
+    return (
+        Code.LOOP,
+        loop.length,
+        _number(loop.counter),
+        _bound(loop.start),
+        _bound(loop.stop),
+        loop.step,
+        _number(loop.condition),
+    )
+
+
+def _number(register: Register | None) -> int | None:
+    return None if register is None else register.number
+
+
+def _bound(bound: int | Register) -> int | tuple[int]:
+    return bound if isinstance(bound, int) else (bound.number,)

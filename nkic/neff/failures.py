@@ -1,0 +1,58 @@
+"""How a file is refused: always `ArtifactFailed`, with the section and the byte."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from nkic.base.diagnostics import ArtifactFailed, make
+from nkic.base.text import clean
+
+SHOWN_CHARACTERS = 40
+
+
+class Malformed(Exception):
+    """A part of a section breaks the format. Whoever knows the position turns it into a refusal.
+
+    `slug` names the diagnostic's code.
+    """
+
+    def __init__(self, message: str, slug: str = "artifact-malformed") -> None:
+        super().__init__(message)
+        self.slug = slug
+
+
+def refuse(
+    slug: str,
+    message: str,
+    section: str = "",
+    offset: int | None = None,
+    *,
+    help: str = "",
+    notes: tuple[str, ...] = (),
+) -> NoReturn:
+    """Raises `ArtifactFailed`. `offset` counts bytes from the start of the file."""
+    where = [f"section `{clean(section)}`"] if section else []
+    where += [f"byte {offset:,}"] if offset is not None else []
+    place = f" ({', '.join(where)})" if where else ""
+    raise ArtifactFailed([make(slug, message + place, help=help, notes=notes)])
+
+
+def shown(value: Any) -> str:
+    """`value` from a file, short and harmless; what nests is named by its type alone."""
+    if value is None:
+        return "nil"
+    if isinstance(value, int | float):
+        return f"{value}"
+    if isinstance(value, str):
+        return f'"{clean(value[:SHOWN_CHARACTERS])}"'
+    if isinstance(value, bytes):
+        return "binary data"
+    if isinstance(value, dict):
+        return "a map"
+    return "an array" if type(value) is tuple else "an extension type"
+
+
+def at_most(number: int, limit: int, what: str, help: str = "") -> None:
+    """Refuses to write more than the format allows."""
+    if number > limit:
+        refuse("artifact-limit", f"{number:,} {what}, the limit is {limit:,}", help=help)

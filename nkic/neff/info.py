@@ -1,0 +1,158 @@
+"""What a file is, without running or even understanding its program: `--info`.
+
+Works on every minor version of the format, newer ones too. Rows that the vendor's NeffHeader
+table has as well carry its names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nkic.base.diagnostics import ArtifactFailed
+from nkic.base.text import clean, grouped, size
+from nkic.neff import container, decode
+from nkic.neff.container import Container
+from nkic.neff.header import FEATURES, VERSION, Entry, Header, Port, known_target_hash
+from nkic.neff.layout import SECTION_VERSION
+from nkic.neff.limits import LIMITS, Limits
+from nkic.neff.records import FileRecord
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Info:
+    """What `--info` shows. `bytes` is the whole file; notes and files may be absent in it."""
+
+    header: Header
+    bytes: int
+    arguments: Mapping[str, str]
+    flags: Mapping[str, str]
+    files: tuple[FileRecord, ...]
+
+    @property
+    def artifact_id(self) -> str:
+        """The program's id in hex: equal programs have equal ids, wherever they were built."""
+        return self.header.id.hex()
+
+    @property
+    def runnable(self) -> bool:
+        """This version of the tool can run it."""
+        return self.header.min_reader <= VERSION and not self.header.req & ~FEATURES
+
+    @property
+    def target_table(self) -> str:
+        """Whether the target's figures are still those that the file was made with."""
+        known = known_target_hash(self.header.target)
+        if known is None:
+            return "unknown target"
+        return "same" if known == self.header.target_hash else "changed since: times may differ"
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Label and value, for a table."""
+        h, entry = self.header, self.header.entries[0]
+        rows = [
+            ("Network Name", entry.name),
+            ("Artifact ID", self.artifact_id),
+            ("Major Version", str(h.fmt[0])),
+            ("Minor Version", str(h.fmt[1])),
+            ("Build Version", h.producer),
+            ("Runs Here", "yes" if self.runnable else "no, a newer version of the tool is needed"),
+            ("Enabled Features", _bits(h.req | h.opt)),
+            ("Target", h.target),
+            ("Target Table", self.target_table),
+            ("Physical Cores", str(entry.cores)),
+            ("Data Size", f"{grouped(self.bytes)} bytes ({size(self.bytes)})"),
+        ]
+        rows += [(f"Input {port.name}", _shown(port)) for port in entry.parameters]
+        rows += [(f"Output {port.name}", _shown(port)) for port in entry.results]
+        rows += [(f"Argument {key}", value) for key, value in self.arguments.items()]
+        rows += [(f"Flag {key}", value) for key, value in self.flags.items() if key != "producer"]
+        rows += [(f"Source {f.path}", f"sha256 {f.sha256}") for f in self.files]
+        return [(clean(label), clean(value)) for label, value in rows]
+
+    def sections(self) -> list[tuple[str, str, str, str]]:
+        """Name, bytes, share of the file, and what the hash says, for a table."""
+        return [
+            (clean(s.name), grouped(s.length), f"{100 * s.length / self.bytes:.1f}%", "ok")
+            for s in self.header.sections
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        h = self.header
+        return {
+            "schema": SCHEMA,
+            "artifact_id": self.artifact_id,
+            "format_version": list(h.fmt),
+            "min_reader": list(h.min_reader),
+            "required_features": h.req,
+            "optional_features": h.opt,
+            "runnable": self.runnable,
+            "producer": h.producer,
+            "target": h.target,
+            "target_hash": h.target_hash.hex(),
+            "target_table": self.target_table,
+            "bytes": self.bytes,
+            "entries": [_entry(entry) for entry in h.entries],
+            "sections": [
+                {
+                    "name": s.name,
+                    "version": s.version,
+                    "required": s.required,
+                    "bytes": s.length,
+                    "sha256": s.sha256.hex(),
+                    "hash_ok": True,
+                }
+                for s in h.sections
+            ],
+            "arguments": dict(self.arguments),
+            "flags": dict(self.flags),
+            "sources": [
+                {"path": f.path, "sha256": f.sha256, "embedded": f.text is not None}
+                for f in self.files
+            ],
+        }
+
+
+def info(data: bytes, limits: Limits = LIMITS) -> Info:
+    """Describes a file of any minor version. Raises `ArtifactFailed` if it is damaged."""
+    file = container.unpack(data, limits)
+    arguments, flags, files = _optional(file, limits)
+    return Info(file.header, len(data), arguments, flags, files)
+
+
+def _optional(
+    file: Container, limits: Limits
+) -> tuple[Mapping[str, str], Mapping[str, str], tuple[FileRecord, ...]]:
+    """Notes and source files, as far as this version can read them."""
+    known = {n: s for n, s in file.sections.items() if s.entry.version == SECTION_VERSION}
+    try:
+        return *decode.notes(known, limits), decode.source_files(known, limits)
+    except ArtifactFailed:
+        if file.header.fmt <= VERSION:
+            raise
+        return {}, {}, ()
+
+
+def _bits(bits: int) -> str:
+    return ", ".join(f"bit {i}" for i in range(bits.bit_length()) if bits >> i & 1) or "none"
+
+
+def _shown(port: Port) -> str:
+    return f"{port.dtype}[{', '.join(map(str, port.shape))}] in {port.buffer}"
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "cores": entry.cores,
+        "inputs": [_port(port) for port in entry.parameters],
+        "outputs": [_port(port) for port in entry.results],
+    }
+
+
+def _port(port: Port) -> dict[str, Any]:
+    return {**port._asdict(), "shape": list(port.shape)}

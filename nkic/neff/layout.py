@@ -1,0 +1,54 @@
+"""The numbers that stand for things in sections. docs/neff.md prints them; they never change.
+
+Every section is an array of records. In `layout`, `code`, `meta` and `lines` a record is an
+array that begins with its kind; `const` and `src` are flat, so that large binary data cannot
+nest; a record of `debug` stands for one tensor.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+SECTION_VERSION = 1
+SECTIONS = ("layout", "const", "code", "meta", "src", "lines", "debug")  # in file order
+
+
+class Layout(IntEnum):
+    """Records of `layout`."""
+
+    KERNEL = 0  # name, target, cores, semaphores, registers
+    TENSOR = 1  # dtype, shape, buffer, core, role, partition, byte
+    INPUT = 2  # name, tensor
+    OUTPUT = 3  # name, tensor
+
+
+class Code(IntEnum):
+    """Records of `code`."""
+
+    PATTERN = 0  # tensor, dtype, start, partitions, offset, dims, then nothing or the dynamic part
+    REGISTER = 1  # number
+    NUMBER = 2  # value
+    FORM = 3  # opcode, attributes
+    STREAM = 4  # core, engine, queue, number of items
+    INSTRUCTION = 5  # form, operands, waits, signals
+    LOOP = 6  # length, counter, start, stop, step, condition
+    SLOT = 7  # waits, signals
+
+
+class Meta(IntEnum):
+    """Records of `meta`: key, value."""
+
+    ARGUMENT = 0
+    FLAG = 1
+
+
+class Lines(IntEnum):
+    """Records of `lines`."""
+
+    PLACE = 0  # file, line, column, end line, end column, caller
+    ITEMS = 1  # a place for each of the next items
+
+
+ROLES = ("input", "output", "constant", "internal")
+DYNAMIC_KINDS = ("scalar", "vector")
+PLACES_PER_RECORD = 1024

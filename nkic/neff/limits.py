@@ -1,0 +1,45 @@
+"""The format's limits. They are part of docs/neff.md, and tested at the limit and one above.
+
+A reader may raise `file_bytes` and `hbm_bytes` for a user who asks; the others are fixed, so
+that every reader of a version accepts the same files.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+INT32 = 2**31 - 1
+INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large each part of a file may be. All are inclusive."""
+
+    file_bytes: int = 1 << 30
+    header_bytes: int = 1 << 20
+    sections: int = 64
+    record_bytes: int = 1 << 16  # one record of a section; constants and source text are not
+    string_bytes: int = 4096
+    source_bytes: int = 16 << 20  # embedded text of one file
+    parameters: int = 512  # inputs, and again outputs
+    notes: int = 1024  # arguments and build flags together
+    files: int = 4096
+    places: int = 4_000_000
+    tensors: int = 1_000_000
+    rank: int = 8  # of a tensor, and of an access pattern's free dimensions
+    dimension: int = INT32
+    hbm_bytes: int = 16 << 30  # all HBM tensors together
+    semaphores: int = 4096  # per core
+    registers: int = 4096
+    values: int = 4_000_000  # different operands
+    forms: int = 1_000_000  # different pairs of opcode and attributes
+    streams: int = 256
+    items: int = 4_000_000  # instructions, empty slots and loops, all streams together
+    operands: int = 64  # of one instruction; the same for its attributes
+    waits: int = 64  # of one item; the same for its signals
+    loop_depth: int = 8
+    trips: int = INT32  # of one counted loop
+
+
+LIMITS = Limits()

@@ -1,0 +1,81 @@
+"""Bytes → Executable. The file is trusted for nothing; every refusal is `ArtifactFailed`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from nkic.base import files
+from nkic.machine import instructions
+from nkic.machine.operands import Row
+from nkic.neff import container, decode
+from nkic.neff.container import SEMANTIC, Container, Section
+from nkic.neff.failures import refuse
+from nkic.neff.layout import SECTION_VERSION, SECTIONS
+from nkic.neff.limits import LIMITS, Limits
+from nkic.neff.records import Executable
+from nkic.neff.write import entry
+
+
+def open_file(path: str, max_bytes: int = LIMITS.file_bytes) -> bytes:
+    """The file's bytes; `-` is standard input. Refuses what is larger before reading it.
+
+    Raises `ArtifactFailed` for its size, `UsageFailed` where the system cannot read it.
+    """
+    size = Path(path).stat().st_size if Path(path).is_file() else 0
+    if size > max_bytes:
+        text = f"the file has {size:,} bytes, the limit is {max_bytes:,}"
+        refuse("artifact-limit", text, offset=max_bytes)
+    return files.read_bytes(path, max_bytes)
+
+
+def read(
+    data: bytes, *, limits: Limits = LIMITS, rows: Mapping[int, Row] | None = None
+) -> Executable:
+    """What the file holds: well-formed and well-typed, not yet verified as a program.
+
+    `rows` is the instruction table by opcode, by default the machine's.
+    """
+    return read_container(container.unpack(data, limits), limits, rows)
+
+
+def read_container(
+    file: Container, limits: Limits, rows: Mapping[int, Row] | None = None
+) -> Executable:
+    """`read`, for a file that is already taken apart."""
+    container.check_version(file.header)
+    sections = _known(file)
+    _check_id(file, sections)
+    table = instructions.BY_OPCODE if rows is None else rows
+    found = decode.executable(sections, table, limits)
+    _check_header(file, found)
+    return found
+
+
+def _known(file: Container) -> dict[str, Section]:
+    """The sections this version reads. Others may be skipped only if they say so."""
+    known = {}
+    for name, section in file.sections.items():
+        if name in SECTIONS and section.entry.version == SECTION_VERSION:
+            known[name] = section
+        elif section.entry.required:
+            text = f"this version of the tool cannot read version {section.entry.version} of it"
+            refuse("artifact-version", text, name, section.offset)
+    for name in SEMANTIC:
+        if name not in known:
+            refuse("artifact-malformed", f"the file has no section `{name}`")
+    return known
+
+
+def _check_id(file: Container, sections: Mapping[str, Section]) -> None:
+    found = container.program_id({name: sections[name].data for name in SEMANTIC})
+    if found != file.header.id:
+        refuse("artifact-damaged", "the id in the header is not the program's id", "header")
+
+
+def _check_header(file: Container, found: Executable) -> None:
+    """What the header says for people must be what the sections hold."""
+    header = file.header
+    if header.target != found.target or header.entries != (entry(found),):
+        text = "the header's target or signature differs from what the layout section holds"
+        refuse("artifact-malformed", text, "header")

@@ -1,0 +1,218 @@
+"""What an executable holds, as plain records. `emit` fills them, the runner reads them.
+
+Nothing here refers to the compiler's objects: tensors, streams and source places are indices
+into tables of the same file, and every number is checked by `verify` before it is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, NamedTuple
+
+from nkic.machine.dtypes import DType
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Register, Tile, Value
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Row
+from nkic.machine.targets import Target
+
+
+class TensorRecord(NamedTuple):
+    """A tensor. `partition` and `byte` are its address on chip; both 0 in HBM.
+
+    `core` is the core that owns it, -1 for shared HBM. `role` is input, output, constant or
+    internal. `place` indexes `Executable.places`: where it was declared, -1 unknown.
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    buffer: Buffer
+    core: int
+    role: str
+    partition: int
+    byte: int
+    place: int = -1
+
+    @property
+    def bytes(self) -> int:
+        """Bytes per partition; in HBM, all bytes."""
+        sizes = self.shape[1:] if self.buffer.on_chip else self.shape
+        return prod(sizes) * self.dtype.size
+
+
+class PatternRecord(NamedTuple):
+    """An access pattern: as `ir.tensors.AccessPattern`, the tensor by index.
+
+    `dynamic` is None, or (kind, index of the operand that holds the offset, stride, limit,
+    axis), where the index counts the instruction's operands with the hidden ones at the end.
+    """
+
+    tensor: int
+    dtype: DType
+    start: int
+    partitions: int
+    offset: int
+    dims: tuple[tuple[int, int], ...]
+    dynamic: tuple[str, int, int, int, int] | None = None
+
+    @property
+    def indexed(self) -> bool:
+        """Each outermost element has an index of its own (gather, scatter)."""
+        return self.dynamic is not None and self.dynamic[0] == "vector"
+
+    @property
+    def elements(self) -> int:
+        """All elements, repeated ones counted each time."""
+        return max(1, self.partitions) * prod(num for _, num in self.dims)
+
+    def extent(self) -> tuple[int, int]:
+        """Lowest and one past the highest byte touched, from the tensor's first byte (in each
+        partition). The step over indexed elements is ignored, as it is when it runs.
+        """
+        low = high = self.offset
+        for step, num in self.dims[1:] if self.indexed else self.dims:
+            reach = step * (num - 1)
+            low, high = (low + reach, high) if reach < 0 else (low, high + reach)
+        return low * self.dtype.size, (high + 1) * self.dtype.size
+
+    def tile(self, tensor: TensorRecord) -> Tile:
+        """What rules and costs see of it; `tensor` is the one it names.
+
+        The start partition is the physical one.
+        """
+        return Tile(
+            tensor.buffer,
+            self.dtype,
+            tensor.partition + self.start,
+            self.partitions,
+            self.dims,
+            dynamic=self.dynamic is not None,
+            indexed=self.indexed,
+        )
+
+
+OperandRecord = PatternRecord | Register | float | int | None
+
+
+class InstructionRecord(NamedTuple):
+    """One item of a stream. `row` None: an empty slot that only waits and signals.
+
+    `operands` and `attributes` follow the row; operands that carry dynamic offsets come
+    after the row's own. `place` indexes `Executable.places`.
+    """
+
+    row: Row | None
+    operands: tuple[OperandRecord, ...]
+    attributes: tuple[Any, ...]
+    waits: tuple[tuple[int, int], ...]
+    signals: tuple[int, ...]
+    place: int
+
+
+class LoopRecord(NamedTuple):
+    """Opens a loop over the next `length` records of the stream (nested loops included).
+
+    Counted: `counter` register runs from start below stop by step; start and stop are ints
+    or registers. Conditional: `condition` register, loops while it is not zero.
+    """
+
+    length: int
+    counter: Register | None
+    start: int | Register
+    stop: int | Register
+    step: int
+    condition: Register | None
+    place: int
+
+    @property
+    def trips(self) -> int | None:
+        """How often it runs; None when that is decided at run time."""
+        if self.condition is not None:
+            return None
+        if isinstance(self.start, Register) or isinstance(self.stop, Register):
+            return None
+        return max(0, -((self.start - self.stop) // self.step))
+
+
+class StreamRecord(NamedTuple):
+    """An in-order stream of one core."""
+
+    core: int
+    engine: Engine
+    queue: int
+    items: tuple[InstructionRecord | LoopRecord, ...]
+
+    @property
+    def name(self) -> str:
+        """What messages and traces call it."""
+        label = f"dma{self.queue}" if self.engine is Engine.DMA else self.engine.value
+        return f"core{self.core}.{label}"
+
+
+class ParameterRecord(NamedTuple):
+    """An input or output by the name that npz files use."""
+
+    name: str
+    tensor: int
+
+
+class Place(NamedTuple):
+    """A source place: file index, position, and the place of the call that led here (-1)."""
+
+    file: int
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    caller: int
+
+
+class FileRecord(NamedTuple):
+    """A source file: path relative to the project, sha256 in hex, text only if embedded."""
+
+    path: str
+    sha256: str
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A whole file. `semaphores` and `registers` are counts per core.
+
+    `arguments` is how the kernel was specialised, for people. `meta` holds the producer and
+    its flags.
+    """
+
+    name: str
+    target: str
+    cores: int
+    semaphores: int
+    registers: int
+    tensors: tuple[TensorRecord, ...]
+    inputs: tuple[ParameterRecord, ...]
+    outputs: tuple[ParameterRecord, ...]
+    streams: tuple[StreamRecord, ...]
+    constants: Mapping[int, bytes] = field(default_factory=dict)
+    places: tuple[Place, ...] = ()
+    files: tuple[FileRecord, ...] = ()
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+    def facts(self, item: InstructionRecord, target: Target, engine: Engine) -> Facts:
+        """What the table's functions see of `item`, which must have a row."""
+        row = item.row
+        if row is None:
+            raise ValueError("an empty slot has no facts")
+        operands = {
+            o.name: self._seen(v) for o, v in zip(row.operands, item.operands, strict=False)
+        }
+        named = {a.name: v for a, v in zip(row.attributes, item.attributes, strict=True)}
+        return Facts(target, operands, named, engine)
+
+    def _seen(self, operand: OperandRecord) -> Value:
+        if isinstance(operand, PatternRecord):
+            return operand.tile(self.tensors[operand.tensor])
+        return operand

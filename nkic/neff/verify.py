@@ -1,0 +1,91 @@
+"""Proves that an executable cannot make the runner misbehave.
+
+A verified program may compute wrong numbers, block (the runner detects that), or fault on an
+index it computes. It cannot reach outside its tensors' memories, run an instruction in a way
+that its row forbids, or leave the tables of its own file. In this order:
+
+- the target is known, the counts are within it;
+- tensors lie in their memories; inputs, outputs and constants are in HBM and complete;
+- each stream belongs to one queue of one core, and its engine may run its instructions;
+- every access pattern stays in its tensor, and the tensor belongs to the stream's core;
+- every instruction keeps its row's rules (`machine.rules`), asked once per distinct shape;
+- a semaphore has one signalling and one waiting stream; loops nest, and counted ones end.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from nkic.machine import targets
+from nkic.machine.targets import Target
+from nkic.neff.failures import refuse
+from nkic.neff.limits import LIMITS, Limits
+from nkic.neff.records import Executable, LoopRecord, StreamRecord
+from nkic.neff.unsound import Unsound
+from nkic.neff.verify_streams import verify_streams
+from nkic.neff.verify_tensors import verify_tensors
+
+
+def verify(executable: Executable, limits: Limits = LIMITS) -> None:
+    """Raises `ArtifactFailed` for the first thing that is wrong with the program."""
+    try:
+        check(executable, limits)
+    except Unsound as error:
+        refuse_unsound(error, executable)
+
+
+def check(executable: Executable, limits: Limits) -> None:
+    """As `verify`, but raises `Unsound`, which knows the record."""
+    target = _target(executable, limits)
+    verify_tensors(executable, target, limits)
+    verify_streams(executable, target, limits)
+
+
+def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = None) -> NoReturn:
+    """The refusal, with the source place if the file has it."""
+    places, files = executable.places, executable.files
+    notes: tuple[str, ...] = ()
+    if 0 <= error.place < len(places) and places[error.place].file < len(files):
+        place = places[error.place]
+        notes = (f"compiled from {files[place.file].path}:{place.line}:{place.column}",)
+    refuse(error.slug, f"{error}", error.section, offset, help=error.help, notes=notes)
+
+
+def _target(executable: Executable, limits: Limits) -> Target:
+    target = targets.TARGETS.get(executable.target)
+    if target is None:
+        known = ", ".join(targets.TARGETS)
+        raise Unsound(f"unknown target `{executable.target}`", help=f"known are {known}")
+    counts = (
+        ("cores", executable.cores, target.max_cores),
+        ("semaphores per core", executable.semaphores, target.semaphores),
+        ("registers", executable.registers, limits.registers),
+    )
+    for what, count, limit in counts:
+        if not 0 <= count <= limit:
+            raise Unsound(f"{count} {what}, {target.name} has {limit}")
+    return target
+
+
+def instruction_bound(executable: Executable) -> int | None:
+    """How many items all streams together can run at most; None when the file does not tell
+    (a loop with a condition, or with a bound in a register).
+    """
+    bounds = [_bound(stream) for stream in executable.streams]
+    known = [bound for bound in bounds if bound is not None]
+    return sum(known) if len(known) == len(bounds) else None
+
+
+def _bound(stream: StreamRecord) -> int | None:
+    total, repeat, ends = 0, 1, [(len(stream.items), 1)]
+    for index, item in enumerate(stream.items):
+        while index >= ends[-1][0] and len(ends) > 1:
+            _, repeat = ends.pop()
+        total += repeat
+        if isinstance(item, LoopRecord):
+            trips = item.trips
+            if trips is None:
+                return None
+            ends.append((index + 1 + item.length, repeat))
+            repeat *= trips
+    return total

@@ -1,0 +1,271 @@
+"""What the lexer says about text that is no token. Each function makes one exception."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from nkic.base.diagnostics import CompileFailed, Fix, Label
+from nkic.base.source import Span
+from nkic.parse.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_FIELDS
+from nkic.parse.refuse import refusal
+from nkic.parse.tokens import Bracket, Token
+
+# ---- characters ----------------------------------------------------------------------------
+
+_LOOK_ALIKES = {
+    **dict.fromkeys("“”„‟″", '"'),
+    **dict.fromkeys("‘’‚‛′´", "'"),
+    **dict.fromkeys("–—−‐‑", "-"),
+    "×": "*",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "，": ",",
+    "：": ":",
+    "（": "(",
+    "）": ")",
+    "；": ";",
+}
+_ADVICE = {
+    "!": "write `not` to negate, `!=` to compare",
+    "?": "write a choice as `value if condition else other`",
+    "`": "write repr(…) for the text of a value",
+    "$": "a name consists of letters, digits and underscores",
+}
+
+
+def bad_character(text: str, at: int, span: Span) -> CompileFailed:
+    """A character that begins no token."""
+    character = text[at]
+    if character == "\\":
+        return bad_continuation(span)
+    if ord(character) < 128 and character.isprintable():
+        message = f"`{character}` has no meaning here"
+        return refusal("bad-character", message, span, help=_ADVICE.get(character, "remove it"))
+    return _foreign_character(character, span)
+
+
+def bad_name(text: str, span: Span) -> CompileFailed:
+    """A word with characters outside ASCII that cannot be part of a name."""
+    index = next(i for i in range(len(text)) if not ("a" + text[: i + 1]).isidentifier())
+    column = span.column + index
+    return _foreign_character(text[index], span._replace(column=column, end_column=column + 1))
+
+
+def _foreign_character(character: str, span: Span) -> CompileFailed:
+    name = unicodedata.name(character, "").lower()
+    shown = f"`{character}` " if character.isprintable() and not character.isspace() else ""
+    message = (
+        f"the character {shown}U+{ord(character):04X}{name and f' ({name})'} is not allowed here"
+    )
+    plain = " " if character.isspace() else _LOOK_ALIKES.get(character, "")
+    if not plain:
+        return refusal("bad-character", message, span, help="remove it, or put it into a string")
+    wanted = "an ordinary blank" if plain == " " else f"`{plain}`"
+    fix = Fix(span, plain, f"replace it by {wanted}")
+    return refusal("bad-character", message, span, help=f"write {wanted} instead", fixes=[fix])
+
+
+def bad_continuation(span: Span) -> CompileFailed:
+    """A backslash with something after it in the line."""
+    return refusal(
+        "bad-continuation",
+        "a backslash continues the line only as its last character",
+        span,
+        help="remove what follows the backslash, or the backslash",
+    )
+
+
+def continuation_at_end(span: Span) -> CompileFailed:
+    """A backslash at the end of the file."""
+    return refusal(
+        "bad-continuation",
+        "the file ends after a backslash that continues the line",
+        span,
+        help="remove the backslash, or write the rest of the line",
+    )
+
+
+# ---- numbers -------------------------------------------------------------------------------
+
+_AFTER_NUMBER = re.compile(r"and|else|for|if|in|is|or|not")
+_REST_OF_NUMBER = re.compile(r"[\w.]*")
+_BASES = {"x": "hexadecimal", "o": "octal", "b": "binary"}
+
+
+def check_number(text: str, start: int, end: int, span: Span) -> None:
+    """Refuses a number that runs into letters or digits, but `1if x else y` is legal."""
+    if _AFTER_NUMBER.match(text, end):
+        return
+    whole = text[start:end] + _REST_OF_NUMBER.match(text, end).group()  # type: ignore[union-attr]
+    wide = span._replace(end_column=span.column + len(whole))
+    base = _BASES.get(whole[1:2].lower()) if whole[0] == "0" else None
+    if re.fullmatch(r"0[0-9_]+", whole):
+        digits = whole.replace("_", "").lstrip("0")
+        raise refusal(
+            "bad-number",
+            f"`{whole}` starts with a zero, which is neither decimal nor octal",
+            wide,
+            help=f"write {digits} for the decimal number or 0o{digits} for the octal one",
+        )
+    if re.fullmatch(r"[0-9_]+[lL]", whole):
+        fix = Fix(wide, whole[:-1], "remove the letter", sure=True)
+        message = f"`{whole}`: integers have no suffix, they are as long as needed"
+        raise refusal("bad-number", message, wide, help=f"write {whole[:-1]}", fixes=[fix])
+    if "__" in whole or whole.endswith("_"):
+        message = f"`{whole}`: an underscore must stand between two digits"
+        raise refusal(
+            "bad-number", message, wide, help=f"write {re.sub('_+', '_', whole).strip('_')}"
+        )
+    what = f"a {base} number" if base else "a number"
+    raise refusal(
+        "bad-number",
+        f"`{whole}` is not {what}",
+        wide,
+        help="a name cannot start with a digit; put a blank or an operator after a number",
+    )
+
+
+# ---- strings -------------------------------------------------------------------------------
+
+
+def unterminated_string(text: str, start: int, span: Span) -> CompileFailed:
+    """A quote without its partner; `span` is the quote."""
+    quote = text[start]
+    if text.startswith(quote * 3, start):
+        return _unterminated(quote * 3, span._replace(end_column=span.column + 3))
+    length = text.index("\n", start) - start
+    return _unterminated(quote, span._replace(end_column=span.column + length))
+
+
+def unterminated_fstring(start: Token, quote: str, path: str) -> CompileFailed:
+    """A f-string without its end; `start` is its prefix and quote."""
+    return _unterminated(quote, start.span(path))
+
+
+def _unterminated(quote: str, span: Span) -> CompileFailed:
+    until = "the end of the file" if len(quote) == 3 else "the end of the line"
+    advice = f"close it with {quote}"
+    if len(quote) == 1:
+        advice += f", or use {quote * 3} for a string over several lines"
+    message = f"this string is not closed before {until}"
+    return refusal("unterminated-string", message, span, label="starts here", help=advice)
+
+
+def field_never_closed(brace: Token, path: str) -> CompileFailed:
+    """A f-string that ends within a field; `brace` opens the field."""
+    return refusal(
+        "bad-fstring",
+        "this field of the f-string is not closed before the string ends",
+        brace.span(path),
+        label="opened here",
+        help="close the field with `}`, or write `{{` for a brace in the text",
+    )
+
+
+def single_brace(span: Span) -> CompileFailed:
+    """A `}` in the text of a f-string."""
+    return refusal(
+        "bad-fstring",
+        "this `}` closes no field of the f-string",
+        span,
+        help="write `}}` for a brace in the text",
+        fixes=[Fix(span, "}}", "double the brace")],
+    )
+
+
+def fields_too_deep(span: Span) -> CompileFailed:
+    """A format within a format within a format."""
+    return refusal(
+        "too-many-levels",
+        f"fields inside the formats of a f-string are nested more than {MAX_FIELDS} deep",
+        span,
+        help="compute the inner text before and give it a name",
+    )
+
+
+# ---- brackets ------------------------------------------------------------------------------
+
+_OPENERS = {")": "(", "]": "[", "}": "{"}
+
+
+def never_closed(bracket: Bracket, tokens: list[Token], path: str) -> CompileFailed:
+    """The file ends within a bracket."""
+    opener = tokens[bracket.token]
+    last = tokens[-1]
+    end = Span(path, last.end_line, last.end_column, last.end_line, last.end_column)
+    return refusal(
+        "unclosed-bracket",
+        f"this `{opener.text}` is never closed",
+        opener.span(path),
+        label="opened here",
+        labels=[Label(end, "the file ends here")],
+        help=f"add the missing `{bracket.closer}`",
+    )
+
+
+def nothing_to_close(closer: str, span: Span) -> CompileFailed:
+    """A closing bracket without an open one."""
+    return refusal(
+        "unmatched-bracket",
+        f"this `{closer}` closes nothing",
+        span,
+        help=f"remove it, or add the `{_OPENERS[closer]}` that it should close",
+    )
+
+
+def mismatch(closer: str, span: Span, opener: Token, bracket: Bracket) -> CompileFailed:
+    """A closing bracket of another kind than the open one."""
+    return refusal(
+        "unmatched-bracket",
+        f"`{closer}` cannot close the `{opener.text}` of line {opener.line}",
+        span,
+        labels=[Label(opener.span(span.path), "opened here")],
+        help=f"close it with `{bracket.closer}`",
+    )
+
+
+def too_many_brackets(span: Span) -> CompileFailed:
+    """More open brackets than later stages could follow."""
+    return refusal(
+        "too-many-levels",
+        f"brackets are nested more than {MAX_BRACKETS} deep",
+        span,
+        help="compute the inner parts before and give them names",
+    )
+
+
+# ---- indentation ---------------------------------------------------------------------------
+
+
+def inconsistent_tabs(span: Span) -> CompileFailed:
+    """A margin whose depth depends on the width of a tab."""
+    return refusal(
+        "mixed-tabs",
+        "this line's indentation mixes tabs and blanks differently from the lines before it",
+        span,
+        help="indent with blanks only",
+    )
+
+
+def too_many_blocks(span: Span) -> CompileFailed:
+    """More blocks within blocks than Python allows."""
+    return refusal(
+        "too-many-levels",
+        f"blocks are nested more than {MAX_BLOCKS} deep",
+        span,
+        help="move the inner blocks into a function",
+    )
+
+
+def dedent_between(span: Span, width: int, outer: list[int]) -> CompileFailed:
+    """A step to the left that ends between two open blocks."""
+    options = " or ".join(str(blanks) for blanks in sorted(outer)[-2:])
+    return refusal(
+        "bad-dedent",
+        f"this line is indented by {width}, which matches no block around it",
+        span,
+        help=f"indent it by {options}, as the block that it belongs to",
+    )

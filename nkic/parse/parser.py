@@ -1,0 +1,162 @@
+"""Tokens → syntax tree: a LALR parser that runs on the grammar's tables.
+
+Lark builds the tables (see `tables`); this loop runs them instead of Lark's own, which takes
+four times as long for a language whose expressions have 17 levels of operators. It skips
+chains of rules that only rename one part, and it hands every function that makes a node the
+node's exact span, including parentheses that leave no trace in the tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from nkic.base.source import Span
+from nkic.parse.limits import MAX_NESTING
+from nkic.parse.tables import Rule, Tables
+from nkic.parse.tokens import Token
+
+Pick = Callable[[list[Any]], Sequence[Any]]  # takes a rule's kept parts off the stack
+Actions = dict[str, Callable[..., Any]]  # per rule or alias: span, kept parts → value
+
+CALL, PASS, COLLECT, EXTEND = range(4)  # what a reduction does
+
+
+class Reduction(NamedTuple):
+    """A rule, ready to run."""
+
+    length: int
+    origin: int
+    mode: int
+    pick: Pick
+    action: Callable[..., Any]
+
+
+@dataclass(eq=False)
+class Unexpected(Exception):
+    """The parser cannot go on at token `index`, with these states and values on its stack."""
+
+    index: int
+    states: list[int]
+    values: list[Any]
+
+
+class TooDeep(Unexpected):
+    """The parser's stack is full."""
+
+
+class Parser:
+    """The tables with a function for each rule. One parser serves any number of files."""
+
+    def __init__(self, tables: Tables, actions: Actions) -> None:
+        self.tables = tables
+        self._reductions = tuple(_reduction(rule, actions) for rule in tables.rules)
+        self._jumps: dict[tuple[int, int, int], int] = {}
+
+    def parse(self, tokens: list[Token], path: str) -> Any:
+        """The value of the start rule; `Unexpected` if the tokens are not in the language."""
+        actions, reductions, jumps = self.tables.actions, self._reductions, self._jumps
+        new, last = tuple.__new__, tokens[0]
+        state, states, firsts = 0, [0], []
+        values: list[Any] = [None]  # the bottom stands for optional parts left out
+        for index, token in enumerate(tokens):
+            kind = token[0]
+            row = actions[state]
+            while (code := row.get(kind, 0)) < 0:
+                length, origin, mode, pick, action = reductions[~code]
+                if length:
+                    first = firsts[-length]
+                    where = first[2], first[3], last[4], last[5]
+                else:
+                    first, where = token, (token[2], token[3], token[2], token[3])
+                if mode == CALL:
+                    value = action(new(Span, (path, *where)), *pick(values))
+                elif mode == EXTEND:
+                    value = values[-length]
+                    value.extend(pick(values))
+                else:
+                    value = pick(values) if mode == PASS else list(pick(values))
+                if length:
+                    del states[-length:], values[-length:], firsts[-length:]
+                key = states[-1], origin, kind
+                state = jumps.get(key) or self._jump(key)
+                states.append(state)
+                values.append(value)
+                firsts.append(first)
+                row = actions[state]
+            if code == 0:
+                raise Unexpected(index, states, values)
+            if len(states) > MAX_NESTING:
+                raise TooDeep(index, states, values)
+            state = code
+            states.append(state)
+            values.append(token[1])
+            firsts.append(token)
+            last = token
+        return values[1]
+
+    def _jump(self, key: tuple[int, int, int]) -> int:
+        """The state after a reduction, and after the renamings that must follow it."""
+        below, origin, kind = key
+        tables = self.tables
+        state = tables.gotos[below][origin]
+        while (code := tables.actions[state].get(kind, 0)) < 0 and tables.rules[~code].is_unit:
+            state = tables.gotos[below][tables.rules[~code].origin]
+        self._jumps[key] = state
+        return state
+
+    def accepts(self, states: list[int], kind: int) -> bool:
+        """Whether a token of this kind could come next: runs the tables without values."""
+        states = list(states)
+        while (code := self.tables.actions[states[-1]].get(kind, 0)) < 0:
+            rule = self.tables.rules[~code]
+            del states[len(states) - rule.length :]
+            states.append(self.tables.gotos[states[-1]][rule.origin])
+        return code > 0
+
+
+def _reduction(rule: Rule, actions: Actions) -> Reduction:
+    if rule.action == "":
+        (only,) = rule.args
+        offset = only - rule.length if only >= 0 else 0
+        return Reduction(rule.length, rule.origin, PASS, itemgetter(offset), list)
+    if rule.action != "+":
+        return Reduction(rule.length, rule.origin, CALL, _pick(rule), actions[rule.action])
+    if rule.spliced == (0,):
+        # A list that grows: the parts after the list itself.
+        grown = rule._replace(args=rule.args[1:], spliced=())
+        return Reduction(rule.length, rule.origin, EXTEND, _pick(grown), list)
+    return Reduction(rule.length, rule.origin, COLLECT, _pick(rule), list)
+
+
+def _pick(rule: Rule) -> Pick:
+    offsets = [index - rule.length if index >= 0 else 0 for index in rule.args]
+    if rule.spliced:
+        return _pick_spliced(offsets, [index in rule.spliced for index in rule.args])
+    if not offsets:
+        return _pick_nothing
+    if len(offsets) > 1:
+        return itemgetter(*offsets)
+    offset = offsets[0]
+    return itemgetter(slice(offset, offset + 1 or None))
+
+
+def _pick_nothing(values: list[Any]) -> Sequence[Any]:
+    return ()
+
+
+def _pick_spliced(offsets: list[int], spliced: list[bool]) -> Pick:
+    parts = list(zip(offsets, spliced, strict=True))
+
+    def pick(values: list[Any]) -> Sequence[Any]:
+        found: list[Any] = []
+        for offset, is_list in parts:
+            if is_list:
+                found += values[offset]
+            else:
+                found.append(values[offset])
+        return found
+
+    return pick

@@ -1,0 +1,23 @@
+"""The one way in which this package says no: a CompileFailed with one located diagnostic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nkic.base.diagnostics import CompileFailed, Fix, Label, make
+from nkic.base.source import Span
+
+
+def refusal(
+    slug: str,
+    message: str,
+    span: Span,
+    *,
+    label: str = "",
+    labels: Iterable[Label] = (),
+    help: str = "",
+    fixes: Iterable[Fix] = (),
+) -> CompileFailed:
+    """The exception to raise for source text that is not in the language."""
+    found = make(slug, message, span, label=label, labels=labels, help=help, fixes=fixes)
+    return CompileFailed([found])

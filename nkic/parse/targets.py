@@ -1,0 +1,101 @@
+"""What may stand left of `=`, after `for`, `as` and `del`."""
+
+from __future__ import annotations
+
+from nkic.base.diagnostics import CompileFailed
+from nkic.parse.refuse import refusal
+from nkic.syntax import nodes as n
+
+_PLAIN = (n.Name, n.Attribute, n.Subscript)
+_SINGULAR = {
+    n.Constant: "a constant",
+    n.Call: "the result of a call",
+    n.BinOp: "the result of an operator",
+    n.UnaryOp: "the result of an operator",
+    n.BoolOp: "the result of an operator",
+    n.Compare: "a comparison",
+    n.IfExp: "a conditional expression",
+    n.Lambda: "a lambda",
+    n.Await: "the result of `await`",
+    n.Yield: "the result of `yield`",
+    n.YieldFrom: "the result of `yield`",
+    n.NamedExpr: "the result of `:=`",
+    n.Dict: "a dict",
+    n.Set: "a set",
+    n.ListComp: "a comprehension",
+    n.SetComp: "a comprehension",
+    n.DictComp: "a comprehension",
+    n.GeneratorExp: "a generator expression",
+    n.JoinedStr: "a f-string",
+    n.Tuple: "a tuple",
+    n.List: "a list",
+    n.Starred: "a starred expression",
+}
+_TARGETS = "a name, `a.b`, `a[i]`, or a list of these"
+
+
+def as_target(node: n.Expression) -> n.Expression:
+    """`node` if it can be assigned to; otherwise raises at the part that cannot."""
+    waiting = [node]
+    if isinstance(node, n.Starred):
+        raise _lone_star(node)
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, (n.Tuple, n.List)):
+            _check_stars(at)
+            waiting += reversed(at.elts)
+        elif isinstance(at, n.Starred):
+            waiting.append(at.value)
+        elif not isinstance(at, _PLAIN):
+            raise not_assignable(at, "cannot be assigned to", _TARGETS)
+    return node
+
+
+def as_deleted(node: n.Expression) -> n.Expression:
+    """`node` if it can be deleted."""
+    waiting = [node]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, (n.Tuple, n.List)):
+            waiting += reversed(at.elts)
+        elif not isinstance(at, _PLAIN):
+            raise not_assignable(at, "cannot be deleted", _TARGETS)
+    return node
+
+
+def as_single_target(node: n.Expression, what: str) -> n.Expression:
+    """`node` if it is one name, attribute or subscript; `what` says what is done to it."""
+    if isinstance(node, _PLAIN):
+        return node
+    raise not_assignable(node, f"cannot {what}", "a name, `a.b` or `a[i]`")
+
+
+def not_assignable(node: n.Expression, verdict: str, wanted: str) -> CompileFailed:
+    """The complaint that `node` is no target."""
+    thing = _SINGULAR.get(type(node), "this")
+    if isinstance(node, n.Constant) and isinstance(node.value, bool | None):
+        thing = f"`{node.value}`"
+    help = f"write {wanted} here"
+    if isinstance(node, (n.Compare, n.BinOp, n.Call, n.BoolOp, n.UnaryOp, n.Constant)):
+        help += "; to compare, write `==`"
+    return refusal("not-assignable", f"{thing} {verdict}", node.span, help=help)
+
+
+def _check_stars(display: n.Tuple | n.List) -> None:
+    stars = [item for item in display.elts if isinstance(item, n.Starred)]
+    if len(stars) > 1:
+        raise refusal(
+            "bad-star",
+            "only one starred name can take what the other names leave",
+            stars[1].span,
+            help="keep one star",
+        )
+
+
+def _lone_star(node: n.Starred) -> CompileFailed:
+    return refusal(
+        "bad-star",
+        "a starred name must be in a list or tuple of targets",
+        node.span,
+        help="add a comma: `*rest, = values`",
+    )

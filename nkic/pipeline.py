@@ -1,0 +1,316 @@
+"""The order of the stages, and the only place that knows it.
+
+    kernel.py → parse → resolve → specialise → check → lower → depend → allocate → schedule → emit
+
+`compile_source` goes the whole way, `compile_text` from a printed program on. What allocate and
+schedule made is proved by their audits, and what emit made is verified, every time: a finding
+is a bug of nkic's and never the kernel's fault, so it is an `AuditFailed`, not a diagnostic.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from time import perf_counter_ns
+from typing import Any, NamedTuple, NoReturn
+
+from nkic import __version__, allocate, check, schedule
+from nkic.base.diagnostics import ArtifactFailed, CompileFailed, Diagnostic, Reporter
+from nkic.base.source import SHIPPED, SourceFile, Span
+from nkic.check import Locate
+from nkic.depend import depend
+from nkic.emit import emit
+from nkic.ir.program import Instruction, Program, paths
+from nkic.ir.read_text import read_program
+from nkic.ir.schedule import Schedule
+from nkic.lower import lower
+from nkic.machine.memory import Buffer
+from nkic.neff.records import Executable
+from nkic.neff.verify import verify
+from nkic.neff.write import write
+from nkic.parse import parse
+from nkic.resolve import list_kernels as kernels_of
+from nkic.resolve import resolve
+from nkic.resolve.library import Load
+from nkic.specialise import PROVIDED, specialise
+from nkic.specialise.request import Request
+from nkic.syntax.bindings import Kernel, Resolved
+
+STAGES = {
+    "parse": "source text to a syntax tree",
+    "resolve": "names, imports, what the kernel reaches, the kernel subset",
+    "specialise": "the kernel evaluated for its arguments: instructions and device loops",
+    "check": "every instruction against the instruction table",
+    "lower": "views to access patterns, engines chosen, accumulation decided",
+    "depend": "which instruction must wait for which",
+    "allocate": "addresses in SBUF and PSUM",
+    "allocate-audit": "proof: no two tensors in use share a byte",
+    "schedule": "a stream of instructions per engine and queue, ordered by semaphores",
+    "schedule-audit": "proof: every conflicting pair of accesses is ordered",
+    "emit": "streams to records",
+    "verify": "proof: the records keep the rules that the runner enforces",
+    "write": "records to the bytes of the file",
+}
+LAST_CHECK = "allocate-audit"  # after it nothing is found wrong with a kernel
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile; `last` is the stage after which to stop."""
+
+    serial: bool = False
+    embed_source: bool = False
+    last: str = "write"
+    max_errors: int = 20
+
+
+DEFAULT = Options()
+
+
+class Timing(NamedTuple):
+    """A stage's time, and the most memory that the process had used when it ended."""
+
+    stage: str
+    ns: int
+    peak_bytes: int
+
+
+@dataclass
+class Compiled:
+    """What the stages have made so far, each under its name in `STAGES`."""
+
+    source: SourceFile
+    results: dict[str, Any] = field(default_factory=dict)
+    timings: list[Timing] = field(default_factory=list)
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def executable(self) -> Executable:
+        """The records, once emit has made them."""
+        executable: Executable = self.results["emit"]
+        return executable
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """What the kernel printed while it was evaluated."""
+        program: Program | None = self.results.get("specialise")
+        return program.messages if program is not None else ()
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        data: bytes = self.results["write"]
+        return data
+
+
+class AuditFailed(Exception):
+    """A stage made something wrong: a bug of nkic's."""
+
+    def __init__(self, stage: str, findings: Sequence[object]) -> None:
+        self.stage = stage
+        more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
+        super().__init__(f"{stage} made a wrong program: {findings[0]}{more}")
+
+
+Step = tuple[str, Any]
+
+
+def compile_source(
+    source: SourceFile,
+    request: Request,
+    load: Load,
+    options: Options = DEFAULT,
+    compiled: Compiled | None = None,
+) -> Compiled:
+    """Compiles a kernel's file. `load` gives the files of imported modules.
+
+    Raises `CompileFailed` with every error found, or `UsageFailed` for arguments that the
+    kernel does not have. `compiled`, if given, is filled on the way: after a failure it holds
+    what was made until then.
+    """
+    report = Reporter(options.max_errors)
+    steps = _from_source(source, request, load, report, options)
+    return _run(steps, report, options, compiled or Compiled(source))
+
+
+def compile_text(
+    text: SourceFile,
+    find: Callable[[str], SourceFile | None],
+    options: Options = DEFAULT,
+    compiled: Compiled | None = None,
+) -> Compiled:
+    """Compiles a program in the text form, as `--emit ir` and `lowered` print it.
+
+    `find` gives the kernel's files, as far as they are at hand. Raises as `compile_source`.
+    """
+    report = Reporter(options.max_errors)
+    steps = _from_text(text, find, report, options)
+    return _run(steps, report, options, compiled or Compiled(text))
+
+
+def list_kernels(source: SourceFile) -> tuple[Kernel, ...]:
+    """The kernels of a file in source order."""
+    return kernels_of(source, parse)
+
+
+def _run(steps: Iterator[Step], report: Reporter, options: Options, compiled: Compiled) -> Compiled:
+    """Takes the steps up to `options.last`, noting what each made and how long it took."""
+    before = perf_counter_ns()
+    for stage, result in steps:
+        now = perf_counter_ns()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        compiled.timings.append(Timing(stage, now - before, peak))
+        compiled.results[stage] = result
+        if stage == options.last:
+            break
+        before = perf_counter_ns()
+    compiled.warnings = report.all
+    return compiled
+
+
+def _from_source(
+    source: SourceFile, request: Request, load: Load, report: Reporter, options: Options
+) -> Iterator[Step]:
+    tree = parse(source)
+    yield "parse", tree
+
+    resolved = resolve(
+        source,
+        request.kernel,
+        load=load,
+        parse=lambda file: tree if file is source else parse(file),
+        provided=PROVIDED,
+        report=report,
+        profile=request.profile,
+    )
+    report.stop_if_errors()
+    yield "resolve", resolved
+
+    program = specialise(resolved, request, report)
+    program = replace(program, notes={"nki": request.profile.label})
+    yield "specialise", program
+
+    sources = {path: module.source for path, module in resolved.library.modules.items()}
+    yield from _from_program(program, sources, _locate(resolved), report, options)
+
+
+def _from_text(
+    text: SourceFile,
+    find: Callable[[str], SourceFile | None],
+    report: Reporter,
+    options: Options,
+) -> Iterator[Step]:
+    try:
+        program = read_program(text.text)
+    except (ValueError, LookupError, TypeError, SyntaxError) as error:
+        report.fatal("bad-program-text", f"`{text.path}` is no program: {error}")
+    yield "specialise", program
+    found = {path: find(path) for path in paths(program)}
+    sources = {path: source for path, source in found.items() if source is not None}
+    yield from _from_program(program, sources, None, report, options)
+
+
+def _from_program(
+    program: Program,
+    sources: Mapping[str, SourceFile],
+    locate: Locate | None,
+    report: Reporter,
+    options: Options,
+) -> Iterator[Step]:
+    sound = check.find(program, report, locate)
+    if report.errors:
+        _look_further(sound, report)
+    yield "check", None
+
+    lowered = lower(program, report)
+    yield "lower", lowered
+
+    graphs = depend(lowered)
+    yield "depend", graphs
+
+    placed, graphs = allocate.allocate(lowered, graphs, report)
+    yield "allocate", placed
+    _prove("allocate", allocate.audit(placed))
+    yield "allocate-audit", None
+
+    ordered = schedule.schedule(placed, graphs, options.serial)
+    yield "schedule", ordered
+    _prove("schedule", schedule.audit(ordered))
+    yield "schedule-audit", None
+
+    executable = emit(ordered, sources, _notes(ordered, options))
+    yield "emit", executable
+    with _format_limits():
+        _verify(executable)
+        yield "verify", None
+        yield "write", write(executable, embed_source=options.embed_source)
+
+
+def _look_further(sound: Program, report: Reporter) -> NoReturn:
+    """Adds what lower and allocate find wrong with the instructions that check accepted, so that
+    one run reports as much as it can; then gives up.
+    """
+    later = Reporter(report.max_errors)
+    with suppress(CompileFailed):
+        lowered = lower(sound, later)
+        allocate.allocate(lowered, depend(lowered), later)
+    for diagnostic in later.all:
+        report.add(diagnostic)
+    raise CompileFailed(report.all)
+
+
+def _locate(resolved: Resolved) -> Locate:
+    """Where an instruction's argument stands in the user's source."""
+
+    def locate(instruction: Instruction, parameter: str) -> Span:
+        at, parameters = instruction.at, instruction.row.parameters
+        if at.span.path.startswith(SHIPPED):
+            return at.primary
+        position = parameters.index(parameter) if parameter in parameters else None
+        return resolved.locate(at, parameter, position)
+
+    return locate
+
+
+def _prove(stage: str, findings: Sequence[object]) -> None:
+    """Raises `AuditFailed` if there are findings."""
+    if findings:
+        raise AuditFailed(stage, findings)
+
+
+def _verify(executable: Executable) -> None:
+    """Asks what the runner will ask of the file."""
+    try:
+        verify(executable)
+    except ArtifactFailed as failure:
+        if _is_limit(failure):
+            raise
+        raise AuditFailed("emit", [d.message for d in failure.diagnostics]) from failure
+
+
+@contextmanager
+def _format_limits() -> Iterator[None]:
+    """A program too large for the file format is the kernel's fault, not the file's."""
+    try:
+        yield
+    except ArtifactFailed as failure:
+        raise CompileFailed(failure.diagnostics) from failure
+
+
+def _is_limit(failure: ArtifactFailed) -> bool:
+    return any(d.code.slug == "artifact-limit" for d in failure.diagnostics)
+
+
+def _notes(ordered: Schedule, options: Options) -> dict[str, str]:
+    """What people may want to know of the build; no part of what the program means."""
+    program = ordered.program
+    return {
+        "producer": f"nkic {__version__}",
+        **program.notes,
+        "serial": "yes" if options.serial else "no",
+        "sbuf_peak": str(allocate.peak(program, Buffer.SBUF)),
+        "psum_peak": str(allocate.peak(program, Buffer.PSUM)),
+        "estimate_ns": f"{ordered.estimate_ns:.0f}",
+    }

@@ -1,0 +1,122 @@
+"""What a compiled kernel takes of the machine: one line, always the same, for either tool."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+from nkic.base.text import clean, grouped, share
+from nkic.machine.engines import SHORT_NAMES, Engine
+from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES
+from nkic.machine.targets import TARGETS, Target
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
+
+# The order of the line: compute first, in the order of the architecture guides.
+ENGINES = (Engine.TENSOR, Engine.SCALAR, Engine.GPSIMD, Engine.VECTOR, Engine.SYNC, Engine.DMA)
+MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Resources:
+    """The figures. Memory is the most in use at one time, over all 128 partitions of the core
+    that uses most; `cycles` are of the target's base clock, as the scheduler predicts them.
+
+    `instructions` counts what is in the streams, a loop's body once; `dma_bytes` counts loops
+    with their trips, and a loop whose trips are decided at run time once.
+    """
+
+    kernel: str
+    target: str
+    sbuf_bytes: int
+    sbuf_limit: int
+    psum_banks: int
+    psum_limit: int
+    instructions: dict[str, int]
+    dma_bytes: int
+    cycles: int
+
+    @property
+    def line(self) -> str:
+        """`matmul: SBUF 9.2/26.0 MiB (38%), PSUM 4/8 banks, 1,204 instr (PE 512 …), …`"""
+        engines = " ".join(f"{name} {grouped(n)}" for name, n in self.instructions.items())
+        return ", ".join(
+            (
+                f"{clean(self.kernel)}: SBUF {share(self.sbuf_bytes, self.sbuf_limit)}",
+                f"PSUM {self.psum_banks}/{self.psum_limit} banks",
+                f"{grouped(sum(self.instructions.values()))} instr ({engines})",
+                f"DMA {_decimal(self.dma_bytes)}",
+                f"est. {grouped(self.cycles)} cycles",
+            )
+        )
+
+    def as_json(self) -> dict[str, object]:
+        """The same for programs."""
+        return asdict(self)
+
+
+def resources(executable: Executable) -> Resources:
+    """The figures of a kernel that nkic compiled; what its notes do not say counts as 0."""
+    target = TARGETS[executable.target]
+    code = list(_instructions(executable))
+    counts = Counter(engine for engine, _, _ in code)
+    return Resources(
+        executable.name,
+        target.name,
+        _note(executable, "sbuf_peak") * PARTITIONS,
+        target.sbuf_usable * PARTITIONS,
+        -(-_note(executable, "psum_peak") // PSUM_BANK_BYTES),
+        target.psum_banks,
+        {SHORT_NAMES[engine]: counts[engine] for engine in ENGINES},
+        sum(
+            repeat * _moved(item)
+            for e, item, repeat in _instructions(executable)
+            if e is Engine.DMA
+        ),
+        cycles(_note(executable, "estimate_ns"), target),
+    )
+
+
+def cycles(ns: float, target: Target) -> int:
+    """A time in cycles of the target's base clock."""
+    return round(ns * target.base_clock_mhz / 1000)
+
+
+def _note(executable: Executable, name: str) -> int:
+    """A number among the build's notes. They are for people: a strange one counts as none."""
+    text = executable.meta.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0
+
+
+def _instructions(executable: Executable) -> Iterator[tuple[Engine, InstructionRecord, int]]:
+    """Every instruction with its engine, and how often it runs."""
+    for stream in executable.streams:
+        for item, repeat in _repeated(stream):
+            if isinstance(item, InstructionRecord) and item.row is not None:
+                yield stream.engine, item, repeat
+
+
+def _repeated(stream: StreamRecord) -> Iterator[tuple[InstructionRecord | LoopRecord, int]]:
+    """The items of a stream with the trips of the loops around them."""
+    repeat, ends = 1, [(len(stream.items), 1)]
+    for index, item in enumerate(stream.items):
+        while index >= ends[-1][0] and len(ends) > 1:
+            repeat = ends.pop()[1]
+        yield item, repeat
+        if isinstance(item, LoopRecord):
+            ends.append((index + 1 + item.length, repeat))
+            repeat *= 1 if item.trips is None else item.trips
+
+
+def _moved(item: InstructionRecord) -> int:
+    """The bytes that a transfer writes."""
+    dst = item.operands[0]
+    return dst.elements * dst.dtype.size if isinstance(dst, PatternRecord) else 0
+
+
+def _decimal(count: int) -> str:
+    """Bytes in decimal units, as memory rates are given: `33.5 MB`."""
+    for unit, scale in (("GB", 1000 * MB), ("MB", MB), ("kB", 1000)):
+        if count >= scale:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count} B"

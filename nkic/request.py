@@ -1,0 +1,108 @@
+"""From what users say in words to a request: options, environment, inline block, example data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from nkic.base import profiles
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
+from nkic.base.suggest import did_you_mean
+from nkic.machine import targets
+from nkic.machine.targets import Target
+from nkic.specialise.arguments import parse_arg, parse_const, parse_grid, read_like
+from nkic.specialise.inline import read_block
+from nkic.specialise.request import Given, Request, combine
+
+TARGET_VARIABLE = "NEURON_PLATFORM_TARGET_OVERRIDE"
+
+
+@dataclass(frozen=True)
+class Said:
+    """Words as the user wrote them; None or empty where nothing was said."""
+
+    kernel: str | None = None
+    target: str | None = None
+    nki: str | None = None
+    grid: str | None = None
+    lnc: int | None = None
+    args: Sequence[str] = ()
+    consts: Sequence[str] = ()
+    like: str | None = None
+
+
+def request_for(source: SourceFile, said: Said, environ: Mapping[str, str]) -> Request:
+    """The request. What was said wins over `like`, that over the file's inline block, that over
+    the environment. Raises `UsageFailed`, or `CompileFailed` for a block that cannot be used.
+    """
+    block = read_block(source)
+    wanted = environ.get(TARGET_VARIABLE)
+    if block.target is None and wanted:
+        block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
+    like = read_like(said.like) if said.like is not None else None
+    request = combine(given(said), block, like)
+    if request.lnc > request.target.max_cores:
+        target = request.target
+        text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
+        raise _bad(text, "--target trn2 has 2 cores for a kernel")
+    return request
+
+
+def given(said: Said) -> Given:
+    """What was said, understood. Raises `UsageFailed`."""
+    args = _pairs(said.args, parse_arg, "--arg")
+    consts = _pairs(said.consts, parse_const, "--const")
+    if twice := sorted(args.keys() & consts.keys()):
+        raise _bad(f"`{twice[0]}` is given both as --arg and as --const")
+    return Given(
+        kernel=said.kernel,
+        target=find_target(said.target, "--target") if said.target is not None else None,
+        profile=find_profile(said.nki, "--nki") if said.nki is not None else None,
+        grid=parse_grid(said.grid, "--grid") if said.grid is not None else None,
+        lnc=said.lnc,
+        args=args,
+        consts=consts,
+    )
+
+
+def find_target(name: str, origin: str) -> Target:
+    """The target called `name`; `origin` is who says so."""
+    found = targets.find(name)
+    if found is None:
+        known = ", ".join((*targets.TARGETS, *targets.ALIASES))
+        raise _bad(
+            f"{origin}: there is no target `{name}`",
+            did_you_mean(name, (*targets.TARGETS, *targets.ALIASES)) or f"known are: {known}",
+        )
+    return found
+
+
+def find_profile(label: str, origin: str) -> Profile:
+    """The version of NKI called `label`."""
+    found = profiles.find(label)
+    if found is None:
+        known = ", ".join(profiles.LABELS.values())
+        raise _bad(f"{origin}: there is no version `{label}` of NKI", f"known are: {known}")
+    return found
+
+
+Value = TypeVar("Value")
+
+
+def _pairs(
+    texts: Sequence[str], read: Callable[[str], tuple[str, Value]], option: str
+) -> dict[str, Value]:
+    found: dict[str, Value] = {}
+    for text in texts:
+        name, value = read(text)
+        if name in found:
+            raise _bad(f"{option}: `{name}` is given twice")
+        found[name] = value
+    return found
+
+
+def _bad(message: str, help: str = "") -> UsageFailed:
+    return UsageFailed([make("bad-argument", message, help=help)])

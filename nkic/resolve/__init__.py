@@ -1,0 +1,53 @@
+"""Resolve: which kernel is meant, which files its imports mean, what it can reach.
+
+Takes a kernel's file, gives the kernel with every module that it reaches, checked against the
+kernel subset of the profile in use. Every violation is reported, each with what NKI offers
+instead. Host code (what no kernel reaches) is never looked at, values are never computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nkic.base.diagnostics import Reporter
+from nkic.base.profiles import DEFAULT, Profile
+from nkic.base.source import SourceFile
+from nkic.resolve import subset
+from nkic.resolve.bind import bind
+from nkic.resolve.kernels import choose, kernels
+from nkic.resolve.library import Library, Load, Parse
+from nkic.resolve.reach import Reach
+from nkic.syntax.bindings import Kernel, Resolved
+
+__all__ = ["Library", "Resolved", "list_kernels", "resolve"]
+
+
+def resolve(
+    entry: SourceFile,
+    kernel: str | None,
+    *,
+    load: Load,
+    parse: Parse,
+    provided: Collection[str],
+    report: Reporter,
+    profile: Profile = DEFAULT,
+    name: str = "__kernel__",
+) -> Resolved:
+    """The kernel called `kernel` in the file `entry`, or its only one, with all it reaches.
+
+    `name` is the module's dotted name if the file is part of a package. Reports violations of
+    the subset and goes on; raises `CompileFailed` where there is no kernel to go on with.
+    """
+    library = Library(load, parse, provided)
+    module = library.add(name, entry)
+    chosen = choose(module, kernel, report)
+    for rule, span in subset.of_kernel(chosen.node, profile):
+        text = f"{rule.words} cannot be used in NKI {profile.label}"
+        report.error("not-in-nki", text, span, help=rule.advice)
+    reached = Reach(library, profile, report).run(module, chosen.node)
+    return Resolved(chosen, library, reached, profile)
+
+
+def list_kernels(entry: SourceFile, parse: Parse) -> tuple[Kernel, ...]:
+    """The kernels of a file in source order, for `--list-kernels`."""
+    return kernels(bind("__kernel__", entry, parse(entry)))

@@ -1,0 +1,129 @@
+"""The kernels of a file, and the one that is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.base.suggest import did_you_mean
+from nkic.resolve.bind import import_targets
+from nkic.syntax import nodes, scopes
+from nkic.syntax.bindings import Kernel, SourceModule
+
+_WRAPPERS = frozenset({"jit", "trace", "baremetal", "benchmark", "profile"})
+_MAKERS = frozenset({"nki.jit", "nki.trace"})  # called on a function, they make a kernel of it
+_ROOTS = frozenset({"nki", "neuronxcc.nki"})
+
+
+def kernels(module: SourceModule) -> tuple[Kernel, ...]:
+    """The kernels of a module in source order: decorated, or made by `f = nki.jit(g)`."""
+    found = [*_decorated(module), *_wrapped(module)]
+    return tuple(sorted(found, key=lambda kernel: kernel.node.span))
+
+
+def choose(module: SourceModule, wanted: str | None, report: Reporter) -> Kernel:
+    """The kernel called `wanted`, or the only one; otherwise a fatal error lists them.
+
+    A function without decorator counts when it is asked for by name.
+    """
+    found = kernels(module)
+    if wanted is None:
+        return _only(module, found, report)
+    named = next((kernel for kernel in found if kernel.name == wanted), None)
+    return named or _plain(module, wanted, report)
+
+
+def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> Kernel:
+    if len(found) == 1:
+        return found[0]
+    if found:
+        _ambiguous(module, found, report)
+    functions = [n.name for n in _functions(module)]
+    advice = "put `@nki.jit` on the function to compile, or name it with `-k`"
+    near = f"; functions in the file: {_listed(functions)}" if functions else ""
+    raise report.fatal("no-kernel", f"`{module.source.path}` has no kernel{near}", help=advice)
+
+
+def _ambiguous(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> NoReturn:
+    report.fatal(
+        "which-kernel",
+        f"`{module.source.path}` has {len(found)} kernels; choose one",
+        labels=[Label(k.node.name_span, k.signature) for k in found],
+        notes=[f"-k {k.name}" for k in found],
+        help=f"for example `-k {found[0].name}`",
+    )
+
+
+def _plain(module: SourceModule, wanted: str, report: Reporter) -> Kernel:
+    functions = {node.name: node for node in _functions(module)}
+    if wanted in functions:
+        return Kernel(wanted, module, functions[wanted])
+    known = [k.name for k in kernels(module)] or sorted(functions)
+    near = did_you_mean(wanted, known)
+    raise report.fatal(
+        "no-kernel",
+        f"`{module.source.path}` has no kernel `{wanted}`",
+        help=near or f"it has {_listed(known) or 'no functions'}",
+    )
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:10])
+    return shown + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+
+
+def _functions(module: SourceModule) -> Iterator[nodes.FunctionDef]:
+    """The functions on module level, those in `if` and `try` blocks included."""
+    parts = scopes.own(module.tree.body)
+    return (node for node in parts if isinstance(node, nodes.FunctionDef))
+
+
+def _decorated(module: SourceModule) -> Iterator[Kernel]:
+    for node in _functions(module):
+        wrappers = [name for d in node.decorators if (name := wrapper(d, module))]
+        if wrappers:
+            yield Kernel(node.name, module, node, wrappers[0])
+
+
+def _wrapped(module: SourceModule) -> Iterator[Kernel]:
+    """`fast = nki.jit(plain)` on module level."""
+    functions = {node.name: node for node in _functions(module)}
+    for statement in module.tree.body:
+        if not isinstance(statement, nodes.Assign) or not isinstance(statement.value, nodes.Call):
+            continue
+        call = statement.value
+        inner = call.args[0] if call.args else None
+        if not isinstance(inner, nodes.Name) or inner.id not in functions:
+            continue
+        name = wrapper(call.func, module)
+        made = [target.id for target in statement.targets if isinstance(target, nodes.Name)]
+        if name in _MAKERS and made:
+            yield Kernel(made[0], module, functions[inner.id], name)
+
+
+def wrapper(decorator: nodes.Expression, module: SourceModule) -> str:
+    """`nki.jit` for any way to write a decorator that makes kernels, else nothing."""
+    func = decorator.func if isinstance(decorator, nodes.Call) else decorator
+    path = dotted(func, module)
+    root, _, last = path.rpartition(".")
+    return f"nki.{last}" if root in _ROOTS and last in _WRAPPERS else ""
+
+
+def dotted(expression: nodes.Expression, module: SourceModule) -> str:
+    """The full name of `a.b.c`, with what the module's imports say of `a`; "" if it has none."""
+    parts: list[str] = []
+    while isinstance(expression, nodes.Attribute):
+        parts.insert(0, expression.attr)
+        expression = expression.value
+    if not isinstance(expression, nodes.Name):
+        return ""
+    return ".".join([_imported(expression.id, module), *parts])
+
+
+def _imported(name: str, module: SourceModule) -> str:
+    targets = import_targets(module, module.bindings[name]) if name in module.bindings else ()
+    if not targets:
+        return name
+    first = targets[0]
+    return f"{first.request}.{first.member}" if first.member else first.request

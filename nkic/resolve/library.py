@@ -1,0 +1,111 @@
+"""Which file an import means. Reading files is the caller's: `load` is handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+from nkic.base.source import SourceFile
+from nkic.resolve.bind import bind
+from nkic.syntax import nodes
+from nkic.syntax.bindings import (
+    Binding,
+    Found,
+    HostModule,
+    Import,
+    ProvidedModule,
+    SourceModule,
+)
+
+# Gives the file of a module: the request as written, leading dots included, and the file that
+# imports it. None if there is no such file where kernel source is looked for.
+Load = Callable[[str, SourceFile], SourceFile | None]
+Parse = Callable[[SourceFile], nodes.Module]
+
+
+@dataclass
+class Library:
+    """Every module that the kernel's imports lead to, each read once.
+
+    `provided` are the names of the modules that nkic itself has. They come first, as Python's
+    built-in modules do.
+    """
+
+    load: Load
+    parse: Parse
+    provided: Collection[str]
+    modules: dict[str, SourceModule] = field(default_factory=dict)
+    _found: dict[tuple[str, str], Found] = field(default_factory=dict)
+
+    def add(self, name: str, source: SourceFile, *, trusted: bool = False) -> SourceModule:
+        """Reads a file, unless it is read already."""
+        known = self.modules.get(source.path)
+        if known is None:
+            known = bind(name, source, self.parse(source), trusted=trusted)
+            self.modules[source.path] = known
+        return known
+
+    def find(self, request: str, importer: SourceModule) -> Found:
+        """The module that `request`, as written, means in `importer`."""
+        key = (request, importer.source.path)
+        if key not in self._found:
+            self._found[key] = self._find(request, importer)
+        return self._found[key]
+
+    def _find(self, request: str, importer: SourceModule) -> Found:
+        if request in self.provided:
+            return ProvidedModule(request)
+        source = self.load(request, importer.source)
+        if source is None:
+            return HostModule(request)
+        return self.add(_absolute(request, importer.name), source)
+
+    def member(self, target: Import, importer: SourceModule) -> tuple[Found, Binding | None]:
+        """The module that holds what is imported, and the member's binding in it.
+
+        A member that the module does not bind may be a module of the package: then that one,
+        without a binding.
+        """
+        module = self.find(target.request, importer)
+        if target.member is None:
+            return module, None
+        if isinstance(module, SourceModule):
+            holder, found = self.binding(module, target.member)
+            if found is not None:
+                return holder, found
+        inner = self.find(joined(target.request, target.member), importer)
+        if isinstance(inner, HostModule):
+            return module, None
+        return inner, None
+
+    def binding(self, module: SourceModule, name: str) -> tuple[SourceModule, Binding | None]:
+        """Where a name of a module is bound: in itself or where its star imports lead."""
+        waiting, seen = [module], {module.source.path}
+        while waiting:
+            at = waiting.pop()
+            if name in at.bindings:
+                return at, at.bindings[name]
+            for request in reversed(at.stars if not name.startswith("_") else ()):
+                found = self.find(request, at)
+                if isinstance(found, SourceModule) and found.source.path not in seen:
+                    seen.add(found.source.path)
+                    waiting.append(found)
+        return module, None
+
+    def provided_stars(self, module: SourceModule) -> tuple[str, ...]:
+        """The provided modules whose every name a module imports with a star."""
+        found = (self.find(request, module) for request in module.stars)
+        return tuple(one.name for one in found if isinstance(one, ProvidedModule))
+
+
+def joined(request: str, name: str) -> str:
+    """The module `name` in the package `request`: `..a` and `b` make `..a.b`, `.` makes `.b`."""
+    return f"{request}{name}" if request.endswith(".") else f"{request}.{name}"
+
+
+def _absolute(request: str, importer: str) -> str:
+    """A module's full name, for `__name__`."""
+    name = request.lstrip(".")
+    dots = len(request) - len(name)
+    package = importer.split(".")[:-dots] if dots else []
+    return ".".join([*package, name]).strip(".")

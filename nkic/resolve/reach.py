@@ -1,0 +1,224 @@
+"""What a kernel can reach, checked against the subset: every violation is reported at once.
+
+From the kernel on, through the names that functions and classes use, across modules. A method
+is reached when its class is and any reached code uses its name. Module-level values are
+evaluated before kernel code, as Python's import would, so that functions which only their
+initialisers call are host code and not checked. Types of values are not known here: what
+depends on them is found when the kernel is evaluated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from nkic.base.diagnostics import Reporter
+from nkic.base.profiles import Profile
+from nkic.base.source import Span
+from nkic.base.suggest import did_you_mean
+from nkic.resolve import subset
+from nkic.resolve.bind import import_targets
+from nkic.resolve.library import Library, joined
+from nkic.syntax import names, nodes, scopes
+from nkic.syntax.bindings import Binding, HostModule, Import, Kind, SourceModule
+from nkic.syntax.walk import walk
+
+Definition = nodes.FunctionDef | nodes.ClassDef
+
+
+@dataclass
+class Reach:
+    """The walk. `reached` is its result, in the order of finding."""
+
+    library: Library
+    profile: Profile
+    report: Reporter
+    reached: dict[Definition, SourceModule] = field(default_factory=dict)
+    _waiting: list[Definition] = field(default_factory=list)
+    _methods: dict[str, list[tuple[SourceModule, nodes.FunctionDef]]] = field(default_factory=dict)
+    _attributes: set[str] = field(default_factory=set)
+    _values: set[tuple[str, str]] = field(default_factory=set)
+
+    def run(self, module: SourceModule, kernel: nodes.FunctionDef) -> tuple[Definition, ...]:
+        """Everything that `kernel` reaches, itself first."""
+        self._add(module, kernel)
+        while self._waiting:
+            definition = self._waiting.pop(0)
+            self._visit(self.reached[definition], definition)
+        return tuple(self.reached)
+
+    def _add(self, module: SourceModule, definition: Definition) -> None:
+        if definition not in self.reached:
+            self.reached[definition] = module
+            self._waiting.append(definition)
+
+    def _visit(self, module: SourceModule, definition: Definition) -> None:
+        methods = _methods(definition)
+        self._check(module, definition, frozenset(methods))
+        is_class = isinstance(definition, nodes.ClassDef)
+        local = scopes.bound(definition) if is_class else frozenset[str]()
+        self._scan(module, _pieces(definition), local=local)
+        for method in methods:
+            self._offer(module, method)
+
+    # ---- the subset ------------------------------------------------------------------------
+
+    def _check(
+        self, module: SourceModule, definition: Definition, apart: frozenset[nodes.FunctionDef]
+    ) -> None:
+        if module.trusted:
+            return
+        found = subset.violations(definition, self.profile, lambda scope: scope not in apart)
+        for rule, span in found:
+            self._refuse(rule, span)
+        for part in walk(definition):
+            self._check_hidden(part)
+
+    def _refuse(self, rule: subset.Rule, span: Span) -> None:
+        never = rule.refused == subset.NEVER
+        where = "in kernel code" if never else f"in NKI {self.profile.label}"
+        text = f"{rule.words} cannot be used {where}"
+        self.report.error("not-in-nki", text, span, help=rule.advice)
+
+    def _check_hidden(self, node: nodes.Node) -> None:
+        if isinstance(node, nodes.Attribute) and names.is_hidden(node.attr):
+            if not _is_frozen_assignment(node):
+                self._hidden(node.attr, node.span)
+        elif isinstance(node, nodes.ClassDef):
+            for method in _methods(node):
+                if not names.may_define(method.name):
+                    self._hidden(method.name, method.name_span)
+
+    def _hidden(self, name: str, span: Span) -> None:
+        text = f"`{name}` is out of reach of kernel code"
+        self.report.error("hidden-attribute", text, span, help=names.instead_of(name))
+
+    # ---- names -----------------------------------------------------------------------------
+
+    def _scan(
+        self,
+        module: SourceModule,
+        parts: list[nodes.Node],
+        *,
+        local: frozenset[str] = frozenset(),
+        called: bool = True,
+    ) -> None:
+        """Follows every name in `parts`; functions that are called only if `called`."""
+        everything = [node for part in parts for node in walk(part)]
+        self._use_attributes(everything)
+        left_out = {id(n.func) for n in everything if isinstance(n, nodes.Call) and not called}
+        uses = scopes.taken_from_outside(parts, local)
+        for name in sorted(uses, key=lambda node: node.span):
+            self._name(module, name, follow=id(name) not in left_out)
+        for node in everything:
+            if isinstance(node, nodes.Attribute):
+                self._chain(module, node)
+
+    def _use_attributes(self, everything: Iterable[nodes.Node]) -> None:
+        new = {n.attr for n in everything if isinstance(n, nodes.Attribute)} - self._attributes
+        self._attributes |= new
+        for name in sorted(new & self._methods.keys()):
+            for module, method in self._methods.pop(name):
+                self._add(module, method)
+
+    def _offer(self, module: SourceModule, method: nodes.FunctionDef) -> None:
+        """A method of a reached class: reached itself once its name is used."""
+        if names.is_special(method.name) or method.name in self._attributes:
+            self._add(module, method)
+        else:
+            self._methods.setdefault(method.name, []).append((module, method))
+
+    def _name(self, module: SourceModule, name: nodes.Name, *, follow: bool) -> None:
+        holder, binding = self.library.binding(module, name.id)
+        if binding is not None:
+            self._follow(holder, binding, functions=follow)
+        elif name.id not in names.BUILTINS and not self.library.provided_stars(module):
+            self._unknown(module, name)
+
+    def _unknown(self, module: SourceModule, name: nodes.Name) -> None:
+        if names.is_special(name.id):
+            return
+        known = [*module.bindings, *sorted(names.BUILTINS)]
+        advice = names.REFUSED_BUILTINS.get(name.id) or did_you_mean(name.id, known)
+        what = "is not available" if name.id in names.REFUSED_BUILTINS else "is not defined"
+        self.report.error("unknown-name", f"`{name.id}` {what}", name.span, help=advice)
+
+    def _follow(self, module: SourceModule, binding: Binding, *, functions: bool = True) -> None:
+        if binding.node is not None and (functions or binding.kind is not Kind.FUNCTION):
+            self._add(module, binding.node)
+        for target in import_targets(module, binding):
+            holder, found = self.library.member(target, module)
+            if found is not None and isinstance(holder, SourceModule):
+                self._follow(holder, found, functions=functions)
+        if binding.kind is Kind.VALUE:
+            self._value(module, binding)
+
+    def _value(self, module: SourceModule, binding: Binding) -> None:
+        """The functions and classes that a module-level value may hold."""
+        key = (module.source.path, binding.name)
+        if key in self._values:
+            return
+        self._values.add(key)
+        body = module.tree.body
+        parts = [p for index in binding.statements for p in _value_parts(body[index])]
+        self._scan(module, parts, called=False)
+
+    def _chain(self, module: SourceModule, node: nodes.Attribute) -> None:
+        """`package.module.function`, where an import binds the package."""
+        path = _path(node)
+        if path is None:
+            return
+        root, attributes = path
+        _, binding = self.library.binding(module, root)
+        for target in import_targets(module, binding) if binding else ():
+            self._in_module(module, target, attributes)
+
+    def _in_module(self, module: SourceModule, target: Import, attributes: list[str]) -> None:
+        request = joined(target.request, target.member) if target.member else target.request
+        for attribute in attributes:
+            holder, found = self.library.member(Import(request, attribute), module)
+            if found is not None and isinstance(holder, SourceModule):
+                self._follow(holder, found)
+            if found is not None or isinstance(holder, HostModule):
+                return
+            request = joined(request, attribute)
+
+
+def _methods(definition: Definition) -> list[nodes.FunctionDef]:
+    if isinstance(definition, nodes.FunctionDef):
+        return []
+    return [node for node in definition.body if isinstance(node, nodes.FunctionDef)]
+
+
+def _pieces(definition: Definition) -> list[nodes.Node]:
+    """What of a definition is evaluated when it is: of a class, not the insides of methods."""
+    if isinstance(definition, nodes.FunctionDef):
+        return [definition]
+    plain = [node for node in definition.body if not isinstance(node, nodes.FunctionDef)]
+    signatures = [part for method in _methods(definition) for part in scopes.outside(method)]
+    return [*scopes.outside(definition), *plain, *signatures]
+
+
+def _value_parts(statement: nodes.Statement) -> Iterator[nodes.Node]:
+    """What of a statement makes a value; of an assignment, not the targets."""
+    if isinstance(statement, nodes.Assign):
+        yield statement.value
+    elif not isinstance(statement, nodes.AnnAssign):
+        yield statement
+    elif statement.value is not None:
+        yield statement.value
+
+
+def _path(node: nodes.Attribute) -> tuple[str, list[str]] | None:
+    attributes: list[str] = []
+    at: nodes.Expression = node
+    while isinstance(at, nodes.Attribute):
+        attributes.insert(0, at.attr)
+        at = at.value
+    return (at.id, attributes) if isinstance(at, nodes.Name) else None
+
+
+def _is_frozen_assignment(node: nodes.Attribute) -> bool:
+    """`object.__setattr__`, as frozen dataclasses use it in `__post_init__`."""
+    owner = node.value
+    return node.attr == "__setattr__" and isinstance(owner, nodes.Name) and owner.id == "object"

@@ -1,0 +1,233 @@
+"""The kernel subset: which Python constructs kernel code may use, by version of NKI.
+
+The table is data. What no version has stands first, with `NEVER`; what the first compiled
+version lacked, with `BETA2`. Sources: NKI Language Guide; release notes and migration guides
+0.2.0 to 0.6.0. The guides do not list every construct: versions from 0.3 on run the kernel's
+own Python, so that what they leave open is accepted here where its meaning is clear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from nkic.base.profiles import Profile
+from nkic.base.source import Span
+from nkic.syntax import nodes, scopes
+
+NEVER = frozenset(Profile)
+BETA2 = frozenset({Profile.BETA2})
+NKI_0_3 = frozenset({Profile.NKI_0_3})
+
+
+class Rule(NamedTuple):
+    """A construct, the versions without it, and what to write instead."""
+
+    words: str
+    refused: frozenset[Profile]
+    advice: str
+
+
+class Violation(NamedTuple):
+    """A construct that the profile in use does not have."""
+
+    rule: Rule
+    span: Span
+
+
+RULES = {
+    "async": Rule("`async`", NEVER, "write plain functions and loops: the compiler schedules"),
+    "await": Rule("`await`", NEVER, "call the function: the compiler schedules"),
+    "yield": Rule("`yield`", NEVER, "return a list, or take a function and call it per value"),
+    "global": Rule(
+        "`global`", NEVER, "pass the value in and return it: kernels depend on arguments alone"
+    ),
+    "try": Rule("`try`", NEVER, "test the condition with `if` before the step that may fail"),
+    "metaclass": Rule(
+        "a class with keywords in its header", NEVER, "inherit from `nl.NKIObject` alone"
+    ),
+    "type-alias": Rule("a `type` statement", NEVER, "move it out of the function"),
+    "raise": Rule("`raise`", BETA2, "use `assert condition, message`"),
+    "nested-def": Rule("a function inside a function", BETA2, "move it to the top of the file"),
+    "nested-class": Rule("a class inside a function", BETA2, "move it to the top of the file"),
+    "lambda": Rule("`lambda`", BETA2, "define the function with `def` at the top of the file"),
+    "comprehension": Rule("a comprehension", BETA2, "use a `for` loop with `append`"),
+    "walrus": Rule("`:=`", BETA2, "assign on a line of its own"),
+    "set": Rule("a set", BETA2, "use a list or a dict"),
+    "match": Rule("`match`", BETA2, "use `if` and `elif`"),
+    "del": Rule("`del`", BETA2, "leave it out, or use `pop`"),
+    "nonlocal": Rule("`nonlocal`", BETA2, "return the value, or keep it in a class"),
+    "loop-else": Rule("`else` on a loop", BETA2, "set a flag before `break` and test it"),
+    "import": Rule("an import inside a function", BETA2, "move it to the top of the file"),
+    "star-argument": Rule("`*` or `**` in a call", BETA2, "write the arguments out"),
+    "star-parameter": Rule("`*args` or `**kwargs`", BETA2, "name the parameters"),
+    "star-value": Rule("`*` in a list or tuple", BETA2, "join the lists with `+`"),
+    "format-spec": Rule("a format specification", BETA2, "print the value as it is"),
+    "dict-key": Rule("a dict key that is not a string", BETA2, "use string keys"),
+    "matmul": Rule("the operator `@`", BETA2, "call `nisa.nc_matmul`"),
+    "property": Rule("a property", BETA2, "make it a method and call it"),
+    "is": Rule("`is`", NKI_0_3, "use `==`: NKI 0.3 does not compare identities"),
+    "is-not": Rule("`is not`", NKI_0_3, "use `!=`: NKI 0.3 does not compare identities"),
+}
+KEYWORD_ONLY = Rule(
+    "a keyword-only parameter of a kernel", NKI_0_3, "remove the `*` from the signature"
+)
+
+_BY_NODE: dict[type[nodes.Node], str] = {
+    nodes.Await: "await",
+    nodes.Yield: "yield",
+    nodes.YieldFrom: "yield",
+    nodes.Global: "global",
+    nodes.Try: "try",
+    nodes.Raise: "raise",
+    nodes.Lambda: "lambda",
+    nodes.ListComp: "comprehension",
+    nodes.SetComp: "comprehension",
+    nodes.DictComp: "comprehension",
+    nodes.GeneratorExp: "comprehension",
+    nodes.NamedExpr: "walrus",
+    nodes.Set: "set",
+    nodes.Match: "match",
+    nodes.Delete: "del",
+    nodes.Nonlocal: "nonlocal",
+    nodes.Import: "import",
+    nodes.ImportFrom: "import",
+    nodes.TypeAlias: "type-alias",
+}
+
+
+Enter = Callable[[scopes.Scope], bool]
+
+
+def violations(
+    definition: nodes.Node, profile: Profile, enter: Enter = lambda scope: True
+) -> Iterator[Violation]:
+    """What `definition` and everything in it uses that `profile` does not have.
+
+    The insides of a scope that `enter` denies are left out.
+    """
+    for part, key in _constructs(definition, enter):
+        if profile in RULES[key].refused:
+            yield Violation(RULES[key], place(part))
+
+
+def of_kernel(kernel: nodes.FunctionDef, profile: Profile) -> Iterator[Violation]:
+    """What the signature of a kernel itself uses that `profile` does not have."""
+    if profile in KEYWORD_ONLY.refused:
+        yield from (Violation(KEYWORD_ONLY, arg.span) for arg in kernel.args.kwonlyargs)
+
+
+def place(node: nodes.Node) -> Span:
+    """Where to point for a construct: at the keyword or name of one that spans lines."""
+    if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
+        return node.name_span
+    if not isinstance(node, _BLOCKS):
+        return node.span
+    path, line, column, *_ = node.span
+    return Span(path, line, column, line, column + len(type(node).__name__))
+
+
+# Their keywords are as long as the names of their classes.
+_BLOCKS = nodes.Try | nodes.With | nodes.Match | nodes.For | nodes.While
+
+
+def _constructs(definition: nodes.Node, enter: Enter) -> Iterator[tuple[nodes.Node, str]]:
+    """Every part of a definition that has a rule, with its key; annotations have none."""
+    waiting: list[tuple[Iterator[nodes.Node], bool]] = [(iter([definition]), False)]
+    while waiting:
+        parts, in_function = waiting.pop()
+        for node in scopes.own(parts):
+            yield from ((node, key) for key in _keys(node, in_function))
+            if isinstance(node, scopes.Scope) and enter(node):
+                yield from _in_signature(node)
+                waiting.append((scopes.inside(node), isinstance(node, scopes.Function)))
+
+
+def _in_signature(scope: scopes.Scope) -> Iterator[tuple[nodes.Node, str]]:
+    if isinstance(scope, scopes.Function):
+        yield from ((scope.args, key) for key in _parameters(scope.args))
+
+
+def _keys(node: nodes.Node, in_function: bool) -> Iterator[str]:
+    """The keys in RULES of what one node is."""
+    yield from [_BY_NODE[type(node)]] if type(node) in _BY_NODE else []
+    yield from _SPECIAL[type(node)](node) if type(node) in _SPECIAL else []
+    if in_function and isinstance(node, nodes.FunctionDef | nodes.ClassDef):
+        yield "nested-def" if isinstance(node, nodes.FunctionDef) else "nested-class"
+
+
+def _function(node: nodes.FunctionDef) -> Iterator[str]:
+    if node.is_async:
+        yield "async"
+    if any(isinstance(d, nodes.Name) and d.id == "property" for d in node.decorators):
+        yield "property"
+
+
+def _class(node: nodes.ClassDef) -> Iterator[str]:
+    if node.keywords:
+        yield "metaclass"
+
+
+def _loop(node: nodes.For | nodes.While) -> Iterator[str]:
+    if node.orelse:
+        yield "loop-else"
+    if isinstance(node, nodes.For) and node.is_async:
+        yield "async"
+
+
+def _with(node: nodes.With) -> Iterator[str]:
+    if node.is_async:
+        yield "async"
+
+
+def _parameters(node: nodes.Arguments) -> Iterator[str]:
+    if node.vararg or node.kwarg:
+        yield "star-parameter"
+
+
+def _call(node: nodes.Call) -> Iterator[str]:
+    starred = any(isinstance(argument, nodes.Starred) for argument in node.args)
+    if starred or any(keyword.arg is None for keyword in node.keywords):
+        yield "star-argument"
+
+
+def _display(node: nodes.List | nodes.Tuple) -> Iterator[str]:
+    if any(isinstance(part, nodes.Starred) for part in node.elts):
+        yield "star-value"
+
+
+def _dict(node: nodes.Dict) -> Iterator[str]:
+    literals = [key.value for key in node.keys if isinstance(key, nodes.Constant)]
+    if not all(isinstance(value, str) for value in literals):
+        yield "dict-key"
+
+
+def _formatted(node: nodes.FormattedValue) -> Iterator[str]:
+    if node.format_spec is not None:
+        yield "format-spec"
+
+
+def _operator(node: nodes.BinOp | nodes.AugAssign) -> Iterator[str]:
+    if node.op == "@":
+        yield "matmul"
+
+
+def _compare(node: nodes.Compare) -> Iterator[str]:
+    yield from (op.replace(" ", "-") for op in ("is", "is not") if op in node.ops)
+
+
+_SPECIAL: dict[type[nodes.Node], Callable[[Any], Iterator[str]]] = {
+    nodes.FunctionDef: _function,
+    nodes.ClassDef: _class,
+    nodes.For: _loop,
+    nodes.While: _loop,
+    nodes.With: _with,
+    nodes.Call: _call,
+    nodes.List: _display,
+    nodes.Tuple: _display,
+    nodes.Dict: _dict,
+    nodes.FormattedValue: _formatted,
+    nodes.BinOp: _operator,
+    nodes.AugAssign: _operator,
+    nodes.Compare: _compare,
+}

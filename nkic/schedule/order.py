@@ -1,0 +1,210 @@
+"""The order of one straight stretch of code: list scheduling under the cost model.
+
+An instruction is ready when everything it waits for is complete. Of the instructions ready on
+an engine the one with the longest way to the end goes first; ties go by program order, so the
+result is a function of the program alone. Half of the queues bring data on chip, half take it
+away, so that no load stands behind a store that waits for its data. A transfer takes the queue
+that makes it wait least, and among equals the one that was busy last, which leaves idle queues
+to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.program import Instruction, Operand
+from nkic.ir.schedule import StreamId
+from nkic.ir.tensors import AccessPattern
+from nkic.machine.engines import Engine
+from nkic.machine.targets import Target
+from nkic.machine.timing import SEMAPHORE_PS, Timing, timing
+
+
+class Placed(NamedTuple):
+    """An instruction with its stream, in the order of issue over all streams."""
+
+    instruction: Instruction
+    stream: StreamId
+
+
+class Timings:
+    """Timings of instructions, computed once per signature."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.known: dict[tuple[object, ...], Timing] = {}
+
+    def of(self, instruction: Instruction) -> Timing:
+        """The timing of `instruction` on its engine."""
+        shapes = (_shape(o) for o in instruction.operands)
+        key = (instruction.row, instruction.attributes, instruction.engine, *shapes)
+        found = self.known.get(key)
+        if found is None:
+            facts = instruction.facts(self.target)
+            found = self.known[key] = timing(instruction.row, facts, engine_of(instruction))
+        return found
+
+
+def engine_of(instruction: Instruction) -> Engine:
+    """The engine that lower chose."""
+    return instruction.engine or instruction.row.engines[0]
+
+
+def _leaves_chip(instruction: Instruction) -> bool:
+    """A transfer to HBM."""
+    dst = instruction.operand("dst")
+    return isinstance(dst, AccessPattern) and not dst.tensor.on_chip
+
+
+def _shape(operand: Operand) -> object:
+    """All that a cost may depend on: a tile without its place."""
+    if type(operand) is AccessPattern:
+        return (operand.tensor.buffer, operand.dtype, operand.partitions, operand.dims)
+    return operand
+
+
+@dataclass
+class _Lane:
+    """One engine: what is ready now, what will be, and when the engine is free."""
+
+    engine: Engine
+    free: int = 0
+    ready: list[tuple[int, int]] = field(default_factory=list)  # (-height, number)
+    later: list[tuple[int, int]] = field(default_factory=list)  # (time, number)
+
+    def start(self) -> int | None:
+        """When its next instruction can start."""
+        if self.ready:
+            return self.free
+        return max(self.free, self.later[0][0]) if self.later else None
+
+    def take(self, now: int, heights: Mapping[int, int]) -> int:
+        """The best instruction that can start at `now`."""
+        while self.later and self.later[0][0] <= now:
+            number = heappop(self.later)[1]
+            heappush(self.ready, (-heights[number], number))
+        return heappop(self.ready)[1]
+
+
+class _Queues:
+    """DMA queues by the time at which they can take the next transfer."""
+
+    def __init__(self, count: int) -> None:
+        self.busy = [0] * count
+        self.half = max(1, count // 2)
+
+    def choose(self, start: int, away: bool) -> int:
+        """The queue for a transfer that could start at `start`; `away`: from on chip."""
+        queues = range(self.half, len(self.busy)) if away else range(self.half)
+        idle = [(-self.busy[q], q) for q in queues if self.busy[q] <= start]
+        return min(idle)[1] if idle else min((self.busy[q], q) for q in queues)[1]
+
+
+class Orderer:
+    """Schedules stretches of one core one after the other."""
+
+    def __init__(self, graph: DependenceGraph, target: Target) -> None:
+        self.graph = graph
+        self.target = target
+        self.timings = Timings(target)
+        self.now = 0
+
+    def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
+        """The order of issue of `code`, a stretch without loops."""
+        here = {i.number: i for i in code}
+        waits = {
+            i.number: sorted(
+                {
+                    e.source
+                    for e in self.graph.sources(i.number)
+                    if not e.distance and e.source in here
+                }
+            )
+            for i in code
+        }
+        return _Run(self, here, waits).go()
+
+    def in_turn(self, code: Sequence[Instruction]) -> list[Placed]:
+        """`code` in program order, each instruction after the one before it is complete."""
+        for instruction in code:
+            times = self.timings.of(instruction)
+            self.now += times.start + times.hold + times.latency + SEMAPHORE_PS
+        return [Placed(i, StreamId(engine_of(i))) for i in code]
+
+
+class _Run:
+    def __init__(
+        self, orderer: Orderer, code: dict[int, Instruction], waits: dict[int, list[int]]
+    ) -> None:
+        self.orderer = orderer
+        self.code = code
+        self.times = {n: orderer.timings.of(i) for n, i in code.items()}
+        self.missing = {n: len(sources) for n, sources in waits.items()}
+        self.waiters: dict[int, list[int]] = {n: [] for n in code}
+        for number, sources in waits.items():
+            for source in sources:
+                self.waiters[source].append(number)
+        self.heights = self._heights()
+        self.lanes = {e: _Lane(e, orderer.now) for e in Engine}
+        self.queues = _Queues(orderer.target.dma_queues)
+        self.ready_at = dict.fromkeys(code, orderer.now)
+
+    def _heights(self) -> dict[int, int]:
+        """The longest way from each instruction's start to the end."""
+        heights: dict[int, int] = {}
+        for number in reversed(self.code):
+            times = self.times[number]
+            after = max((heights[w] for w in self.waiters[number]), default=0)
+            heights[number] = times.start + times.hold + times.latency + after
+        return heights
+
+    def go(self) -> list[Placed]:
+        for number, count in self.missing.items():
+            if count == 0:
+                self._make_ready(number)
+        order = []
+        for _ in self.code:
+            order.append(self._issue())
+        return order
+
+    def _engine(self, number: int) -> Engine:
+        instruction = self.code[number]
+        return instruction.engine or instruction.row.engines[0]
+
+    def _make_ready(self, number: int) -> None:
+        heappush(self.lanes[self._engine(number)].later, (self.ready_at[number], number))
+
+    def _issue(self) -> Placed:
+        """Issues the instruction that can start first, over all engines."""
+        start, lane = self._next_lane()
+        number = lane.take(start, self.heights)
+        times = self.times[number]
+        queue = 0
+        if lane.engine is Engine.DMA:
+            queue = self.queues.choose(start, _leaves_chip(self.code[number]))
+            self.queues.busy[queue] = start + times.hold
+            lane.free = start + times.pool
+        else:
+            lane.free = start + times.hold
+        done = start + times.start + times.hold + times.latency
+        self.orderer.now = max(self.orderer.now, done)
+        for waiter in self.waiters[number]:
+            self.ready_at[waiter] = max(self.ready_at[waiter], done + SEMAPHORE_PS)
+            self.missing[waiter] -= 1
+            if self.missing[waiter] == 0:
+                self._make_ready(waiter)
+        return Placed(self.code[number], StreamId(lane.engine, queue))
+
+    def _next_lane(self) -> tuple[int, _Lane]:
+        best: tuple[int, _Lane] | None = None
+        for lane in self.lanes.values():
+            start = lane.start()
+            if start is not None and (best is None or start < best[0]):
+                best = (start, lane)
+        if best is None:
+            raise ValueError("the dependence graph has a cycle")
+        return best

@@ -1,0 +1,66 @@
+"""The stage: orders and wires every core."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from nkic.ir.dependence import DependenceGraph, Edge
+from nkic.ir.program import Body, Instruction, Loop, Program, instructions
+from nkic.ir.schedule import Schedule, Stream, StreamId
+from nkic.machine.engines import Engine
+from nkic.machine.targets import Target
+from nkic.schedule.order import Orderer
+from nkic.schedule.semaphores import Wiring
+
+
+def schedule(program: Program, graphs: Sequence[DependenceGraph], serial: bool = False) -> Schedule:
+    """Streams for every core; with `serial`, program order with every pair ordered."""
+    cores, estimate = [], 0
+    for body, graph in zip(program.cores, graphs, strict=True):
+        core = _Core(program.target, _chain(body) if serial else graph, serial)
+        cores.append(core.streams(body))
+        estimate = max(estimate, core.orderer.now)
+    return Schedule(program, tuple(cores), estimate / 1000)
+
+
+def _chain(body: Body) -> DependenceGraph:
+    """Each instruction waits for the one before it in program order."""
+    numbers = [i.number for i in instructions(body)]
+    return DependenceGraph({n: (Edge(p, "pin"),) for p, n in itertools.pairwise(numbers)})
+
+
+class _Core:
+    def __init__(self, target: Target, graph: DependenceGraph, serial: bool) -> None:
+        self.serial = serial
+        self.orderer = Orderer(graph, target)
+        self.wiring = Wiring(list(_stream_ids(target)), graph)
+
+    def streams(self, body: Body) -> tuple[Stream, ...]:
+        self.body(body)
+        return self.wiring.streams()
+
+    def body(self, body: Body) -> None:
+        stretch: list[Instruction] = []
+        for item in body:
+            if isinstance(item, Instruction):
+                stretch.append(item)
+                continue
+            self.stretch(stretch)
+            stretch = []
+            self.loop(item)
+        self.stretch(stretch)
+
+    def stretch(self, code: list[Instruction]) -> None:
+        placed = self.orderer.in_turn(code) if self.serial else self.orderer.stretch(code)
+        for one in placed:
+            self.wiring.add(one)
+
+    def loop(self, loop: Loop) -> None:
+        self.wiring.loop(loop, lambda: self.body(loop.body))
+
+
+def _stream_ids(target: Target) -> Iterator[StreamId]:
+    for engine in Engine:
+        for queue in range(target.dma_queues if engine is Engine.DMA else 1):
+            yield StreamId(engine, queue)

@@ -1,0 +1,160 @@
+"""Waits and signals for an order of issue: only those that nothing else implies.
+
+What is known to be complete is kept as a clock: for each stream, how many of its items are
+known complete. Rules, which the runner obeys and the audit uses too:
+- a stream starts its items in order, and they complete in order;
+- on a compute engine an item that starts has the results of all items before it (the engine
+  interlocks); a DMA queue starts a transfer while earlier ones are still under way;
+- an item that has waited for a signal knows all that the signalling item knew, and that item
+  and all before it in its stream.
+One semaphore serves one pair of streams, signaller and waiter; each wait takes one signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.program import Instruction, Loop
+from nkic.ir.schedule import Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
+from nkic.machine.engines import Engine
+from nkic.schedule.order import Placed
+
+Clock = list[int]
+
+
+@dataclass
+class _Line:
+    """A stream under construction: its items, and what its next item will know."""
+
+    index: int
+    id: StreamId
+    known: Clock  # complete when the next item starts
+    done: Clock  # complete when the last item is
+    items: list[_Draft] = field(default_factory=list)
+    brackets: list[tuple[int, int, Loop]] = field(default_factory=list)  # loops, inner first
+
+    def nested(self) -> tuple[StreamItem, ...]:
+        """The items, each loop's folded into one."""
+        items: list[StreamItem | None] = [draft.slot() for draft in self.items]
+        for low, high, loop in self.brackets:
+            body = tuple(item for item in items[low:high] if item is not None)
+            items[low:high] = [StreamLoop(loop, body), *[None] * (high - low - 1)]
+        return tuple(item for item in items if item is not None)
+
+
+@dataclass
+class _Draft:
+    instruction: Instruction | None
+    waits: list[int] = field(default_factory=list)
+    signals: list[int] = field(default_factory=list)
+
+    def slot(self) -> Slot:
+        return Slot(self.instruction, tuple(Wait(s, 1) for s in self.waits), tuple(self.signals))
+
+
+class Wiring:
+    """Builds the streams of one core, stretch by stretch."""
+
+    def __init__(self, streams: Sequence[StreamId], graph: DependenceGraph) -> None:
+        self.graph = graph
+        count = len(streams)
+        self.lines = {
+            stream: _Line(index, stream, [0] * count, [0] * count)
+            for index, stream in enumerate(streams)
+        }
+        self.order = list(self.lines.values())
+        self.where: dict[int, tuple[_Line, int, Clock]] = {}  # by instruction
+        self.semaphores: dict[tuple[int, int], int] = {}
+
+    def add(self, placed: Placed) -> None:
+        """Appends an instruction to its stream with the waits that it needs."""
+        line = self.lines[placed.stream]
+        draft = _Draft(placed.instruction)
+        for source_line, position, clock in self._needed(placed.instruction.number, line):
+            self._connect(source_line.items[position - 1], source_line, draft, line)
+            _join(line.known, clock)
+        self._append(line, draft)
+        self.where[placed.instruction.number] = (line, len(line.items), list(line.done))
+
+    def _needed(self, number: int, line: _Line) -> list[tuple[_Line, int, Clock]]:
+        """The latest item to wait for in each stream, for what is not known complete."""
+        latest: dict[int, tuple[_Line, int, Clock]] = {}
+        for edge in self.graph.sources(number):
+            found = self.where.get(edge.source)
+            if edge.distance or found is None:
+                continue
+            source, position, _ = found
+            if line.known[source.index] >= position:
+                continue
+            if source.index not in latest or latest[source.index][1] < position:
+                latest[source.index] = found
+        return self._without_implied(list(latest.values()))
+
+    def _without_implied(
+        self, found: list[tuple[_Line, int, Clock]]
+    ) -> list[tuple[_Line, int, Clock]]:
+        """Drops a wait that another of the waits brings along."""
+        if len(found) < 2:
+            return found
+        return [
+            one
+            for one in found
+            if not any(other is not one and other[2][one[0].index] >= one[1] for other in found)
+        ]
+
+    def _connect(self, source: _Draft, from_line: _Line, draft: _Draft, line: _Line) -> None:
+        pair = (from_line.index, line.index)
+        semaphore = self.semaphores.setdefault(pair, len(self.semaphores))
+        source.signals.append(semaphore)
+        draft.waits.append(semaphore)
+
+    def _append(self, line: _Line, draft: _Draft) -> None:
+        line.items.append(draft)
+        _join(line.done, line.known)
+        line.done[line.index] = len(line.items)
+        if line.id.engine is not Engine.DMA:
+            line.known[line.index] = len(line.items)
+
+    def streams(self) -> tuple[Stream, ...]:
+        """The finished streams, without those that do nothing."""
+        return tuple(Stream(line.id, line.nested()) for line in self.order if line.items)
+
+    def loop(self, loop: Loop, body: Callable[[], None]) -> None:
+        """Wires a device loop: barriers before and after, and at the end of each iteration."""
+        self.barrier(self.order)
+        starts = [len(line.items) for line in self.order]
+        body()
+        busy = [
+            line for line, start in zip(self.order, starts, strict=True) if len(line.items) > start
+        ]
+        self.barrier(busy)
+        for line, start in zip(self.order, starts, strict=True):
+            if len(line.items) > start:
+                line.brackets.append((start, len(line.items), loop))
+        self.barrier(self.order)
+
+    def barrier(self, lines: Sequence[_Line]) -> None:
+        """Makes every one of `lines` wait until all that they hold is complete."""
+        if not lines or (len(lines) == 1 and lines[0].id.engine is not Engine.DMA):
+            return
+        arrive = {line.index: _Draft(None) for line in lines}
+        for line in lines:
+            self._append(line, arrive[line.index])
+        everything: Clock = [0] * len(self.order)
+        for line in lines:
+            _join(everything, line.done)
+        for line in lines:
+            leave = _Draft(None)
+            for other in lines:
+                if other is not line or line.id.engine is Engine.DMA:
+                    self._connect(arrive[other.index], other, leave, line)
+            _join(line.known, everything)
+            self._append(line, leave)
+
+
+def _join(clock: Clock, other: Clock) -> None:
+    for index, value in enumerate(other):
+        if value > clock[index]:
+            clock[index] = value

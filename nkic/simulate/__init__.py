@@ -1,0 +1,15 @@
+"""simulate: runs a verified executable: values, memory, order and time.
+
+Nothing of the compiler is imported: the runner knows the file format and the machine's
+tables. A step of an instruction is its row's function in `semantics`; `machine` is the event
+loop; `memory`, `shadow` and `clock` are what steps act on.
+"""
+
+from nkic.simulate.options import Options
+from nkic.simulate.result import EngineUse, Result
+from nkic.simulate.semantics import load_all
+from nkic.simulate.simulate import simulate
+
+load_all()
+
+__all__ = ["EngineUse", "Options", "Result", "simulate"]

@@ -1,0 +1,48 @@
+"""How long instructions take, from the cost formulas of the table. Times are picoseconds."""
+
+from __future__ import annotations
+
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts
+from nkic.machine.operands import Row
+from nkic.machine.targets import Target
+from nkic.machine.timing import Timing, timing
+from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
+
+Key = tuple[object, ...]
+
+
+class Clock:
+    """Durations by signature: equal shapes cost the same wherever they lie."""
+
+    def __init__(self, executable: Executable, target: Target) -> None:
+        self.executable = executable
+        self.target = target
+        self.known: dict[Key, tuple[Timing, int]] = {}
+
+    def of(self, record: InstructionRecord, engine: Engine) -> tuple[Timing, int]:
+        """The timing of `record` on `engine`, and the bytes that it moves by DMA."""
+        if record.row is None:
+            return Timing(0, 0), 0
+        key = (record.row, engine, record.attributes, *(self._shape(o) for o in record.operands))
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._compute(record.row, record, engine)
+        return found
+
+    def _shape(self, operand: OperandRecord) -> object:
+        if type(operand) is not PatternRecord:
+            return operand
+        buffer = self.executable.tensors[operand.tensor].buffer
+        return (buffer, operand.dtype, operand.partitions, operand.dims)
+
+    def _compute(self, row: Row, record: InstructionRecord, engine: Engine) -> tuple[Timing, int]:
+        facts = self.executable.facts(record, self.target, engine)
+        return timing(row, facts, engine), _moved(row, facts) if engine is Engine.DMA else 0
+
+
+def _moved(row: Row, facts: Facts) -> int:
+    """Bytes that a transfer writes."""
+    written = [o.name for o in row.operands if row.access_of(o, facts).writes]
+    tiles = [t for name in written if (t := facts.maybe(name)) is not None]
+    return sum(t.elements * t.dtype.size for t in tiles)

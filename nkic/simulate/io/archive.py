@@ -1,0 +1,272 @@
+"""Zip archives from strangers: the directory, checked by hand, and the bytes of a member.
+
+Only what NumPy and its like write is accepted: one disk, stored or deflated members, nothing
+before, between or after that the directory does not account for. Sizes in the directory are
+claims; a reader never takes more bytes than it was told to expect. Layout: PKWARE's APPNOTE,
+sections 4.3 (records) and 4.5.3 (zip64).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import BinaryIO, NamedTuple
+
+from nkic.base.text import clean
+from nkic.simulate.io.failures import Damaged
+
+MAX_MEMBERS = 4096
+MAX_DIRECTORY = 4 << 20  # bytes; a member takes 46 and its name
+CHUNK = 1 << 20
+
+_END = struct.Struct("<4s4H2LH")
+_END64_PLACE = struct.Struct("<4sLQL")
+_END64 = struct.Struct("<4sQ2H2L4Q")
+_ENTRY = struct.Struct("<4s6H3L5H2L")
+_LOCAL = struct.Struct("<4s5H3L2H")
+_MAX_COMMENT = 0xFFFF
+_ENCRYPTED, _STREAMED, _UTF8 = 0x1 | 0x40 | 0x2000, 0x8, 0x800
+_STORED, _DEFLATED = 0, 8
+_METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz"}
+_IN_ZIP64 = 0xFFFFFFFF
+
+
+class Member(NamedTuple):
+    """A file in the archive, as the directory has it. `offset` is that of its local header."""
+
+    name: str
+    method: int
+    flags: int
+    crc: int
+    packed: int  # bytes in the archive
+    size: int  # bytes of content
+    offset: int
+
+
+class _Directory(NamedTuple):
+    count: int
+    size: int
+    offset: int
+    end: int  # where the records that follow it begin
+
+
+def members(stream: BinaryIO, size: int) -> tuple[Member, ...]:
+    """Every member of the archive of `size` bytes; raises `Damaged`."""
+    place = _directory(stream, size)
+    if place.count > MAX_MEMBERS or place.size > MAX_DIRECTORY:
+        text = f"it lists {place.count:,} members, the limit is {MAX_MEMBERS:,}"
+        raise Damaged(text if place.count > MAX_MEMBERS else "its directory is too large")
+    if place.offset + place.size != place.end:
+        raise Damaged("its directory is not where its end record says")
+    found = _entries(_at(stream, place.offset, place.size), place.count)
+    _check_names(found)
+    _check_places(found, place.offset)
+    return found
+
+
+def _directory(stream: BinaryIO, size: int) -> _Directory:
+    tail_at = max(0, size - _END.size - _MAX_COMMENT)
+    tail = _at(stream, tail_at, size - tail_at)
+    at = _find_end(tail)
+    _, disk, first, here, count, length, offset, _ = _END.unpack_from(tail, at)
+    at += tail_at
+    if 0xFFFF in (here, count) or _IN_ZIP64 in (length, offset):
+        return _directory64(stream, at)
+    if (disk, first) != (0, 0) or here != count:
+        raise Damaged("it is one part of an archive that was split")
+    return _Directory(count, length, offset, at)
+
+
+def _find_end(tail: bytes) -> int:
+    """Where the end record starts: the last one whose comment ends with the file."""
+    at = tail.rfind(b"PK\5\6")
+    while at >= 0:
+        fits = len(tail) >= at + _END.size
+        if fits and at + _END.size + _END.unpack_from(tail, at)[-1] == len(tail):
+            return at
+        at = tail.rfind(b"PK\5\6", 0, at)
+    raise Damaged("it is not a zip archive, or its end is missing", help=_WHAT_NPZ_IS)
+
+
+_WHAT_NPZ_IS = "inputs are an npz file, as numpy.savez writes it"
+
+
+def _directory64(stream: BinaryIO, end: int) -> _Directory:
+    place = _at(stream, end - _END64_PLACE.size, _END64_PLACE.size)
+    sign, _, at, _ = _END64_PLACE.unpack(place)
+    if sign != b"PK\6\7":
+        raise Damaged("its zip64 end record is missing")
+    record = _at(stream, at, _END64.size)
+    sign, _, _, _, disk, first, here, count, length, offset = _END64.unpack(record)
+    if sign != b"PK\6\6" or (disk, first) != (0, 0) or here != count:
+        raise Damaged("its zip64 end record is wrong")
+    return _Directory(count, length, offset, at)
+
+
+def _entries(data: bytes, count: int) -> tuple[Member, ...]:
+    found, at = [], 0
+    for _ in range(count):
+        if len(data) < at + _ENTRY.size or data[at : at + 4] != b"PK\1\2":
+            raise Damaged("its directory is damaged")
+        member, at = _entry(data, at)
+        found.append(member)
+    if at != len(data):
+        raise Damaged("its directory holds more than it announces")
+    return tuple(found)
+
+
+def _entry(data: bytes, at: int) -> tuple[Member, int]:
+    fields = _ENTRY.unpack_from(data, at)
+    _, _, _, flags, method, _, _, crc, packed, size, names, extras, comments, disk, *_ = fields
+    start = at + _ENTRY.size
+    after = start + names + extras + comments
+    if after > len(data) or disk not in (0, 0xFFFF):
+        raise Damaged("its directory is damaged")
+    raw, extra = data[start : start + names], data[start + names : start + names + extras]
+    size, packed, offset = _widened((size, packed, fields[-1]), extra)
+    return Member(_name(raw, flags), method, flags, crc, packed, size, offset), after
+
+
+def _name(raw: bytes, flags: int) -> str:
+    try:
+        return raw.decode("utf-8" if flags & _UTF8 else "cp437")
+    except UnicodeDecodeError as error:
+        raise Damaged("a member's name is not UTF-8") from error
+
+
+def _widened(numbers: tuple[int, ...], extra: bytes) -> tuple[int, ...]:
+    """The numbers, those that did not fit 32 bits taken from the zip64 field of `extra`."""
+    wide = _zip64_field(extra)
+    found = []
+    for number in numbers:
+        if number == _IN_ZIP64:
+            if len(wide) < 8:
+                raise Damaged("a zip64 size is missing")
+            number, wide = int.from_bytes(wide[:8], "little"), wide[8:]
+        found.append(number)
+    return tuple(found)
+
+
+def _zip64_field(extra: bytes) -> bytes:
+    while len(extra) >= 4:
+        kind, length = struct.unpack_from("<2H", extra)
+        if kind == 1:
+            return extra[4 : 4 + length]
+        extra = extra[4 + length :]
+    return b""
+
+
+def _check_names(found: tuple[Member, ...]) -> None:
+    seen: set[str] = set()
+    for member in found:
+        parts = member.name.replace("\\", "/").split("/")
+        outside = ".." in parts or not parts[0] or ":" in parts[0] or "\0" in member.name
+        if outside:
+            raise Damaged(f"member `{clean(member.name)}` has a name that leads out of the archive")
+        if member.name in seen:
+            raise Damaged(f"member `{clean(member.name)}` is there twice")
+        seen.add(member.name)
+
+
+def _check_places(found: tuple[Member, ...], directory: int) -> None:
+    """No two members share bytes, and none reaches into the directory."""
+    ordered = sorted(found, key=lambda member: member.offset)
+    starts = [member.offset for member in ordered[1:]] + [directory]
+    for member, following in zip(ordered, starts, strict=True):
+        if member.offset + _LOCAL.size + member.packed > following:
+            raise Damaged(f"member `{clean(member.name)}` overlaps what follows it")
+
+
+def _at(stream: BinaryIO, offset: int, count: int) -> bytes:
+    if offset < 0:
+        raise Damaged("it ends too soon")
+    stream.seek(offset)
+    data = stream.read(count)
+    if len(data) != count:
+        raise Damaged("it ends too soon")
+    return data
+
+
+class Content:
+    """The bytes of one member, in order. Raises `Damaged`."""
+
+    def __init__(self, stream: BinaryIO, member: Member) -> None:
+        _check_method(member)
+        self.stream = stream
+        self.left = member.packed  # bytes not yet read from the archive
+        self.at = _content_start(stream, member)
+        self.crc = 0
+        self.wanted_crc = member.crc
+        self.inflate = zlib.decompressobj(-15) if member.method == _DEFLATED else None
+
+    def read(self, count: int) -> bytes:
+        """Exactly `count` bytes."""
+        data = bytearray(count)
+        self.fill(memoryview(data))
+        return bytes(data)
+
+    def fill(self, target: memoryview) -> None:
+        """Overwrites all of `target`, which is made of bytes."""
+        while target:
+            part = self._some(min(len(target), CHUNK))
+            if not part:
+                raise Damaged("its data ends too soon")
+            self.crc = zlib.crc32(part, self.crc)
+            target[: len(part)] = part
+            target = target[len(part) :]
+
+    def finish(self) -> None:
+        """Checks that nothing is left, and the checksum of all that was read."""
+        if self._some(1) or self.left or (self.inflate and self.inflate.unused_data):
+            raise Damaged("it holds more data than it announces")
+        if self.crc != self.wanted_crc:
+            raise Damaged("its checksum is wrong: the file is damaged", help="make it again")
+
+    def _some(self, count: int) -> bytes:
+        """At most `count` bytes; none at the end."""
+        if self.inflate is None:
+            return self._packed(count)
+        while not self.inflate.eof:
+            tail = self.inflate.unconsumed_tail
+            data = tail or self._packed(CHUNK)
+            part = _inflated(self.inflate, data, count)
+            if part or not data:
+                return part
+        return b""
+
+    def _packed(self, count: int) -> bytes:
+        data = _at(self.stream, self.at, min(count, self.left))
+        self.at += len(data)
+        self.left -= len(data)
+        return data
+
+
+def _inflated(inflate: zlib._Decompress, data: bytes, count: int) -> bytes:
+    try:
+        return inflate.decompress(data, count)
+    except zlib.error as error:
+        raise Damaged("its compressed data is damaged") from error
+
+
+def _check_method(member: Member) -> None:
+    if member.flags & _ENCRYPTED:
+        raise Damaged("it is encrypted")
+    if member.method not in (_STORED, _DEFLATED):
+        name = _METHODS.get(member.method, f"method {member.method}")
+        raise Damaged(f"it is compressed by {name}; only deflate is read", help=_WHAT_NPZ_IS)
+    if member.method == _STORED and member.packed != member.size:
+        raise Damaged("its directory entry has two sizes for data that is not compressed")
+
+
+def _content_start(stream: BinaryIO, member: Member) -> int:
+    """Where the data begins, if the local header tells the same as the directory."""
+    fields = _LOCAL.unpack(_at(stream, member.offset, _LOCAL.size))
+    sign, _, flags, method, _, _, crc, packed, size, names, extras = fields
+    rest = _at(stream, member.offset + _LOCAL.size, names + extras)
+    if sign != b"PK\3\4" or method != member.method or _name(rest[:names], flags) != member.name:
+        raise Damaged("its header and its directory entry differ")
+    if not flags & _STREAMED:
+        size, packed = _widened((size, packed), rest[names:])
+        if (size, packed, crc) != (member.size, member.packed, member.crc):
+            raise Damaged("its header and its directory entry have different sizes")
+    return member.offset + _LOCAL.size + names + extras

@@ -1,0 +1,181 @@
+"""The event loop: runs the streams as their semaphores allow, in order of simulated time.
+
+An item starts when its stream is free and its waits are met; its values are computed at that
+moment; it holds its engine for `busy` and signals when it is complete. Items of a stream
+complete in order. Transfers of all queues of a core share the DMA engines: their data move one
+after the other, while their fixed latencies overlap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from heapq import heappop, heappush
+
+from nkic.base.diagnostics import LimitHit, ProgramFault, make
+from nkic.machine.timing import SEMAPHORE_PS
+from nkic.neff.records import Executable
+from nkic.simulate.faults import fault, span_of
+from nkic.simulate.options import Options
+from nkic.simulate.shadow import Shadow
+from nkic.simulate.streams import Item, Runner
+
+CLOCK_CHECK = 4096  # items between two looks at the host's clock
+
+
+class Machine:
+    """Runs prepared streams to their end."""
+
+    def __init__(
+        self,
+        executable: Executable,
+        runners: list[Runner],
+        shadow: Shadow | None,
+        options: Options,
+        limit_ps: int | None,
+    ) -> None:
+        self.executable = executable
+        self.runners = runners
+        self.shadow = shadow
+        self.limit_ps = limit_ps
+        self.options = options
+        cores = max(executable.cores, 1)
+        self.tokens: list[list[deque[int]]] = [
+            [deque() for _ in range(executable.semaphores)] for _ in range(cores)
+        ]
+        self.parked: list[dict[int, Runner]] = [{} for _ in range(cores)]
+        self.dma_free = [0] * cores
+        self.end = 0
+        self.dma_bytes = 0
+
+    def run(self) -> None:
+        """Runs until every stream has ended; raises ProgramFault or LimitHit."""
+        queue = [(0, r.index) for r in self.runners]
+        deadline = None
+        if self.options.timeout_s is not None:
+            deadline = time.monotonic() + self.options.timeout_s
+        count = 0
+        while queue:
+            now, index = heappop(queue)
+            runner = self.runners[index]
+            again = self._advance(runner, now, queue)
+            if again is not None:
+                heappush(queue, (again, index))
+            count += 1
+            if deadline is not None and count % CLOCK_CHECK == 0 and time.monotonic() > deadline:
+                self._too_long()
+        stuck = [r for r in self.runners if r.current() is not None]
+        if stuck:
+            raise self._deadlock(stuck)
+
+    def _advance(self, runner: Runner, now: int, queue: list[tuple[int, int]]) -> int | None:
+        """Runs the stream's next items while no other stream comes first; when to go on."""
+        while True:
+            item = runner.current()
+            if item is None:
+                return None
+            start = self._start(runner, item, now)
+            if start is None:
+                return None
+            if queue and start > queue[0][0] and start > now:
+                return start
+            self._execute(runner, item, start, queue)
+            now = runner.free
+            if queue and queue[0][0] < now:
+                return now
+
+    def _start(self, runner: Runner, item: Item, now: int) -> int | None:
+        """When the item can start; None if a semaphore it waits for is not there yet."""
+        start = max(now, runner.free)
+        if item.follows:
+            start = max(start, runner.done)
+        tokens = self.tokens[runner.record.core]
+        for semaphore, count in item.waits:
+            there = tokens[semaphore]
+            if len(there) < count:
+                self.parked[runner.record.core][semaphore] = runner
+                return None
+            start = max(start, there[count - 1] + SEMAPHORE_PS)
+        return start
+
+    def _execute(
+        self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]
+    ) -> None:
+        core = runner.record.core
+        tokens = self.tokens[core]
+        for semaphore, count in item.waits:
+            there = tokens[semaphore]
+            for _ in range(count):
+                there.popleft()
+        if item.step is not None:
+            for check, pattern in item.checks:
+                if not check():
+                    raise self._unwritten(item, pattern.tensor)
+            item.step()
+            for mark in item.marks:
+                mark()
+            runner.count += 1
+        self._pass_time(runner, item, start)
+        for semaphore in item.signals:
+            tokens[semaphore].append(runner.done)
+            waiting = self.parked[core].pop(semaphore, None)
+            if waiting is not None:
+                heappush(queue, (max(waiting.free, start), waiting.index))
+        runner.at += 1
+
+    def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
+        """Advances the stream's times over `item`, started at `start`."""
+        times = item.timing
+        if runner.is_dma:
+            core = runner.record.core
+            start = max(start, self.dma_free[core])
+            self.dma_free[core] = start + times.pool
+            self.dma_bytes += item.bytes
+        runner.free = start + times.hold
+        runner.busy += times.hold
+        runner.done = max(runner.done, runner.free + times.start + times.latency)
+        self.end = max(self.end, runner.done)
+        if self.limit_ps is not None and self.end > self.limit_ps:
+            message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"
+            raise LimitHit([make("cycle-limit", message, help="raise the limit, or drop it")])
+
+    def _too_long(self) -> None:
+        message = f"the simulation took longer than --timeout {self.options.timeout_s:g} s"
+        raise LimitHit([make("time-limit", message, help="raise the limit, or drop it")])
+
+    def _unwritten(self, item: Item, tensor: int) -> ProgramFault:
+        record, name = self.executable.tensors[tensor], item.record.row
+        pattern = next(p for check, p in item.checks if p.tensor == tensor and not check())
+        missing, total = self.shadow.missing(pattern) if self.shadow else (0, 0)
+        part = "" if missing == total else f" ({missing} of the {total} parts it reads)"
+        return fault(
+            self.executable,
+            "uninitialised-read",
+            f"{name.name if name else ''} reads `{record.name}` before anything wrote it{part}",
+            item.record.place,
+            tensor,
+            help=f"write `{record.name}` first: load it, or fill it with nisa.memset",
+        )
+
+    def _deadlock(self, stuck: list[Runner]) -> ProgramFault:
+        """Who waits for whom, with the places of the instructions that cannot start."""
+        notes = []
+        place = -1
+        for runner in stuck:
+            item = runner.current()
+            if item is None:
+                continue
+            place = item.record.place if place < 0 else place
+            lacking = [s for s, n in item.waits if len(self.tokens[runner.record.core][s]) < n]
+            where = span_of(self.executable, item.record.place)
+            notes.append(
+                f"{runner.record.name} waits for semaphore {', '.join(map(str, lacking))}"
+                f" at {where or 'an unknown place'}"
+            )
+        found = make(
+            "deadlock",
+            f"{len(stuck)} streams wait for signals that never come",
+            span_of(self.executable, place),
+            notes=notes,
+        )
+        return ProgramFault([found])

@@ -1,0 +1,23 @@
+"""What operators and functions compute, on plain arrays: no memories, engines or instructions.
+
+Every function writes to `out` and may be given an operand as `out`. Numbers are float32 in
+arrays of any layout; results depend on values alone, never on layout, threads or block sizes.
+docs/fidelity.md states the rules. NumPy's warnings about overflow or NaN mean nothing here:
+callers work inside `quiet()`.
+
+    alu         one or two operands, one result: `machine.operators.ALU`
+    activation  functions of the scalar engine: `machine.operators.ACTIVATIONS`
+    reduction   sums, products, maxima along axes
+    scan        recurrences along the free axis
+    matmul      the tensor engine's product
+    vector      statistics, largest elements, selection, transposition
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def quiet() -> np.errstate:
+    """A context in which NaN, overflow and division by zero pass silently."""
+    return np.errstate(all="ignore")

@@ -1,0 +1,112 @@
+"""Reductions along axes: one definition of the order, whatever the layout in memory.
+
+Sums, differences, products and means are accumulated in float64, in a copy in C order, and
+rounded once to float32. Products go from first to last. Sums are pairwise, as NumPy adds a
+contiguous row: more than 128 numbers are cut in two at the multiple of 8 at or below the
+middle; 8 to 128 are added up in eight interleaved sums, joined as ((0 1) (2 3)) ((4 5) (6 7)),
+and what is left over is added last; fewer than 8 go from first to last. The other operators do
+not depend on order, but for the sign of zero, which is made positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.scratch import blocks, scratch
+
+Array = NDArray[Any]
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+
+def reduce(op: str, values: Floats, out: Floats, keep: int = 1) -> None:
+    """Reduces all axes of `values` but the first `keep`, whose shape `out` has."""
+    if op in _SUMS:
+        _in_float64(_SUMS[op], values, out, keep)
+        return
+    axes = tuple(range(keep, values.ndim))
+    _OTHERS[op](values, out, axes)
+
+
+def reduce_bits(op: str, raw: Array, out: Array, keep: int = 1) -> None:
+    """The same for bitwise operators, on unsigned integers."""
+    ufunc = {
+        "bitwise_and": np.bitwise_and,
+        "bitwise_or": np.bitwise_or,
+        "bitwise_xor": np.bitwise_xor,
+    }[op]
+    ufunc.reduce(raw, axis=tuple(range(keep, raw.ndim)), out=out)
+
+
+def _in_float64(
+    total: Callable[[Doubles, Doubles], None], values: Floats, out: Floats, keep: int
+) -> None:
+    for rows in blocks(values.shape, cut=keep):
+        part = values[rows]
+        kept, reduced = prod(part.shape[:keep]), prod(part.shape[keep:])
+        copy = scratch("reduce", (kept, reduced), np.float64)
+        result = scratch("reduce.result", (kept,), np.float64)
+        np.copyto(copy.reshape(part.shape), part)
+        total(copy, result)
+        np.copyto(out[rows], result.reshape(part.shape[:keep]), casting="same_kind")
+
+
+def _add(rows: Doubles, result: Doubles) -> None:
+    np.add.reduce(rows, axis=1, out=result)
+
+
+def _subtract(rows: Doubles, result: Doubles) -> None:
+    np.add.reduce(rows[:, 1:], axis=1, out=result)
+    np.subtract(rows[:, 0], result, out=result)
+
+
+def _multiply(rows: Doubles, result: Doubles) -> None:
+    np.multiply.reduce(rows, axis=1, out=result)
+
+
+def _average(rows: Doubles, result: Doubles) -> None:
+    _add(rows, result)
+    np.divide(result, rows.shape[1], out=result)
+
+
+def _maximum(values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
+    np.maximum.reduce(values, axis=axes, out=out)
+    np.add(out, np.float32(0), out=out)
+
+
+def _minimum(values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
+    np.minimum.reduce(values, axis=axes, out=out)
+    np.add(out, np.float32(0), out=out)
+
+
+def _signed(extreme: np.ufunc, values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
+    """The element of extreme magnitude; of +x and -x the last, as the operator has it."""
+    rows = values.reshape(*out.shape, -1)[..., ::-1]
+    magnitude = np.abs(rows)
+    best = extreme.reduce(magnitude, axis=-1, keepdims=True)
+    place = np.argmax((magnitude == best) | np.isnan(magnitude), axis=-1, keepdims=True)
+    np.copyto(out, np.take_along_axis(rows, place, axis=-1)[..., 0])
+
+
+def _truth(ufunc: np.ufunc, values: Floats, out: Floats, axes: tuple[int, ...]) -> None:
+    # On bytes: NumPy reduces truth values slowly.
+    np.copyto(out, ufunc.reduce((values != 0).view(np.uint8), axis=axes))
+
+
+_SUMS = {"add": _add, "subtract": _subtract, "multiply": _multiply, "average": _average}
+_OTHERS: dict[str, Callable[[Floats, Floats, tuple[int, ...]], None]] = {
+    "maximum": _maximum,
+    "minimum": _minimum,
+    "abs_max": lambda v, o, a: _signed(np.maximum, v, o, a),
+    "abs_min": lambda v, o, a: _signed(np.minimum, v, o, a),
+    "logical_and": lambda v, o, a: _truth(np.bitwise_and, v, o, a),
+    "logical_or": lambda v, o, a: _truth(np.bitwise_or, v, o, a),
+    "logical_xor": lambda v, o, a: _truth(np.bitwise_xor, v, o, a),
+}
+OPERATORS = frozenset(_SUMS) | frozenset(_OTHERS)
+BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})

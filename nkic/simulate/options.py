@@ -1,0 +1,18 @@
+"""What a run may be asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """`check_init`: reading bytes that nobody wrote is a fault. `precise`: round to each
+    destination's type; off, values between instructions stay float32, which splits logic from
+    rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
+    """
+
+    check_init: bool = True
+    precise: bool = True
+    max_cycles: int | None = None
+    timeout_s: float | None = None

@@ -1,0 +1,33 @@
+"""What a run gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class EngineUse:
+    """How much an engine did: time busy, and instructions executed."""
+
+    busy_ns: float
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Result:
+    """`outputs` in the storage type of their element types (bfloat16 as uint16), by name.
+
+    `time_ns` is simulated time from the first issue to the last completion; `cycles` the same
+    at the target's base clock. `engines` by core and engine, as "core0.vector".
+    """
+
+    outputs: Mapping[str, NDArray[np.generic]]
+    time_ns: float
+    cycles: int
+    engines: Mapping[str, EngineUse]
+    dma_bytes: int
+    instructions: int

@@ -1,0 +1,85 @@
+"""Runs an executable that has been verified."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.codecs import encode, storage
+from nkic.machine.targets import TARGETS, Target
+from nkic.neff.records import Executable
+from nkic.simulate.decode import Decoder
+from nkic.simulate.machine import Machine
+from nkic.simulate.memory import Memory
+from nkic.simulate.options import Options
+from nkic.simulate.result import EngineUse, Result
+from nkic.simulate.shadow import Shadow
+from nkic.simulate.streams import Runner, prepare
+
+Arrays = Mapping[str, NDArray[np.generic]]
+
+
+def simulate(executable: Executable, inputs: Arrays, options: Options | None = None) -> Result:
+    """Runs `executable` on `inputs`, which the caller has matched to the signature.
+
+    Arrays are in the storage type of their element type, C-contiguous, in the signature's
+    shape; so are the outputs. Raises ProgramFault and LimitHit.
+    """
+    options = options or Options()
+    target = TARGETS[executable.target]
+    contents = _contents(executable, inputs)
+    memory = Memory(executable, contents)
+    shadow = Shadow(executable, memory) if options.check_init else None
+    if shadow is not None:
+        for number in contents:
+            shadow.fill(number)
+    decoder = Decoder(memory, target, options.precise)
+    runners = prepare(executable, target, decoder, shadow)
+    limit = None
+    if options.max_cycles is not None:
+        limit = options.max_cycles * 1_000_000 // target.base_clock_mhz
+    machine = Machine(executable, runners, shadow, options, limit)
+    with np.errstate(all="ignore"):
+        machine.run()
+    outputs = {p.name: _read(executable, memory, p.tensor) for p in executable.outputs}
+    return _result(outputs, runners, machine, target)
+
+
+def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.generic]]:
+    """Inputs and constants by tensor."""
+    contents = {p.tensor: inputs[p.name] for p in executable.inputs}
+    for number, raw in executable.constants.items():
+        contents[number] = np.frombuffer(raw, storage(executable.tensors[number].dtype))
+    return contents
+
+
+def _read(executable: Executable, memory: Memory, number: int) -> NDArray[np.generic]:
+    tensor, region = executable.tensors[number], memory.homes[number].region
+    if region.grid is not None:
+        return encode(region.array[0], region.grid).reshape(tensor.shape)
+    found: NDArray[np.generic] = region.array[0].view(storage(tensor.dtype))
+    return found.reshape(tensor.shape)
+
+
+def _result(
+    outputs: dict[str, NDArray[np.generic]],
+    runners: list[Runner],
+    machine: Machine,
+    target: Target,
+) -> Result:
+    uses: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for runner in runners:
+        name = f"core{runner.record.core}.{runner.record.engine.value}"
+        uses[name][0] += runner.busy
+        uses[name][1] += runner.count
+    return Result(
+        outputs,
+        machine.end / 1000,
+        -(-machine.end * target.base_clock_mhz // 1_000_000),
+        {name: EngineUse(busy / 1000, count) for name, (busy, count) in sorted(uses.items())},
+        machine.dma_bytes,
+        sum(r.count for r in runners),
+    )

@@ -1,0 +1,180 @@
+"""Types and values of kernel arguments, as text: `--arg`, `--const`, `--like`.
+
+A type is `float16[128, 512]`, or `128x512xfloat16` as IREE writes it, or a dtype alone where
+the kernel's annotation gives the shape. Errors are `UsageFailed`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import IO, Any
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+from nkic.specialise import literals
+from nkic.specialise.request import TensorType
+
+MAX_RANK = 8
+MAX_GRID = 3  # dimensions of a launch grid
+MAX_SIZE = 2**31 - 1
+_BRACKETS = re.compile(r"^(?P<dtype>[\w.]+)\s*(?:\[(?P<sizes>[^\]]*)\])?$")
+_CROSSES = re.compile(r"^(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)$")
+
+
+def parse_arg(text: str, option: str = "--arg") -> tuple[str, TensorType]:
+    """`a=float16[128,512]` as a name and a type."""
+    name, value = _split(text, option, "float16[128,512]")
+    return name, parse_type(value, f"{option} {name}")
+
+
+def parse_const(text: str, option: str = "--const") -> tuple[str, Any]:
+    """`n=3` as a name and a value: a Python literal, JSON, or a name such as nl.float32."""
+    name, value = _split(text, option, "3")
+    try:
+        return name, literals.parse(value)
+    except literals.LiteralError as error:
+        raise _bad(
+            f"{option} {name}={value}: {error}",
+            f"values are Python literals, JSON, or names such as nl.float32; text is quoted: "
+            f"{option} {name}='\"{value}\"'",
+        ) from error
+
+
+def parse_type(text: str, where: str) -> TensorType:
+    """`float16[128, 512]`, `128x512xf16` or `float16` as a type; `where` starts messages."""
+    stripped = text.strip()
+    crosses = _CROSSES.match(stripped)
+    found = crosses or _BRACKETS.match(stripped)
+    if found is None:
+        raise _bad(
+            f"{where}: `{text}` is no tensor type", "write it as float16[128,512] or 128x512xf16"
+        )
+    dtype = find_dtype(found["dtype"], where)
+    sizes = found["sizes"]
+    if sizes is None:
+        return TensorType(dtype, None, where)
+    parts = re.split("x" if crosses else ",", sizes.strip().rstrip(","))
+    return TensorType(dtype, _shape(parts, text, where), where)
+
+
+def parse_grid(text: str, where: str) -> tuple[int, ...]:
+    """`4`, `4x2` or `4,2` as the launch grid; `where` starts messages."""
+    words = [word.strip() for word in re.split("[x,]", text.strip())]
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise _bad(f"{where}: `{text}` is no grid", "write the instances per dimension, as 4x2")
+    sizes = tuple(int(word) for word in words if len(word) < 10)
+    if len(sizes) < len(words) or min(sizes) < 1 or len(sizes) > MAX_GRID:
+        raise _bad(f"{where}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance")
+    return sizes
+
+
+def find_dtype(name: str, where: str) -> DType:
+    """The dtype called `name` by NKI (with or without `nl.`), or in short (`bf16`)."""
+    plain = name.removeprefix("nl.").removeprefix("nki.language.")
+    found = dtypes.find(plain) or dtypes.find(plain.lower())
+    if found is None:
+        near = "".join(f"did you mean `{other}`?" for other in dtypes.suggest(plain))
+        known = f"known are: {', '.join(sorted(dtypes.DTYPES))}"
+        raise _bad(f"{where}: there is no dtype `{name}`", near or known)
+    return found
+
+
+def _shape(parts: list[str], text: str, where: str) -> tuple[int, ...]:
+    words = [part.strip() for part in parts]
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise _bad(
+            f"{where}: the sizes in `{text}` are not all whole numbers",
+            "a tensor in HBM has at least one dimension; write float16[1] for a single element",
+        )
+    if len(words) > MAX_RANK:
+        raise _bad(f"{where}: {len(words)} dimensions; at most {MAX_RANK}")
+    sizes = tuple(int(word) for word in words if len(word) < 20)
+    if len(sizes) < len(words) or not all(0 < size <= MAX_SIZE for size in sizes):
+        raise _bad(f"{where}: every size in `{text}` must be from 1 to {MAX_SIZE}")
+    return sizes
+
+
+def _split(text: str, option: str, example: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier() or not value.strip():
+        raise _bad(f"{option} {text}: NAME=VALUE is wanted", f"for example {option} a={example}")
+    return name.strip(), value.strip()
+
+
+def _bad(message: str, help: str = "") -> UsageFailed:
+    return UsageFailed([make("bad-argument", message, help=help)])
+
+
+# --like: names, dtypes and shapes from the headers of an npz file; the data is not read.
+
+_DESCRIPTORS = {
+    "f2": "float16",
+    "f4": "float32",
+    "i1": "int8",
+    "i2": "int16",
+    "i4": "int32",
+    "u1": "uint8",
+    "u2": "uint16",
+    "u4": "uint32",
+    "b1": "bool",
+    "V2": "bfloat16",  # what NumPy makes of a bfloat16 array in an npz file
+}
+_TYPES_MEMBER = "__nki_dtypes__"  # nki-run writes the real dtypes there, as JSON
+_MAX_HEADER = 64 * 1024
+Types = dict[str, TensorType]
+
+
+def read_like(path: str) -> Types:
+    """Name to type of every array in an npz file."""
+    import zipfile  # here: the tools start faster without it
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _types(archive.open, archive.namelist(), f"--like {path}")
+    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        text = f"cannot read `{path}` as npz: {error}"
+        raise UsageFailed([make("cannot-read", text)]) from error
+
+
+def _types(open_member: Callable[[str], IO[bytes]], names: list[str], origin: str) -> Types:
+    members = {name.removesuffix(".npy"): name for name in names if name.endswith(".npy")}
+    stored: dict[str, Any] = {}
+    if _TYPES_MEMBER in members:
+        with open_member(members.pop(_TYPES_MEMBER)) as stream:
+            _header(stream)
+            stored = dict(json.loads(stream.read(_MAX_HEADER)))
+    found: Types = {}
+    for name, member in members.items():
+        with open_member(member) as stream:
+            found[name] = _like_type(_header(stream), stored.get(name), origin)
+    return found
+
+
+def _header(stream: IO[bytes]) -> dict[str, Any]:
+    """The dictionary at the start of an npy file. Source: numpy.lib.format's documentation."""
+    magic = stream.read(8)
+    if magic[:6] != b"\x93NUMPY" or magic[6] not in (1, 2, 3):
+        raise ValueError("an array in it is no npy file of version 1 to 3")
+    length = int.from_bytes(stream.read(2 if magic[6] == 1 else 4), "little")
+    if length > _MAX_HEADER:
+        raise ValueError(f"an array in it has a header of {length} bytes")
+    header = literals.parse(stream.read(length).decode("utf-8"))
+    if not isinstance(header, dict) or not {"descr", "shape"} <= set(header):
+        raise ValueError("an array in it has no dtype or no shape")
+    return header
+
+
+def _like_type(header: dict[str, Any], stored: Any, origin: str) -> TensorType:
+    descr, shape = header["descr"], header["shape"]
+    plain = descr.lstrip("<>=|") if isinstance(descr, str) else "?"
+    dtype = dtypes.find(stored or _DESCRIPTORS.get(plain, ""))
+    sizes = tuple(shape) if isinstance(shape, tuple) else ()
+    note = ""
+    if dtype is None:
+        note = f"its NumPy type {descr!r} is no NKI dtype"
+    elif not sizes:
+        note = "it has no dimensions; a tensor in HBM has at least one"
+    return TensorType(dtype, sizes or None, origin, note)

@@ -1,0 +1,68 @@
+"""How much a kernel may do and hold while it is evaluated.
+
+Python itself has no such limits: one line can ask for a terabyte or for the age of the
+universe. Steps are counted at every call of a kernel function, every turn of a loop, and for
+every element that a builtin goes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import islice, repeat
+
+from nkic.base.text import grouped
+from nkic.specialise.errors import KernelError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits, and the options that users would raise them with."""
+
+    steps: int = 10_000_000
+    length: int = 1 << 20  # elements of a list, tuple or range, characters of a text
+    bits: int = 1 << 16  # of an integer
+    width: int = 4096  # of one formatted field
+    depth: int = 900  # calls within calls
+
+
+class Budget:
+    """What is left. `tick` spends one step and is made to be called very often.
+
+    When nothing is left it raises `StopIteration`, as the iterator does that it is: whoever
+    started the kernel asks `spent` to tell that from other errors.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._steps = repeat(True, limits.steps)
+        self.tick: Callable[[], bool] = self._steps.__next__
+
+    @property
+    def spent(self) -> bool:
+        """No step is left."""
+        return self._steps.__length_hint__() == 0
+
+    def charge(self, steps: int) -> None:
+        """Spends steps for work that is done in one go."""
+        if steps > 0:
+            next(islice(self._steps, steps - 1, None))
+
+    def allow_length(self, length: int, what: str) -> None:
+        """Raises where `what` would have more elements than values may have."""
+        if length > self.limits.length:
+            raise KernelError(
+                "too-large",
+                f"{what} would have {grouped(length)} elements; "
+                f"compile-time values have at most {grouped(self.limits.length)}",
+                help="tensors hold data on the device; keep lists and texts small",
+            )
+
+    def allow_bits(self, bits: int) -> None:
+        """Raises where an integer would have more bits than integers may have."""
+        if bits > self.limits.bits:
+            raise KernelError(
+                "too-large",
+                f"the result would be an integer of {grouped(bits)} bits; "
+                f"compile-time integers have at most {grouped(self.limits.bits)}",
+            )

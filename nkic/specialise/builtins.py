@@ -1,0 +1,245 @@
+"""The builtins of kernel code: Python's, where they are safe, and guarded ones where not.
+
+Iterating builtins are generators here, not Python's own classes, because chains of those
+(`map` over `map` over `map` …) overrun the C stack, which no error handler survives.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from nkic.specialise.budget import Budget
+from nkic.specialise.guards import Guards
+from nkic.specialise.kernel_sets import KernelFrozenSet, KernelSet, stable_hash
+from nkic.syntax import names
+
+Print = Callable[[str], None]
+_FREE = 64  # elements that a builtin may go through for the step that its call costs
+
+# Names that are classes too. Called, they are guarded; otherwise they are the class itself.
+_CLASSES: dict[str, Any] = {
+    "list": list,
+    "tuple": tuple,
+    "dict": dict,
+    "set": KernelSet,
+    "frozenset": KernelFrozenSet,
+    "str": str,
+    "type": type,
+}
+
+
+class Builtins:
+    """The functions that need a guard, under one budget. `show` gets what is printed."""
+
+    def __init__(self, budget: Budget, guards: Guards, show: Print) -> None:
+        self._budget = budget
+        self._guards = guards
+        self._show = show
+
+    def print_(self, *values: Any, sep: Any = " ", end: Any = "\n", **ignored: Any) -> None:
+        """Hands the text to whoever compiles; `file` and `flush` mean nothing there."""
+        unknown = ignored.keys() - {"file", "flush"}
+        if unknown:
+            raise TypeError(f"print() got an unexpected keyword argument {min(unknown)!r}")
+        texts = [self._guards.texts.text(value) for value in values]
+        self._show((" " if sep is None else sep).join(texts) + ("\n" if end is None else end))
+
+    def range_(self, *bounds: Any) -> range:
+        """A range that could be gone through within the limits."""
+        made = range(*bounds)
+        size = len(made) if _fits(made) else abs(made.stop - made.start) // abs(made.step)
+        self._budget.allow_length(size, "the range")
+        return made
+
+    def list_(self, values: Any = ()) -> list[Any]:
+        """A list of the elements."""
+        made = list(values)
+        self._counted(made)
+        return made
+
+    def tuple_(self, values: Any = ()) -> tuple[Any, ...]:
+        """A tuple of the elements."""
+        return tuple(self._counted(values if isinstance(values, tuple) else list(values)))
+
+    def set_(self, values: Any = ()) -> KernelSet:
+        """A set of the elements."""
+        return KernelSet(self._counted(list(values)))
+
+    def frozenset_(self, values: Any = ()) -> KernelFrozenSet:
+        """A frozen set of the elements."""
+        return KernelFrozenSet(self._counted(list(values)))
+
+    def dict_(self, *pairs: Any, **named: Any) -> dict[Any, Any]:
+        """A dict of the pairs."""
+        made = dict(*pairs, **named)
+        self._counted(made)
+        return made
+
+    def _counted(self, values: Any) -> Any:
+        if len(values) > _FREE:
+            self._budget.charge(len(values) - _FREE)
+            self._budget.allow_length(len(values), f"the {type(values).__name__}")
+        return values
+
+    def sum_(self, values: Any, /, start: Any = 0) -> Any:
+        """The sum, with the limits of every single addition."""
+        total = start
+        for value in self._counted(list(values)):
+            total = self._guards.add(total, value)
+        return total
+
+    def min_(self, *values: Any, **options: Any) -> Any:
+        """The least."""
+        return min(*self._several(values), **options)
+
+    def max_(self, *values: Any, **options: Any) -> Any:
+        """The greatest."""
+        return max(*self._several(values), **options)
+
+    def _several(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return values if len(values) > 1 else tuple(self._counted(list(one)) for one in values)
+
+    def sorted_(self, values: Any, /, **options: Any) -> list[Any]:
+        """A sorted list."""
+        return sorted(self._counted(list(values)), **options)
+
+    def any_(self, values: Any, /) -> bool:
+        """Whether any element is true."""
+        return any(self._ticking(values))
+
+    def all_(self, values: Any, /) -> bool:
+        """Whether all elements are true."""
+        return all(self._ticking(values))
+
+    def _ticking(self, values: Any) -> Iterator[Any]:
+        tick = self._budget.tick
+        for value in values:
+            tick()
+            yield value
+
+    def enumerate_(self, iterable: Any, start: Any = 0) -> Iterator[tuple[int, Any]]:
+        """Pairs of number and element."""
+        return _numbered(iter(iterable), start)
+
+    def zip_(self, *iterables: Any, strict: Any = False) -> Iterator[tuple[Any, ...]]:
+        """Tuples of elements."""
+        return _zipped(zip(*iterables, strict=strict))
+
+    def map_(self, function: Any, /, *iterables: Any) -> Iterator[Any]:
+        """`function` of the elements."""
+        if not iterables:
+            raise TypeError("map() must have at least two arguments.")
+        return _mapped(function, zip(*iterables, strict=False))
+
+    def filter_(self, function: Any, iterable: Any, /) -> Iterator[Any]:
+        """The elements for which `function` is true."""
+        return _filtered(bool if function is None else function, iter(iterable))
+
+    def reversed_(self, values: Any, /) -> Iterator[Any]:
+        """The elements from the last to the first."""
+        return _passed_on(reversed(values))
+
+    def iter_(self, values: Any, /) -> Iterator[Any]:
+        """An iterator over the elements."""
+        return iter(values)
+
+    def type_(self, value: Any, /) -> type:
+        """The class of a value."""
+        return type(value)
+
+    def hash_(self, value: Any, /) -> int:
+        """A number, equal for equal values, the same in every process."""
+        return stable_hash(value)
+
+    def setattr_(self, owner: Any, name: Any, value: Any, /) -> None:
+        """`owner.name = value`."""
+        self._guards.set_attribute(owner, name, value)
+
+    def delattr_(self, owner: Any, name: Any, /) -> None:
+        """`del owner.name`."""
+        self._guards.delete_attribute(owner, name)
+
+    def getattr_(self, owner: Any, name: Any, /, *default: Any) -> Any:
+        """`owner.name`, or the default where there is none."""
+        return self._guards.get_attribute(owner, name, *default)
+
+    def hasattr_(self, owner: Any, name: Any, /) -> bool:
+        """Whether there is `owner.name`."""
+        return self._guards.has_attribute(owner, name)
+
+    def str_(self, value: Any = "") -> Any:
+        """The text of a value."""
+        return self._guards.texts.text(value)
+
+    def repr_(self, value: Any, /) -> Any:
+        """The text of a value, as source where possible."""
+        return self._guards.texts.representation(value)
+
+    def format_(self, value: Any, spec: Any = "", /) -> Any:
+        """The text of a value under a specification."""
+        return self._guards.texts.formatted(value, spec)
+
+    def round_(self, number: Any, ndigits: Any = None) -> Any:
+        """A number rounded to so many digits."""
+        if isinstance(ndigits, int):
+            self._budget.allow_bits(4 * abs(ndigits))
+        return round(number) if ndigits is None else round(number, ndigits)
+
+    def pow_(self, base: Any, exp: Any, mod: Any = None) -> Any:
+        """`base ** exp`."""
+        return self._guards.power(base, exp, mod)
+
+    def guarded(self) -> dict[str, Callable[..., Any]]:
+        """The guarded functions by the names that kernels call."""
+        found = (name for name in dir(self) if name.endswith("_") and not name.startswith("_"))
+        return {name[:-1]: getattr(self, name) for name in sorted(found)}
+
+
+def namespace(budget: Budget, guards: Guards, show: Print) -> dict[str, Any]:
+    """Every builtin by name; under `@name` what a call of it calls, where that differs.
+
+    A bare `range` is the guarded function; `@class range` is for `isinstance`.
+    """
+    guarded = Builtins(budget, guards, show).guarded()
+    plain = {name: getattr(builtins, name) for name in names.BUILTINS}
+    calls = {f"@{name}": guarded[name] for name in _CLASSES}
+    return {**plain, **guarded, **_CLASSES, **calls, "@class range": range}
+
+
+# The builtins that translated code calls under another name than it reads them.
+CALLED_APART = frozenset(_CLASSES)
+
+
+def _fits(made: range) -> bool:
+    try:
+        len(made)
+    except OverflowError:
+        return False
+    return True
+
+
+def _numbered(values: Iterator[Any], number: Any) -> Iterator[tuple[int, Any]]:
+    for value in values:
+        yield number, value
+        number += 1
+
+
+def _zipped(tuples: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    yield from tuples
+
+
+def _mapped(function: Any, tuples: Iterator[tuple[Any, ...]]) -> Iterator[Any]:
+    for values in tuples:
+        yield function(*values)
+
+
+def _filtered(function: Any, values: Iterator[Any]) -> Iterator[Any]:
+    for value in values:
+        if function(value):
+            yield value
+
+
+def _passed_on(values: Iterator[Any]) -> Iterator[Any]:
+    yield from values

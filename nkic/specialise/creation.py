@@ -1,0 +1,124 @@
+"""`nl.ndarray`: new tensors, and the checks on what a kernel asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.ir.tensors import Tensor
+from nkic.machine.memory import PARTITIONS, Address, Buffer
+from nkic.specialise import views
+from nkic.specialise.complain import complain
+from nkic.specialise.dtypes_api import as_buffer, as_dtype
+from nkic.specialise.errors import KernelError
+from nkic.specialise.location import here
+from nkic.specialise.tensor import NkiTensor
+from nkic.specialise.trace import GHOST, active
+
+
+class ParDim(int):
+    """`nl.par_dim(n)`: marks the partition dimension, which is the first one anyway."""
+
+
+class _Ndarray(type):
+    """Lets `nl.ndarray` be called as a function and asked for with isinstance."""
+
+    def __call__(
+        cls,
+        shape: Any,
+        dtype: Any,
+        buffer: Any = Buffer.SBUF,
+        name: str = "",
+        address: Any = None,
+    ) -> NkiTensor:
+        return make_tensor(shape, dtype, buffer, name, address)
+
+    # What Python calls the function in messages about its arguments.
+    __call__.__qualname__ = "nl.ndarray"
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, NkiTensor)
+
+
+class ndarray(metaclass=_Ndarray):  # noqa: N801  (the name is NKI's)
+    """`nl.ndarray`."""
+
+
+def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) -> NkiTensor:
+    """A new tensor, its contents undefined.
+
+    `address` is (partition, byte within each partition), on chip only. Public texts call the
+    second number elements in one place and bytes in two, kernels in the field pass bytes.
+    """
+    where, kind = as_buffer(buffer), as_dtype(dtype)
+    sizes = _sizes(shape)
+    problem = _problem(sizes, where)
+    if problem:
+        complain(*problem)
+        return NkiTensor(views.whole(Tensor(GHOST, name or "?", kind, sizes, where, here())))
+    fixed = None if address is None else _address(address, where, sizes)
+    return NkiTensor(views.whole(active().tensor(sizes, kind, where, _name(name), fixed)))
+
+
+def _name(name: Any) -> str:
+    if name is None or isinstance(name, str):
+        return name or ""
+    raise KernelError("bad-shape", f"the name of a tensor is a string, not {name!r}")
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """The shape as ints; what cannot be one ends the evaluation."""
+    parts = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(parts, tuple | list):
+        raise KernelError("bad-shape", f"a shape is a tuple of ints, not {shape!r}")
+    for axis, part in enumerate(parts):
+        if isinstance(part, float):
+            help = f"use `//` for whole numbers: {part!r} is a float"
+            raise KernelError("bad-shape", f"size {axis} of {tuple(parts)} is a float", help=help)
+        if not isinstance(part, int) or isinstance(part, bool):
+            raise KernelError("bad-shape", f"size {axis} of a shape is no int: {part!r}")
+        if isinstance(part, ParDim) and axis:
+            raise KernelError(
+                "block-dimension",
+                f"the partition dimension is dimension {axis} of {tuple(map(int, parts))}; "
+                "it must be the first",
+                help="make a list of tensors, or move the dimensions before it behind it",
+            )
+    return tuple(int(part) for part in parts)
+
+
+def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str] | None:
+    if any(size < 1 for size in sizes):
+        return "bad-shape", f"every size of a tensor is at least 1; shape is {sizes}"
+    least = 2 if buffer.on_chip else 1
+    if len(sizes) < least:
+        return (
+            "bad-shape",
+            f"a tensor in {buffer.value} has at least {least} dimensions; shape is {sizes}",
+        )
+    if buffer.on_chip and sizes[0] > PARTITIONS:
+        return (
+            "too-many-partitions",
+            f"{buffer.value} has {PARTITIONS} partitions; dimension 0 of {sizes} asks for "
+            f"{sizes[0]}",
+        )
+    return None
+
+
+def _address(address: Any, buffer: Buffer, sizes: tuple[int, ...]) -> Address:
+    pair = tuple(address) if isinstance(address, tuple | list) else ()
+    if len(pair) != 2 or any(type(n) is not int or n < 0 for n in pair):
+        raise KernelError(
+            "bad-address", f"an address is (partition, byte), two ints from 0, not {address!r}"
+        )
+    if not buffer.on_chip:
+        raise KernelError(
+            "bad-address",
+            f"a tensor in {buffer.value} has no address to choose",
+            help="leave it out",
+        )
+    if pair[0] + sizes[0] > PARTITIONS:
+        raise KernelError(
+            "bad-address",
+            f"{sizes[0]} partitions from partition {pair[0]} pass the last one, {PARTITIONS - 1}",
+        )
+    return Address(*pair)

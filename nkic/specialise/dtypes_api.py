@@ -1,0 +1,57 @@
+"""dtype and buffer arguments as kernels write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.base.profiles import Profile
+from nkic.base.suggest import did_you_mean
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+from nkic.specialise.errors import KernelError
+from nkic.specialise.trace import active
+
+BUFFERS = {
+    "sbuf": Buffer.SBUF,
+    "psum": Buffer.PSUM,
+    "hbm": Buffer.HBM,
+    "private_hbm": Buffer.HBM,
+    "shared_hbm": Buffer.SHARED_HBM,
+}
+
+
+def as_dtype(value: Any) -> DType:
+    """`nl.float32`, or its name."""
+    if type(value) is DType:
+        return value
+    found = dtypes.find(value) if isinstance(value, str) else None
+    if found is None:
+        near = "".join(f"did you mean `nl.{name}`?" for name in dtypes.suggest(str(value)))
+        raise KernelError(
+            "unknown-dtype",
+            f"{value!r} is no dtype",
+            help=near or "use a dtype of nki.language, such as nl.bfloat16",
+        )
+    return found
+
+
+def as_buffer(value: Any) -> Buffer:
+    """`nl.sbuf` and its like; names of buffers until profile 0.3."""
+    if type(value) is Buffer:
+        return value
+    if isinstance(value, str) and value in BUFFERS:
+        profile = active().profile
+        if profile < Profile.NKI_0_3:
+            return BUFFERS[value]
+        raise KernelError(
+            "bad-buffer",
+            f"NKI {profile.label} takes no buffer by name; {value!r} is a string",
+            help=f"write nl.{value}",
+        )
+    near = did_you_mean(value, BUFFERS) if isinstance(value, str) else ""
+    raise KernelError(
+        "bad-buffer",
+        f"{value!r} is no buffer",
+        help=near or "use nl.sbuf, nl.psum, nl.private_hbm or nl.shared_hbm",
+    )

@@ -1,0 +1,107 @@
+"""Enumerations and operators of `nki.isa` and `nki.language`, as kernels name them."""
+
+from __future__ import annotations
+
+from enum import Enum, IntEnum
+from typing import Any
+
+from nkic.machine.engines import Engine
+from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.specialise.errors import KernelError
+from nkic.specialise.trace import active
+
+
+class engine(Enum):  # noqa: N801  (these names are NKI's)
+    """`nisa.engine`."""
+
+    tensor = 1
+    vector = 5
+    scalar = 2
+    gpsimd = 3
+    dma = 4
+    sync = 6
+    unknown = 0
+
+
+class reduce_cmd(Enum):  # noqa: N801
+    """`nisa.reduce_cmd`."""
+
+    idle = 0
+    reset = 1
+    reduce = 2
+    reset_reduce = 3
+    load_reduce = 4
+
+
+class dge_mode(Enum):  # noqa: N801
+    """`nisa.dge_mode`."""
+
+    unknown = 0
+    swdge = 1
+    hwdge = 2
+    none = 3
+
+
+class oob_mode(Enum):  # noqa: N801
+    """`nisa.oob_mode`."""
+
+    error = 0
+    skip = 1
+
+
+class matmul_perf_mode(Enum):  # noqa: N801
+    """`nisa.matmul_perf_mode`."""
+
+    none = "none"
+    double_row = "double_row"
+
+
+class nc_version(IntEnum):  # noqa: N801
+    """`nisa.nc_version`. Ordered: kernels write `>= nc_version.gen3`."""
+
+    gen2 = 2
+    gen3 = 3
+    gen4 = 4
+
+
+class dma_engine(Enum):  # noqa: N801
+    """`nisa.dma_engine`."""
+
+    dma = 1
+    gpsimd_dma = 2
+
+
+ENUMS: dict[str, type[Enum]] = {
+    found.__name__: found
+    for found in (engine, reduce_cmd, dge_mode, oob_mode, matmul_perf_mode, nc_version, dma_engine)
+}
+# The enumeration of an attribute whose name differs from it.
+OF_ATTRIBUTE: dict[str, type[Enum]] = {**ENUMS, "perf_mode": matmul_perf_mode}
+ENGINES: dict[engine, Engine | None] = {
+    member: None if member is engine.unknown else Engine(member.name) for member in engine
+}
+
+
+class Operator:
+    """`nl.add` and its like: an operator for `op=`, and since 0.3 a function of tensors."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        function = active().library(self.name)
+        try:
+            return function(*args, **more)
+        except TypeError as error:
+            inside = error.__traceback__
+            if inside is None or inside.tb_next is not None:
+                raise
+            raise KernelError("wrong-call", f"nl.{error}") from None
+
+    def __repr__(self) -> str:
+        return f"nl.{self.name}"
+
+
+OPERATORS: dict[str, Operator] = {name: Operator(name) for name in sorted({*ALU, *ACTIVATIONS})}

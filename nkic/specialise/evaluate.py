@@ -1,0 +1,184 @@
+"""Evaluate: runs a resolved kernel's meta-program in its closed world.
+
+What the kernel calls in `nki.*` records the program; this module knows nothing of that. An
+error ends the evaluation with one diagnostic that points into the kernel's source.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nkic.base.diagnostics import CompileFailed, NkicError, Reporter
+from nkic.base.source import SourceFile
+from nkic.specialise import builtins, failures, libraries, location, objects
+from nkic.specialise.budget import Budget, Limits
+from nkic.specialise.guards import Guards, hooks
+from nkic.specialise.modules import Codes, World
+from nkic.specialise.namespace import Namespace
+from nkic.specialise.translate import translate_expression
+from nkic.syntax import nodes, scopes
+from nkic.syntax.bindings import STDLIB, Resolved, SourceModule
+
+Show = Callable[[str], None]
+MISSING = object()  # a parameter without default
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of the kernel.
+
+    `default` is its value, evaluated, or MISSING; `annotation` is source (evaluate it with
+    `Evaluator.value` if it is `nt.tensor`). `star` is "*" or "**" for those.
+    """
+
+    name: str
+    default: Any
+    annotation: nodes.Expression | None
+    star: str = ""
+
+
+class Evaluator:
+    """One evaluation of a kernel: its modules, its budget, what it prints.
+
+    `provided` are the namespaces of `nki`; Python's few modules are added here. `show` gets
+    what kernel code prints. `codes` may be shared by evaluations of one `Resolved`, such as
+    those for several cores: then source is translated once.
+    """
+
+    def __init__(
+        self,
+        resolved: Resolved,
+        provided: Mapping[str, Namespace],
+        report: Reporter,
+        *,
+        show: Show,
+        limits: Limits | None = None,
+        codes: Codes | None = None,
+    ) -> None:
+        self.resolved = resolved
+        self.report = report
+        self.budget = Budget(limits or Limits())
+        guards = Guards(self.budget)
+        base = {
+            **builtins.namespace(self.budget, guards, show),
+            **hooks(guards, self.budget),
+            **libraries.FIELD_MARKERS,
+            "@decorator": objects.check_decorator,
+            "@base": objects.check_base,
+            "@class": objects.finish_class,
+        }
+        spaces = {**libraries.libraries(self.budget, guards), **provided}
+        self._world = World(resolved.library, spaces, base, {} if codes is None else codes)
+
+    def evaluate_kernel(self, arguments: Mapping[str, Any]) -> Any:
+        """Calls the kernel with values by parameter name, and gives what it returns.
+
+        Reports the error that ends the evaluation and raises `CompileFailed`.
+        """
+        return self._guarded(lambda: self._call(arguments))
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The kernel's parameters with their defaults, in the order of the signature."""
+        function = self._guarded(self._function)
+        return tuple(_parameters(self.resolved.kernel.node.args, function))
+
+    def value(self, expression: nodes.Expression, module: SourceModule | None = None) -> Any:
+        """The value of an expression as it would be at the end of the kernel's module."""
+        module = module or self.resolved.kernel.module
+        runtime = self._world.runtime(module)
+        code = translate_expression(module, expression, runtime.defines)
+        return self._guarded(lambda: eval(code, runtime.globals))
+
+    def library_function(self, source: SourceFile, name: str) -> Callable[..., Any]:
+        """A function of our own standard library, which is written as kernel source.
+
+        The path of `source` starts with `STDLIB`: errors inside point at the user's call.
+        """
+        assert source.path.startswith(STDLIB), source.path
+        module = self.resolved.library.add("nkic.stdlib", source, trusted=True)
+        found: Callable[..., Any] = self._world.runtime(module).get(name)
+        return found
+
+    def _function(self) -> Callable[..., Any]:
+        kernel = self.resolved.kernel
+        found = self._world.runtime(kernel.module).get(kernel.name)
+        while isinstance(found, objects.Kernel):
+            found = found.function
+        function: Callable[..., Any] = found
+        return function
+
+    def _call(self, arguments: Mapping[str, Any]) -> Any:
+        args: list[Any] = []
+        named: dict[str, Any] = {}
+        for parameter in self.parameters():
+            if parameter.name not in arguments:
+                continue
+            value = arguments[parameter.name]
+            if parameter.star == "*":
+                args.extend(value)
+            elif parameter.star == "**":
+                named |= value
+            else:
+                named[parameter.name] = value
+        return _invoke(self._function(), self.resolved.kernel.node.args, args, named)
+
+    def _guarded(self, run: Callable[[], Any]) -> Any:
+        """Runs kernel code; an error becomes a diagnostic."""
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(_depth() + self.budget.limits.depth + 100)
+        try:
+            return run()
+        except NkicError:
+            raise
+        except Exception as error:
+            if not self.budget.spent and not failures.is_ours(error):
+                raise
+            self._fail(error)
+        finally:
+            sys.setrecursionlimit(before)
+
+    def _fail(self, error: Exception) -> None:
+        self.report.add(failures.explain(error, self.resolved, self.budget))
+        raise CompileFailed(self.report.all) from error
+
+
+def provided_modules(others: Collection[str] = ()) -> frozenset[str]:
+    """The names of all modules that kernels may import without source, for `resolve`."""
+    return frozenset({*libraries.PROVIDED, *others})
+
+
+def _invoke(
+    function: Callable[..., Any], args: nodes.Arguments, rest: list[Any], named: dict[str, Any]
+) -> Any:
+    """Calls with keywords; what must stand by position is put there."""
+    first = [arg.name for arg in args.posonlyargs]
+    if rest:
+        first += [arg.name for arg in args.args]
+    given = [named.pop(name) for name in first if name in named]
+    return function(*given, *rest, **named)
+
+
+def _parameters(args: nodes.Arguments, function: Callable[..., Any]) -> list[Parameter]:
+    plain = [*args.posonlyargs, *args.args]
+    defaults = dict(function.__kwdefaults__ or {})
+    values = function.__defaults__ or ()
+    last = plain[len(plain) - len(values) :]
+    defaults |= {arg.name: value for arg, value in zip(last, values, strict=True)}
+    stars = {args.vararg: "*", args.kwarg: "**"}
+    return [
+        Parameter(arg.name, defaults.get(arg.name, MISSING), arg.annotation, stars.get(arg, ""))
+        for arg in scopes.parameters(args)
+    ]
+
+
+def _depth() -> int:
+    frame, depth = sys._getframe(), 0
+    while frame.f_back is not None:
+        frame, depth = frame.f_back, depth + 1
+    return depth
+
+
+location.root(Evaluator._guarded.__code__)

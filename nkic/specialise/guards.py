@@ -1,0 +1,352 @@
+"""What translated kernel code calls in place of Python's own operators and attribute access.
+
+Only where the plain operation could leave the closed world, run for ever or fill the memory;
+everything else stays Python. Names as `HOOKS` lists them cannot be written in source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from types import FunctionType, MethodType
+from typing import Any
+
+from nkic.specialise.budget import Budget
+from nkic.specialise.errors import KernelError
+from nkic.specialise.hooks import DeviceCondition, DeviceRange
+from nkic.specialise.methods import Methods
+from nkic.specialise.texts import Texts
+from nkic.syntax import names
+
+_SMALL = 1 << 128
+_NUMBERS = frozenset({int, float, bool})
+_SIZED = (str, list, tuple, bytes)
+_OPEN = object()  # stands for a device loop whose body is being evaluated
+# Special methods of Python's own types that cannot make large values.
+_HARMLESS = frozenset(
+    f"__{name}__"
+    for name in [
+        *("init", "eq", "ne", "lt", "le", "gt", "ge", "hash", "repr", "str", "len", "bool"),
+        *("getitem", "setitem", "delitem", "contains", "iter", "next", "call", "enter", "exit"),
+    ]
+)
+
+
+class Guards:
+    """The guards of one evaluation."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._limits = budget.limits
+        self.texts = Texts(budget, self.attribute)
+        self._methods = Methods(budget, self.texts)
+
+    # ---- operators -------------------------------------------------------------------------
+
+    def multiply(self, left: Any, right: Any) -> Any:
+        """`left * right`."""
+        if left.__class__ is int and right.__class__ is int:
+            result = left * right
+            if -_SMALL < result < _SMALL:
+                return result
+            self._budget.allow_bits(result.bit_length())
+            return result
+        if isinstance(left, _SIZED) or isinstance(right, _SIZED):
+            self._check_repeat(left, right)
+        return left * right
+
+    def _check_repeat(self, left: Any, right: Any) -> None:
+        sequence, times = (left, right) if isinstance(left, _SIZED) else (right, left)
+        if isinstance(times, int):
+            length = len(sequence) * times
+            self._budget.allow_length(length, f"the {type(sequence).__name__}")
+            self._budget.charge(length >> 3)
+
+    def add(self, left: Any, right: Any) -> Any:
+        """`left + right`."""
+        result = left + right
+        return result if result.__class__ in _NUMBERS else self._sized(result)
+
+    def _sized(self, result: Any) -> Any:
+        if isinstance(result, _SIZED):
+            self._budget.allow_length(len(result), f"the {type(result).__name__}")
+            self._budget.charge(len(result) >> 3)
+        return result
+
+    def modulo(self, left: Any, right: Any) -> Any:
+        """`left % right`."""
+        if isinstance(left, str):
+            return self.texts.percent(left, right)
+        return left % right
+
+    def power(self, left: Any, right: Any, modulus: Any = None) -> Any:
+        """`left ** right` and `pow`."""
+        if modulus is not None:
+            return pow(left, right, modulus)
+        if isinstance(left, int) and isinstance(right, int) and right > 0:
+            self._budget.allow_bits((left.bit_length() - 1) * right)
+        return left**right
+
+    def shift(self, left: Any, right: Any) -> Any:
+        """`left << right`."""
+        if isinstance(left, int) and isinstance(right, int):
+            self._budget.allow_bits(left.bit_length() + right)
+        return left << right
+
+    def add_in_place(self, left: Any, right: Any) -> Any:
+        """`left += right`."""
+        if isinstance(left, list):
+            return self._methods.extend_list(left, right)
+        left += right
+        return self._sized(left)
+
+    def multiply_in_place(self, left: Any, right: Any) -> Any:
+        """`left *= right`."""
+        if left.__class__ is int:
+            return self.multiply(left, right)
+        if isinstance(left, _SIZED):
+            self._check_repeat(left, right)
+        left *= right
+        return left
+
+    def modulo_in_place(self, left: Any, right: Any) -> Any:
+        """`left %= right`."""
+        if isinstance(left, str):
+            return self.texts.percent(left, right)
+        left %= right
+        return left
+
+    def power_in_place(self, left: Any, right: Any) -> Any:
+        """`left **= right`."""
+        if isinstance(left, int):
+            return self.power(left, right)
+        left **= right
+        return left
+
+    def shift_in_place(self, left: Any, right: Any) -> Any:
+        """`left <<= right`."""
+        if isinstance(left, int):
+            return self.shift(left, right)
+        left <<= right
+        return left
+
+    def store(self, owner: Any, index: Any, value: Any) -> None:
+        """`owner[index] = value`, where the index may be a slice."""
+        if isinstance(owner, list) and isinstance(index, slice):
+            value = list(value)
+            self._budget.allow_length(len(owner) + len(value), "the list")
+            self._budget.charge(len(value) >> 3)
+        owner[index] = value
+
+    def contains(self, item: Any, container: Any) -> bool:
+        """`item in container`."""
+        if isinstance(container, (*_SIZED, range)):
+            self._budget.charge(len(container) >> 3)
+        return item in container
+
+    def sized(self, value: Any) -> Any:
+        """A list, tuple, set or dict display with `*` in it."""
+        self._budget.allow_length(len(value), f"the {type(value).__name__}")
+        self._budget.charge(len(value) >> 3)
+        return value
+
+    # ---- attributes ------------------------------------------------------------------------
+
+    def attribute(self, owner: Any, name: Any) -> Any:
+        """`owner.name`, where the name is private, special or computed."""
+        if not isinstance(name, str) or not name.isidentifier():
+            raise TypeError(f"attribute name must be a name, not {name!r}")
+        if names.is_hidden(name):
+            raise hidden(name)
+        if name.startswith("_"):
+            return self._private(owner, name)
+        guarded = self._methods.find(owner, name)
+        return getattr(owner, name) if guarded is None else guarded
+
+    def _private(self, owner: Any, name: str) -> Any:
+        if _is_kernels(owner) or isinstance(owner, super | KernelValue):
+            return self._own_special(getattr(owner, name), name)
+        if name in ("__name__", "__qualname__", "__doc__", "__class__", "__members__"):
+            return getattr(owner, name)
+        if names.is_special(name):
+            return self._own_special(getattr(owner, name), name)
+        raise KernelError(
+            "hidden-attribute",
+            f"`{name}` of a {_kind(owner)} is private",
+            help="use the public methods and fields of the object",
+        )
+
+    def _own_special(self, value: Any, name: str) -> Any:
+        """Special methods of Python's own types would go round the operators' guards."""
+        if not names.is_special(name) or name in _HARMLESS:
+            return value
+        if callable(value) and not isinstance(value, FunctionType | MethodType | type):
+            raise hidden(name)
+        return value
+
+    def has_attribute(self, owner: Any, name: Any) -> bool:
+        """`hasattr`."""
+        try:
+            self.attribute(owner, name)
+        except AttributeError:
+            return False
+        return True
+
+    def get_attribute(self, owner: Any, name: Any, *default: Any) -> Any:
+        """`getattr`."""
+        if len(default) > 1:
+            raise TypeError(f"getattr expected at most 3 arguments, got {2 + len(default)}")
+        try:
+            return self.attribute(owner, name)
+        except AttributeError:
+            if default:
+                return default[0]
+            raise
+
+    def set_attribute(self, owner: Any, name: Any, value: Any) -> None:
+        """`owner.name = value`."""
+        self._check_assignable(owner, name)
+        setattr(owner, name, value)
+
+    def set_frozen(self, owner: Any, name: Any, value: Any) -> None:
+        """`object.__setattr__(owner, name, value)`, which frozen dataclasses need."""
+        self._check_assignable(owner, name)
+        if isinstance(owner, type):
+            raise TypeError("object.__setattr__ takes an instance, not a class")
+        object.__setattr__(owner, name, value)
+
+    def delete_attribute(self, owner: Any, name: Any) -> None:
+        """`del owner.name`."""
+        self._check_assignable(owner, name)
+        delattr(owner, name)
+
+    def _check_assignable(self, owner: Any, name: Any) -> None:
+        if not isinstance(name, str) or names.is_special(name) or names.is_hidden(name):
+            raise hidden(str(name))
+        if not _is_kernels(owner):
+            raise KernelError(
+                "hidden-attribute",
+                f"attribute `{name}` of a {_kind(owner)} cannot be assigned",
+                help="only objects of the kernel's own classes have fields to assign to",
+            )
+
+    # ---- loops and blocks ------------------------------------------------------------------
+
+    def iterate(self, value: Any) -> Any:
+        """What a `for` statement goes through."""
+        return DeviceLoop(value) if isinstance(value, DeviceRange) else value
+
+    def each(self, value: Any) -> Any:
+        """What a comprehension goes through."""
+        if isinstance(value, DeviceRange):
+            raise KernelError(
+                "device-loop-misuse",
+                "a comprehension cannot run on the device",
+                help="write a `for` statement, or use `range`",
+            )
+        return value
+
+    def condition(self, state: Any, value: Any) -> Any:
+        """What a `while` statement tests; `state` is what this gave last, at first None."""
+        if value.__class__ is bool and state is not _OPEN:
+            return value
+        return self._device_condition(state, value)
+
+    def _device_condition(self, state: Any, value: Any) -> Any:
+        if not isinstance(value, DeviceCondition):
+            if state is _OPEN:
+                raise KernelError(
+                    "device-loop-misuse",
+                    "the condition was a register before the loop and is none after its body",
+                )
+            return bool(value)
+        if state is _OPEN:
+            value.leave_while()
+            return False
+        value.enter_while()
+        return _OPEN
+
+    def leave(self, word: str, *loops: Any) -> None:
+        """Before `break` or `return` out of `loops`."""
+        if any(isinstance(loop, DeviceLoop) or loop is _OPEN for loop in loops):
+            raise KernelError(
+                "device-loop-misuse",
+                f"`{word}` cannot leave a loop that runs on the device",
+                help="the loop's body is compiled once; let its range or condition end it",
+            )
+
+    def context(self, value: Any) -> Any:
+        """What stands after `with`."""
+        if isinstance(value, AbstractContextManager) and not _is_kernels(value):
+            return value
+        raise KernelError(
+            "not-in-nki",
+            f"`with` does not take a {_kind(value)}",
+            help="kernel code has one such block: `with nl.no_reorder():`",
+        )
+
+
+def _is_kernels(owner: Any) -> bool:
+    """A class that kernel code defines, or an object of one: translation marks them."""
+    kind = owner if isinstance(owner, type) else type(owner)
+    return "__nkic__" in kind.__dict__
+
+
+class KernelValue:
+    """Base of our own objects whose private names belong to kernel code, such as modules."""
+
+    __slots__ = ()
+
+
+class DeviceLoop:
+    """Goes once through a range that the device goes through."""
+
+    def __init__(self, over: DeviceRange) -> None:
+        self._over = over
+
+    def __iter__(self) -> Any:
+        yield self._over.enter()
+        self._over.leave()
+
+
+def hidden(name: str) -> KernelError:
+    """The error about a name that is out of reach."""
+    text = f"`{name}` is out of reach of kernel code"
+    return KernelError("hidden-attribute", text, help=names.instead_of(name))
+
+
+def _kind(value: Any) -> str:
+    return f"class `{value.__name__}`" if isinstance(value, type) else f"`{type(value).__name__}`"
+
+
+def hooks(guards: Guards, budget: Budget) -> dict[str, Callable[..., Any]]:
+    """The guards by the names under which translated code calls them."""
+    return {
+        "@tick": budget.tick,
+        "@mul": guards.multiply,
+        "@add": guards.add,
+        "@mod": guards.modulo,
+        "@pow": guards.power,
+        "@shl": guards.shift,
+        "@iadd": guards.add_in_place,
+        "@imul": guards.multiply_in_place,
+        "@imod": guards.modulo_in_place,
+        "@ipow": guards.power_in_place,
+        "@ishl": guards.shift_in_place,
+        "@store": guards.store,
+        "@slice": slice,
+        "@in": guards.contains,
+        "@sized": guards.sized,
+        "@.get": guards.attribute,
+        "@.set": guards.set_attribute,
+        "@.del": guards.delete_attribute,
+        "@frozen": guards.set_frozen,
+        "@for": guards.iterate,
+        "@each": guards.each,
+        "@while": guards.condition,
+        "@leave": guards.leave,
+        "@with": guards.context,
+        "@field": guards.texts.field,
+        "@format": guards.texts.converted,
+        "@text": guards.texts.joined,
+    }

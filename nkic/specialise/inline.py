@@ -1,0 +1,179 @@
+"""The inline block: what a kernel file says about its own compilation.
+
+    # /// nkic
+    # kernel = "tensor_add"
+    # target = "trn2"
+    # [args]
+    # a = "float16[128, 512]"
+    # ///
+
+The form is that of Python's inline script metadata; the content is TOML.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nkic.base import profiles
+from nkic.base.diagnostics import CompileFailed, UsageFailed, make
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile, Span
+from nkic.base.suggest import did_you_mean
+from nkic.machine import targets
+from nkic.machine.targets import Target
+from nkic.specialise import literals
+from nkic.specialise.arguments import find_dtype, parse_grid, parse_type
+from nkic.specialise.request import Given, TensorType
+
+_BLOCK = re.compile(r"(?m)^# /// nkic[ \t]*\n(?P<content>(?:^#(?: .*)?\n)*?)^# ///[ \t]*$")
+_START = re.compile(r"(?m)^# /// nkic\b.*$")
+_AT = re.compile(r"\(at line (\d+), column (\d+)\)")
+_NAME = re.compile(r"(?:nl|nisa|nki)(?:\.\w+)+$")
+
+
+def read_block(source: SourceFile) -> Given:
+    """What the block in `source` says; an empty `Given` where there is none.
+
+    Raises `CompileFailed`, with the line, for a block that cannot be used.
+    """
+    text = "\n".join(source.lines)
+    found = list(_BLOCK.finditer(text))
+    starts = list(_START.finditer(text))
+    if not starts:
+        return Given()
+    first = text.count("\n", 0, starts[0].start()) + 1
+    reader = _Block(source, first)
+    if len(starts) > 1:
+        raise reader.error(text.count("\n", 0, starts[1].start()) + 1, "a second nkic block")
+    if not found:
+        raise reader.error(
+            first, "the nkic block has no end", "every line starts with `#`, the last is `# ///`"
+        )
+    return reader.read(found[0]["content"])
+
+
+class _Block:
+    """One block: its place in the file, and how to say what is wrong with it."""
+
+    def __init__(self, source: SourceFile, first: int) -> None:
+        self.source = source
+        self.first = first
+        self.lines: list[str] = []
+
+    def error(self, line: int, message: str, help: str = "") -> CompileFailed:
+        span = Span(self.source.path, line, 1, line, len(self.source.line(line)) + 1)
+        return CompileFailed([make("bad-inline-block", message, span, help=help)])
+
+    def read(self, content: str) -> Given:
+        self.lines = [line[2:] for line in content.splitlines()]
+        try:
+            table = tomllib.loads("\n".join(self.lines))
+        except tomllib.TOMLDecodeError as error:
+            at = _AT.search(str(error))
+            line = int(at[1]) if at else len(self.lines)
+            text = _AT.sub("", str(error)).strip()
+            raise self.error(self.first + line, f"the block is not valid TOML: {text}") from error
+        self.check_keys(table)
+        return Given(
+            kernel=self.value(table, "kernel", _text),
+            target=self.value(table, "target", _target),
+            profile=self.value(table, "nki", _profile),
+            grid=self.value(table, "grid", _grid),
+            lnc=self.value(table, "lnc", _lnc),
+            args=self.entries(table, "args", _type),
+            consts=self.entries(table, "consts", _const),
+        )
+
+    def check_keys(self, table: Mapping[str, Any]) -> None:
+        known = ("kernel", "target", "nki", "grid", "lnc", "args", "consts")
+        for key in table:
+            if key not in known:
+                near = did_you_mean(key, known) or f"known are: {', '.join(known)}"
+                raise self.error(self.line_of(key), f"unknown key `{key}` in the block", near)
+
+    def line_of(self, key: str) -> int:
+        """Line of the file that sets `key`, or the block's first."""
+        heads = re.compile(rf"\s*(?:\[\s*)?[\"']?{re.escape(key)}[\"']?\s*(?:=|\])")
+        places = (n for n, line in enumerate(self.lines, self.first + 1) if heads.match(line))
+        return next(places, self.first)
+
+    def value(self, table: Mapping[str, Any], key: str, read: Callable[[Any, str], Any]) -> Any:
+        if key not in table:
+            return None
+        try:
+            return read(table[key], f"`{key}` of the block")
+        except ValueError as error:
+            raise self.error(self.line_of(key), str(error)) from error
+        except UsageFailed as failed:
+            reason = failed.diagnostics[0]
+            raise self.error(self.line_of(key), reason.message, reason.help) from failed
+
+    def entries(
+        self, table: Mapping[str, Any], key: str, read: Callable[[Any, str], Any]
+    ) -> dict[str, Any]:
+        values = table.get(key, {})
+        if not isinstance(values, dict):
+            raise self.error(self.line_of(key), f"`{key}` of the block is a table: [{key}]")
+        return {name: self.value(values, name, read) for name in values}
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{where} is a string, not {value!r}")
+    return value
+
+
+def _target(value: Any, where: str) -> Target:
+    found = targets.find(_text(value, where))
+    if found is None:
+        raise ValueError(f"{where}: unknown target `{value}`; known: {', '.join(targets.TARGETS)}")
+    return found
+
+
+def _profile(value: Any, where: str) -> Profile:
+    found = profiles.find(str(value))
+    if found is None:
+        known = ", ".join(profiles.LABELS.values())
+        raise ValueError(f"{where}: unknown version `{value}` of NKI; known: {known}")
+    return found
+
+
+def _grid(value: Any, where: str) -> tuple[int, ...]:
+    return parse_grid(value, where) if isinstance(value, str) else _sizes(value, where)
+
+
+def _sizes(value: Any, where: str) -> tuple[int, ...]:
+    sizes = value if isinstance(value, list) else [value]
+    if not sizes or any(type(n) is not int or n < 1 for n in sizes):
+        raise ValueError(f"{where} is an int or a list of ints, each at least 1, not {value!r}")
+    return tuple(sizes)
+
+
+def _lnc(value: Any, where: str) -> int:
+    if value not in (1, 2) or type(value) is not int:
+        raise ValueError(f"{where} is 1 or 2, not {value!r}")
+    return value
+
+
+def _type(value: Any, where: str) -> TensorType:
+    if isinstance(value, dict) and set(value) <= {"dtype", "shape"}:
+        dtype = find_dtype(_text(value["dtype"], where), where) if "dtype" in value else None
+        shape = _sizes(value["shape"], where) if "shape" in value else None
+        return TensorType(dtype, shape, where)
+    return parse_type(_text(value, where), where)
+
+
+def _const(value: Any, where: str) -> Any:
+    """TOML's own values; arrays are tuples, a string like `nl.float32` is the name it spells."""
+    if isinstance(value, str) and _NAME.match(value):
+        return literals.DottedName(value)
+    if isinstance(value, list):
+        return tuple(_const(item, where) for item in value)
+    if isinstance(value, dict):
+        return {name: _const(item, where) for name, item in value.items()}
+    if not isinstance(value, str | bool | int | float):
+        raise ValueError(f"{where}: a kernel has no use for {value!r}")
+    return value

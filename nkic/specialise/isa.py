@@ -1,0 +1,59 @@
+"""The names of `nki.isa`: every row of the instruction table as a function, and enumerations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.base.profiles import Profile
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Row
+from nkic.specialise import removed
+from nkic.specialise.binder import Binder
+from nkic.specialise.enums import ENUMS, engine, nc_version
+from nkic.specialise.registers import VirtualRegister
+from nkic.specialise.trace import NkiInstruction, active
+
+# Instructions of NKI that nkic does not have yet. Source: nki.isa.
+NOT_YET = (
+    *("activate2", "core_barrier", "dma_compute", "dropout", "exponential", "get_nc_sub_version"),
+    *("local_gather", "nc_find_index8", "nc_match_replace8", "nc_matmul_mx", "nc_n_gather"),
+    *("nc_stream_shuffle", "nonzero_with_count", "quantize_mx", "rand2", "rand_get_state"),
+    *("rand_set_state", "range_select", "rng", "select_reduce", "sendrecv", "sequence_bounds"),
+    *("set_rng_seed", "tensor_partition_reduce", "tensor_scalar_cumulative"),
+    *("tensor_scalar_reduce", "topk"),
+)
+
+
+def get_nc_version() -> nc_version:
+    """The generation of the target."""
+    return nc_version(active().target.generation)
+
+
+def names(profile: Profile) -> dict[str, Any]:
+    """Everything in `nki.isa` under `profile`."""
+    instructions = {name: Binder(row) for name, row in ROWS.items() if _has(row, profile)}
+    constants = {f"{member.name}_engine": member for member in engine if member is not engine.dma}
+    return {
+        **ENUMS,
+        **constants,
+        **instructions,
+        "get_nc_version": get_nc_version,
+        "NkiInstruction": NkiInstruction,
+        "VirtualRegister": VirtualRegister,
+    }
+
+
+def absent(profile: Profile) -> dict[str, str]:
+    """Names that users may expect in `nki.isa`, and why they are not there."""
+    others = {name: _when(row) for name, row in ROWS.items() if not _has(row, profile)}
+    not_yet = dict.fromkeys(NOT_YET, "nkic does not have this instruction yet")
+    return {**removed.ISA, **not_yet, **others}
+
+
+def _has(row: Row, profile: Profile) -> bool:
+    return row.since <= profile and (row.until is None or profile <= row.until)
+
+
+def _when(row: Row) -> str:
+    last = f" and went after {row.until.label}" if row.until else ""
+    return f"it came with NKI {row.since.label}{last}; choose with `--nki`"

@@ -1,0 +1,186 @@
+"""The names of `nki.language` that are not made of instructions, and how to reach those that are.
+
+Functions made of instructions are kernel source in nkic/stdlib; here they are names, which
+fetch the function when it is called.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from math import prod
+from typing import Any
+
+from nkic.base.profiles import Profile
+from nkic.machine import dtypes
+from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
+from nkic.specialise import loops
+from nkic.specialise.creation import ParDim, ndarray
+from nkic.specialise.dtypes_api import BUFFERS
+from nkic.specialise.enums import OPERATORS, Operator
+from nkic.specialise.errors import KernelError
+from nkic.specialise.indexing import DynamicSlice
+from nkic.specialise.tensor import NkiTensor
+from nkic.specialise.trace import active
+
+FLOAT32_BYTES = 4
+
+
+class TileSize:
+    """`nl.tile_size`: sizes of the target. Source: nki.language.tile_size."""
+
+    pmax = PARTITIONS
+    psum_fmax = psum_bank_fmax = PSUM_BANK_BYTES // FLOAT32_BYTES
+    psum_bank_fmax_bytes = PSUM_BANK_BYTES
+    gemm_stationary_fmax = 128
+    gemm_moving_fmax = 512
+    bn_stats_fmax = 512
+    psum_min_align = 4
+    sbuf_min_align = 1
+
+    @property
+    def psum_num_banks(self) -> int:
+        """PSUM banks per partition."""
+        return active().target.psum_banks
+
+    @property
+    def sbuf_size_bytes(self) -> int:
+        """Bytes of SBUF, all partitions together."""
+        return active().target.sbuf_bytes * PARTITIONS
+
+    @property
+    def sbuf_fmax_bytes(self) -> int:
+        """Bytes of SBUF per partition that a kernel may use."""
+        return active().target.sbuf_usable
+
+    @property
+    def sbuf_fmax(self) -> int:
+        """float32 elements of SBUF per partition that a kernel may use."""
+        return self.sbuf_fmax_bytes // FLOAT32_BYTES
+
+    total_available_sbuf_size = sbuf_fmax_bytes
+
+
+def program_id(axis: int = 0) -> int:
+    """Which instance of the launch grid this is, along one axis; 0 without a grid."""
+    ids = active().ids
+    return ids[_axis(axis)] if ids else _no_grid(axis)
+
+
+def num_programs(axes: Any = 0) -> int:
+    """Instances of the launch grid along one axis or several; 1 without a grid."""
+    grid = active().grid
+    if axes is None:
+        return prod(grid)
+    wanted = axes if isinstance(axes, tuple | list) else (axes,)
+    return prod(grid[_axis(a)] if grid else 1 + _no_grid(a) for a in wanted)
+
+
+def program_ndim() -> int:
+    """Axes of the launch grid, 0 without one."""
+    return len(active().grid)
+
+
+def _axis(axis: Any) -> int:
+    rank = len(active().grid)
+    if type(axis) is int and 0 <= axis < rank:
+        return axis
+    raise KernelError("bad-grid-axis", f"the launch grid has axes 0 to {rank - 1}, not {axis!r}")
+
+
+def _no_grid(axis: Any) -> int:
+    if axis == 0:
+        return 0
+    raise KernelError(
+        "bad-grid-axis", f"there is no axis {axis!r}: the kernel is compiled without a launch grid"
+    )
+
+
+def shared_constant(constant: Any) -> NkiTensor:
+    """Data in HBM from the start: not yet."""
+    raise KernelError(
+        "not-yet",
+        "nl.shared_constant is not implemented yet",
+        help="pass the data to the kernel as an argument",
+    )
+
+
+def device_print(print_prefix: str, tensor: NkiTensor) -> None:
+    """Output while the device runs: not yet."""
+    raise KernelError(
+        "not-yet",
+        "nl.device_print is not implemented yet: artifacts have no instruction that prints",
+        help="write the tensor to shared_hbm and return it",
+    )
+
+
+def is_hbm(buffer: Any) -> bool:
+    """The buffer is any kind of HBM."""
+    return buffer is Buffer.HBM or buffer is Buffer.SHARED_HBM
+
+
+def is_on_chip(buffer: Any) -> bool:
+    """The buffer is SBUF or PSUM."""
+    return buffer is Buffer.SBUF or buffer is Buffer.PSUM
+
+
+def is_psum(buffer: Any) -> bool:
+    """The buffer is PSUM."""
+    return buffer is Buffer.PSUM
+
+
+def is_sbuf(buffer: Any) -> bool:
+    """The buffer is SBUF."""
+    return buffer is Buffer.SBUF
+
+
+class NoReorder(AbstractContextManager[None]):
+    """`with nl.no_reorder():` instructions inside keep their order.
+
+    Loops on the device cannot stand inside; a region within a region belongs to the outer one.
+    """
+
+    def __init__(self) -> None:
+        self.before = 0
+
+    def __enter__(self) -> None:
+        trace = active()
+        self.before = trace.pinned
+        trace.pinned = trace.pinned or trace.new_region()
+
+    def __exit__(self, *error: object) -> None:
+        active().pinned = self.before
+
+
+def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
+    """Everything in `nki.language` under `profile`; `library` are the functions of the stdlib."""
+    found: dict[str, Any] = {
+        **dtypes.DTYPES,
+        "bool_": dtypes.BOOL,
+        **BUFFERS,
+        **OPERATORS,
+        "NkiTensor": ndarray,
+        "ndarray": ndarray,
+        "tile_size": TileSize(),
+        "par_dim": ParDim,
+        "ds": DynamicSlice,
+        "affine_range": loops.static_range,
+        "sequential_range": loops.static_range,
+        "static_range": loops.static_range,
+        "range": loops.static_range,
+        "dynamic_range": loops.dynamic_range,
+        "no_reorder": NoReorder,
+        "program_id": program_id,
+        "num_programs": num_programs,
+        "program_ndim": program_ndim,
+        "shared_constant": shared_constant,
+        "device_print": device_print,
+        "is_hbm": is_hbm,
+        "is_on_chip": is_on_chip,
+        "is_psum": is_psum,
+        "is_sbuf": is_sbuf,
+    }
+    if profile >= Profile.NKI_0_3:
+        found |= {name: found.get(name, Operator(name)) for name in library}
+    if profile >= Profile.NKI_0_6:
+        found |= {"fori_loop": loops.fori_loop, "while_loop": loops.while_loop}
+    return found

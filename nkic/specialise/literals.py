@@ -1,0 +1,156 @@
+"""Values written as text: after `--const n=`, in the inline block, in the headers of npy files.
+
+Python literals and JSON: None, booleans, numbers, strings, tuples, lists, dictionaries, and
+dotted names such as `nl.float32`, which stay names until the kernel's namespace is known.
+Nothing is evaluated.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+MAX_DEPTH = 50
+
+
+@dataclass(frozen=True)
+class DottedName:
+    """A name that stands for a value: `nl.add`, `float32`, `Mode.FAST`."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class LiteralError(ValueError):
+    """The text is no literal; the message says where it stops being one."""
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))
+    | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
+    | (?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
+    | (?P<mark>[()\[\]{},:])
+    | (?P<end>$)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS = {
+    "None": None,
+    "null": None,
+    "True": True,
+    "true": True,
+    "False": False,
+    "false": False,
+    "inf": float("inf"),
+    "nan": float("nan"),
+}
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
+
+
+def parse(text: str) -> Any:
+    """The value that `text` spells; raises `LiteralError`."""
+    reader = _Reader(text)
+    value = reader.value(0)
+    reader.expect_end()
+    return value
+
+
+class _Reader:
+    """Tokens of one literal, taken from the left."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+        self.kind = self.token = ""
+        self.advance()
+
+    def advance(self) -> None:
+        found = _TOKEN.match(self.text, self.position)
+        if found is None:
+            raise LiteralError(f"`{self.text[self.position :].strip()}` is no literal")
+        self.kind = found.lastgroup or ""
+        self.token = found[self.kind]
+        self.position = found.end()
+
+    def value(self, depth: int) -> Any:
+        if depth > MAX_DEPTH:
+            raise LiteralError(f"nested deeper than {MAX_DEPTH}")
+        kind, token = self.kind, self.token
+        self.advance()
+        if kind == "number":
+            return _number(token)
+        if kind == "string":
+            return _string(token)
+        if kind == "name":
+            return _WORDS[token] if token in _WORDS else DottedName(token)
+        if kind == "mark" and token == "{":
+            return self.dictionary(depth)
+        if kind == "mark" and token in _CLOSING:
+            return self.sequence(token, depth)
+        raise LiteralError(
+            f"`{token}` where a value should stand" if token else "a value is missing"
+        )
+
+    def sequence(self, opening: str, depth: int) -> Any:
+        values: list[Any] = []
+        comma = False
+        while not self.take(_CLOSING[opening]):
+            values.append(self.value(depth + 1))
+            comma = self.take(",")
+            self.expect(comma, _CLOSING[opening])
+        if opening == "[":
+            return values
+        return tuple(values) if comma or len(values) != 1 else values[0]
+
+    def dictionary(self, depth: int) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while not self.take("}"):
+            key = self.value(depth + 1)
+            if not isinstance(key, str):
+                raise LiteralError(f"the key {key!r} is no string")
+            if not self.take(":"):
+                raise LiteralError(f"`:` is missing after {key!r}")
+            values[key] = self.value(depth + 1)
+            self.expect(self.take(","), "}")
+        return values
+
+    def take(self, mark: str) -> bool:
+        if self.kind != "mark" or self.token != mark:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, comma: bool, closing: str) -> None:
+        if not comma and self.token != closing:
+            raise LiteralError(f"`,` or `{closing}` is missing before `{self.token or 'the end'}`")
+
+    def expect_end(self) -> None:
+        if self.kind != "end":
+            raise LiteralError(f"`{self.token}` follows a complete value")
+
+
+def _number(token: str) -> int | float:
+    plain = token.lstrip("+-")
+    if plain[:2] in ("0x", "0X"):
+        return int(token, 16)
+    if not plain.isdigit():
+        return float(token)
+    if len(plain) > 100:
+        raise LiteralError(f"a number of {len(plain)} digits; at most 100")
+    return int(token)
+
+
+def _string(token: str) -> str:
+    body = token[1:-1]
+    if token[0] == "'":
+        body = body.replace("\\'", "'").replace('"', '\\"')
+    try:
+        text = json.loads(f'"{body}"', strict=False)
+    except json.JSONDecodeError as error:
+        raise LiteralError(f"a string with an unknown escape: {token}") from error
+    return str(text)

@@ -1,0 +1,102 @@
+"""Ranges, and loops that run on the device: their body is evaluated once and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nkic.machine.facts import Register
+from nkic.specialise.errors import KernelError
+from nkic.specialise.hooks import DeviceRange
+from nkic.specialise.registers import VirtualRegister
+from nkic.specialise.trace import active
+
+
+def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
+    """`range`, by any of its names in NKI: unrolled while the kernel is compiled."""
+    first, last = (0, start) if stop is None else (start, stop)
+    for number in (first, last, step):
+        if isinstance(number, VirtualRegister):
+            raise KernelError(
+                "register-value",
+                "this loop is unrolled while the kernel is compiled; its bounds are ints",
+                help="use nl.fori_loop for bounds in registers",
+            )
+    return range(first, last, step)
+
+
+class DynamicRange(DeviceRange):
+    """What `for` goes through to make a loop on the device."""
+
+    def __init__(self, first: int | Register, last: int | Register, step: int) -> None:
+        self._first = first
+        self._last = last
+        self._step = step
+
+    def enter(self) -> VirtualRegister:
+        """Opens the loop and gives its counter, which nothing may write."""
+        trace = active()
+        counter = trace.register()
+        trace.open_loop(counter=counter, start=self._first, stop=self._last, step=self._step)
+        return VirtualRegister(counter, frozen=True)
+
+    def leave(self) -> None:
+        """Closes the loop."""
+        active().close_loop()
+
+
+def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> DynamicRange:
+    """A loop on the device; bounds are ints or registers."""
+    first, last = (0, start) if stop is None else (start, stop)
+    if type(step) is not int or step < 1:
+        raise KernelError(
+            "loop-bounds",
+            f"the step of a loop on the device is an int of at least 1, not {step!r}",
+            argument="step",
+            position=2,
+        )
+    return DynamicRange(_bound(first), _bound(last), step)
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 1) -> None:
+    """Calls `body_fun(i)` with the counter of a loop on the device."""
+    loop = dynamic_range(lower, upper, step)
+    result = body_fun(loop.enter())
+    loop.leave()
+    if result is not None:
+        raise KernelError(
+            "loop-result",
+            f"the body of a fori_loop returns nothing; this one returned {result!r}",
+            help="keep what one iteration leaves for the next in a tensor made before the loop",
+        )
+
+
+def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
+    """Calls `body_fun(r)` on the device as long as the register that it returns is not 0."""
+    if not isinstance(init, VirtualRegister):
+        raise KernelError(
+            "loop-result",
+            f"the condition of a while_loop is a register, not {init!r}",
+            help="make one with nisa.register_alloc",
+            argument="init",
+            position=0,
+        )
+    init.enter_while()
+    result = body_fun(init)
+    init.leave_while()
+    if not isinstance(result, VirtualRegister) or result._register != init._register:
+        raise KernelError(
+            "loop-result",
+            "the body of a while_loop returns the register that it was given",
+            help="load the next condition into it with nisa.register_load, then return it",
+        )
+
+
+def _bound(value: Any) -> int | Register:
+    if isinstance(value, VirtualRegister):
+        return value._register
+    if type(value) is int:
+        return value
+    raise KernelError(
+        "loop-bounds", f"bounds of a loop on the device are ints or registers, not {value!r}"
+    )

@@ -1,0 +1,136 @@
+"""Namespaces: the modules that nkic provides, as kernels see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nkic.base.suggest import did_you_mean
+from nkic.specialise.errors import KernelError
+
+
+class Namespace:
+    """A provided module. Its contents are attributes; they can be read and nothing else.
+
+    `removed` says of names that other versions of NKI have what to use in this one. `lazy`
+    makes a value when it is first asked for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        contents: Mapping[str, Any],
+        removed: Mapping[str, str] | None = None,
+        lazy: Mapping[str, Callable[[], Any]] | None = None,
+    ) -> None:
+        self.__dict__.update(contents)
+        self.__dict__["@name"] = name
+        self.__dict__["@removed"] = dict(removed or {})
+        self.__dict__["@lazy"] = dict(lazy or {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python's own protocols ask for these
+        make = self.__dict__["@lazy"].get(name)
+        if make is None:
+            raise self._missing(name)
+        value = self.__dict__[name] = make()
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise KernelError(
+            "hidden-attribute",
+            f"`{self.__dict__['@name']}.{name}` cannot be assigned",
+            help="keep the value in a variable of your own",
+        )
+
+    def __repr__(self) -> str:
+        return f"<module '{self.__dict__['@name']}'>"
+
+    def _missing(self, name: str) -> KernelError:
+        module = self.__dict__["@name"]
+        advice = self.__dict__["@removed"].get(name)
+        if advice is not None:
+            text = f"`{module}.{name}` is not part of this version of NKI"
+            return Missing("removed-name", text, name, advice)
+        text = f"`{module}` has no `{name}`"
+        return Missing("unknown-attribute", text, name, did_you_mean(name, names_of(self)))
+
+
+class Missing(KernelError, AttributeError):
+    """A name that a module does not have; `hasattr` and `getattr` with a default catch it."""
+
+    def __init__(self, slug: str, message: str, name: str, help: str) -> None:
+        KernelError.__init__(self, slug, message, help=help)
+        self.name = name
+
+
+def names_of(namespace: Namespace) -> list[str]:
+    """What a namespace contains, in order."""
+    contents = namespace.__dict__
+    found = {*contents, *contents["@lazy"]}
+    return sorted(name for name in found if not name.startswith(("_", "@")))
+
+
+class HostValue:
+    """A module that is not kernel source, or what is imported from one.
+
+    It may be imported and stored; everything else that a kernel does with it is an error.
+    """
+
+    def __init__(self, name: str, imported: str) -> None:
+        self.__dict__["@name"] = name
+        self.__dict__["@imported"] = imported
+
+    def _refuse(self, *_: Any, **__: Any) -> Any:
+        raise _host_error(self.__dict__["@name"], self.__dict__["@imported"])
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._refuse()
+
+    def __repr__(self) -> str:
+        return f"<host module '{self.__dict__['@name']}'>"
+
+    def __mro_entries__(self, bases: Any) -> Any:
+        return self._refuse()
+
+    __setattr__ = __call__ = __getitem__ = __iter__ = __bool__ = __len__ = _refuse
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = _refuse
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = _refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _refuse
+    __neg__ = __int__ = __float__ = __index__ = __enter__ = __or__ = __ror__ = _refuse
+    __hash__ = object.__hash__
+    __exit__ = None
+
+
+def _host_error(name: str, imported: str) -> KernelError:
+    if imported.startswith("."):
+        text = f"there is no file for the module `{imported}`"
+        return KernelError("import-failed", text, help="check the path of the import")
+    root = imported.partition(".")[0]
+    return KernelError(
+        "host-module",
+        f"`{name}` belongs to the module `{root}`, which kernels cannot use",
+        help=_INSTEAD.get(root)
+        or "move the work to host code and pass the result in, or, if the module is kernel "
+        "source, add its folder with `--include`",
+    )
+
+
+_INSTEAD = {
+    "torch": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
+    "jax": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
+    "os": "pass settings as arguments: a kernel's code depends on nothing else",
+    "time": "use the simulator's cycles: a kernel's code cannot depend on the clock",
+    "random": "pass random data in, or use `nl.rand` for numbers made on the device",
+    "logging": "use `print`: it shows compile-time values",
+    "sys": "pass settings as arguments; use `print` for messages",
+    "itertools": "write the loops out, or use comprehensions with several `for`",
+    "operator": "write the operator out in a small function",
+    "collections": "use a dict, a list or a dataclass",
+    "copy": "make a new list with `list(x)`, or a new object with `dataclasses.replace`",
+    "warnings": "use `print`",
+    "inspect": "pass what you need to know as an argument",
+}

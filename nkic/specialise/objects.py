@@ -1,0 +1,223 @@
+"""Classes of kernel code: `NKIObject`, dataclasses, enums, and what may be a base or decorator."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import enum
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+from nkic.specialise.errors import KernelError
+
+
+class NKIObject:
+    """Base of the classes of kernels. Fields are what `name: type` declares.
+
+    A class without `__init__` gets one from its fields, as a dataclass does; a field without
+    default may then be left out and is None.
+    """
+
+    def __post_init__(self, *_: Any) -> None:
+        """Called after the fields are set."""
+
+    def __eq__(self, other: object) -> Any:
+        if type(self) is not type(other):
+            return NotImplemented
+        return self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash(type(self).__qualname__)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"{type(self).__qualname__}({fields})"
+
+
+class Decorator:
+    """A decorator that NKI knows. Called with options, it gives itself with those options."""
+
+    def __init__(self, name: str, apply: Callable[..., Any], **options: Any) -> None:
+        self.__name__ = name
+        self._apply = apply
+        self._options = options
+
+    def __call__(self, target: Any = None, **options: Any) -> Any:
+        if target is None:
+            return Decorator(self.__name__, self._apply, **{**self._options, **options})
+        return self._apply(target, **{**self._options, **options})
+
+    def __repr__(self) -> str:
+        return f"<decorator {self.__name__}>"
+
+
+class Kernel:
+    """A function under `nki.jit`. Called in a kernel, its body becomes part of that kernel."""
+
+    def __init__(self, function: Callable[..., Any], schedule: tuple[Any, ...] = ()) -> None:
+        self.function = function
+        self.schedule = schedule
+        self.__name__ = getattr(function, "__name__", "kernel")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __getitem__(self, grid: Any) -> Kernel:
+        return self
+
+    def with_schedule(self, edges: Any) -> Kernel:
+        """The kernel with further order among its named instructions."""
+        return Kernel(self.function, (*self.schedule, *edges))
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__name__}>"
+
+
+def jit(target: Any, **_: Any) -> Any:
+    """`nki.jit` on a function. Its options speak to frameworks and mean nothing here."""
+    return target if isinstance(target, Kernel) else Kernel(target)
+
+
+# ---- dataclasses --------------------------------------------------------------------------------
+
+
+def dataclass(target: type, **options: Any) -> type:
+    """`dataclasses.dataclass`, with a `__repr__` that keeps to the limits of text."""
+    shows = options.pop("repr", True)
+    own = "__repr__" in target.__dict__
+    made: type = dataclasses.dataclass(target, repr=False, **options)
+    if shows and not own:
+        made.__repr__ = _field_repr  # type: ignore[assignment]
+    return made
+
+
+def _field_repr(self: Any) -> str:
+    shown = (field.name for field in dataclasses.fields(self) if field.repr)
+    parts = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
+    return f"{type(self).__qualname__}({parts})"
+
+
+def as_dict(value: Any) -> dict[str, Any]:
+    """`dataclasses.asdict`; tensors and other objects of ours stay the same objects."""
+    names = [field.name for field in dataclasses.fields(value)]
+    return {name: _plain(getattr(value, name), as_dict) for name in names}
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """`dataclasses.astuple`, likewise."""
+    names = [field.name for field in dataclasses.fields(value)]
+    return tuple(_plain(getattr(value, name), as_tuple) for name in names)
+
+
+def _plain(value: Any, inner: Callable[[Any], Any]) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return inner(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_plain(part, inner) for part in value)
+    if isinstance(value, dict):
+        return {key: _plain(part, inner) for key, part in value.items()}
+    return value
+
+
+# ---- what the translation asks ------------------------------------------------------------------
+
+
+def finish_class(made: type) -> type:
+    """Called with every class that kernel code defines, after its decorators."""
+    if issubclass(made, NKIObject) and not dataclasses.is_dataclass(made):
+        _give_init(made)
+    if getattr(made, "__repr__") is object.__repr__:  # noqa: B009
+        made.__repr__ = _plain_repr  # type: ignore[assignment]
+    return made
+
+
+def _plain_repr(self: Any) -> str:
+    return f"<{type(self).__qualname__} object>"
+
+
+def _give_init(made: type) -> None:
+    """`__init__` from the fields, where no class in the kernel's source has one."""
+    inherited = next(kind for kind in made.__mro__ if "__init__" in kind.__dict__)
+    if inherited is object or hasattr(inherited.__dict__["__init__"], "_from_fields"):
+        made.__init__ = _init_of(made)  # type: ignore[misc]
+
+
+def _init_of(made: type) -> Callable[..., None]:
+    names = _field_names(made)
+    defaults = {name: getattr(made, name, None) for name in names}
+
+    def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807
+        given = _given(made.__name__, names, values, named)
+        for name in names:
+            setattr(self, name, given.get(name, defaults[name]))
+        self.__post_init__()
+
+    __init__._from_fields = True  # type: ignore[attr-defined]
+    return __init__
+
+
+def _given(
+    owner: str, names: list[str], values: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    if len(values) > len(names):
+        raise TypeError(f"{owner}() takes {len(names)} fields but {len(values)} were given")
+    given = dict(zip(names, values, strict=False))
+    for name, value in named.items():
+        if name in given:
+            raise TypeError(f"{owner}() got multiple values for field {name!r}")
+        if name not in names:
+            raise TypeError(f"{owner}() got an unexpected field {name!r}")
+        given[name] = value
+    return given
+
+
+def _field_names(made: type) -> list[str]:
+    found: dict[str, None] = {}
+    for kind in reversed(made.__mro__):
+        for name, marker in inspect.get_annotations(kind).items():
+            if marker is not ClassVar:
+                found[name] = None
+    return list(found)
+
+
+_BUILTIN_DECORATORS = (staticmethod, classmethod, property)
+
+
+def check_decorator(value: Any) -> Any:
+    """A decorator, if it is one that NKI knows."""
+    if isinstance(value, Decorator) or value in _BUILTIN_DECORATORS:
+        return value
+    if isinstance(getattr(value, "__self__", None), property):  # @x.setter
+        return value
+    raise KernelError(
+        "unknown-decorator",
+        f"`{getattr(value, '__name__', type(value).__name__)}` is no decorator that NKI knows",
+        help="call the function inside another one instead of decorating it",
+    )
+
+
+_BASES = (NKIObject, enum.Enum, enum.IntEnum, enum.Flag, enum.IntFlag, abc.ABC)
+
+
+def check_base(value: Any) -> Any:
+    """A base class, if kernel classes may have it."""
+    allowed = value in (*_BASES, object, NamedTuple) or hasattr(value, "__mro_entries__")
+    if allowed or (isinstance(value, type) and _is_own(value)):
+        return value
+    name = value.__name__ if isinstance(value, type) else type(value).__name__
+    raise KernelError(
+        "wrong-base",
+        f"a kernel's class cannot inherit from `{name}`",
+        help="inherit from `nl.NKIObject`, `Enum`, `NamedTuple` or a class of your own",
+    )
+
+
+def _is_own(value: type) -> bool:
+    return "__nkic__" in value.__dict__ or issubclass(value, Exception)
+
+
+def partial(function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`functools.partial`."""
+    return functools.partial(function, *args, **kwargs)

@@ -1,0 +1,138 @@
+"""What a kernel returns, and what it leaves changed: the outputs of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+from nkic.base.diagnostics import Label
+from nkic.base.profiles import Profile
+from nkic.ir.program import Parameter
+from nkic.ir.tensors import Tensor, View
+from nkic.machine.memory import Buffer
+from nkic.specialise import views
+from nkic.specialise.complain import shown
+from nkic.specialise.tensor import NkiTensor
+from nkic.specialise.trace import GHOST, Trace
+from nkic.syntax.bindings import Kernel
+
+
+class Outputs:
+    """Collects and checks results. Errors point at the kernel's name."""
+
+    def __init__(self, trace: Trace, inputs: tuple[Parameter, ...], kernel: Kernel) -> None:
+        self.trace = trace
+        self.inputs = inputs
+        self.kernel = kernel.name
+        self.at = kernel.node.name_span
+        self.returned: tuple[Tensor, ...] | None = None
+
+    def take(self, result: Any) -> None:
+        """What one instance of the kernel returned: the same tensors as every other."""
+        values = result if isinstance(result, tuple | list) else (result,)
+        found = () if result is None else tuple(self._tensors(values))
+        if self.returned is not None and found != self.returned:
+            self._error("the instances of the grid return different tensors")
+        self.returned = found
+
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The program's outputs: what was returned, then the inputs that were updated."""
+        returned = self.returned or ()
+        written = self.trace.written
+        found = [Parameter(f"output_{n}", tensor) for n, tensor in enumerate(returned)]
+        names = {p.name for p in found}
+        updated = [p for p in self.inputs if p.tensor.number in written and p.name not in names]
+        if not self.trace.report.errors:
+            self._warn(returned)
+        return (*found, *updated)
+
+    # What is returned
+
+    def _tensors(self, values: Sequence[Any]) -> Iterator[Tensor]:
+        seen: list[Tensor] = []
+        for number, value in enumerate(values):
+            tensor = self._tensor(f"output {number}", value)
+            if tensor is None:
+                continue
+            if tensor in seen:
+                self._error(f"output {number} is {tensor.name} once more", tensor=tensor)
+            seen.append(tensor)
+            yield tensor
+
+    def _tensor(self, which: str, value: Any) -> Tensor | None:
+        if not isinstance(value, NkiTensor):
+            nested = isinstance(value, tuple | list)
+            kind = f"a nested {type(value).__name__}" if nested else repr(value)
+            self._error(f"{which} is {kind}, not a tensor")
+            return None
+        view = value._access
+        tensor = view.tensor
+        if tensor.number == GHOST:
+            return None
+        problem, advice = self._problem(view)
+        if problem:
+            self._error(f"{which} is {problem}", advice, tensor)
+            return None
+        # A reshape of the whole: the caller gets the shape that the kernel returns.
+        tensor.shape, tensor.dtype = view.shape, view.dtype
+        return tensor
+
+    def _problem(self, view: View) -> tuple[str, str]:
+        tensor = view.tensor
+        if tensor.buffer.on_chip:
+            return shown(tensor), "copy it to a tensor in nl.shared_hbm with nisa.dma_copy"
+        if tensor.buffer is Buffer.HBM and self.trace.profile >= Profile.NKI_0_3:
+            return (
+                f"{shown(tensor)}, which only the kernel sees",
+                "allocate it with buffer=nl.shared_hbm",
+            )
+        if view.offset or view.dynamic or not views.is_contiguous(view) or not _is_all(view):
+            return (
+                f"a part of {shown(tensor)}, or its elements in another order",
+                "copy it to a tensor of its own, and return that",
+            )
+        if (view.shape, view.dtype) != (tensor.shape, tensor.dtype) and self._is_input(tensor):
+            return f"the input {tensor.name} in another shape or dtype", "return it as it is"
+        return "", ""
+
+    def _is_input(self, tensor: Tensor) -> bool:
+        return any(p.tensor is tensor for p in self.inputs)
+
+    def _error(self, text: str, help: str = "", tensor: Tensor | None = None) -> None:
+        labels = [Label(tensor.at.primary, "allocated here")] if tensor is not None else []
+        self.trace.report.error(
+            "bad-return",
+            f"kernel `{self.kernel}` must return tensors in shared HBM; {text}",
+            self.at,
+            labels=labels,
+            help=help,
+        )
+
+    # What is odd about it
+
+    def _warn(self, returned: tuple[Tensor, ...]) -> None:
+        warning, written = self.trace.report.warning, self.trace.written
+        for number, tensor in enumerate(returned):
+            if tensor.number in written:
+                continue
+            if self._is_input(tensor):
+                text = f"output {number} is the input {tensor.name}, which nothing writes"
+                warning("input-returned", text, self.at, help="leave it out of the return")
+            else:
+                text = f"{tensor.name} is returned as output {number} and never written"
+                warning("output-not-written", text, tensor.at.primary)
+        for tensor in self.trace.tensors:
+            if self._is_forgotten(tensor) and tensor not in returned:
+                text = f"{tensor.name} is written in shared HBM, and neither read nor returned"
+                help = "return it, or leave out the copy"
+                warning("output-not-returned", text, tensor.at.primary, help=help)
+
+    def _is_forgotten(self, tensor: Tensor) -> bool:
+        number, trace = tensor.number, self.trace
+        shared = tensor.buffer is Buffer.SHARED_HBM and not self._is_input(tensor)
+        return shared and number in trace.written and number not in trace.read
+
+
+def _is_all(view: View) -> bool:
+    return prod(view.shape) * view.dtype.size == view.tensor.bytes

@@ -1,0 +1,186 @@
+"""Hardware access patterns (`ap`) and gathers (`vector_select`).
+
+`ap` replaces shape and strides and addresses the storage. Where the public texts differ on the
+offset, nkic follows the method's own documentation: it is added to the view's offset, and None
+adds nothing. The dimension of a run-time index is one of the view that `ap` is called on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nkic.ir.tensors import Dynamic, View
+from nkic.machine.dtypes import DType
+from nkic.machine.facts import Register
+from nkic.specialise.views import Shape, ViewError, check_dim, on_chip
+
+
+def access_pattern(
+    view: View,
+    pattern: Sequence[Sequence[int]],
+    offset: int | None = None,
+    scalar: View | Register | None = None,
+    vector: View | None = None,
+    indirect_dim: int = 0,
+    dtype: DType | None = None,
+) -> View:
+    """`t.ap(...)`: [step, size] pairs over the storage, steps and offset in elements."""
+    pairs = _pairs(view, pattern)
+    kind = dtype or view.dtype
+    shape = tuple(size for _, size in pairs)
+    start = _in_elements(view, view.offset, kind, shape) + _offset(view, offset, shape)
+    found = View(view.tensor, shape, tuple(step for step, _ in pairs), start, kind)
+    dynamic = _dynamic(view, scalar, vector, indirect_dim, kind, shape)
+    if on_chip(view):
+        found = _on_chip(found)
+    else:
+        _check_in_storage(found, skip=int(dynamic is not None and dynamic.kind == "vector"))
+    return found._replace(dynamic=dynamic)
+
+
+def vector_select(view: View, dim: int, indices: View) -> View:
+    """Row i of the result is the row of `view` that element i of `indices` names."""
+    check_dim(view, dim)
+    shape = (indices.shape[0], *view.shape[1:])
+    if dim != 0:
+        raise ViewError(
+            "bad-dimension",
+            f"vector_select gathers along dimension 0, not {dim}; shape is {view.shape}",
+            "permute the tensor in HBM first",
+            shape,
+        )
+    dynamic = _gather(view, indices, view.strides[0], shape)
+    return view._replace(shape=shape, dynamic=dynamic)
+
+
+def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
+    problem = ""
+    if view.dynamic is not None:
+        problem = "the view has an index that is known at run time already"
+    elif on_chip(view):
+        problem = f"rows are gathered from HBM; this tensor is in {view.tensor.buffer.value}"
+    elif len(indices.shape) != 2 or indices.shape[1] != 1:
+        problem = f"the indices must have shape (rows, 1), not {indices.shape}"
+    elif indices.shape[0] != shape[0]:
+        problem = f"{indices.shape[0]} indices for {shape[0]} rows"
+    if problem:
+        raise ViewError("indirect-view", f"{problem}; shape is {view.shape}", shape=shape)
+    return Dynamic("vector", indices, stride, view.shape[0], 0)
+
+
+def _dynamic(
+    view: View,
+    scalar: View | Register | None,
+    vector: View | None,
+    dim: int,
+    dtype: DType,
+    shape: Shape,
+) -> Dynamic | None:
+    """The run-time part of `ap`."""
+    if scalar is None and vector is None:
+        return None
+    check_dim(view, dim)
+    stride = _in_elements(view, view.strides[dim], dtype, shape)
+    problem, advice = "", ""
+    if scalar is not None and vector is not None:
+        problem = "ap takes scalar_offset or vector_offset, not both"
+    elif vector is not None and dim != 0:
+        problem = f"a vector_offset works on indirect_dim 0 only, not {dim}"
+    elif dim == 0 and on_chip(view):
+        problem = "the partition of an on-chip tensor cannot be chosen at run time"
+        advice = "set indirect_dim to a free dimension"
+    if problem:
+        raise ViewError("indirect-view", f"{problem}; shape is {view.shape}", advice, shape)
+    if vector is not None:
+        return _gather(view._replace(dynamic=None), vector, stride, shape)
+    return Dynamic("scalar", scalar, stride, view.shape[dim], dim)  # type: ignore[arg-type]
+
+
+def _pairs(view: View, pattern: Any) -> list[tuple[int, int]]:
+    pairs = [tuple(pair) if isinstance(pair, tuple | list) else () for pair in pattern]
+    good = [len(p) == 2 and all(type(n) is int for n in p) and p[1] > 0 for p in pairs]
+    least = 2 if on_chip(view) else 1
+    if not all(good) or len(pairs) < least:
+        raise ViewError(
+            "bad-pattern",
+            f"ap takes at least {least} [step, size] pairs of ints, every size at least 1, "
+            f"not {list(pattern)!r}",
+            shape=view.shape,
+        )
+    return pairs
+
+
+def _offset(view: View, offset: Any, shape: Shape) -> int:
+    if offset is None:
+        return 0
+    if type(offset) is not int:
+        raise ViewError(
+            "bad-pattern",
+            f"the offset of ap is an int, not {offset!r}; shape is {view.shape}",
+            "scalar_offset takes registers and tensors",
+            shape,
+        )
+    return offset
+
+
+def _in_elements(view: View, count: int, dtype: DType, shape: Shape) -> int:
+    """`count` elements of the view's dtype, in elements of `dtype`."""
+    if dtype.size == view.dtype.size:
+        return count
+    bytes_ = count * view.dtype.size
+    if bytes_ % dtype.size:
+        raise ViewError(
+            "dtype-view",
+            f"byte {bytes_} of {view.tensor.name} is no start of a {dtype.name}, "
+            f"which has {dtype.size} bytes",
+            shape=shape,
+        )
+    return bytes_ // dtype.size
+
+
+# Bounds
+
+
+def _on_chip(view: View) -> View:
+    """Checks partitions and free dimensions on their own: no element leaves its partition."""
+    pitch = view.pitch
+    step, count = view.strides[0], view.shape[0]
+    if count > 1 and step != pitch:
+        raise ViewError(
+            "partition-dimension",
+            f"the first pair of a pattern steps from partition to partition: its step must be "
+            f"{pitch}, the elements per partition, not {step}",
+            f"write [{pitch}, {count}], or load with dma_copy to skip partitions",
+            view.shape,
+        )
+    first, start = divmod(view.offset, pitch)
+    low, high = _extent(start, view.strides[1:], view.shape[1:])
+    if not 0 <= first <= view.tensor.partitions - count:
+        raise _outside(view, f"partitions {first}:{first + count}", view.tensor.partitions)
+    if low < 0 or high >= pitch:
+        raise _outside(view, f"elements {low}:{high + 1} of a partition", pitch)
+    return view._replace(strides=(pitch, *view.strides[1:]))
+
+
+def _check_in_storage(view: View, skip: int) -> None:
+    size = view.tensor.bytes // view.dtype.size
+    low, high = _extent(view.offset, view.strides[skip:], view.shape[skip:])
+    if low < 0 or high >= size:
+        raise _outside(view, f"elements {low}:{high + 1}", size)
+
+
+def _extent(start: int, strides: Shape, shape: Shape) -> tuple[int, int]:
+    """Lowest and highest element."""
+    reach = [stride * (size - 1) for stride, size in zip(strides, shape, strict=True)]
+    return start + sum(r for r in reach if r < 0), start + sum(r for r in reach if r > 0)
+
+
+def _outside(view: View, what: str, limit: int) -> ViewError:
+    return ViewError(
+        "pattern-out-of-bounds",
+        f"the pattern reaches {what}; {view.tensor.name} has {limit}; pattern is "
+        f"{[list(p) for p in zip(view.strides, view.shape, strict=True)]} from {view.offset}",
+        "the last element is at offset + sum of step * (size - 1)",
+        view.shape,
+    )

@@ -1,0 +1,180 @@
+"""The kernel's parameters, and what the request knows of each.
+
+For every parameter the first of: `--arg` or `--const`, `--like`, the inline block, the
+annotation `nt.tensor[...]` (a shape; the dtype comes from elsewhere), the default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from nkic.base.diagnostics import Reporter
+from nkic.base.suggest import did_you_mean
+from nkic.specialise.request import Request, TensorType
+from nkic.syntax import nodes
+from nkic.syntax.bindings import Kernel
+
+UNKNOWN = TensorType()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of the kernel. `default` is its source text, "" where there is none."""
+
+    name: str
+    annotated: TensorType
+    default: str
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What the kernel is called with: tensors by type, other values as the request has them.
+
+    A parameter in neither keeps its default.
+    """
+
+    parameters: tuple[Parameter, ...]
+    tensors: dict[str, TensorType]
+    values: dict[str, Any]
+
+    def shown(self) -> dict[str, str]:
+        """Every argument as `--info` shows it."""
+        known = {name: str(kind) for name, kind in self.tensors.items()}
+        known |= {name: repr(value) for name, value in self.values.items()}
+        return {p.name: known.get(p.name, p.default) for p in self.parameters}
+
+
+Evaluate = Callable[[nodes.Expression], Any]
+
+
+def bind(kernel: Kernel, request: Request, report: Reporter, evaluate: Evaluate) -> Bound:
+    """Matches the request with the kernel's parameters; errors are fatal and list them all.
+
+    `evaluate` gives the value of an annotation.
+    """
+    found = tuple(parameters(kernel, evaluate))
+    _check_names(kernel, found, request, report)
+    types = {p.name: _type(p, request) for p in found if p.name not in request.consts}
+    tensors = {name: kind for name, kind in types.items() if kind.known and not kind.note}
+    missing = [p for p in found if p.name in types and p.name not in tensors and _needed(p, types)]
+    if missing:
+        _missing(kernel, found, types, missing, request, report)
+    return Bound(found, tensors, dict(request.consts))
+
+
+def _needed(parameter: Parameter, types: dict[str, TensorType]) -> bool:
+    """No default stands in; or a type was given that cannot be used."""
+    kind = types[parameter.name]
+    return not parameter.default or (kind.origin != "" and kind != parameter.annotated)
+
+
+def _type(parameter: Parameter, request: Request) -> TensorType:
+    asked = request.args.get(parameter.name) or request.like.get(parameter.name) or UNKNOWN
+    return asked.filled(parameter.annotated)
+
+
+def parameters(kernel: Kernel, evaluate: Evaluate) -> Iterator[Parameter]:
+    """The parameters in order; `*args` and `**kwargs` get nothing."""
+    args, text_of = kernel.node.args, kernel.module.source.text_of
+    plain = (*args.posonlyargs, *args.args)
+    first = len(plain) - len(args.defaults)
+    for place, arg in enumerate(plain):
+        default = text_of(args.defaults[place - first].span) if place >= first else ""
+        yield Parameter(arg.name, _annotated(arg, evaluate), default)
+    for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        default = text_of(value.span) if value else ""
+        yield Parameter(arg.name, _annotated(arg, evaluate), default)
+
+
+def _annotated(arg: nodes.Arg, evaluate: Evaluate) -> TensorType:
+    """The shape in `nt.tensor[128, 512]`; no other annotation is looked at."""
+    note = arg.annotation
+    if not isinstance(note, nodes.Subscript) or _last_name(note.value) != "tensor":
+        return UNKNOWN
+    shape = getattr(evaluate(note), "shape", ())
+    sound = shape and all(type(size) is int and size > 0 for size in shape)
+    return TensorType(shape=tuple(shape), origin="annotation") if sound else UNKNOWN
+
+
+def _last_name(expression: nodes.Expression) -> str:
+    if isinstance(expression, nodes.Attribute):
+        return expression.attr
+    return expression.id if isinstance(expression, nodes.Name) else ""
+
+
+def _check_names(
+    kernel: Kernel, found: tuple[Parameter, ...], request: Request, report: Reporter
+) -> None:
+    names = [p.name for p in found]
+    unknown = [name for name in (*request.args, *request.consts) if name not in names]
+    for name in unknown:
+        report.error(
+            "unknown-argument",
+            f"kernel `{kernel.name}` has no argument `{name}`",
+            kernel.node.name_span,
+            label=f"its arguments are {', '.join(names) or 'none'}",
+            help=did_you_mean(name, names),
+        )
+    report.stop_if_errors()
+
+
+def _missing(
+    kernel: Kernel,
+    found: tuple[Parameter, ...],
+    types: dict[str, TensorType],
+    missing: list[Parameter],
+    request: Request,
+    report: Reporter,
+) -> NoReturn:
+    names = ", ".join(f"`{p.name}`" for p in missing)
+    lines = [f"  {p.name}: {_known(p, types, request, p in missing)}" for p in found]
+    report.fatal(
+        "argument-type-missing",
+        f"kernel `{kernel.name}` cannot be compiled: no type for {names}",
+        kernel.node.name_span,
+        notes=["\n".join([f"{kernel.name}(", *lines, ")"])],
+        help=f"complete and run: {_command(kernel, found, types, missing, request)}",
+    )
+
+
+def _known(
+    parameter: Parameter, types: dict[str, TensorType], request: Request, missing: bool
+) -> str:
+    """What is known of a parameter, and from where."""
+    kind = types.get(parameter.name)
+    if kind is None:
+        return f"{request.consts[parameter.name]!r} (given)"
+    if kind.note:
+        return f"{kind.origin}: {kind.note}"
+    if kind.origin and (missing or kind.known):
+        return f"{kind} ({kind.origin})"
+    return f"{parameter.default} (default)" if parameter.default else "missing"
+
+
+def _command(
+    kernel: Kernel,
+    found: tuple[Parameter, ...],
+    types: dict[str, TensorType],
+    missing: list[Parameter],
+    request: Request,
+) -> str:
+    """A command line with everything that is known, and a likely type for what is not."""
+    example = next((kind for kind in types.values() if kind.known), None)
+    words = ["nkic", kernel.module.source.path, "-k", kernel.name]
+    for parameter in found:
+        kind = types.get(parameter.name)
+        if kind is None:
+            words.append(f"--const {parameter.name}={request.consts[parameter.name]!r}")
+        elif kind.known and not kind.note:
+            words.append(f"--arg {parameter.name}={kind}")
+        elif parameter in missing:
+            words.append(f"--arg {parameter.name}={_guess(kind, example)}")
+    return " ".join(words)
+
+
+def _guess(kind: TensorType, example: TensorType | None) -> str:
+    filled = kind.filled(example or UNKNOWN)
+    dtype = filled.dtype.name if filled.dtype else "float32"
+    return f"{dtype}[{','.join(map(str, filled.shape or (128, 512)))}]"

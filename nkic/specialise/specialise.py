@@ -1,0 +1,131 @@
+"""Specialise: a resolved kernel and its arguments to a program.
+
+The kernel is evaluated once for every instance of the launch grid, in row-major order on one
+core; with several cores (`lnc`), once for each core, which sees itself as the program id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
+
+from nkic.base.diagnostics import Reporter
+from nkic.base.source import CallChain, SourceFile
+from nkic.ir.program import Parameter, Program
+from nkic.ir.tensors import Tensor
+from nkic.machine.memory import Buffer
+from nkic.specialise import provide, views
+from nkic.specialise.constants import Constants
+from nkic.specialise.evaluate import Evaluator
+from nkic.specialise.library import MODULE
+from nkic.specialise.modules import Codes
+from nkic.specialise.namespace import Namespace
+from nkic.specialise.outputs import Outputs
+from nkic.specialise.request import Request, TensorType
+from nkic.specialise.signature import Bound, bind
+from nkic.specialise.tensor import NkiTensor
+from nkic.specialise.trace import Trace, tracing
+from nkic.syntax.bindings import Resolved
+
+
+def specialise(resolved: Resolved, request: Request, report: Reporter) -> Program:
+    """The program of `resolved` for `request`.
+
+    Illegal instructions are reported and left out; what ends the evaluation raises
+    `CompileFailed`, and so do reported errors at the end.
+    """
+    _check_cores(request, report)
+    trace = Trace(request.target, request.profile, report, _grid(request))
+    codes: Codes = {}
+    with tracing(trace):
+        annotation = _world(resolved, trace, codes).evaluator.value
+        bound = bind(resolved.kernel, request, report, annotation)
+        inputs = tuple(_inputs(bound, trace, resolved))
+        outputs = Outputs(trace, inputs, resolved.kernel)
+        for core, ids in _instances(request):
+            world = _world(resolved, trace, codes)
+            trace.begin(ids, core)
+            outputs.take(world.evaluator.evaluate_kernel(_arguments(bound, inputs, world)))
+        found = outputs.parameters()
+    report.stop_if_errors()
+    return Program(
+        name=resolved.kernel.name,
+        target=request.target,
+        tensors=tuple(trace.tensors),
+        inputs=inputs,
+        outputs=found,
+        cores=trace.cores,
+        constants=trace.constants,
+        messages=tuple(trace.messages),
+        arguments=bound.shown(),
+    )
+
+
+class World(NamedTuple):
+    """What one instance of the kernel is evaluated in: module-level values start afresh."""
+
+    evaluator: Evaluator
+    spaces: dict[str, Namespace]
+
+
+def _world(resolved: Resolved, trace: Trace, codes: Codes) -> World:
+    """A world whose `nki` records into `trace`."""
+
+    def load(file: SourceFile, name: str) -> Callable[..., Any]:
+        return evaluator.library_function(file, name)
+
+    spaces = provide.namespaces(trace.profile, load)
+    evaluator = Evaluator(resolved, spaces, trace.report, show=trace.messages.append, codes=codes)
+    trace.library = partial(getattr, spaces[MODULE])
+    return World(evaluator, spaces)
+
+
+def _check_cores(request: Request, report: Reporter) -> None:
+    target, lnc = request.target, request.lnc
+    if lnc > target.max_cores:
+        report.fatal(
+            "bad-grid",
+            f"a kernel on {target.name} runs on at most {target.max_cores} cores, not {lnc}",
+            help="leave out `lnc`, or choose another target",
+        )
+    if lnc > 1 and request.grid not in ((), (lnc,)):
+        report.fatal(
+            "bad-grid",
+            f"with {lnc} cores the launch grid is {lnc}, one instance per core, not {request.grid}",
+        )
+
+
+def _grid(request: Request) -> tuple[int, ...]:
+    return (request.lnc,) if request.lnc > 1 else request.grid
+
+
+def _instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Core and program ids of every kernel instance, in the order of evaluation."""
+    if request.lnc > 1:
+        yield from ((core, (core,)) for core in range(request.lnc))
+    else:
+        yield from ((0, ids) for ids in product(*map(range, request.grid)))
+
+
+def _inputs(bound: Bound, trace: Trace, resolved: Resolved) -> Iterator[Parameter]:
+    """A tensor in shared HBM for every tensor argument, in the order of the signature."""
+    at = CallChain(resolved.kernel.node.name_span)
+    for parameter in bound.parameters:
+        kind = bound.tensors.get(parameter.name)
+        if kind is not None:
+            yield Parameter(parameter.name, _input(parameter.name, kind, trace, at))
+
+
+def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
+    if kind.dtype is None or kind.shape is None:
+        raise ValueError(f"the type of {name} is not complete")
+    return trace.declare(kind.shape, kind.dtype, Buffer.SHARED_HBM, name, at)
+
+
+def _arguments(bound: Bound, inputs: tuple[Parameter, ...], world: World) -> dict[str, Any]:
+    """What the kernel is called with, by parameter name."""
+    constants = Constants(world.spaces, world.evaluator)
+    values = {name: constants.value(name, value) for name, value in bound.values.items()}
+    return {**values, **{p.name: NkiTensor(views.whole(p.tensor)) for p in inputs}}

@@ -1,0 +1,268 @@
+"""Trace: the program as it grows while a kernel is evaluated.
+
+What kernels call (tensors, instructions, loops) reaches the trace through `active()`. There is
+one trace per compilation; `tracing` makes it the active one and puts the former back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.base.profiles import Profile
+from nkic.base.source import CallChain
+from nkic.ir.program import Body, Instruction, Item, Loop, Operand
+from nkic.ir.tensors import Tensor, View
+from nkic.machine.dtypes import DType
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
+from nkic.machine.memory import Address, Buffer
+from nkic.machine.operands import Row
+from nkic.machine.targets import Target
+from nkic.specialise.errors import KernelError
+from nkic.specialise.location import here
+
+GHOST = -1  # number of a tensor that stands for one that could not be made
+
+
+class OpenLoop:
+    """A device loop whose body is being traced."""
+
+    def __init__(self, number: int, at: CallChain, head: Mapping[str, Any]) -> None:
+        self.number = number
+        self.at = at
+        self.head = head
+        self.body: list[Item] = []
+
+
+class NkiInstruction:
+    """What a call of an instruction returns: it can be ordered after others, and no more.
+
+    `_place` is its place in `_body`, or negative where an error kept it from being recorded.
+    """
+
+    __slots__ = ("_body", "_place")
+
+    def __init__(self, body: list[Item], place: int) -> None:
+        self._body = body
+        self._place = place
+
+    def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
+        """Orders this instruction after `producers`."""
+        own = self._recorded()
+        if own is not None:
+            found = (producer._recorded() for producer in producers)
+            after = own.after + tuple(other.number for other in found if other is not None)
+            self._body[self._place] = own._replace(after=after)
+        return self
+
+    def _recorded(self) -> Instruction | None:
+        """The instruction in the program."""
+        item = self._body[self._place] if self._place >= 0 else None
+        return item if isinstance(item, Instruction) else None
+
+
+class Trace:
+    """The state of one compilation. `ids` and `core` change from instance to instance."""
+
+    def __init__(
+        self, target: Target, profile: Profile, report: Reporter, grid: tuple[int, ...] = ()
+    ) -> None:
+        self.target = target
+        self.profile = profile
+        self.report = report
+        self.grid = grid
+        self.ids: tuple[int, ...] = ()
+        self.core = 0
+        self.library: Callable[[str], Callable[..., Any]] = _no_library
+        self.tensors: list[Tensor] = []
+        self.constants: dict[int, bytes] = {}
+        self.messages: list[str] = []
+        self.written: set[int] = set()
+        self.read: set[int] = set()
+        self.body: list[Item] = []
+        self.loops: list[OpenLoop] = []
+        self.scope: tuple[int, ...] = ()
+        self.pinned = 0
+        self._cores: list[list[Item]] = []
+        self._bodies: list[list[Item]] = []
+        self._instructions = 0
+        self._registers = 0
+        self._loop_numbers = 0
+        self._regions = 0
+        self._shared: dict[tuple[CallChain, int], Tensor] = {}
+        self._allocated: dict[CallChain, int] = {}
+
+    # Instances of the kernel
+
+    def begin(self, ids: tuple[int, ...], core: int = 0) -> None:
+        """Starts the kernel instance with these program ids, on this core."""
+        self.ids = ids
+        self._allocated.clear()
+        if core == len(self._cores):
+            self._cores.append([])
+            self._instructions = 0
+        self.core = core
+        self.body = self._cores[core]
+
+    @property
+    def cores(self) -> tuple[Body, ...]:
+        """What each core executes."""
+        return tuple(tuple(body) for body in self._cores)
+
+    # Tensors
+
+    def tensor(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        buffer: Buffer,
+        name: str = "",
+        fixed: Address | None = None,
+    ) -> Tensor:
+        """Declares a tensor at the kernel's current place.
+
+        Instances of a grid share what is in shared HBM: the same call, reached as often, gives
+        the tensor that the first instance made.
+        """
+        at = here()
+        if buffer is Buffer.SHARED_HBM:
+            return self._shared_tensor(shape, dtype, name, at)
+        return self.declare(shape, dtype, buffer, name, at, fixed)
+
+    def declare(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        buffer: Buffer,
+        name: str,
+        at: CallChain,
+        fixed: Address | None = None,
+    ) -> Tensor:
+        """Declares a tensor at the place `at`."""
+        number = len(self.tensors)
+        tensor = Tensor(number, name or f"t{number}", dtype, shape, buffer, at, fixed, self.scope)
+        self.tensors.append(tensor)
+        return tensor
+
+    def _shared_tensor(
+        self, shape: tuple[int, ...], dtype: DType, name: str, at: CallChain
+    ) -> Tensor:
+        count = self._allocated.get(at, 0)
+        self._allocated[at] = count + 1
+        found = self._shared.get((at, count))
+        if found is None:
+            found = self.declare(shape, dtype, Buffer.SHARED_HBM, name, at)
+            self._shared[at, count] = found
+        elif (found.shape, found.dtype) != (shape, dtype):
+            self.report.fatal(
+                "shared-tensor-differs",
+                f"kernel instance {self.ids} makes this tensor {dtype.name}{list(shape)}, an "
+                f"earlier one made it {found.dtype.name}{list(found.shape)}",
+                at.primary,
+                help="tensors in shared_hbm are the same for all instances of the grid; use "
+                "nl.private_hbm for what belongs to one",
+            )
+        return found
+
+    # Instructions
+
+    def record(
+        self,
+        row: Row,
+        operands: tuple[Operand, ...],
+        attributes: tuple[Any, ...],
+        engine: Engine | None = None,
+        name: str = "",
+        after: tuple[int, ...] = (),
+    ) -> NkiInstruction:
+        """Appends an instruction."""
+        body = self.body
+        number = self._instructions
+        self._instructions = number + 1
+        body.append(
+            Instruction(row, operands, attributes, engine, here(), number, name, after, self.pinned)
+        )
+        return NkiInstruction(body, len(body) - 1)
+
+    def new_region(self) -> int:
+        """The number of a new region of instructions that keep their order."""
+        self._regions += 1
+        return self._regions
+
+    # Registers and device loops
+
+    def register(self) -> Register:
+        """A new register."""
+        self._registers += 1
+        return Register(self._registers - 1)
+
+    def open_loop(self, **head: Any) -> None:
+        """From now on instructions belong to the body of a device loop; `head` as in `Loop`."""
+        if self.pinned:
+            raise KernelError(
+                "loop-in-no-reorder",
+                "a loop on the device cannot stand inside nl.no_reorder()",
+                help="put the no_reorder inside the loop, or unroll with range",
+            )
+        self._loop_numbers += 1
+        loop = OpenLoop(self._loop_numbers, here(), head)
+        self.loops.append(loop)
+        self._bodies.append(self.body)
+        self.body = loop.body
+        self.scope = (*self.scope, loop.number)
+
+    def close_loop(self) -> None:
+        """Ends the innermost loop and puts it into the body around it."""
+        loop = self.loops.pop()
+        self.body = self._bodies.pop()
+        self.scope = self.scope[:-1]
+        self.body.append(Loop(loop.number, tuple(loop.body), loop.at, **loop.head))
+
+    def check_scope(self, tensor: Tensor) -> None:
+        """A tensor declared in the body of a device loop is used in that body only."""
+        depth = len(tensor.scope)
+        if self.scope[:depth] != tensor.scope:
+            self.report.error(
+                "tensor-out-of-scope",
+                f"{tensor.name} was declared in the body of a device loop that has ended",
+                here().primary,
+                labels=[Label(tensor.at.primary, "declared here")],
+                help="declare it before the loop",
+            )
+
+    def ghost(self, view: View, shape: Sequence[int]) -> View:
+        """A view of `shape` that stands for one that could not be made after an error.
+
+        Instructions on it are not recorded, so that one mistake gives one error.
+        """
+        from_ = view.tensor
+        tensor = Tensor(GHOST, from_.name, view.dtype, tuple(shape), from_.buffer, from_.at)
+        strides = [1]
+        for size in reversed(tensor.shape[1:]):
+            strides.insert(0, strides[0] * size)
+        return View(tensor, tensor.shape, tuple(strides), 0, view.dtype)
+
+
+def _no_library(name: str) -> Callable[..., Any]:
+    raise LookupError(f"no standard library is loaded to take {name} from")
+
+
+_active: list[Trace] = []
+
+
+def active() -> Trace:
+    """The trace of the compilation that is going on."""
+    return _active[-1]
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Makes `trace` the active one."""
+    _active.append(trace)
+    try:
+        yield trace
+    finally:
+        _active.pop()

@@ -1,0 +1,119 @@
+"""Attribute values, from what kernels write to what the program holds.
+
+Operators and members of enumerations become their names, lists become tuples. Whether the
+result suits the attribute is asked of the instruction table by `check`; here only what the
+table could not judge is refused: a text in place of the operator it spells, or some object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from nkic.base.profiles import Profile
+from nkic.machine.arguments import takes
+from nkic.machine.operands import Attribute, Kind
+from nkic.specialise.enums import OF_ATTRIBUTE, Operator
+from nkic.specialise.registers import VirtualRegister
+from nkic.specialise.tensor import NkiTensor
+from nkic.specialise.trace import active
+
+
+class CallRefused(Exception):
+    """A call of an instruction that cannot be recorded; the message says why."""
+
+    def __init__(self, slug: str, message: str, help: str = "") -> None:
+        super().__init__(message)
+        self.slug = slug
+        self.message = message
+        self.help = help
+
+
+def attribute_value(attribute: Attribute, value: Any) -> Any:
+    """`value` as the program holds it; raises `CallRefused`."""
+    if value is None or type(value) is bool:
+        return value
+    return _READERS[attribute.kind](attribute, value)
+
+
+def _operator(attribute: Attribute, value: Any) -> str:
+    if isinstance(value, Operator):
+        return value.name
+    raise _refused(attribute, value, "pass the operator itself, uncalled, such as nl.add")
+
+
+def _number(attribute: Attribute, value: Any) -> int | float:
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise _refused(attribute, value)
+
+
+def _choice(attribute: Attribute, value: Any) -> Any:
+    enumeration = OF_ATTRIBUTE.get(attribute.name)
+    if enumeration is None:
+        return value if isinstance(value, str | int) else _no(attribute, value)
+    if isinstance(value, enumeration):
+        return value.name
+    if type(value) is int and active().profile < Profile.NKI_0_3:
+        return next((m.name for m in enumeration if m.value == value), value)
+    names = ", ".join(attribute.choices)
+    raise _refused(attribute, value, f"pass a member of nisa.{enumeration.__name__}: {names}")
+
+
+def _ints(attribute: Attribute, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, int):
+        return (int(value),)
+    return _tuple(attribute, value)
+
+
+def _tuple(attribute: Attribute, value: Any) -> tuple[Any, ...]:
+    """Lists and tuples of numbers and texts, nested, as tuples."""
+    if not isinstance(value, tuple | list):
+        raise _refused(attribute, value)
+    return tuple(_tuple_item(attribute, item) for item in value)
+
+
+def _tuple_item(attribute: Attribute, item: Any) -> Any:
+    if isinstance(item, tuple | list):
+        return _tuple(attribute, item)
+    return item if isinstance(item, int | float | str | None) else _no(attribute, item)
+
+
+def _no(attribute: Attribute, value: Any) -> Any:
+    raise _refused(attribute, value)
+
+
+def _refused(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
+    return CallRefused(
+        "argument-kind",
+        f"`{attribute.name}` is {shown(value)}, but must be {takes(attribute)}",
+        help,
+    )
+
+
+_READERS: dict[Kind, Callable[[Attribute, Any], Any]] = {
+    Kind.ALU: _operator,
+    Kind.ACTIVATION: _operator,
+    Kind.BOOL: _number,
+    Kind.INT: _number,
+    Kind.INT32: _number,
+    Kind.NUMBER: _number,
+    Kind.PATTERN: _tuple,
+    Kind.INTS: _ints,
+    Kind.CHOICE: _choice,
+}
+
+
+def shown(value: Any) -> str:
+    """A kernel's value as a message shows it, short."""
+    if isinstance(value, NkiTensor):
+        return f"the tensor {value.name}"
+    if isinstance(value, VirtualRegister):
+        return "a register"
+    if isinstance(value, str | int | float | None | Operator | Enum):
+        text = repr(value) if not isinstance(value, Enum) else str(value)
+        return text if len(text) <= 40 else f"{text[:40]}…"
+    return f"a {type(value).__name__}"

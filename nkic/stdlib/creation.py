@@ -1,0 +1,75 @@
+"""Tensors with known contents."""
+
+import nki.isa as nisa
+import nki.language as nl
+
+# Elements that one DMA row of a constant holds: long enough for full-speed descriptors.
+_ROW = 2048
+
+
+def zeros(shape, dtype, buffer=nl.sbuf, name=""):
+    """A new tensor full of zeros."""
+    return full(shape, 0, dtype, buffer, name)
+
+
+def ones(shape, dtype, buffer=nl.sbuf, name=""):
+    """A new tensor full of ones."""
+    return full(shape, 1, dtype, buffer, name)
+
+
+def full(shape, fill_value, dtype, buffer=nl.sbuf, name=""):
+    """A new tensor full of `fill_value`."""
+    tensor = nl.ndarray(shape, dtype=dtype, buffer=buffer, name=name)
+    _fill(tensor, fill_value)
+    return tensor
+
+
+def zeros_like(x, dtype=None, buffer=None, name=""):
+    """A new tensor of zeros with the shape of `x`, and its dtype and buffer unless given."""
+    return zeros(x.shape, dtype or x.dtype, buffer or x.buffer, name)
+
+
+def empty_like(x, dtype=None, buffer=None, name=""):
+    """A new tensor with the shape of `x`, and its dtype and buffer unless given."""
+    return nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=buffer or x.buffer, name=name)
+
+
+def shared_identity_matrix(n, dtype=nl.uint8, dst=None):
+    """The identity matrix of size `n` in SBUF."""
+    ones_tile = full((n, n), 1, dtype)
+    result = nl.ndarray((n, n), dtype=dtype, buffer=nl.sbuf) if dst is None else dst
+    # The index is partition - column: zero on the diagonal.
+    nisa.affine_select(
+        dst=result,
+        pattern=[[-1, n]],
+        channel_multiplier=1,
+        on_true_tile=ones_tile,
+        on_false_value=0,
+        cmp_op=nl.equal,
+    )
+    return result
+
+
+def _fill(tensor, value):
+    """Sets every element of `tensor`, wherever it is."""
+    if nl.is_on_chip(tensor.buffer):
+        nisa.memset(dst=tensor, value=value)
+    else:
+        _fill_hbm(tensor, value)
+
+
+def _fill_hbm(tensor, value):
+    """Copies a constant tile over a dense tensor in HBM, as many full rows as there are."""
+    size = tensor.size
+    width = min(size, _ROW)
+    rows = size // width
+    flat = tensor.reshape((size,))
+    tile = nl.ndarray((min(rows, nl.tile_size.pmax), width), dtype=tensor.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=tile, value=value)
+    matrix = flat[0 : rows * width].reshape((rows, width))
+    for start in range(0, rows, nl.tile_size.pmax):
+        end = min(rows, start + nl.tile_size.pmax)
+        nisa.dma_copy(dst=matrix[start:end, :], src=tile[0 : end - start, :])
+    rest = size - rows * width
+    if rest > 0:
+        nisa.dma_copy(dst=flat[rows * width : size].reshape((1, rest)), src=tile[0:1, 0:rest])

@@ -1,0 +1,367 @@
+"""Arithmetic on tiles, element by element.
+
+Results are new tiles in SBUF. Without `dtype` the result has the dtype of the tile, or for two
+tiles the one that holds both. Numbers stand for themselves repeated; so do free dimensions of
+size 1.
+"""
+
+import nki.isa as nisa
+import nki.language as nl
+from nkic.stdlib import _broadcast_view, _converted, _promoted
+
+
+def _binary(op, x, y, dtype):
+    """`x op y`, where at least one is a tile."""
+    if not isinstance(x, nl.NkiTensor):
+        return _with_number(op, y, x, dtype, True)
+    if not isinstance(y, nl.NkiTensor):
+        return _with_number(op, x, y, dtype, False)
+    shape = _common_shape(x, y)
+    result = nl.ndarray(shape, dtype=dtype or _promoted(x.dtype, y.dtype), buffer=nl.sbuf)
+    nisa.tensor_tensor(
+        dst=result, data1=_broadcast_view(x, shape), data2=_broadcast_view(y, shape), op=op
+    )
+    return result
+
+
+def _with_number(op, x, number, dtype, reverse):
+    """A tile and a number; `reverse` puts the number first."""
+    assert isinstance(x, nl.NkiTensor), f"{op} takes at least one tensor"
+    result = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=result, data=x, op0=op, operand0=number, reverse0=reverse)
+    return result
+
+
+def _common_shape(x, y):
+    """The shape that `x` and `y` have after broadcasting."""
+    assert len(x.shape) == len(y.shape), f"{x.shape} and {y.shape} have different ranks"
+    assert x.shape[0] == y.shape[0], f"{x.shape} and {y.shape} differ in partitions"
+    shape = []
+    for a, b in zip(x.shape, y.shape):  # noqa: B905  (ranks are equal)
+        assert a == b or a == 1 or b == 1, f"{x.shape} and {y.shape} do not match"
+        shape.append(max(a, b))
+    return tuple(shape)
+
+
+def _unary(op, x, dtype):
+    """An operator with one input."""
+    result = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=result, data=x, op0=op, operand0=None)
+    return result
+
+
+def _activated(op, x, dtype):
+    """A function of the scalar engine."""
+    result = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
+    nisa.activation(dst=result, op=op, data=x)
+    return result
+
+
+def add(x, y, dtype=None):
+    """x + y."""
+    return _binary(nl.add, x, y, dtype)
+
+
+def subtract(x, y, dtype=None):
+    """x - y."""
+    return _binary(nl.subtract, x, y, dtype)
+
+
+def multiply(x, y, dtype=None):
+    """x y."""
+    return _binary(nl.multiply, x, y, dtype)
+
+
+def maximum(x, y, dtype=None):
+    """The greater of x and y."""
+    return _binary(nl.maximum, x, y, dtype)
+
+
+def minimum(x, y, dtype=None):
+    """The lesser of x and y."""
+    return _binary(nl.minimum, x, y, dtype)
+
+
+def abs_max(x, y, dtype=None):
+    """x where |x| > |y|, else y."""
+    return _binary(nl.abs_max, x, y, dtype)
+
+
+def abs_min(x, y, dtype=None):
+    """x where |x| < |y|, else y."""
+    return _binary(nl.abs_min, x, y, dtype)
+
+
+def power(x, y, dtype=None):
+    """x to the power of y."""
+    return _binary(nl.power, x, y, dtype)
+
+
+def equal(x, y, dtype=None):
+    """1 where x equals y, else 0."""
+    return _binary(nl.equal, x, y, dtype)
+
+
+def not_equal(x, y, dtype=None):
+    """1 where x differs from y, else 0."""
+    return _binary(nl.not_equal, x, y, dtype)
+
+
+def less(x, y, dtype=None):
+    """1 where x < y, else 0."""
+    return _binary(nl.less, x, y, dtype)
+
+
+def less_equal(x, y, dtype=None):
+    """1 where x <= y, else 0."""
+    return _binary(nl.less_equal, x, y, dtype)
+
+
+def greater(x, y, dtype=None):
+    """1 where x > y, else 0."""
+    return _binary(nl.greater, x, y, dtype)
+
+
+def greater_equal(x, y, dtype=None):
+    """1 where x >= y, else 0."""
+    return _binary(nl.greater_equal, x, y, dtype)
+
+
+def bitwise_and(x, y, dtype=None):
+    """Bits set in both."""
+    return _binary(nl.bitwise_and, x, y, dtype)
+
+
+def bitwise_or(x, y, dtype=None):
+    """Bits set in either."""
+    return _binary(nl.bitwise_or, x, y, dtype)
+
+
+def bitwise_xor(x, y, dtype=None):
+    """Bits set in exactly one."""
+    return _binary(nl.bitwise_xor, x, y, dtype)
+
+
+def left_shift(x, y, dtype=None):
+    """x moved left by y bits."""
+    return _binary(nl.left_shift, x, y, dtype)
+
+
+def right_shift(x, y, dtype=None):
+    """x moved right by y bits, zeros move in."""
+    return _binary(nl.right_shift, x, y, dtype)
+
+
+def logical_and(x, y, dtype=None):
+    """1 where neither is 0, else 0."""
+    return _binary(nl.logical_and, x, y, dtype)
+
+
+def logical_or(x, y, dtype=None):
+    """1 where either is not 0, else 0."""
+    return _binary(nl.logical_or, x, y, dtype)
+
+
+def logical_xor(x, y, dtype=None):
+    """1 where exactly one is 0, else 0."""
+    return _binary(nl.logical_xor, x, y, dtype)
+
+
+def divide(x, y, dtype=None):
+    """x / y, as x times the reciprocal of y."""
+    if not isinstance(y, nl.NkiTensor):
+        return _with_number(nl.multiply, x, 1.0 / y, dtype, False)
+    kind = dtype or (_promoted(x.dtype, y.dtype) if isinstance(x, nl.NkiTensor) else y.dtype)
+    return _binary(nl.multiply, x, reciprocal(y, nl.float32), kind)
+
+
+def exp(x, dtype=None):
+    """The scalar engine's exp."""
+    return _activated(nl.exp, x, dtype)
+
+
+def log(x, dtype=None):
+    """The scalar engine's log."""
+    return _activated(nl.log, x, dtype)
+
+
+def sqrt(x, dtype=None):
+    """The scalar engine's sqrt."""
+    return _activated(nl.sqrt, x, dtype)
+
+
+def tanh(x, dtype=None):
+    """The scalar engine's tanh."""
+    return _activated(nl.tanh, x, dtype)
+
+
+def sigmoid(x, dtype=None):
+    """The scalar engine's sigmoid."""
+    return _activated(nl.sigmoid, x, dtype)
+
+
+def relu(x, dtype=None):
+    """The scalar engine's relu."""
+    return _activated(nl.relu, x, dtype)
+
+
+def gelu(x, dtype=None):
+    """The scalar engine's gelu."""
+    return _activated(nl.gelu, x, dtype)
+
+
+def gelu_apprx_sigmoid(x, dtype=None):
+    """The scalar engine's gelu_apprx_sigmoid."""
+    return _activated(nl.gelu_apprx_sigmoid, x, dtype)
+
+
+def gelu_apprx_tanh(x, dtype=None):
+    """The scalar engine's gelu_apprx_tanh."""
+    return _activated(nl.gelu_apprx_tanh, x, dtype)
+
+
+def gelu_dx(x, dtype=None):
+    """The scalar engine's gelu_dx."""
+    return _activated(nl.gelu_dx, x, dtype)
+
+
+def gelu_apprx_sigmoid_dx(x, dtype=None):
+    """The scalar engine's gelu_apprx_sigmoid_dx."""
+    return _activated(nl.gelu_apprx_sigmoid_dx, x, dtype)
+
+
+def silu(x, dtype=None):
+    """The scalar engine's silu."""
+    return _activated(nl.silu, x, dtype)
+
+
+def silu_dx(x, dtype=None):
+    """The scalar engine's silu_dx."""
+    return _activated(nl.silu_dx, x, dtype)
+
+
+def softplus(x, dtype=None):
+    """The scalar engine's softplus."""
+    return _activated(nl.softplus, x, dtype)
+
+
+def mish(x, dtype=None):
+    """The scalar engine's mish."""
+    return _activated(nl.mish, x, dtype)
+
+
+def erf(x, dtype=None):
+    """The scalar engine's erf."""
+    return _activated(nl.erf, x, dtype)
+
+
+def erf_dx(x, dtype=None):
+    """The scalar engine's erf_dx."""
+    return _activated(nl.erf_dx, x, dtype)
+
+
+def square(x, dtype=None):
+    """The scalar engine's square."""
+    return _activated(nl.square, x, dtype)
+
+
+def sin(x, dtype=None):
+    """The scalar engine's sin."""
+    return _activated(nl.sin, x, dtype)
+
+
+def arctan(x, dtype=None):
+    """The scalar engine's arctan."""
+    return _activated(nl.arctan, x, dtype)
+
+
+def sign(x, dtype=None):
+    """The scalar engine's sign."""
+    return _activated(nl.sign, x, dtype)
+
+
+def rsqrt(x, dtype=None):
+    """1 / sqrt(x), on gpsimd, which is more exact than the scalar engine."""
+    return _unary(nl.rsqrt, x, dtype)
+
+
+def reciprocal(x, dtype=None):
+    """1 / x."""
+    result = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
+    nisa.reciprocal(dst=result, data=x)
+    return result
+
+
+def abs(x, dtype=None):
+    """The magnitude of x."""
+    return _unary(nl.abs, x, dtype)
+
+
+def negative(x, dtype=None):
+    """-x."""
+    return _with_number(nl.multiply, x, -1, dtype, False)
+
+
+def logical_not(x, dtype=None):
+    """1 where x is 0, else 0."""
+    return _unary(nl.logical_not, x, dtype)
+
+
+def invert(x, dtype=None):
+    """Every bit of x turned over."""
+    return _unary(nl.invert, x, dtype)
+
+
+def cos(x, dtype=None):
+    """Cosine of x from -3 pi / 2 to 3 pi / 2, as the sine of pi / 2 - |x|."""
+    angle = _with_number(nl.subtract, abs(x, nl.float32), 1.5707963267948966, nl.float32, True)
+    return sin(angle, dtype or x.dtype)
+
+
+def tan(x, dtype=None):
+    """Tangent of x from -pi to pi."""
+    return divide(sin(x, nl.float32), cos(x, nl.float32), dtype or x.dtype)
+
+
+def _rounded(x):
+    """x rounded to whole numbers, half to even, in float32.
+
+    int32 does the rounding; from 2**23 on every float32 is a whole number already.
+    """
+    whole = _converted(_converted(x, nl.int32), nl.float32)
+    large = nl.ndarray(x.shape, dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=large, data=abs(x, nl.float32), op0=nl.greater_equal, operand0=8388608.0)
+    nisa.tensor_copy_predicated(dst=whole, src=_converted(x, nl.float32), predicate=large)
+    return whole
+
+
+def floor(x, dtype=None):
+    """The greatest whole number that is not above x."""
+    near = _rounded(x)
+    return subtract(near, greater(near, x, nl.float32), dtype or x.dtype)
+
+
+def ceil(x, dtype=None):
+    """The least whole number that is not below x."""
+    near = _rounded(x)
+    return add(near, less(near, x, nl.float32), dtype or x.dtype)
+
+
+def trunc(x, dtype=None):
+    """x without its fraction."""
+    return multiply(floor(abs(x, nl.float32)), sign(x, nl.float32), dtype or x.dtype)
+
+
+def mod(x, y, dtype=None):
+    """x - y floor(x / y): has the sign of y."""
+    return _remainder(x, y, floor(divide(x, y, nl.float32)), dtype)
+
+
+def fmod(x, y, dtype=None):
+    """x - y trunc(x / y): has the sign of x."""
+    return _remainder(x, y, trunc(divide(x, y, nl.float32)), dtype)
+
+
+def _remainder(x, y, quotient, dtype):
+    kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
+    return subtract(x, multiply(quotient, y, nl.float32), kind)

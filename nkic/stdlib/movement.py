@@ -1,0 +1,111 @@
+"""Copies: between HBM and SBUF, into parts of tensors, into other layouts."""
+
+import nki.isa as nisa
+import nki.language as nl
+from nkic.stdlib import _fill
+
+
+def load(src, dtype=None):
+    """A new tile in SBUF with the elements of `src`, converted on the way if `dtype` differs."""
+    assert len(src.shape) > 1, f"nl.load takes at least 2 dimensions, not {src.shape}"
+    tile = nl.ndarray(src.shape, dtype=dtype or src.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=src)
+    return tile
+
+
+def load_transpose2d(src, dtype=None):
+    """A new tile in SBUF with the rows of `src` as columns."""
+    assert len(src.shape) == 2, f"nl.load_transpose2d takes 2 dimensions, not {src.shape}"
+    tile = nl.ndarray((src.shape[1], src.shape[0]), dtype=src.dtype, buffer=nl.sbuf)
+    nisa.dma_transpose(dst=tile, src=src)
+    return _converted(tile, dtype)
+
+
+def store(dst, value):
+    """Writes a tile to HBM."""
+    nisa.dma_copy(dst=dst, src=_in_sbuf(value))
+
+
+def copy(x, dtype=None):
+    """A new tile in SBUF with the elements of `x`."""
+    tile = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=tile, src=x)
+    return tile
+
+
+def _converted(x, dtype):
+    """`x` itself, or a copy of another dtype."""
+    return x if dtype is None or dtype == x.dtype else copy(x, dtype)
+
+
+def _in_sbuf(x):
+    """`x` itself, or a copy in SBUF of a tile in PSUM, which DMA cannot reach."""
+    return copy(x) if nl.is_psum(x.buffer) else x
+
+
+def _assign(dst, value):
+    """What `dst[...] = value` does."""
+    if not isinstance(value, nl.NkiTensor):
+        _fill(dst, value)
+    elif nl.is_on_chip(dst.buffer) and nl.is_on_chip(value.buffer):
+        nisa.tensor_copy(dst=dst, src=value)
+    else:
+        nisa.dma_copy(dst=dst, src=_in_sbuf(value))
+
+
+def transpose(x, dtype=None):
+    """A new tile, in PSUM unless it is converted, with partitions and columns exchanged."""
+    assert len(x.shape) == 2, f"nl.transpose takes 2 dimensions, not {x.shape}"
+    tile = nl.ndarray((x.shape[1], x.shape[0]), dtype=x.dtype, buffer=nl.psum)
+    nisa.nc_transpose(dst=tile, data=_in_sbuf(x))
+    return _converted(tile, dtype)
+
+
+def expand_dims(x, axis):
+    """A view with a new dimension of size 1."""
+    return x.expand_dim(axis if axis >= 0 else axis + len(x.shape) + 1)
+
+
+def _broadcast_view(x, shape):
+    """A view of `x` in which free dimensions of size 1 are repeated to give `shape`."""
+    assert len(x.shape) == len(shape), f"{x.shape} and {shape} have different ranks"
+    for dim in range(1, len(shape)):
+        if x.shape[dim] == 1 and shape[dim] != 1:
+            x = x.broadcast(dim, shape[dim])
+    return x
+
+
+def broadcast_to(x, shape, dtype=None):
+    """A tile of `shape` that repeats the elements of `x`; `x` itself if it has that shape."""
+    if tuple(x.shape) == tuple(shape):
+        return _converted(x, dtype)
+    rows = _across_partitions(x, shape[0]) if x.shape[0] != shape[0] else x
+    return copy(_broadcast_view(rows, shape), dtype)
+
+
+def _across_partitions(x, count):
+    """A tile with the one partition of `x` in each of `count`: by way of HBM."""
+    assert x.shape[0] == 1, f"dimension 0 of {x.shape} cannot become {count}: it is not 1"
+    row = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.private_hbm)
+    nisa.dma_copy(dst=row, src=_in_sbuf(x))
+    tile = nl.ndarray((count, *x.shape[1:]), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=row.broadcast(0, count))
+    return tile
+
+
+def where(condition, x, y, dtype=None):
+    """A new tile: `x` where `condition` is not 0, else `y`."""
+    kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
+    chosen = nl.ndarray(condition.shape, dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=chosen, data=condition, op0=nl.not_equal, operand0=0.0)
+    result = nl.ndarray(condition.shape, dtype=kind, buffer=nl.sbuf)
+    _assign(result, _like(y, condition.shape))
+    source = _like(x, condition.shape)
+    if isinstance(x, nl.NkiTensor):
+        source = _converted(source, kind)
+    nisa.tensor_copy_predicated(dst=result, src=source, predicate=chosen)
+    return result
+
+
+def _like(x, shape):
+    return _broadcast_view(x, shape) if isinstance(x, nl.NkiTensor) else x

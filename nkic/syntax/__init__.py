@@ -1,0 +1,1 @@
+"""The syntax tree: its nodes (`nodes`) and how to walk them (`walk`)."""

@@ -1,0 +1,23 @@
+"""What every node of the syntax tree is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar, dataclass_transform
+
+from nkic.base.source import Span
+
+_Class = TypeVar("_Class")
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def node(cls: type[_Class]) -> type[_Class]:
+    """A frozen dataclass with slots that compares by identity."""
+    return dataclass(frozen=True, slots=True, eq=False)(cls)
+
+
+@node
+class Node:
+    """What all nodes have: where they stand in the file."""
+
+    span: Span

@@ -1,0 +1,110 @@
+"""Names with a meaning of their own: builtins, special methods, and what stays out of reach.
+
+The meta-language runs in a closed world. Everything that leads out of it in Python goes
+through a name: a builtin (`open`), a special attribute (`__globals__`) or an attribute of the
+interpreter's own objects (`gi_frame`). So names are where it is closed.
+"""
+
+from __future__ import annotations
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+# What kernel code may call without importing anything.
+BUILTINS = frozenset(
+    _words("""
+    False None True Ellipsis NotImplemented
+    abs all any bin bool callable chr delattr dict divmod enumerate filter float format frozenset
+    getattr hasattr hash hex int isinstance issubclass iter len list map max min next object oct
+    ord pow print property range repr reversed round set setattr slice sorted staticmethod
+    classmethod str sum super tuple type zip
+    ArithmeticError AssertionError AttributeError Exception ImportError IndexError KeyError
+    LookupError NameError NotImplementedError OverflowError RuntimeError StopIteration TypeError
+    ValueError ZeroDivisionError
+    """)
+)
+
+_FILES = "kernels are compiled from their source and arguments alone and cannot touch files"
+_CODE = "kernel source is compiled as it stands; pass functions, or choose with `if`"
+_INSIDE = "keep the values you need in variables, a dict or a class"
+
+# Python builtins that NKI leaves out, with what to do instead.
+REFUSED_BUILTINS = {
+    **dict.fromkeys(("open", "input"), _FILES),
+    **dict.fromkeys(("eval", "exec", "compile", "__import__"), _CODE),
+    **dict.fromkeys(("globals", "locals", "vars", "dir"), _INSIDE),
+    "id": "compare values with `==`: addresses differ from one compilation to the next",
+    "breakpoint": "use `print`: it shows compile-time values",
+    "complex": "NKI has no complex numbers: keep real and imaginary parts in two tensors",
+    **dict.fromkeys(("bytes", "bytearray", "memoryview"), "use a list of integers"),
+    "ascii": "use `repr`",
+    **dict.fromkeys(("aiter", "anext"), "use a `for` loop"),
+    **dict.fromkeys(("exit", "quit"), "use `assert` to stop the compilation"),
+    "BaseException": "use `Exception`",
+    "SystemExit": "use `assert` to stop the compilation",
+}
+
+_OPERATORS = _words("add sub mul truediv floordiv mod divmod pow lshift rshift and or xor matmul")
+_BINARY = frozenset(f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i"))
+# Methods that a kernel's class may define and call by name.
+SPECIAL_METHODS = _BINARY | frozenset(
+    f"__{name}__"
+    for name in _words("""
+        abs bool call contains delitem enter eq exit float floor ceil format ge getitem gt hash
+        index init int invert iter le len lt ne neg next pos post_init repr reversed round
+        setitem str trunc
+    """)
+)
+# Further special attributes that kernel code may read: they hold plain text or members.
+_READABLE = frozenset({"__name__", "__qualname__", "__doc__", "__members__", "__class__"})
+# Special names that a class body or module may assign.
+ASSIGNABLE = frozenset({"__slots__", "__all__", "__name__", "__match_args__"})
+# Object attributes of the interpreter: frames, code, tracebacks, generators, types.
+_INTERPRETER = frozenset(
+    _words("""
+    gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await
+    f_back f_builtins f_code f_globals f_lasti f_lineno f_locals f_trace f_trace_lines
+    f_trace_opcodes f_generator tb_frame tb_next tb_lasti tb_lineno with_traceback
+    func_globals func_code func_closure im_func im_self im_class mro
+    """)
+)
+
+
+def is_special(name: str) -> bool:
+    """`__name__` with two underscores on both sides."""
+    return len(name) > 4 and name.startswith("__") and name.endswith("__")
+
+
+def is_hidden(attribute: str) -> bool:
+    """Kernel code may not read this attribute of anything."""
+    if is_special(attribute):
+        return attribute not in _READABLE and attribute not in SPECIAL_METHODS
+    return attribute in _INTERPRETER or attribute.startswith("co_")
+
+
+def may_define(method: str) -> bool:
+    """A class may define this method."""
+    return not is_special(method) or method in SPECIAL_METHODS
+
+
+def instead_of(attribute: str) -> str:
+    """What to write in place of a hidden attribute."""
+    return _INSTEAD.get(attribute, "use the public methods and fields of the object")
+
+
+_INSTEAD = {
+    "__dict__": "name the fields you need; `dataclasses.fields` lists those of a dataclass",
+    "__len__": "use `len(x)`",
+    "__setattr__": "assign to the attribute, or give the dataclass the value when it is made",
+    "__getattribute__": "use `getattr` with the attribute's name",
+    "__getattr__": "use `getattr` with the attribute's name",
+    "__bases__": "use `isinstance`",
+    "__mro__": "use `isinstance`",
+    "mro": "use `isinstance`",
+    "__subclasses__": "list the classes yourself",
+    "__import__": "write an import statement at the top of the file",
+    "__new__": "use `__init__`",
+    "__del__": "nothing is freed while a kernel is compiled; leave it out",
+}

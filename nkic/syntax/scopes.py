@@ -1,0 +1,190 @@
+"""Which names a piece of source binds, and which it takes from outside: Python's scope rules."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Collection, Iterable, Iterator
+
+from nkic.syntax import nodes
+from nkic.syntax.walk import children, walk
+
+Comprehension = nodes.ListComp | nodes.SetComp | nodes.DictComp | nodes.GeneratorExp
+Function = nodes.FunctionDef | nodes.Lambda
+Scope = Function | nodes.ClassDef | Comprehension
+
+
+def parameters(args: nodes.Arguments) -> tuple[nodes.Arg, ...]:
+    """Every parameter, `*args` and `**kwargs` included, in the order of the signature."""
+    stars = (args.vararg,) if args.vararg else ()
+    double = (args.kwarg,) if args.kwarg else ()
+    return (*args.posonlyargs, *args.args, *stars, *args.kwonlyargs, *double)
+
+
+def outside(scope: Scope) -> Iterator[nodes.Node]:
+    """The parts of a scope that are evaluated in the scope around it.
+
+    Annotations are in neither part: NKI never evaluates them.
+    """
+    if isinstance(scope, Comprehension):
+        yield scope.generators[0].iter
+        return
+    if isinstance(scope, nodes.ClassDef):
+        yield from (*scope.decorators, *scope.bases, *scope.keywords)
+        return
+    if isinstance(scope, nodes.FunctionDef):
+        yield from scope.decorators
+    yield from scope.args.defaults
+    yield from (default for default in scope.args.kw_defaults if default is not None)
+
+
+def inside(scope: Scope) -> Iterator[nodes.Node]:
+    """The parts of a scope that see its own names."""
+    if isinstance(scope, nodes.FunctionDef | nodes.ClassDef):
+        yield from scope.body
+    elif isinstance(scope, nodes.Lambda):
+        yield scope.body
+    else:
+        yield from _inside_comprehension(scope)
+
+
+def _inside_comprehension(scope: Comprehension) -> Iterator[nodes.Node]:
+    elements = (scope.key, scope.value) if isinstance(scope, nodes.DictComp) else (scope.elt,)
+    yield from elements
+    for number, part in enumerate(scope.generators):
+        yield part.target
+        yield from part.ifs
+        if number:
+            yield part.iter
+
+
+def own(parts: Iterable[nodes.Node], skip: Collection[nodes.Node] = ()) -> Iterator[nodes.Node]:
+    """The nodes of `parts` that belong to their scope: nested scopes are given, not entered."""
+    waiting = list(parts)[::-1]
+    while waiting:
+        node = waiting.pop()
+        if node not in skip:
+            yield node
+            waiting.extend(reversed(list(_own_children(node))))
+
+
+def _own_children(node: nodes.Node) -> Iterator[nodes.Node]:
+    if isinstance(node, Scope):
+        return outside(node)
+    if isinstance(node, nodes.AnnAssign):
+        return iter((node.target,) if node.value is None else (node.target, node.value))
+    return children(node)
+
+
+def bound(scope: Scope) -> frozenset[str]:
+    """The names that are local to a scope."""
+    if isinstance(scope, Comprehension):
+        return frozenset(n for part in scope.generators for n in target_names(part.target))
+    names = bound_by(inside(scope))
+    if isinstance(scope, Function):
+        names |= {parameter.name for parameter in parameters(scope.args)}
+    return names - declared(inside(scope), nodes.Global | nodes.Nonlocal)
+
+
+def bound_by(parts: Iterable[nodes.Node]) -> frozenset[str]:
+    """The names that the nodes of one scope bind."""
+    return frozenset(name for node in own(parts) for name in _binds(node))
+
+
+def declared(
+    parts: Iterable[nodes.Node], kinds: type[nodes.Node] | types.UnionType
+) -> frozenset[str]:
+    """The names in the `global` or `nonlocal` statements of one scope."""
+    found = (node for node in own(parts) if isinstance(node, kinds))
+    return frozenset(n for node in found for n in node.names)  # type: ignore[attr-defined]
+
+
+def _binds(node: nodes.Node) -> Iterator[str]:
+    """The names that one node binds in its own scope."""
+    if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
+        yield node.name
+    elif isinstance(node, nodes.Import | nodes.ImportFrom):
+        yield from (alias_name(alias) for alias in node.names if alias.name != "*")
+    elif isinstance(node, nodes.ExceptHandler | nodes.MatchStar | nodes.MatchAs):
+        yield from [node.name] if node.name else []
+    elif isinstance(node, nodes.MatchMapping):
+        yield from [node.rest] if node.rest else []
+    elif isinstance(node, Comprehension):
+        yield from _walrus_inside(node)
+    else:
+        yield from (name for target in _targets(node) for name in target_names(target))
+
+
+def alias_name(alias: nodes.Alias) -> str:
+    """The name that an import binds: `a` for `import a.b`."""
+    return alias.asname or alias.name.partition(".")[0]
+
+
+def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
+    """What a node assigns to."""
+    if isinstance(node, nodes.Assign | nodes.Delete):
+        return node.targets
+    if isinstance(node, nodes.AugAssign | nodes.AnnAssign | nodes.For | nodes.NamedExpr):
+        return (node.target,)
+    if isinstance(node, nodes.WithItem) and node.optional_vars is not None:
+        return (node.optional_vars,)
+    return (node.name,) if isinstance(node, nodes.TypeAlias) else ()
+
+
+def target_names(target: nodes.Expression) -> Iterator[str]:
+    """The names that an assignment target binds; attributes and items bind none."""
+    if isinstance(target, nodes.Name):
+        yield target.id
+    elif isinstance(target, nodes.Starred):
+        yield from target_names(target.value)
+    elif isinstance(target, nodes.Tuple | nodes.List):
+        yield from (name for part in target.elts for name in target_names(part))
+
+
+def _walrus_inside(scope: Comprehension) -> Iterator[str]:
+    """`:=` inside a comprehension binds in the scope around it."""
+    for node in own(inside(scope)):
+        if isinstance(node, nodes.NamedExpr):
+            yield node.target.id
+        elif isinstance(node, Comprehension):
+            yield from _walrus_inside(node)
+
+
+_LEAVES = nodes.Return | nodes.Raise | nodes.Break | nodes.Continue
+
+
+def unreachable(definition: nodes.Node) -> Iterator[nodes.Statement]:
+    """The statements that follow a `return`, `raise`, `break` or `continue` in their block."""
+    for node in walk(definition):
+        for block in ("body", "orelse", "finalbody"):
+            found = getattr(node, block, ())
+            if isinstance(found, tuple):
+                yield from _after_leaving(found)
+
+
+def _after_leaving(block: tuple[nodes.Statement, ...]) -> tuple[nodes.Statement, ...]:
+    ends = (number for number, node in enumerate(block, 1) if isinstance(node, _LEAVES))
+    return block[next(ends, len(block)) :]
+
+
+def taken_from_outside(
+    parts: Iterable[nodes.Node], local: frozenset[str] = frozenset()
+) -> Iterator[nodes.Name]:
+    """Every use of a name in `parts`, nested scopes included, that nothing there binds.
+
+    `local` are names that `parts` see and scopes nested in them do not: those of a class body.
+    Statements that no way leads to do not count.
+    """
+    first = list(parts)
+    dead = frozenset(node for part in first for node in unreachable(part))
+    waiting = [(iter(first), local, frozenset[str]())]
+    while waiting:
+        pieces, here, below = waiting.pop()
+        for node in own(pieces, dead):
+            if isinstance(node, nodes.Name):
+                if node.id not in here:
+                    yield node
+            elif isinstance(node, Scope):
+                names = bound(node) | below - declared(inside(node), nodes.Global)
+                # Functions in a class body do not see the names of the class.
+                deeper = below if isinstance(node, nodes.ClassDef) else names
+                waiting.append((inside(node), names, deeper))

@@ -1,0 +1,35 @@
+"""Going through a syntax tree without recursion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+
+from nkic.syntax.base import Node
+
+_NEVER_NODES = frozenset({"span", "name_span"})
+
+
+@cache
+def _child_fields(cls: type[Node]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls) if f.name not in _NEVER_NODES)
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The nodes directly below `node`, in the order of its fields."""
+    for name in _child_fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, Node):
+            yield value
+        elif type(value) is tuple:
+            yield from (item for item in value if isinstance(item, Node))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """`node` and everything below it, parents before children, first child first."""
+    waiting = [node]
+    while waiting:
+        at = waiting.pop()
+        yield at
+        waiting.extend(reversed(list(children(at))))

@@ -1,0 +1,444 @@
+"""What both tools share, seen from outside: a small tool is run as a process of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from importlib import resources
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from nkic import __version__
+from nkic.base.diagnostics import codes
+from nkic.cli.common import help, streams
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# A tool that does as its argument says.
+DEMO = '''
+import os, sys, time
+import click
+from nkic.base import diagnostics as d, files
+from nkic.base.source import SourceFile, Span
+from nkic.cli.common import Option, Session, Tool, run, shared_options
+
+SOURCE = SourceFile("k.py", "a = 1\\nb = f(x)\\n")
+CALL = Span("k.py", 2, 5, 2, 9)
+
+def failing(name):
+    def act(session):
+        raise getattr(d, name)([d.make("bad-value", "seven", CALL, label="here", help="six")])
+    return act
+
+def warn(session):
+    session.report([d.make("bad-value", "hm", CALL, level=d.Level.WARNING)])
+
+def write(session):
+    files.write("out.bin", b"x")
+    session.artifact("neff", "out.bin", bytes=1)
+    session.status("wrote out.bin")
+
+def crash(session):
+    session.attachments["kernel.py"] = SOURCE.text
+    return 1 // 0
+
+def slow(session):
+    with files.replacing("out.bin") as stream:
+        stream.write(b"half")
+        stream.flush()
+        print("ready", flush=True)
+        time.sleep(60)
+
+def raising(error):
+    def act(session):
+        raise error
+    return act
+
+def hoard(session):
+    hoarded = []
+    while True:
+        hoarded.append(bytearray(5000))
+
+def deep(session):
+    return deep(session) + 1
+
+ACTIONS = {
+    "ok": lambda session: None, "no": lambda session: 1, "warn": warn, "write": write,
+    "crash": crash, "slow": slow, "deep": deep,
+    "hoard": hoard,
+    "memory": raising(MemoryError()), "interrupt": raising(KeyboardInterrupt()),
+    "print": lambda session: print("line\\n" * 100000), "accents": lambda session: print("é ✓ 漢"),
+    "binary": lambda session: files.write("-", b"\\x00"),
+    **{name: failing(name) for name in (
+        "CompileFailed", "UsageFailed", "ArtifactFailed", "InputFailed", "ProgramFault", "LimitHit"
+    )},
+}
+
+@click.command(cls=Tool, examples=[("demo ok", "do nothing")], epilog="No telemetry.")
+@click.argument("action", type=click.Choice(tuple(ACTIONS)), metavar="ACTION")
+@click.option("--output", cls=Option, group="Output", common=True, metavar="PATH", help="Where.")
+@shared_options
+@click.pass_obj
+def demo(session, action, output):
+    """Does as it is told."""
+    session.sources = {"k.py": SOURCE}.get
+    return ACTIONS[action](session)
+
+if __name__ == "__main__":
+    sys.exit(run(demo, "demo"))
+'''
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("tool") / "demo.py"
+    path.write_text(DEMO)
+    return path
+
+
+class Demo:
+    """Starts the demo tool in a folder of the test's own."""
+
+    def __init__(self, script: Path, folder: Path) -> None:
+        self.script, self.folder = script, folder
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("NKI", "NO_COLOR"))}
+        self.environ = {**kept, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+
+    def __call__(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, str(self.script), *arguments],
+            cwd=self.folder,
+            env={**self.environ, **environ},
+            capture_output=True,
+            encoding="utf-8",
+            errors="backslashreplace",
+            timeout=60,
+        )
+
+    def shell(self, line: str) -> subprocess.CompletedProcess[str]:
+        """Runs a shell line in which DEMO is the tool."""
+        tool = f"{sys.executable} {self.script}"
+        return subprocess.run(
+            ["bash", "-c", line.replace("DEMO", tool)],
+            cwd=self.folder,
+            env=self.environ,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=60,
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(self.script), *arguments],
+            cwd=self.folder,
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+
+@pytest.fixture
+def tool(demo: Path, tmp_path: Path) -> Demo:
+    return Demo(demo, tmp_path)
+
+
+def test_success_in_a_pipe_says_nothing(tool: Demo) -> None:
+    done = tool("write")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert tool("write", "-v").stderr == "wrote out.bin\n"
+
+
+@pytest.mark.parametrize(
+    ("action", "exit_code"),
+    [
+        ("ok", 0),
+        ("no", 1),
+        ("warn", 0),
+        ("CompileFailed", 1),
+        ("UsageFailed", 2),
+        ("ArtifactFailed", 3),
+        ("InputFailed", 4),
+        ("ProgramFault", 5),
+        ("LimitHit", 6),
+        ("memory", 6),
+        ("deep", 6),
+        ("crash", 70),
+        ("interrupt", 130),
+    ],
+)
+def test_exit_codes(tool: Demo, action: str, exit_code: int) -> None:
+    done = tool(action)
+    assert done.returncode == exit_code
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_no_memory_left(tool: Demo) -> None:
+    done = tool.shell("ulimit -v 200000; DEMO hoard")
+    assert done.returncode == 6
+    assert done.stderr.startswith("error[NKI9002]: this machine has too little memory")
+
+
+def test_closed_pipe_is_141_and_silent(tool: Demo) -> None:
+    done = tool.shell("set -o pipefail; DEMO print | head -1")
+    assert (done.returncode, done.stdout, done.stderr) == (141, "line\n", "")
+    done = tool.shell("DEMO --explain all | true; echo ${PIPESTATUS[0]}")
+    assert done.stderr == ""
+    assert done.stdout in ("141\n", "0\n")  # 0 when all of it fitted into the pipe in time
+
+
+def test_closed_streams_do_no_harm(tool: Demo) -> None:
+    assert tool.shell("DEMO print >&-").returncode == 0
+    assert tool.shell("DEMO CompileFailed 2>&-").returncode == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")
+@pytest.mark.parametrize("action", ["accents", "print"])
+def test_full_disk_behind_standard_output(tool: Demo, action: str) -> None:
+    done = tool.shell(f"DEMO {action} > /dev/full")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "error[NKI0006]: cannot write `standard output`: no space left on device"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sent", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["INT", "TERM"]
+)
+def test_signals_leave_no_half_output(tool: Demo, sent: signal.Signals, exit_code: int) -> None:
+    process = tool.start("slow")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert len([*tool.folder.iterdir()]) == 1
+    started = time.monotonic()
+    process.send_signal(sent)
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (exit_code, "")
+    assert time.monotonic() - started < 20
+    assert [*tool.folder.iterdir()] == []
+
+
+def test_human_messages_end_with_a_summary(tool: Demo) -> None:
+    assert tool("CompileFailed").stderr == (
+        "k.py:2:5: error[NKI0003]: seven\n"
+        "  |\n"
+        "2 | b = f(x)\n"
+        "  |     ^^^^ here\n"
+        "  |\n"
+        "  = help: six\n"
+        "\n"
+        "1 error\n"
+    )
+    assert "1 error" not in tool("CompileFailed", "-q").stderr
+
+
+def test_short_messages(tool: Demo) -> None:
+    done = tool("CompileFailed", "--message-format", "short")
+    assert done.stderr == "k.py:2:5: error[NKI0003]: seven\n"
+
+
+def validated(lines: str) -> list[dict[str, object]]:
+    path = resources.files("nkic.base.render").joinpath("diagnostic.schema.json")
+    validator = jsonschema.Draft202012Validator(json.loads(path.read_text()))
+    records = [json.loads(line) for line in lines.splitlines()]
+    for record in records:
+        validator.validate(record)
+    return records
+
+
+@pytest.mark.parametrize("action", ["CompileFailed", "warn", "crash", "memory", "write"])
+def test_json_messages_are_all_that_is_said(tool: Demo, action: str) -> None:
+    done = tool(action, "--message-format=json", "-v", NKIC_BACKTRACE="1")
+    (record,) = validated(done.stderr)
+    assert record["type"] == ("artifact" if action == "write" else "diagnostic")
+
+
+def test_usage_errors_too_come_in_the_format_asked_for(tool: Demo) -> None:
+    done = tool("ok", "--ouput", "x", "--message-format=json")
+    (record,) = validated(done.stderr)
+    assert (record["code"], record["help"]) == ("NKI0001", "did you mean `--output`?")
+
+
+def test_message_file_gets_the_machine_form(tool: Demo) -> None:
+    done = tool("CompileFailed", "--message-file", "m.jsonl")
+    assert done.stderr.startswith("k.py:2:5: error[NKI0003]: seven\n")
+    (record,) = validated((tool.folder / "m.jsonl").read_text())
+    assert record["rendered"] == done.stderr.removesuffix("\n1 error\n")
+    tool("write", "--message-file", "m.jsonl")
+    (record,) = validated((tool.folder / "m.jsonl").read_text())
+    assert record == {
+        "schema": 1, "type": "artifact", "kind": "neff", "path": "out.bin", "bytes": 1
+    }  # fmt: skip
+
+
+def test_message_file_that_cannot_be_written(tool: Demo) -> None:
+    done = tool("ok", "--message-file", "no/m.jsonl")
+    assert done.returncode == 2
+    assert "error[NKI0006]: cannot write `no/m.jsonl`" in done.stderr
+    assert tool("ArtifactFailed", "--message-file", "no/m.jsonl").returncode == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "first_line"),
+    [
+        (["ok", "--ouput", "x"], "error[NKI0001]: no such option: `--ouput`"),
+        ([], "error[NKI0002]: missing `ACTION`"),
+        (["ok", "--color=red"], "error[NKI0003]: `--color`: "),
+        (["ok", "more"], "error[NKI0004]: got unexpected extra argument (more)"),
+        (["ok", "--output"], "error[NKI0004]: option '--output' requires an argument"),
+        (["--explain", "internal-eror"], "error[NKI0008]: there is no diagnostic code"),
+        (["ok", "\x1b[31m"], r"error[NKI0004]: got unexpected extra argument (\x1b[31m)"),
+    ],
+)
+def test_usage_errors(tool: Demo, arguments: list[str], first_line: str) -> None:
+    done = tool(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines[0].startswith(first_line)
+    assert lines[1].startswith("  = help: ")
+
+
+def test_crash_is_one_line_and_a_report(tool: Demo) -> None:
+    done = tool("crash", "--crash-dir", "reports", NKIC_DEMO="1")
+    (line,) = done.stderr.splitlines()
+    (report,) = (tool.folder / "reports").iterdir()
+    assert line.startswith(
+        "error[NKI9001]: internal error in demo: ZeroDivisionError: integer division"
+    )
+    assert line.endswith(f"please report it with reports/{report.name}")
+    with zipfile.ZipFile(report) as archive:
+        run = json.loads(archive.read("run.json"))
+        assert archive.read("attached/kernel.py") == b"a = 1\nb = f(x)\n"
+        assert b"ZeroDivisionError" in archive.read("traceback.txt")
+    assert run["arguments"] == ["crash", "--crash-dir", "reports"]
+    assert run["version"] == __version__
+    assert run["environment"] == {"NKIC_DEMO": "1"}
+
+
+def test_same_crash_gives_the_same_report(tool: Demo) -> None:
+    tool("crash", NKIC_CRASH_DIR="a")
+    tool("crash", NKIC_CRASH_DIR="a")
+    (report,) = (tool.folder / "a").iterdir()
+    assert report.name.startswith("nkic-crash-")
+
+
+def test_crash_without_a_place_for_the_report(tool: Demo) -> None:
+    (tool.folder / "file").touch()
+    done = tool("crash", NKIC_CRASH_DIR="file/x")
+    assert done.returncode == 70
+    assert "no report written ([Errno 20] Not a directory: 'file/x')" in done.stderr
+
+
+def test_backtrace_only_when_asked_for(tool: Demo) -> None:
+    done = tool("crash", NKIC_BACKTRACE="1")
+    assert done.returncode == 70
+    assert "= note: Traceback (most recent call last):" in done.stderr
+    assert "Traceback" not in tool("crash", NKIC_BACKTRACE="0").stderr
+
+
+def test_version_is_one_line(tool: Demo) -> None:
+    assert tool("--version").stdout == f"demo {__version__}\n"
+
+
+def test_help_in_two_sizes(tool: Demo) -> None:
+    brief, long = tool("-h").stdout, tool("--help").stdout
+    assert len(brief.splitlines()) <= 24
+    assert brief.endswith("More: demo --help\n")
+    assert "--output PATH" in brief
+    assert "--crash-dir" not in brief
+    for words in ("Does as it is told.", "Output:", "--crash-dir DIR", "Exit codes:", "demo ok"):
+        assert words in long
+    assert long.rstrip().endswith("No telemetry.")
+    for number, _ in help.EXIT_CODES:
+        assert f"  {number} " in long
+
+
+def test_explain(tool: Demo) -> None:
+    assert tool("--explain", "9001").stdout.startswith("# NKI9001 internal-error: Internal error\n")
+    pages = tool("--explain", "all").stdout
+    assert all(f"# {code.number} {code.slug}: " in pages for code in codes().values())
+
+
+def test_completion(tool: Demo) -> None:
+    done = tool(_DEMO_COMPLETE="bash_complete", COMP_WORDS="demo --mess", COMP_CWORD="1")
+    assert [line.split(",")[1] for line in done.stdout.splitlines()] == [
+        "--message-format",
+        "--message-file",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "coloured"),
+    [
+        ([], {}, False),
+        ([], {"FORCE_COLOR": "1"}, True),
+        ([], {"CLICOLOR_FORCE": "1"}, True),
+        ([], {"FORCE_COLOR": "0"}, False),
+        ([], {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+        ([], {"FORCE_COLOR": "1", "NO_COLOR": ""}, True),
+        (["--color=always"], {"NO_COLOR": "1", "TERM": "dumb"}, True),
+        (["--color=never"], {"FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colour_in_a_pipe(
+    tool: Demo, arguments: list[str], environ: dict[str, str], coloured: bool
+) -> None:
+    done = tool("CompileFailed", *arguments, **environ)
+    assert ("\x1b[" in done.stderr) is coloured
+    assert "\x1b" not in tool("--help", *arguments, **environ).stdout
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("environ", "coloured"),
+    [({}, True), ({"TERM": "dumb"}, False), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)],
+)
+def test_colour_on_a_terminal(environ: dict[str, str], coloured: bool) -> None:
+    assert streams.wants_colour(Terminal(), "auto", environ) is coloured
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"PYTHONIOENCODING": "latin-1"},
+    ],
+)
+def test_no_encoding_can_fail(tool: Demo, environ: dict[str, str]) -> None:
+    done = tool("accents", **environ)
+    assert done.returncode == 0
+    assert " + \\u6f22" in done.stdout
+    assert tool("ok", "--é", **environ).returncode == 2
+
+
+def test_binary_goes_into_a_pipe(tool: Demo) -> None:
+    assert tool("binary").stdout == "\x00"
+
+
+def test_start_up_imports_nothing_heavy() -> None:
+    script = (
+        "import sys; import nkic.cli.common, nkic.base.files;"
+        "heavy = {'numpy', 'lark', 'rich', 'msgpack', 'zipfile', 'asyncio', 'importlib.resources'};"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, encoding="utf-8"
+    )
+    assert done.stdout == "[]\n"

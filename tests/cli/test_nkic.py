@@ -1,0 +1,619 @@
+"""The command nkic, from outside: what it reads, writes, says, and how it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema
+import numpy as np
+import pytest
+
+from nkic import pipeline
+from nkic.base import diagnostics
+from nkic.cli.common import run
+from nkic.cli.nkic import command, prints
+from nkic.cli.nkic.outputs import KINDS
+from nkic.forms import FORMS
+from nkic.neff.load import load
+from nkic.neff.records import Executable
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNEL = """\
+# /// nkic
+# [args]
+# a = "float32[128, 64]"
+# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def double(a, factor=2.0):
+    tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=a)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=factor)
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+"""
+RESOURCE_LINE = (
+    r"double: SBUF 0\.0/26\.0 MiB \(0%\), PSUM 0/8 banks, 3 instr "
+    r"\(PE 0 ACT 0 POOL 0 DVE 1 SP 0 DMA 2\), DMA 65\.5 kB, est\. [\d,]+ cycles\n"
+)
+
+
+class Ran(NamedTuple):
+    """How a run ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The present folder, with a kernel in it; no setting of the tester's own reaches in."""
+    for name in list(os.environ):
+        if name.startswith(("NKI", "NEURON", "FORCE_COLOR", "CLICOLOR")):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "k.py").write_text(KERNEL, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.fixture
+def nkic(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process."""
+
+    def call(*words: str) -> Ran:
+        capfd.readouterr()
+        code = run(command, "nkic", words)
+        return Ran(code, *capfd.readouterr())
+
+    return call
+
+
+def process(*words: str, cwd: Path, stdin: bytes = b"", **environ: str) -> Any:
+    """Runs the command as users do."""
+    return subprocess.run(
+        [sys.executable, "-m", "nkic.cli.nkic", *words],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def failure(ran: Ran, code: int, slug: str) -> str:
+    """The text of a run that must end with this code and this one complaint."""
+    number = diagnostics.code(slug).number
+    assert ran.code == code, ran.err
+    assert ran.out == ""
+    assert re.findall(r"error\[(NKI\d{4})\]", ran.err) == [number], ran.err
+    assert "Traceback" not in ran.err
+    return ran.err
+
+
+def written(path: Path) -> Executable:
+    return load(path.read_bytes())
+
+
+# ---- the artifact ------------------------------------------------------------------------------
+
+
+def test_success_is_silent_in_a_pipe(folder: Path) -> None:
+    done = process("k.py", "-o", "a.neff", cwd=folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    executable = written(folder / "a.neff")
+    assert executable.name == "double"
+    assert [p.name for p in executable.inputs] == ["a"]
+    assert [p.name for p in executable.outputs] == ["output_0"]
+
+
+def test_same_bytes_wherever_and_whenever(folder: Path) -> None:
+    inner = folder / "elsewhere" / "deep"
+    inner.mkdir(parents=True)
+    (inner / "k.py").write_text(KERNEL, encoding="utf-8")
+    runs = [
+        (folder, "k.py", {"PYTHONHASHSEED": "1"}),
+        (folder, "k.py", {"PYTHONHASHSEED": "2", "TZ": "Asia/Tokyo"}),
+        (folder, "elsewhere/deep/k.py", {"LC_ALL": "C", "PYTHONUTF8": "0"}),
+        (inner, str(folder / "k.py"), {"HOME": "/nowhere"}),
+        (inner, "k.py", {"PYTHONDONTWRITEBYTECODE": "1"}),
+    ]
+    found = set()
+    for cwd, path, environ in runs:
+        done = process(path, "-o", "a.neff", cwd=cwd, **environ)
+        assert (done.returncode, done.stderr) == (0, b"")
+        found.add((cwd / "a.neff").read_bytes())
+    assert len(found) == 1
+
+
+def test_places_in_the_artifact_are_relative_to_the_kernel(nkic: Run, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "m.py").write_text("N = 2.0\n")
+    text = KERNEL.replace("import nki\n", "import nki\nfrom .sub.m import N\n")
+    (folder / "k.py").write_text(text.replace("operand0=factor", "operand0=N"))
+    assert nkic(str(folder / "k.py")).code == 0
+    executable = written(folder / "k.neff")
+    assert [f.path for f in executable.files] == ["k.py"]
+    digest = hashlib.sha256((folder / "k.py").read_bytes()).hexdigest()
+    assert [f.sha256 for f in executable.files] == [digest]
+    assert str(folder).encode() not in (folder / "k.neff").read_bytes()
+
+
+def test_source_text_only_if_asked_for(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py").code == 0
+    assert b"nl.multiply" not in (folder / "k.neff").read_bytes()
+    plain = written(folder / "k.neff")
+    assert nkic("k.py", "--embed-source").code == 0
+    assert written(folder / "k.neff").files[0].text == KERNEL
+    assert written(folder / "k.neff").streams == plain.streams
+
+
+def test_nothing_of_the_file_is_executed(nkic: Run, folder: Path) -> None:
+    host = "open('pwned', 'w')\nimport os\nos.mkdir('pwned2')\nimport torch\nprint('hi')\n"
+    (folder / "k.py").write_text(KERNEL + host)
+    (folder / "torch.py").write_text("open('pwned3', 'w')\n")
+    assert nkic("k.py") == Ran(0, "", "")
+    assert sorted(p.name for p in folder.iterdir()) == ["k.neff", "k.py", "torch.py"]
+
+
+def test_standard_input_and_output(folder: Path) -> None:
+    assert process("k.py", cwd=folder).returncode == 0
+    done = process("-", "--stdin-name", "k.py", "-o", "-", cwd=folder, stdin=KERNEL.encode())
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == (folder / "k.neff").read_bytes()
+
+
+def test_standard_input_without_a_name(folder: Path) -> None:
+    done = process("-", "-o", "-", cwd=folder, stdin=KERNEL.replace("factor", "facto", 1).encode())
+    assert done.returncode == 1
+    assert b"<stdin>:14:" in done.stderr
+
+
+def test_default_output_is_in_the_present_folder(nkic: Run, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "k.py").rename(folder / "sub" / "k.py")
+    assert nkic("sub/k.py").code == 0
+    assert (folder / "k.neff").exists()
+    assert not (folder / "sub" / "k.neff").exists()
+
+
+def test_serial_builds_another_program(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "-o", "a").code == 0
+    assert nkic("k.py", "--serial", "-o", "b").code == 0
+    assert written(folder / "a").meta["serial"] == "no"
+    assert written(folder / "b").meta["serial"] == "yes"
+
+
+# ---- what the kernel is compiled for -----------------------------------------------------------
+
+
+def shape(path: Path) -> tuple[str, tuple[int, ...]]:
+    executable = written(path)
+    tensor = executable.tensors[executable.inputs[0].tensor]
+    return tensor.dtype.name, tensor.shape
+
+
+def test_options_win_over_like_and_that_over_the_block(nkic: Run, folder: Path) -> None:
+    np.savez(folder / "d.npz", a=np.zeros((64, 32), np.float16))
+    for words, expected in (
+        ((), ("float32", (128, 64))),
+        (("--like", "d.npz"), ("float16", (64, 32))),
+        (("--like", "d.npz", "--arg", "a=bf16[16,8]"), ("bfloat16", (16, 8))),
+        (
+            (
+                "--arg",
+                "a=4x8xi32",
+            ),
+            ("int32", (4, 8)),
+        ),
+    ):
+        assert nkic("k.py", *words).code == 0
+        assert shape(folder / "k.neff") == expected
+
+
+def test_constants(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--const", "factor=3.5", "--emit", "ir=-").out.count("3.5") >= 1
+    assert "3.5" not in nkic("k.py", "--emit", "ir=-").out
+
+
+def test_target_from_option_block_environment(
+    nkic: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def target(*words: str) -> str:
+        assert nkic("k.py", *words).code == 0
+        return written(folder / "k.neff").target
+
+    assert target() == "trn2"
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "gen4")
+    assert target() == "trn3"
+    (folder / "k.py").write_text(KERNEL.replace("# [args]", '# target = "trn1"\n# [args]'))
+    assert target() == "trn1"
+    assert target("--target", "trn2") == "trn2"
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "gen9")
+    (folder / "k.py").write_text(KERNEL)
+    said = failure(nkic("k.py"), 2, "bad-argument")
+    assert "NEURON_PLATFORM_TARGET_OVERRIDE: there is no target `gen9`" in said
+
+
+def test_kernels_are_chosen_by_name(nkic: Run, folder: Path) -> None:
+    second = KERNEL.split("\n\n\n")[1].replace("double", "again")
+    (folder / "k.py").write_text(f"{KERNEL}\n\n{second}")
+    assert nkic("k.py", "--list-kernels") == Ran(
+        0, "double(a, factor=2.0)\nagain(a, factor=2.0)\n", ""
+    )
+    assert "again(a, factor=2.0)" in failure(nkic("k.py"), 1, "which-kernel")
+    assert nkic("k.py", "-k", "again").code == 0
+    assert written(folder / "k.neff").name == "again"
+    assert "did you mean `again`?" in failure(nkic("k.py", "-k", "agian"), 1, "no-kernel")
+
+
+def test_imports_are_read_as_source(nkic: Run, folder: Path) -> None:
+    (folder / "k.py").write_text(
+        KERNEL.replace("import nki\n", "import nki\nfrom far import scale\n").replace(
+            "operand0=factor", "operand0=scale(factor)"
+        )
+    )
+    (folder / "lib").mkdir()
+    (folder / "lib" / "far.py").write_text("def scale(x):\n    return x * 21\n")
+    assert nkic("k.py").code == 1
+    for words in (("--include", "lib"), ("--module", "far=lib/far.py")):
+        assert "42.0" in nkic("k.py", *words, "--emit", "ir=-").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--arg", "a"), "NAME=VALUE is wanted"),
+        (("--arg", "a=f99[1]"), "there is no dtype `f99`"),
+        (("--arg", "a=f32[2]", "--arg", "a=f32[3]"), "`a` is given twice"),
+        (("--arg", "a=f32[2]", "--const", "a=3"), "both as --arg and as --const"),
+        (("--const", "factor=nothing("), "--const factor=nothing("),
+        (("--target", "trn22"), "there is no target `trn22`"),
+        (("--nki", "0.9"), "there is no version `0.9`"),
+        (("--grid", "axb"), "--grid: `axb` is no grid"),
+        (("--grid", "0"), "1 to 3 dimensions of at least 1"),
+        (("--lnc", "2", "--target", "trn1"), "runs on 1 core"),
+    ],
+)
+def test_words_that_cannot_be_understood(nkic: Run, words: tuple[str, ...], said: str) -> None:
+    assert said in failure(nkic("k.py", *words), 2, "bad-argument")
+
+
+# ---- other outputs -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [k for k in FORMS if k != "neff"])
+def test_every_stage_can_be_shown(nkic: Run, folder: Path, kind: str) -> None:
+    shown = nkic("k.py", "--emit", f"{kind}=-")
+    assert (shown.code, shown.err) == (0, "")
+    assert "double" in shown.out or kind in ("graph",)
+    assert nkic("k.py", "--emit", kind) == Ran(0, "", "")
+    assert (folder / f"k{FORMS[kind].suffix}").read_text(encoding="utf-8") == shown.out
+    assert not (folder / "k.neff").exists()
+
+
+def test_a_printed_program_compiles_to_the_same_bytes(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--emit", "neff=a.neff,ir=p.ir,lowered=q.ir,allocated=r.ir").code == 0
+    for name in ("p", "q", "r"):
+        assert nkic(f"{name}.ir") == Ran(0, "", "")
+        assert (folder / f"{name}.neff").read_bytes() == (folder / "a.neff").read_bytes()
+
+
+def test_a_changed_program_compiles_to_others(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--emit", "ir").code == 0
+    text = (folder / "k.ir").read_text()
+    (folder / "k.ir").write_text(text.replace("operand0=2.0", "operand0=7.0"))
+    assert "operand0=7.0" in nkic("k.ir", "--emit", "sched=-").out
+    (folder / "k.ir").write_text(text.replace("tensor_scalar", "tensor_sclar"))
+    assert "`k.ir` is no program" in failure(nkic("k.ir"), 1, "bad-program-text")
+
+
+def test_dependencies_name_every_file(nkic: Run, folder: Path) -> None:
+    (folder / "a b.py").write_text("x = 1\n")
+    np.savez(folder / "d.npz", a=np.zeros((8, 8), np.float32))
+    (folder / "k.py").write_text(KERNEL.replace("import nki\n", "import nki\nimport near\n", 1))
+    text = (folder / "k.py").read_text().replace("operand0=factor", "operand0=near.N")
+    (folder / "k.py").write_text(text)
+    (folder / "near.py").write_text("N = 2.0\n")
+    words = ("--like", "d.npz", "-o", "out.neff", "--emit", "neff,deps=k.d")
+    assert nkic("k.py", *words).code == 0
+    assert (folder / "k.d").read_text() == "out.neff: k.py near.py d.npz\n"
+
+
+def test_check_writes_nothing(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--check") == Ran(0, "", "")
+    assert [p.name for p in folder.iterdir()] == ["k.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (("k.py", "--check", "-o", "x"), "conflicting-options"),
+        (("k.py", "--check", "--emit", "ir"), "conflicting-options"),
+        (("k.py", "--list-kernels", "-k", "double"), "conflicting-options"),
+        (("k.py", "--stdin-name", "x.py"), "conflicting-options"),
+        (("k.py", "--print", "targets"), "conflicting-options"),
+        (("k.ir", "--arg", "a=f32[1]"), "conflicting-options"),
+        (("k.py", "--emit", "ir=x,sched=x"), "conflicting-options"),
+        (("k.py", "--emit", "ir=-,neff=-"), "conflicting-options"),
+        (("k.py", "--emit", "ir", "--emit", "ir=y"), "conflicting-options"),
+        (("k.py", "--emit", "ir,sched", "-o", "x"), "conflicting-options"),
+        (("k.py", "--emit", "ir=x", "-o", "y"), "conflicting-options"),
+        (("k.py", "--emit", "irr"), "conflicting-options"),
+        (("k.py", "--emit", "ir="), "conflicting-options"),
+        (("k.py", "-o", "k.py"), "conflicting-options"),
+        (("k.py", "-o", "./sub/../k.py"), "conflicting-options"),
+        (("k.py", "--module", "x"), "bad-value"),
+        (("k.py", "--module", "x=gone.py"), "cannot-read"),
+        (("k.py", "--include", "gone"), "cannot-read"),
+        (("k.py", "--max-errors", "0"), "bad-value"),
+        (("k.py", "--lnc", "3"), "bad-value"),
+        (("k.py", "--like", "gone.npz"), "cannot-read"),
+        (("k.py", "more.py"), "bad-usage"),
+        ((), "missing-argument"),
+        (("--print", "tragets"), "bad-value"),
+        (("--print", "completion=tcsh"), "bad-value"),
+        (("gone.py",), "cannot-read"),
+        (("sub",), "cannot-read"),
+        (("k.py", "-o", "sub"), "cannot-write"),
+        (("k.py", "-o", "gone/k.neff"), "cannot-write"),
+        (("k.py", "-o", "/dev/full"), "cannot-write"),
+    ],
+)
+def test_wrong_command_lines(nkic: Run, folder: Path, words: tuple[str, ...], slug: str) -> None:
+    (folder / "sub").mkdir()
+    failure(nkic(*words), 2, slug)
+    assert sorted(p.name for p in folder.iterdir()) == ["k.py", "sub"]
+    assert (folder / "k.py").read_text() == KERNEL
+
+
+def test_a_misspelt_kind_names_the_near_one(nkic: Run) -> None:
+    assert "did you mean `sched`?" in nkic("k.py", "--emit", "shced").err
+
+
+def test_ir_files_have_no_earlier_stages(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--emit", "ir").code == 0
+    assert "has no tokens" in failure(nkic("k.ir", "--emit", "tokens"), 2, "conflicting-options")
+
+
+# ---- rejected kernels --------------------------------------------------------------------------
+
+FIVE = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def wrong(a):
+    tall = nl.ndarray((200, 64), dtype=a.dtype, buffer=nl.sbuf)
+    tile = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
+    sums = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.psum)
+    huge = nl.ndarray((128, 60000), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=tall, value=0)
+    nisa.dma_copy(dst=tile, src=a[0:128, 0:32])
+    nisa.dma_copy(dst=tile, src=a[100:300, 0:64])
+    nisa.nc_matmul(dst=tile, stationary=tile, moving=tile)
+    nisa.memset(dst=huge, value=0.0)
+    nisa.tensor_copy(dst=tile, src=sums)
+    out = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+"""
+
+
+def test_five_mistakes_are_five_errors(nkic: Run, folder: Path) -> None:
+    (folder / "k.py").write_text(FIVE)
+    ran = nkic("k.py", "--arg", "a=float32[256,64]", "--message-format", "json")
+    assert (ran.code, ran.out) == (1, "")
+    events = [json.loads(line) for line in ran.err.splitlines()]
+    schema = json.loads(
+        resources.files("nkic.base.render").joinpath("diagnostic.schema.json").read_text()
+    )
+    for event in events:
+        jsonschema.validate(event, schema)
+    found = {event["spans"][0]["line"]: event for event in events}
+    assert sorted(found) == [11, 12, 13, 14, 15]
+    for line, limit, actual in (
+        *((11, "26", "60000"), (12, "128", "200"), (13, "2048", "8192")),
+        *((14, "256", "300"), (15, "psum", "sbuf")),
+    ):
+        text = found[line]["rendered"].replace(",", "")
+        assert limit in text, (line, text)
+        assert actual in text, (line, text)
+        assert found[line]["level"] == "error"
+        assert found[line]["help"]
+
+
+def test_errors_name_the_file_as_the_user_does(nkic: Run, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "k.py").write_text(FIVE)
+    ran = nkic("sub/k.py", "--arg", "a=float32[256,64]")
+    assert re.search(r"^sub/k\.py:12:\d+: error\[NKI", ran.err, re.MULTILINE)
+    assert "12 |     nisa.memset(dst=tall, value=0)" in ran.err
+    assert not (folder / "k.neff").exists()
+
+
+def test_an_old_artifact_stays_when_the_kernel_is_rejected(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py").code == 0
+    before = (folder / "k.neff").read_bytes()
+    (folder / "k.py").write_text(FIVE)
+    assert nkic("k.py", "--arg", "a=float32[256,64]").code == 1
+    assert (folder / "k.neff").read_bytes() == before
+
+
+def test_as_many_errors_as_wanted(nkic: Run, folder: Path) -> None:
+    (folder / "k.py").write_text(FIVE)
+    ran = nkic("k.py", "--arg", "a=float32[256,64]", "--max-errors", "2")
+    assert ran.err.count(": error[") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "slug"),
+    [
+        (b"# caf\xe9\n", "not-utf8"),
+        (b"# coding: klingon\n", "unknown-encoding"),
+        (b"x = (1,\n", "unclosed-bracket"),
+        (b"def f(a): return a\n", "no-kernel"),
+        (b"", "no-kernel"),
+    ],
+)
+def test_files_that_are_no_kernel(nkic: Run, folder: Path, text: bytes, slug: str) -> None:
+    (folder / "k.py").write_bytes(text)
+    said = failure(nkic("k.py"), 1, slug)
+    assert "k.py" in said
+
+
+def test_missing_types_show_the_signature(nkic: Run, folder: Path) -> None:
+    (folder / "k.py").write_text(KERNEL.replace('# a = "float32[128, 64]"\n', ""))
+    ran = nkic("k.py")
+    assert ran.code == 2
+    assert "double(a, factor=2.0)" in ran.err
+    assert "--arg a=" in ran.err
+
+
+# ---- what is said ------------------------------------------------------------------------------
+
+
+def test_the_resource_line_comes_with_v(nkic: Run) -> None:
+    ran = nkic("k.py", "-v")
+    assert re.fullmatch(RESOURCE_LINE + r"wrote k\.neff \([\d.]+ (B|KiB)\)\n", ran.err), ran.err
+
+
+def test_programs_get_the_same_figures(nkic: Run, folder: Path) -> None:
+    ran = nkic("k.py", "--message-format", "json")
+    assert (ran.code, ran.out) == (0, "")
+    event = json.loads(ran.err)
+    data = (folder / "k.neff").read_bytes()
+    assert (event["type"], event["kind"], event["path"]) == ("artifact", "neff", "k.neff")
+    assert event["sha256"] == hashlib.sha256(data).hexdigest()
+    assert event["bytes"] == len(data)
+    found = event["resources"]
+    assert found["sbuf_bytes"] == 128 * 64 * 4
+    assert found["instructions"] == {"PE": 0, "ACT": 0, "POOL": 0, "DVE": 1, "SP": 0, "DMA": 2}
+    assert found["dma_bytes"] == 2 * 128 * 64 * 4
+    assert found["cycles"] > 0
+
+
+def test_what_the_kernel_prints_goes_to_standard_error(nkic: Run, folder: Path) -> None:
+    text = KERNEL.replace("    return out", '    print("shape", a.shape)\n    return out')
+    (folder / "k.py").write_text(text)
+    assert nkic("k.py") == Ran(0, "", "shape (128, 64)\n")
+    assert nkic("k.py", "-q") == Ran(0, "", "")
+    event = json.loads(nkic("k.py", "--message-format", "json").err.splitlines()[0])
+    assert (event["type"], event["message"]) == ("print", "shape (128, 64)")
+
+
+def test_times_of_all_stages(nkic: Run) -> None:
+    lines = nkic("k.py", "--time-passes").err.splitlines()
+    assert [line.split()[0] for line in lines] == ["stage", *pipeline.STAGES, "total"]
+
+
+def test_an_internal_error_is_ours(
+    nkic: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline.allocate, "audit", lambda program: ["two tensors overlap"])
+    ran = nkic("k.py", "--crash-dir", str(folder / "crash"))
+    said = failure(ran, 70, "internal-error")
+    assert "allocate made a wrong program: two tensors overlap" in said
+    assert len(list((folder / "crash").iterdir())) == 1
+    assert not (folder / "k.neff").exists()
+
+
+def test_an_audit_of_the_schedule_is_heeded_too(
+    nkic: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline.schedule, "audit", lambda schedule: ["a", "b"])
+    ran = nkic("k.py", "--crash-dir", str(folder))
+    assert "schedule made a wrong program: a, and 1 more" in failure(ran, 70, "internal-error")
+
+
+# ---- tables and help ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("targets", "trn2"),
+        ("ops", "nc_matmul"),
+        ("dtypes", "bfloat16"),
+        ("passes", "schedule-audit"),
+        ("profiles", "beta2"),
+        ("codes", "NKI0501"),
+        ("env", "NEURON_PLATFORM_TARGET_OVERRIDE"),
+        ("schema", "diagnostic"),
+        ("completion=bash", "_NKIC_COMPLETE"),
+        ("completion=zsh", "_NKIC_COMPLETE"),
+        ("completion=fish", "_NKIC_COMPLETE"),
+    ],
+)
+def test_tables(nkic: Run, what: str, said: str) -> None:
+    ran = nkic("--print", what)
+    assert (ran.code, ran.err) == (0, "")
+    assert said in ran.out
+
+
+def test_the_table_of_variables_is_complete() -> None:
+    read = set()
+    for path in (ROOT / "nkic").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        read |= set(re.findall(r"\benviron(?:\.get\(|\[)\"(\w+)\"", text))
+        read |= set(re.findall(r"envvar=\"(\w+)\"", text))
+    shown = " ".join(name + " " + effect for name, effect in prints.ENVIRONMENT.items())
+    assert len(read) >= 4
+    assert [name for name in sorted(read) if name not in shown and "NKI_RUN" not in name] == []
+
+
+def test_help_names_every_kind_and_table(nkic: Run) -> None:
+    text = re.sub(r"\s+", " ", nkic("--help").out)
+    for name in (*KINDS, *prints.TABLES):
+        assert re.search(rf"\b{name}\b", text), name
+
+
+@pytest.mark.parametrize("words", [("--version",), ("-h",), ("--help",), ("--explain", "NKI0501")])
+def test_quick_answers_import_nothing_slow(words: tuple[str, ...]) -> None:
+    code = (
+        "import sys\nfrom nkic.cli.nkic import main\ncode = main()\n"
+        "slow = {'numpy', 'lark', 'msgpack', 'nkic.pipeline'} & set(sys.modules)\n"
+        "assert not slow, slow\nsys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_kernels_complete(folder: Path) -> None:
+    words = {"COMP_WORDS": "nkic k.py -k d", "COMP_CWORD": "3", "_NKIC_COMPLETE": "bash_complete"}
+    done = process(cwd=folder, **words)
+    assert done.stdout == b"plain,double\n"
+
+
+def test_a_reader_that_goes_away(folder: Path) -> None:
+    line = f"set -o pipefail; {sys.executable} -m nkic.cli.nkic --explain all | head -1"
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", line], env=environ, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (141, b"")

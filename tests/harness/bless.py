@@ -1,0 +1,27 @@
+"""Expected output that `make bless` (NKIC_BLESS=1) replaces by what came out."""
+
+from __future__ import annotations
+
+import os
+from difflib import unified_diff
+from pathlib import Path
+
+
+def blessing() -> bool:
+    """Whether what comes out is right by definition in this run."""
+    return os.environ.get("NKIC_BLESS") == "1"
+
+
+def compare_file(path: Path, found: str) -> None:
+    """Fails with a diff unless the file at `path` holds `found`; writes it when blessing."""
+    if blessing():
+        path.write_text(found, encoding="utf-8")
+    wanted = path.read_text(encoding="utf-8") if path.exists() else ""
+    assert found == wanted, _difference(wanted, found)
+
+
+def _difference(wanted: str, found: str) -> str:
+    lines = unified_diff(
+        wanted.splitlines(), found.splitlines(), "expected", "found", lineterm="", n=1
+    )
+    return "\n".join(["`make bless` accepts this:", *lines])

@@ -1,0 +1,63 @@
+"""Case files of kernels: compiled as `nkic` would, without the command."""
+
+from __future__ import annotations
+
+from nkic.base.diagnostics import Diagnostic, NkicError
+from nkic.forms import FORMS
+from nkic.loader import Loader
+from nkic.pipeline import LAST_CHECK, STAGES, Compiled, Options, compile_source
+from nkic.request import Said, request_for
+from tests.harness.directives import BadCase, Case
+
+LAST = {"compile": "write", "check": LAST_CHECK}
+
+
+Outcome = tuple[Compiled | None, tuple[Diagnostic, ...]]
+
+
+def run_kernel(case: Case) -> Outcome:
+    """What was made, if anything, and everything that was said."""
+    return _compile(str(case.path), case.text, _said(case), _options(case))
+
+
+def compile_text(text: str) -> tuple[Diagnostic, ...]:
+    """What is said of a kernel file of this text, compiled for what its inline block says."""
+    return _compile("kernel.py", text, Said(), Options())[1]
+
+
+def _compile(path: str, text: str, said: Said, options: Options) -> Outcome:
+    loader = Loader.beside(path)
+    try:
+        source = loader.main(path, text.encode("utf-8"))
+        request = request_for(source, said, {})
+        compiled = compile_source(source, request, loader, options)
+    except NkicError as failure:
+        return None, failure.diagnostics
+    return compiled, compiled.warnings
+
+
+def form(case: Case, compiled: Compiled) -> str:
+    """The form that the case wants to compare."""
+    made = FORMS[case.words["emit"]].make(compiled)
+    return made if isinstance(made, str) else made.hex() + "\n"
+
+
+def _options(case: Case) -> Options:
+    wanted = case.words.get("test", "compile")
+    last = LAST.get(wanted, wanted)
+    if last not in STAGES:
+        raise BadCase(f"{case.path.name}: there is no stage `{wanted}`")
+    return Options(serial="serial" in case.words, last=last)
+
+
+def _said(case: Case) -> Said:
+    words = case.words
+    return Said(
+        kernel=words.get("kernel"),
+        target=words.get("target"),
+        nki=words.get("nki"),
+        grid=words.get("grid"),
+        lnc=int(words["lnc"]) if "lnc" in words else None,
+        args=words.get("args", "").split(),
+        consts=words.get("const", "").split(),
+    )

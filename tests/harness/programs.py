@@ -1,0 +1,83 @@
+"""Case files of printed programs: some stages are run on them, the result is in the same file.
+
+# stages: lower depend allocate
+program p on trn2
+…
+----
+what the last stage made, or what was complained of
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from nkic import allocate, schedule
+from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.base.render import PLAIN, render
+from nkic.check import check
+from nkic.depend import depend
+from nkic.ir.read_text import read_program
+from nkic.ir.text import graph_text, program_text, schedule_text
+from nkic.lower import lower
+from tests.harness.directives import BadCase
+
+SEPARATOR = "\n----\n"
+
+
+def _check(state: dict[str, Any], report: Reporter) -> str:
+    check(state["program"], report)
+    return "no complaint\n"
+
+
+def _lower(state: dict[str, Any], report: Reporter) -> str:
+    state["program"] = lower(state["program"], report)
+    return program_text(state["program"])
+
+
+def _depend(state: dict[str, Any], report: Reporter) -> str:
+    state["graphs"] = depend(state["program"])
+    return "".join(f"core\n{graph_text(graph)}" for graph in state["graphs"])
+
+
+def _allocate(state: dict[str, Any], report: Reporter) -> str:
+    placed = allocate.allocate(state["program"], state["graphs"], report)
+    state["program"], state["graphs"] = placed
+    assert allocate.audit(state["program"]) == []
+    return program_text(state["program"])
+
+
+def _schedule(state: dict[str, Any], report: Reporter) -> str:
+    ordered = schedule.schedule(state["program"], state["graphs"])
+    assert schedule.audit(ordered) == []
+    return schedule_text(ordered)
+
+
+STAGES: dict[str, Callable[[dict[str, Any], Reporter], str]] = {
+    "check": _check,
+    "lower": _lower,
+    "depend": _depend,
+    "allocate": _allocate,
+    "schedule": _schedule,
+}
+
+
+def run_case(path: Path) -> str:
+    """The whole file as it should be: its head and program, then what came out."""
+    text = path.read_text(encoding="utf-8")
+    given = text.partition(SEPARATOR)[0].rstrip("\n")
+    head, _, program = given.partition("\n")
+    if not head.startswith("# stages: "):
+        raise BadCase(f"{path.name}: the first line is `# stages: …`")
+    return given + SEPARATOR + _result(head.removeprefix("# stages: ").split(), program)
+
+
+def _result(stages: list[str], program: str) -> str:
+    report, state, made = Reporter(), {"program": read_program(program)}, ""
+    try:
+        for stage in stages:
+            made = STAGES[stage](state, report)
+    except CompileFailed as failure:
+        return render(failure.diagnostics, "short", lambda path: None, PLAIN)
+    return made

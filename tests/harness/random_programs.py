@@ -1,0 +1,185 @@
+"""Random executables over the real instruction table, made so that they verify."""
+
+from __future__ import annotations
+
+from functools import cache
+from random import Random
+from typing import Any
+
+from nkic.machine import operators, rules
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
+from nkic.machine.instructions import ROWS
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Attribute, Kind, Operand, Row
+from nkic.machine.targets import TARGETS, Target
+from nkic.neff.records import (
+    Executable,
+    InstructionRecord,
+    LoopRecord,
+    OperandRecord,
+    ParameterRecord,
+    PatternRecord,
+    StreamRecord,
+    TensorRecord,
+)
+
+SIDE = 32  # most tiles are square, so that most shape rules hold
+SHAPES = ((SIDE, SIDE),) * 6 + ((SIDE, 1), (SIDE, 8), (1, 1), (SIDE, 6), (SIDE, 2))
+COMMON = ("float32", "bfloat16", "int32")
+REGISTERS = 4
+TRIES = 2500
+BUFFERS = (Buffer.SBUF, Buffer.PSUM, Buffer.HBM, Buffer.SHARED_HBM)
+
+
+@cache
+def tensors() -> tuple[TensorRecord, ...]:
+    """A tensor of every dtype in every memory; all have the same bytes and may overlap."""
+    found = []
+    for buffer in BUFFERS:
+        for dtype in DTYPES.values():
+            core = -1 if buffer is Buffer.SHARED_HBM else 0
+            row = (f"{buffer.value}_{dtype.name}", dtype, (SIDE, 2 * SIDE), buffer, core)
+            found.append(TensorRecord(*row, "internal", 0, 0))
+    return tuple(found)
+
+
+def pattern(rng: Random, operand: Operand) -> PatternRecord:
+    """A tile that `operand` could be."""
+    allowed = [
+        (i, t)
+        for i, t in enumerate(tensors())
+        if t.buffer in operand.buffers and (not operand.dtypes or t.dtype.name in operand.dtypes)
+    ]
+    common = [pair for pair in allowed if pair[1].dtype.name in COMMON]
+    index, tensor = rng.choice(common if common and rng.random() < 0.8 else allowed)
+    partitions, free = (SIDE, 1) if operand.column else rng.choice(SHAPES)
+    step = rng.choice((1, 1, 1, 2))
+    if tensor.buffer.on_chip:
+        offset = rng.randrange(0, 2 * SIDE - step * (free - 1))
+        return PatternRecord(index, tensor.dtype, 0, partitions, offset, ((step, free),))
+    dims = ((2 * SIDE, partitions), (1, free))
+    return PatternRecord(index, tensor.dtype, 0, 0, rng.randrange(SIDE), dims)
+
+
+def operand_value(rng: Random, operand: Operand) -> OperandRecord:
+    """Anything that `operand` allows."""
+    choices: list[OperandRecord] = []
+    if operand.buffers:
+        choices += [pattern(rng, operand)] * 2
+    if operand.number:
+        choices += [rng.choice((0.0, -1.5, 2, float("inf")))]
+    if operand.register:
+        choices += [Register(rng.randrange(REGISTERS))]
+    if operand.optional:
+        choices += [None]
+    return rng.choice(choices)
+
+
+def attribute_value(rng: Random, attribute: Attribute) -> Any:
+    """Anything of the attribute's kind, often its default."""
+    if attribute.default is not ... and rng.random() < 0.6:
+        return attribute.default
+    values = {
+        Kind.ALU: lambda: rng.choice(("add", "maximum", *sorted(operators.ALU))),
+        Kind.ACTIVATION: lambda: rng.choice(sorted(operators.ACTIVATIONS)),
+        Kind.BOOL: lambda: rng.random() < 0.5,
+        Kind.INT: lambda: rng.choice((0, 1, 2, SIDE)),
+        Kind.INT32: lambda: rng.choice((0, 1, -1, SIDE, -(2**31))),
+        Kind.NUMBER: lambda: rng.choice((0, 1, 0.5, -3.0, float("-inf"))),
+        Kind.PATTERN: lambda: rng.choice((((1, SIDE),), ((1, 4), (4, 8)), ((SIDE, 1),))),
+        Kind.INTS: lambda: rng.choice(((), (1,), (1,), (1, 0), (SIDE, SIDE))),
+        Kind.CHOICE: lambda: rng.choice(attribute.choices),
+    }
+    return values[attribute.kind]()
+
+
+def program(streams: tuple[StreamRecord, ...], target: str = "trn2") -> Executable:
+    """An executable with these streams."""
+    names = ("a", "output_0")
+    roles = [t._replace(role="internal") for t in tensors()]
+    first = next(i for i, t in enumerate(roles) if t.buffer is Buffer.SHARED_HBM)
+    roles[first] = roles[first]._replace(role="input")
+    roles[first + 1] = roles[first + 1]._replace(role="output")
+    return Executable(
+        name="random",
+        target=target,
+        cores=1,
+        semaphores=64,
+        registers=REGISTERS,
+        tensors=tuple(roles),
+        inputs=(ParameterRecord(names[0], first),),
+        outputs=(ParameterRecord(names[1], first + 1),),
+        streams=streams,
+    )
+
+
+def _legal(item: InstructionRecord, row: Row, engine: Engine, target: Target) -> bool:
+    return not rules.violations(row, program(()).facts(item, target, engine))
+
+
+@cache
+def legal_instructions(
+    name: str, target: str = "trn2"
+) -> tuple[tuple[Engine, InstructionRecord], ...]:
+    """Legal instances of a row with the engine each is for; none for rows not on `target`."""
+    row, rng, found = ROWS[name], Random(name), []
+    for _ in range(TRIES):
+        engine = rng.choice(row.engines)
+        item = InstructionRecord(
+            row,
+            tuple(operand_value(rng, operand) for operand in row.operands),
+            tuple(attribute_value(rng, attribute) for attribute in row.attributes),
+            (),
+            (),
+            -1,
+        )
+        if _legal(item, row, engine, TARGETS[target]):
+            found.append((engine, item))
+        if len(found) == 8:
+            break
+    return tuple(found)
+
+
+def random_program(rng: Random, size: int) -> Executable:
+    """About `size` legal instructions over all engines, with loops and semaphores."""
+    pool = [pair for name in ROWS for pair in legal_instructions(name)]
+    items: dict[tuple[Engine, int], list[InstructionRecord | LoopRecord]] = {}
+    for _ in range(size):
+        engine, item = rng.choice(pool)
+        queue = rng.randrange(8) if engine is Engine.DMA else 0
+        items.setdefault((engine, queue), []).append(item)
+    keys = list(items)
+    for semaphore in range(min(8, len(keys))):
+        _connect(rng, items[rng.choice(keys)], items[rng.choice(keys)], semaphore)
+    streams = tuple(
+        StreamRecord(0, engine, queue, tuple(_looped(rng, found)))
+        for (engine, queue), found in items.items()
+    )
+    return program(streams)
+
+
+def _connect(rng: Random, left: list[Any], right: list[Any], semaphore: int) -> None:
+    at = rng.randrange(len(left))
+    left[at] = left[at]._replace(signals=(*left[at].signals, semaphore))
+    at = rng.randrange(len(right))
+    right[at] = right[at]._replace(waits=(*right[at].waits, (semaphore, rng.randrange(1, 9))))
+
+
+def _looped(
+    rng: Random, items: list[InstructionRecord | LoopRecord]
+) -> list[InstructionRecord | LoopRecord]:
+    """The items with a loop around some, and an empty slot."""
+    start = rng.randrange(len(items))
+    length = rng.randrange(1, len(items) - start + 1)
+    register = Register(rng.randrange(REGISTERS))
+    loop = rng.choice(
+        (
+            LoopRecord(length, register, 0, rng.randrange(9), rng.randrange(1, 4), None, -1),
+            LoopRecord(length, None, 0, 0, 1, register, -1),
+            LoopRecord(length, register, register, Register(0), 1, None, -1),
+        )
+    )
+    slot = InstructionRecord(None, (), (), (), (), -1)
+    return [*items[:start], loop, *items[start:], slot]

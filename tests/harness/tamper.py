@@ -1,0 +1,70 @@
+"""Changes executables as an attacker would: contents of sections, with all hashes made right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Any
+
+import msgpack
+import pytest
+
+from nkic.base.diagnostics import ArtifactFailed
+from nkic.neff import container, header
+from nkic.neff.header import SectionEntry
+from nkic.neff.limits import LIMITS
+
+_HUGE = LIMITS.__class__(header_bytes=1 << 30, file_bytes=1 << 40)
+
+
+def contents(data: bytes) -> dict[str, bytes]:
+    """The sections by name."""
+    return {name: bytes(s.data) for name, s in container.unpack(data).sections.items()}
+
+
+def rebuilt(data: bytes, changed: dict[str, bytes | None], **fields: Any) -> bytes:
+    """`data` with sections replaced, added (optional ones), or dropped (None); hashes follow."""
+    file = container.unpack(data)
+    sections = {**contents(data), **changed}
+    kept = {name: content for name, content in sections.items() if content is not None}
+    entries = tuple(_entry(file, name, content) for name, content in kept.items())
+    fields = {"sections": entries, **fields}
+    if all(name in kept for name in container.SEMANTIC):
+        fields = {"id": container.program_id(kept), **fields}
+    return container.pack(file.header._replace(**fields), kept, _HUGE)
+
+
+def _entry(file: container.Container, name: str, content: bytes) -> SectionEntry:
+    found = file.sections.get(name)
+    version, flags = (found.entry.version, found.entry.flags) if found else (1, 0)
+    return SectionEntry(name, version, flags, len(content), sha256(content).digest())
+
+
+def records(data: bytes, section: str) -> list[Any]:
+    """The records of a section, to be changed and given to `with_records`."""
+    found: list[Any] = msgpack.unpackb(contents(data)[section])
+    return found
+
+
+def with_records(data: bytes, section: str, records: list[Any]) -> bytes:
+    """`data` with other records in a section."""
+    return rebuilt(data, {section: msgpack.packb(records)})
+
+
+def with_header(data: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:
+    """`data` with another header map; the digest is made right."""
+    start = len(container.PREFIX)
+    size = int.from_bytes(data[start + 1 : start + 3], "big")
+    found = msgpack.unpackb(data[start + 3 : start + 3 + size])
+    changed = change(found) or found
+    encoded = changed if isinstance(changed, bytes) else msgpack.packb(changed)
+    encoded = encoded[: -header.DIGEST_BYTES] + sha256(encoded[: -header.DIGEST_BYTES]).digest()
+    return container.PREFIX + msgpack.packb(encoded) + data[start + 3 + size :]
+
+
+def refused(call: Callable[[], object]) -> tuple[str, str]:
+    """Number of the code and message that `call` raises."""
+    with pytest.raises(ArtifactFailed) as caught:
+        call()
+    (diagnostic,) = caught.value.diagnostics
+    return diagnostic.code.number, diagnostic.message

@@ -1,0 +1,58 @@
+"""Programs for the tests of single stages, written in the text form of nkic.ir.text.
+
+Places may be left out: line n of the text then stands for line n of a file `k.py`.
+"""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from nkic.ir.program import Instruction, Program, instructions
+from nkic.ir.read_text import read_program
+from nkic.machine.instructions import ROWS
+from nkic.machine.memory import Buffer
+
+
+def program(text: str) -> Program:
+    """Reads a program; `text` begins after the line `program t on trn2`."""
+    lines = dedent(text).strip("\n").split("\n")
+    numbered = [_with_place(line, number) for number, line in enumerate(lines, 1)]
+    return read_program("\n".join(["program t on trn2", *numbered]))
+
+
+def _with_place(line: str, number: int) -> str:
+    if " @" in line or not line.strip().startswith(("%", "#", "loop ")):
+        return line
+    return f"{line} @k.py:{number}:1-{number}:9"
+
+
+def code(found: Program, core: int = 0) -> list[Instruction]:
+    """The instructions of one core in program order."""
+    return list(instructions(found.cores[core]))
+
+
+def declare(
+    number: int, name: str, shape: str, buffer: Buffer = Buffer.SBUF, more: str = ""
+) -> str:
+    """A tensor line of float32."""
+    return f"%{number} {name}: float32[{shape}] {buffer.value}{more}"
+
+
+def op(number: int, name: str, engine: str = "vector", **values: str) -> str:
+    """An instruction line: operands and attributes by name, defaults from the row."""
+    row = ROWS[name]
+    operands = ", ".join(f"{o.name}={values.get(o.name, o.default)}" for o in row.operands)
+    attributes = ", ".join(
+        f"{a.name}={values.get(a.name, repr(a.default))}" for a in row.attributes
+    )
+    return f"#{number} {engine} {name}({operands}; {attributes})"
+
+
+def load(number: int, dst: str, src: str) -> str:
+    """A transfer."""
+    return op(number, "dma_copy", "dma", dst=dst, src=src)
+
+
+def copy(number: int, dst: str, src: str, engine: str = "vector") -> str:
+    """A tensor_copy."""
+    return op(number, "tensor_copy", engine, dst=dst, src=src)

@@ -1,0 +1,130 @@
+"""Boxes cover the bytes that a pattern touches; cells are shared exactly when bytes are."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nkic.base.source import NOWHERE, CallChain
+from nkic.ir.overlap import Bands, Cells, axes_of, box, overlap
+from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.memory import Buffer
+
+AT = CallChain(NOWHERE)
+SIZES = st.lists(st.integers(1, 5), min_size=1, max_size=3)
+
+
+def tensor(free: list[int], dtype: str = "float16", on_chip: bool = True) -> Tensor:
+    shape = (8, *free) if on_chip else tuple(free)
+    buffer = Buffer.SBUF if on_chip else Buffer.HBM
+    return Tensor(0, "t", DTYPES[dtype], shape, buffer, AT)
+
+
+def touched(pattern: AccessPattern) -> set[tuple[int, int]]:
+    """(partition, byte) of everything the pattern visits, by brute force."""
+    size = pattern.dtype.size
+    rows = range(pattern.start, pattern.start + pattern.partitions) if pattern.partitions else [0]
+    steps = [[step * i for i in range(num)] for step, num in pattern.dims]
+    firsts = [(pattern.offset + sum(at)) * size for at in product(*steps)]
+    return {(row, first + byte) for row in rows for first in firsts for byte in range(size)}
+
+
+def inside(area: tuple[tuple[int, int], ...], owner: Tensor) -> set[tuple[int, int]]:
+    """(partition, byte) of everything in the box."""
+    axes = axes_of(owner)
+    rows = range(*area[0]) if owner.on_chip else [0]
+    free = area[1:] if owner.on_chip else area
+    found = set()
+    for row, at in product(rows, product(*(range(*r) for r in free))):
+        byte = 0
+        for digit, length in zip(at, axes, strict=True):
+            byte = byte * length + digit
+        found.add((row, byte))
+    return found
+
+
+@st.composite
+def patterns(draw: st.DrawFn, owner: Tensor, dtype: str) -> AccessPattern:
+    """Any pattern whose bytes lie in the tensor."""
+    size = DTYPES[dtype].size
+    room = owner.bytes // size
+    dims = []
+    offset = draw(st.integers(0, room - 1))
+    low = high = offset
+    for _ in range(draw(st.integers(1, 3))):
+        num = draw(st.integers(1, 4))
+        step = draw(st.integers(-3, 12))
+        reach = step * (num - 1)
+        if low + min(reach, 0) < 0 or high + max(reach, 0) >= room:
+            num, reach = 1, 0
+        low, high = low + min(reach, 0), high + max(reach, 0)
+        dims.append((step, num))
+    start = draw(st.integers(0, 7)) if owner.on_chip else 0
+    count = draw(st.integers(1, 8 - start)) if owner.on_chip else 0
+    return AccessPattern(owner, DTYPES[dtype], start, count, offset, tuple(dims))
+
+
+@given(st.data(), SIZES, st.booleans(), st.sampled_from(["float16", "uint8"]))
+@settings(max_examples=150, deadline=None)
+def test_a_box_covers_its_pattern(
+    data: st.DataObject, free: list[int], on_chip: bool, dtype: str
+) -> None:
+    owner = tensor(free, on_chip=on_chip)
+    pattern = data.draw(patterns(owner, dtype))
+    assert touched(pattern) <= inside(box(pattern), owner)
+
+
+@given(st.data(), SIZES)
+@settings(max_examples=100, deadline=None)
+def test_slices_are_exact(data: st.DataObject, free: list[int]) -> None:
+    """A slice without steps touches its whole box and nothing else."""
+    owner = tensor(free)
+    ranges = [
+        sorted(data.draw(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)))) for n in free
+    ]
+    strides = [1] * len(free)
+    for axis in reversed(range(len(free) - 1)):
+        strides[axis] = strides[axis + 1] * free[axis + 1]
+    offset = sum(low * s for (low, _), s in zip(ranges, strides, strict=True))
+    dims = tuple((s, high - low + 1) for (low, high), s in zip(ranges, strides, strict=True))
+    pattern = AccessPattern(owner, owner.dtype, 2, 3, offset, dims)
+    assert touched(pattern) == inside(box(pattern), owner)
+
+
+def test_a_merged_run_fills_whole_rows() -> None:
+    owner = tensor([4, 6])
+    whole_rows = AccessPattern(owner, owner.dtype, 0, 8, 6, ((1, 12),))
+    assert box(whole_rows) == ((0, 8), (1, 3), (0, 12))
+
+
+@given(st.data(), SIZES)
+@settings(max_examples=100, deadline=None)
+def test_boxes_share_a_cell_exactly_when_they_share_a_byte(
+    data: st.DataObject, free: list[int]
+) -> None:
+    owner = tensor(free)
+    boxes = [box(data.draw(patterns(owner, "float16"))) for _ in range(4)]
+    cells = Cells(boxes)
+    for a, b in product(boxes, boxes):
+        shared = bool(set(cells[a]) & set(cells[b]))
+        assert shared == overlap(a, b) == bool(inside(a, owner) & inside(b, owner))
+        assert all(0 <= cell < cells.count for cell in cells[a])
+
+
+def test_too_many_cells_are_joined_without_losing_a_conflict() -> None:
+    boxes = [((i, i + 1), (j, j + 1)) for i in range(0, 100) for j in range(0, 100, 1)]
+    cells = Cells(boxes)
+    assert cells.count <= 4096
+    assert all(cells[b] for b in boxes)
+    whole = Cells([*boxes, ((0, 100), (0, 100))])
+    assert set(whole[(0, 100), (0, 100)]) == {c for b in boxes for c in whole[b]}
+
+
+def test_bands_follow_the_starts() -> None:
+    bands = Bands([0, 64, 0])
+    assert list(bands.of(0, 64)) == [0]
+    assert list(bands.of(0, 65)) == [0, 1]
+    assert list(bands.of(64, 64)) == [1]

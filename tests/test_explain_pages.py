@@ -1,0 +1,141 @@
+"""Every diagnostic code has a page in one format, every page a use, every number one meaning.
+
+The wrong example of a page raises exactly its code, the right one compiles.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nkic.base.diagnostics import Diagnostic
+from tests.harness.kernels import compile_text
+
+ROOT = Path(__file__).resolve().parents[1] / "nkic"
+PAGES = sorted((ROOT / "base" / "explain").iterdir())
+FAMILIES = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "90"}
+REPORTING = {"error", "warning", "fatal", "make"}  # their first argument is a slug
+SECTIONS = ("## Why", "## Wrong", "## Right")
+NOT_SHOWN = "Not shown as a kernel: "
+
+
+def slug_of(page: Path) -> str:
+    return page.stem.split("-", 1)[1]
+
+
+@cache
+def trees() -> dict[str, ast.Module]:
+    """The package's modules by path; stdlib/ is kernel source and reports nothing."""
+    paths = [path for path in sorted(ROOT.rglob("*.py")) if "stdlib" not in path.parts]
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in paths}
+
+
+def reported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and slug of every report whose first argument is, or chooses among, literals."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and name_of(node.func) in REPORTING:
+            yield from ((node.lineno, slug) for slug in literals(node.args[0]))
+
+
+def name_of(function: ast.expr) -> str:
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def literals(node: ast.expr) -> list[str]:
+    if isinstance(node, ast.IfExp):
+        return literals(node.body) + literals(node.orelse)
+    return [node.value] if isinstance(node, ast.Constant) and isinstance(node.value, str) else []
+
+
+def test_the_search_finds_reports() -> None:
+    source = "r.error('a', m)\nmake('b' if x else 'c', m)\nr.error(slug, m)\nlog('d')\nmake(1)"
+    assert sorted(reported(ast.parse(source))) == [(1, "a"), (2, "b"), (2, "c")]
+
+
+def test_every_reported_slug_has_a_page() -> None:
+    known = {slug_of(page) for page in PAGES}
+    found = [(path, line, slug) for path in trees() for line, slug in reported(trees()[path])]
+    assert len(found) > 10
+    assert [row for row in found if row[2] not in known] == []
+
+
+def test_every_page_is_used() -> None:
+    """Slugs that reach a report through a table or a variable count too."""
+    nodes = (node for tree in trees().values() for node in ast.walk(tree))
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant)}
+    assert [page.name for page in PAGES if slug_of(page) not in texts] == []
+
+
+@pytest.mark.parametrize("part", ["number", "slug"])
+def test_no_number_and_no_slug_is_used_twice(part: str) -> None:
+    names = (page.stem.split("-", 1)[part == "slug"] for page in PAGES)
+    assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_has_the_format(page: Path) -> None:
+    assert re.fullmatch(r"NKI\d{4}-[a-z0-9]+(-[a-z0-9]+)*\.md", page.name)
+    assert page.name[3:5] in FAMILIES
+    text = page.read_text("utf-8")
+    assert text.endswith("\n")
+    title, meaning = text.split("## Why")[0].split("\n", 1)
+    assert re.fullmatch(r"# \S.{2,77}[^.\s]", title)
+    assert meaning.strip(), "the meaning, between the title and ## Why, is missing"
+    assert "\n\n" not in meaning.strip(), "the meaning is one paragraph"
+    assert not re.search(r"(?<!\w)/(work|tmp)/", text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_has_the_sections(page: Path) -> None:
+    text = page.read_text("utf-8")
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert section(text, "## Why").strip()
+    if NOT_SHOWN in text:
+        assert "## Wrong" not in headings
+        assert re.search(rf"^{NOT_SHOWN}\S", text, re.MULTILINE)
+        return
+    assert [heading for heading in headings if heading in SECTIONS] == [*SECTIONS]
+    wrong, right = example(text, "## Wrong"), example(text, "## Right")
+    assert wrong != right
+    ast.parse(right)
+
+
+def section(text: str, heading: str) -> str:
+    """The text from a heading to the next one."""
+    _, found, rest = f"\n{text}".partition(f"\n{heading}\n")
+    assert found, f"{heading} is missing"
+    return rest.split("\n## ")[0]
+
+
+def example(text: str, heading: str) -> str:
+    """The one Python block of a section."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", section(text, heading), re.M | re.S)
+    assert len(blocks) == 1, f"{heading} needs one block of Python"
+    return str(blocks[0])
+
+
+SHOWN = [page for page in PAGES if NOT_SHOWN not in page.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
+def test_the_wrong_example_raises_exactly_this_code(page: Path) -> None:
+    said = compile_text(example(page.read_text("utf-8"), "## Wrong"))
+    assert {one.code.slug for one in said} == {slug_of(page)}, shown(said)
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
+def test_the_right_example_compiles(page: Path) -> None:
+    said = compile_text(example(page.read_text("utf-8"), "## Right"))
+    assert said == (), shown(said)
+
+
+def shown(said: tuple[Diagnostic, ...]) -> list[str]:
+    return [f"{one.code.number} {one.code.slug}: {one.message}" for one in said]

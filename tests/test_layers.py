@@ -1,0 +1,110 @@
+"""Imports point only at earlier rows. A new edge is a visible edit to this table."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[1]
+ROOT = PROJECT / "nkic"
+DATA = "base machine ir"
+ALLOWED = {
+    "base": "",
+    "machine": "base",
+    "syntax": "base",
+    "ir": "base machine",
+    "parse": "base syntax",
+    "resolve": "base syntax",
+    "specialise": "base machine syntax ir",
+    "stdlib": "",  # kernel source: it imports nki, not nkic
+    "check": DATA,
+    "lower": DATA,
+    "depend": DATA,
+    "allocate": DATA,
+    "schedule": DATA,
+    "neff": "base machine",
+    "emit": f"{DATA} neff",
+    "simulate": "base machine neff",
+    "report": "base machine neff",
+    "pipeline": f"{DATA} syntax parse resolve specialise"
+    " check lower depend allocate schedule neff emit",
+    "api": "base machine neff pipeline simulate report",
+    "cli.common": "base",
+    "cli.nkic": "base machine neff report pipeline cli.common",
+    "cli.nki_run": "base machine neff report simulate cli.common",
+}
+# What a user must have installed. Other packages may be used where they are the point: in api.
+RUNTIME = {"click", "lark", "msgpack", "numpy", "rich"}
+EXTRA = {"api": {"torch", "jax", "pytest", "ml_dtypes"}, "stdlib": {"nki"}}
+FREE = {"__init__", "cli", "cli.__init__", "__version__"}  # packages without code of a layer
+
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def dotted(path: Path) -> str:
+    return ".".join(path.relative_to(PROJECT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def layer_of(name: str) -> str:
+    """`nkic.depend.edges` is in layer depend, `nkic.cli.common.run` in cli.common."""
+    parts = name.split(".")[1:] or ["__init__"]
+    return ".".join(parts[:2]) if parts[0] == "cli" else parts[0]
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every import in the file, also inside functions and TYPE_CHECKING blocks."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import in line {node.lineno}"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def test_table_is_ordered() -> None:
+    rows = list(ALLOWED)
+    for row, allowed in ALLOWED.items():
+        assert all(rows.index(a) < rows.index(row) for a in allowed.split()), row
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_follow_the_table(path: Path) -> None:
+    here = layer_of(dotted(path))
+    if here in FREE:
+        return
+    assert here in ALLOWED, f"{here} has no row in this table"
+    allowed = {here, *ALLOWED[here].split(), "__version__"}
+    names = {name for name in imports_of(path) if name.startswith("nkic.")}
+    assert [name for name in sorted(names) if layer_of(name) not in allowed] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_the_declared_packages_are_needed(path: Path) -> None:
+    allowed = {"nkic", *RUNTIME, *sys.stdlib_module_names, *EXTRA.get(layer_of(dotted(path)), ())}
+    roots = {name.split(".")[0] for name in imports_of(path)}
+    assert sorted(roots - allowed) == []
+
+
+def test_a_forbidden_import_is_seen_wherever_it_hides(tmp_path: Path) -> None:
+    path = tmp_path / "edges.py"
+    path.write_text(
+        "from nkic.base import source\n"
+        "from nkic import pipeline\n"
+        "def f():\n    import nkic.simulate.clock\n"
+    )
+    layers = {layer_of(name) for name in imports_of(path)}
+    assert layers == {"base", "pipeline", "simulate"}
+
+
+def test_every_package_is_installed() -> None:
+    """pyproject.toml lists packages by hand, because nkic.grammar lives outside nkic/."""
+    settings = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
+    listed = settings["tool"]["setuptools"]["packages"]
+    found = {dotted(path) for path in FILES if path.name == "__init__.py"}
+    assert sorted(listed) == sorted(found | {"nkic.grammar"})

@@ -1,0 +1,72 @@
+"""Small functions, short files: the limits the whole package keeps."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[1]
+MEDIAN_FUNCTION, LONGEST_FUNCTION = 8, 60  # lines of code
+LONGEST_FILE, LONGEST_LINE = 500, 100
+
+PACKAGE = sorted((PROJECT / "nkic").rglob("*.py"))
+# tests/files holds kernels as users write them, long lines and all.
+TESTS = [path for path in sorted((PROJECT / "tests").rglob("*.py")) if "files" not in path.parts]
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def lengths(text: str) -> Iterator[tuple[int, str, int]]:
+    """Line, name and lines of code of each function; docstring, comments, blanks do not count."""
+    code = code_lines(text)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, Function):
+            lines = {line for line in code if node.lineno <= line <= (node.end_lineno or 0)}
+            yield node.lineno, node.name, len(lines - docstring_lines(node))
+
+
+def code_lines(text: str) -> set[int]:
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    spans = ((t.start[0], t.end[0]) for t in tokens if t.type not in LAYOUT)
+    return {line for first, last in spans for line in range(first, last + 1)}
+
+
+def docstring_lines(node: Function) -> set[int]:
+    if ast.get_docstring(node, clean=False) is None:
+        return set()
+    return set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+
+
+def test_only_code_counts() -> None:
+    text = (
+        'def f(\n    a\n):\n    """Doc.\n\n    More."""\n    # why\n\n    return """x\n    y"""\n'
+    )
+    assert [*lengths(text)] == [(1, "f", 5)]
+
+
+def test_functions_are_small() -> None:
+    found = [length for path in PACKAGE for _, _, length in lengths(path.read_text("utf-8"))]
+    assert median(found) <= MEDIAN_FUNCTION
+
+
+@pytest.mark.parametrize("path", PACKAGE + TESTS, ids=lambda p: str(p.relative_to(PROJECT)))
+def test_file_keeps_the_limits(path: Path) -> None:
+    text = path.read_text("utf-8")
+    lines = text.splitlines()
+    assert len(lines) <= LONGEST_FILE
+    assert [n for n, line in enumerate(lines, 1) if len(line) > LONGEST_LINE] == []
+    assert [row for row in lengths(text) if row[2] > LONGEST_FUNCTION] == []

@@ -1,0 +1,123 @@
+"""One legal instance of every row, for tests that change one thing about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from nkic.base.diagnostics import codes
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Register, Tile
+from nkic.machine.instructions import ROWS
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Row
+from nkic.machine.rules import violations
+from nkic.machine.targets import TRN2, Target
+
+Settings = Mapping[str, Any]
+
+
+def tile(text: str, **more: Any) -> Tile:
+    """From "float32[128, 512] psum", contiguous; sbuf unless said. `more` are fields."""
+    head, _, buffer = text.partition("]")
+    dtype, _, sizes = head.partition("[")
+    shape = tuple(int(size) for size in sizes.split(","))
+    memory = Buffer(buffer.strip() or "sbuf")
+    partitions, free = (shape[0], shape[1:]) if memory.on_chip else (0, shape)
+    made = Tile(memory, DTYPES[dtype], 0, partitions, contiguous(free))
+    return made._replace(**more)
+
+
+def contiguous(shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Row-major (step, num) pairs."""
+    dims: list[tuple[int, int]] = []
+    step = 1
+    for num in reversed(shape):
+        dims.insert(0, (step, num))
+        step *= num
+    return tuple(dims)
+
+
+T = tile("float32[128, 512]")
+COLUMN = tile("float32[128, 1]")
+REGISTER = Register(7)
+LEGAL: dict[str, Settings] = {
+    "register_alloc": {"dst": REGISTER, "x": 5},
+    "register_move": {"dst": REGISTER, "src": Register(8)},
+    "register_load": {"dst": REGISTER, "src": tile("int32[1, 1]")},
+    "register_store": {"dst": tile("int32[1] hbm"), "src": REGISTER},
+    "dma_copy": {"dst": T, "src": tile("float32[128, 512] hbm")},
+    "dma_transpose": {"dst": tile("bfloat16[128, 16]"), "src": tile("bfloat16[16, 128] hbm")},
+    "nc_matmul": {
+        "dst": tile("float32[64, 512] psum"),
+        "stationary": tile("bfloat16[128, 64]"),
+        "moving": tile("bfloat16[128, 512]"),
+    },
+    "nc_transpose": {"dst": tile("float32[64, 128] psum"), "data": tile("float32[128, 64]")},
+    "tensor_copy": {"dst": T, "src": T},
+    "memset": {"dst": T, "value": 1.5},
+    "tensor_tensor": {"dst": T, "data1": T, "data2": T, "op": "add"},
+    "tensor_scalar": {"dst": T, "data": T, "op0": "multiply", "operand0": 2.0},
+    "scalar_tensor_tensor": {
+        **{"dst": T, "data": T, "op0": "multiply", "operand0": COLUMN},
+        **{"op1": "add", "operand1": T},
+    },
+    "tensor_reduce": {"dst": COLUMN, "op": "add", "data": T, "axis": (1,)},
+    "tensor_tensor_scan": {
+        **{"dst": T, "data0": T, "data1": T, "initial": 0.0},
+        **{"op0": "multiply", "op1": "add"},
+    },
+    "bn_stats": {"dst": tile("float32[128, 6]"), "data": T},
+    "bn_aggr": {"dst": tile("float32[128, 2]"), "data": tile("float32[128, 12]")},
+    "reciprocal": {"dst": T, "data": T},
+    "tensor_copy_predicated": {"dst": T, "src": T, "predicate": tile("uint8[128, 512]")},
+    "max8": {"dst": tile("float32[128, 8]"), "src": T},
+    "activation": {"dst": T, "op": "exp", "data": T},
+    "activation_reduce": {
+        **{"dst": T, "op": "exp", "data": T, "reduce_op": "add", "reduce_res": COLUMN},
+    },
+    "iota": {"dst": tile("int32[128, 512]"), "pattern": ((1, 512),)},
+    "affine_select": {
+        **{"dst": T, "pattern": ((1, 512),), "channel_multiplier": -1},
+        **{"on_true_tile": T, "on_false_value": 0.0},
+    },
+}
+
+
+def facts_of(
+    name: str, target: Target = TRN2, engine: Engine | None = None, /, **changes: Any
+) -> tuple[Row, Facts]:
+    """The legal instance of `name` with `changes`; "engine" among them is an attribute."""
+    row = ROWS[name]
+    values = {**LEGAL[name], **changes}
+    operands = {o.name: values.pop(o.name, o.default) for o in row.operands}
+    attributes = {a.name: values.pop(a.name, a.default) for a in row.attributes}
+    assert not values, f"{name} has no {sorted(values)}"
+    return row, Facts(target, operands, attributes, engine)
+
+
+class Case(NamedTuple):
+    """A changed instance, and what is said of it: nothing when `message` is empty."""
+
+    name: str
+    changes: Settings
+    message: str = ""
+    slug: str = ""
+    target: Target = TRN2
+    engine: Engine | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.message or 'legal'}"
+
+    def holds(self) -> None:
+        """Exactly this is said, and it can be reported: a code with a page, one thing to do."""
+        row, facts = facts_of(self.name, self.target, self.engine, **self.changes)
+        found = violations(row, facts)
+        said = [(violation.message, violation.slug) for violation in found]
+        assert said == ([(f"{self.name}: {self.message}", self.slug)] if self.message else [])
+        for violation in found:
+            assert violation.slug in codes()
+            assert violation.operand in {"", *row.operand_index, *row.attribute_index}
+            assert violation.help[0].islower() or violation.help[0] == "`"
+            assert not violation.help.endswith(".")

@@ -1,0 +1,118 @@
+"""depend, from printed programs alone."""
+
+from __future__ import annotations
+
+from nkic.depend import depend
+from nkic.ir.program import Program
+from nkic.ir.text import graph_text
+from tests.programs import copy, declare, load, op, program
+
+WHOLE = "[0+128, 0; 1x64]"
+LEFT = "[0+128, 0; 1x32]"
+RIGHT = "[0+128, 32; 1x32]"
+TOP = "[0+64, 0; 1x64]"
+BOTTOM = "[64+64, 0; 1x64]"
+
+
+def sbuf(*body: str, names: str = "abc") -> Program:
+    """A program over tensors %0, %1 … of 128 x 64 float32 in SBUF."""
+    tensors = [declare(i, name, "128, 64") for i, name in enumerate(names)]
+    return program("\n".join([*tensors, "core", *(f"  {line}" for line in body)]))
+
+
+def edges(found: Program) -> str:
+    """The printed edges without openers and closers."""
+    lines = graph_text(depend(found)[0]).splitlines()
+    return "\n".join(line for line in lines if line.startswith("#"))
+
+
+def test_each_hazard() -> None:
+    found = sbuf(
+        copy(0, f"%1{WHOLE}", f"%0{WHOLE}"),
+        copy(1, f"%2{WHOLE}", f"%1{WHOLE}"),
+        copy(2, f"%1{WHOLE}", f"%0{WHOLE}"),
+        copy(3, f"%2{WHOLE}", f"%0{WHOLE}"),
+    )
+    assert edges(found) == "#1 < raw #0\n#2 < war #1\n#3 < waw #1"
+
+
+def test_disjoint_halves_do_not_conflict() -> None:
+    found = sbuf(
+        copy(0, f"%1{LEFT}", f"%0{LEFT}"),
+        copy(1, f"%1{RIGHT}", f"%0{RIGHT}"),
+        copy(2, f"%2{TOP}", f"%0{TOP}"),
+        copy(3, f"%2{BOTTOM}", f"%0{BOTTOM}"),
+    )
+    assert edges(found) == ""
+
+
+def test_a_read_of_the_whole_waits_for_every_part() -> None:
+    found = sbuf(
+        copy(0, f"%1{LEFT}", f"%0{LEFT}"),
+        copy(1, f"%1{RIGHT}", f"%0{RIGHT}"),
+        copy(2, f"%2{WHOLE}", f"%1{WHOLE}"),
+    )
+    assert edges(found) == "#2 < raw #0, raw #1"
+
+
+def test_in_place_depends_on_others_only() -> None:
+    found = sbuf(
+        copy(0, f"%1{WHOLE}", f"%0{WHOLE}"),
+        op(1, "reciprocal", dst=f"%1{WHOLE}", data=f"%1{WHOLE}"),
+        op(2, "reciprocal", dst=f"%1{WHOLE}", data=f"%1{WHOLE}"),
+    )
+    assert edges(found) == "#1 < raw #0\n#2 < raw #1"
+
+
+def test_engine_state_orders_instructions_that_share_no_tensor() -> None:
+    first = op(
+        0,
+        "activation",
+        "scalar",
+        dst=f"%1{WHOLE}",
+        data=f"%0{WHOLE}",
+        op="'exp'",
+        reduce_op="'add'",
+        reduce_cmd="'reset_reduce'",
+    )
+    second = op(
+        1,
+        "activation",
+        "scalar",
+        dst=f"%2{WHOLE}",
+        data=f"%0{WHOLE}",
+        op="'exp'",
+        reduce_op="'add'",
+        reduce_cmd="'reduce'",
+    )
+    assert edges(sbuf(first, second)) == "#1 < state #0"
+
+
+def test_pinned_and_user_order() -> None:
+    found = sbuf(
+        copy(0, f"%1{LEFT}", f"%0{LEFT}") + " pinned 1",
+        copy(1, f"%1{RIGHT}", f"%0{RIGHT}") + " pinned 1",
+        copy(2, f"%2{LEFT}", f"%0{LEFT}") + " after (0,)",
+    )
+    assert edges(found) == "#1 < pin #0\n#2 < user #0"
+
+
+def test_a_loop_reports_what_the_previous_iteration_did() -> None:
+    found = sbuf(
+        "loop 1 $0 = 0 to 4 by 1",
+        "  " + copy(0, f"%1{WHOLE}", f"%0{WHOLE}"),
+        "  " + copy(1, f"%2{WHOLE}", f"%1{WHOLE}"),
+        "end",
+    )
+    assert edges(found) == "#0 < war #1 previous\n#1 < raw #0, waw #1 previous"
+
+
+def test_openers_and_closers() -> None:
+    found = sbuf(
+        load(0, f"%1{LEFT}", f"%0{LEFT}"),
+        load(1, f"%1{RIGHT}", f"%0{RIGHT}"),
+        copy(2, f"%2{LEFT}", f"%1{LEFT}"),
+    )
+    graph = depend(found)[0]
+    assert graph.openers[1] == (0, 1)
+    assert graph.closers[1] == (1, 2)  # the right half was never read: its writer is last

@@ -1,0 +1,106 @@
+"""The code table, the reporter's bookkeeping, the exit code that goes with each failure."""
+
+from __future__ import annotations
+
+import pytest
+
+from nkic.base import diagnostics
+from nkic.base.diagnostics import CompileFailed, Diagnostic, Level, Reporter, codes, make
+from nkic.base.source import Span
+
+SLUG = "bad-value"
+
+
+def span(line: int, column: int = 1) -> Span:
+    return Span("k.py", line, column, line, column + 3)
+
+
+def test_codes_come_from_the_names_of_the_pages() -> None:
+    code = codes()["internal-error"]
+    assert (code.number, code.slug) == ("NKI9001", "internal-error")
+
+
+def test_make_labels_the_primary_span() -> None:
+    found = make(SLUG, "seven is too many", span(3), label="here", notes=["a", "b"], help="six")
+    assert found.primary == diagnostics.Label(span(3), "here")
+    assert (found.level, found.notes, found.help) == (Level.ERROR, ("a", "b"), "six")
+
+
+def test_make_without_a_span_has_no_place() -> None:
+    assert make(SLUG, "nowhere").primary is None
+
+
+def test_unknown_slug_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        make("no-such-slug", "…")
+
+
+def test_same_code_at_same_place_is_counted() -> None:
+    reporter = Reporter()
+    for step in range(4):
+        reporter.error(SLUG, f"iteration {step}", span(3))
+    assert [(d.message, d.count) for d in reporter.all] == [("iteration 0", 4)]
+
+
+def test_other_place_or_other_code_is_kept_apart_in_order() -> None:
+    reporter = Reporter()
+    reporter.error(SLUG, "a", span(3))
+    reporter.warning("bad-usage", "b", span(3))
+    reporter.error(SLUG, "c", span(2))
+    assert [d.message for d in reporter.all] == ["a", "b", "c"]
+    assert [d.message for d in reporter.errors] == ["a", "c"]
+
+
+def test_without_a_place_messages_tell_them_apart() -> None:
+    reporter = Reporter()
+    for message in ("a", "b", "a"):
+        reporter.error(SLUG, message)
+    assert [(d.message, d.count) for d in reporter.all] == [("a", 2), ("b", 1)]
+
+
+def test_reporter_gives_up_at_max_errors_with_all_of_them() -> None:
+    reporter = Reporter(max_errors=3)
+    reporter.warning(SLUG, "not counted", span(9))
+    reporter.error(SLUG, "one", span(1))
+    reporter.error(SLUG, "one again", span(1))
+    reporter.error(SLUG, "two", span(2))
+    with pytest.raises(CompileFailed) as raised:
+        reporter.error(SLUG, "three", span(3))
+    messages = [d.message for d in raised.value.diagnostics]
+    assert messages == ["not counted", "one", "two", "three"]
+
+
+def test_stop_if_errors_lets_warnings_pass() -> None:
+    reporter = Reporter()
+    reporter.warning(SLUG, "hm", span(1))
+    reporter.stop_if_errors()
+    reporter.error(SLUG, "no", span(2))
+    with pytest.raises(CompileFailed):
+        reporter.stop_if_errors()
+
+
+def test_fatal_raises_with_earlier_reports() -> None:
+    reporter = Reporter()
+    reporter.warning(SLUG, "hm", span(1))
+    with pytest.raises(CompileFailed) as raised:
+        reporter.fatal(SLUG, "stop", span(2))
+    assert [d.message for d in raised.value.diagnostics] == ["hm", "stop"]
+
+
+@pytest.mark.parametrize(
+    ("name", "exit_code"),
+    [
+        ("CompileFailed", 1),
+        ("UsageFailed", 2),
+        ("ArtifactFailed", 3),
+        ("InputFailed", 4),
+        ("ProgramFault", 5),
+        ("LimitHit", 6),
+    ],
+)
+def test_exit_codes_are_the_published_ones(name: str, exit_code: int) -> None:
+    failure: type[diagnostics.NkicError] = getattr(diagnostics, name)
+    carried: list[Diagnostic] = [make(SLUG, "why")]
+    assert failure.exit_code == exit_code
+    assert failure(carried).diagnostics == tuple(carried)
+    assert str(failure(carried)) == "why"

@@ -1,0 +1,195 @@
+"""The runner: order, time, written bytes, loops. Programs are printed IR, emitted and run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nkic.allocate import allocate
+from nkic.base.diagnostics import LimitHit, ProgramFault, Reporter
+from nkic.depend import depend
+from nkic.emit import emit
+from nkic.machine.facts import Register
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamRecord
+from nkic.neff.verify import verify
+from nkic.schedule import schedule
+from nkic.simulate import Options, Result, simulate
+from tests.programs import copy, declare, load, op, program
+
+TILE = "[0+128, 0; 1x64]"
+HBM = "[0; 64x128, 1x64]"
+DATA = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
+
+
+def build(*body: str, chip: int = 3, serial: bool = False) -> Executable:
+    """%0 is input x, %1 output_0, %2 … tiles in SBUF, all 128 x 64 float32."""
+    tensors = [f"%{i} {n}: float32[128, 64] shared_hbm" for i, n in enumerate("xy")]
+    tensors += [declare(2 + i, f"t{i}", "128, 64") for i in range(chip)]
+    text = [*tensors, "input x = %0", "output output_0 = %1", "core", *(f"  {b}" for b in body)]
+    found = program("\n".join(text))
+    placed, graphs = allocate(found, depend(found), Reporter())
+    executable = emit(schedule(placed, graphs, serial), {})
+    verify(executable)
+    return executable
+
+
+def run(executable: Executable, **options: object) -> Result:
+    return simulate(executable, {"x": DATA}, Options(**options))  # type: ignore[arg-type]
+
+
+def output(executable: Executable) -> NDArray[np.generic]:
+    return run(executable).outputs["output_0"]
+
+
+ROUND_TRIP = (
+    load(0, f"%2{TILE}", f"%0{HBM}"),
+    op(1, "tensor_scalar", dst=f"%3{TILE}", data=f"%2{TILE}", op0="'multiply'", operand0="2.0"),
+    load(2, f"%1{HBM}", f"%3{TILE}"),
+)
+
+
+def test_values_and_time_of_a_round_trip() -> None:
+    result = run(build(*ROUND_TRIP))
+    assert np.array_equal(result.outputs["output_0"], DATA * 2)
+    # Two transfers of 1.3 us and their data, and one vector instruction of some 0.2 us.
+    assert 3_000 < result.time_ns < 3_600
+    assert result.cycles == int(np.ceil(result.time_ns * 1.2))
+    assert result.dma_bytes == 2 * DATA.nbytes
+    assert result.engines["core0.vector"].instructions == 1
+
+
+def test_inputs_are_not_written() -> None:
+    data = DATA.copy()
+    executable = build(*ROUND_TRIP)
+    simulate(executable, {"x": data})
+    assert np.array_equal(data, DATA)
+
+
+def test_an_input_updated_in_place_leaves_the_callers_array_alone() -> None:
+    body = (
+        load(0, f"%2{TILE}", f"%0{HBM}"),
+        copy(1, f"%3{TILE}", f"%2{TILE}"),
+        load(2, f"%0{HBM}", f"%3{TILE}"),
+    )
+    data = DATA.copy()
+    simulate(build(*body), {"x": data})
+    assert np.array_equal(data, DATA)
+
+
+def test_reading_what_nobody_wrote_is_a_fault_with_both_places() -> None:
+    executable = build(copy(0, f"%3{TILE}", f"%2{TILE}"), load(1, f"%1{HBM}", f"%3{TILE}"))
+    with pytest.raises(ProgramFault) as caught:
+        run(executable)
+    (found,) = caught.value.diagnostics
+    assert found.code.slug == "uninitialised-read"
+    assert "tensor_copy reads `t0` before anything wrote it" in found.message
+    assert found.primary is not None and str(found.primary.span).startswith("k.py:")
+    assert any("`t0` is declared here" in label.text for label in found.labels)
+
+
+def test_half_written_is_not_written() -> None:
+    half = "[0+128, 0; 1x32]"
+    body = (load(0, f"%2{half}", "%0[0; 64x128, 1x32]"), copy(1, f"%3{TILE}", f"%2{TILE}"))
+    with pytest.raises(ProgramFault, match="1 of the 2 parts"):
+        run(build(*body))
+    assert run(build(*body), check_init=False).instructions == 2
+
+
+def test_bytes_of_a_former_owner_are_not_written() -> None:
+    """%3 lies where %2 lay, and reads before it writes."""
+    body = (
+        load(0, f"%2{TILE}", f"%0{HBM}"),
+        load(1, f"%1{HBM}", f"%2{TILE}"),
+        copy(2, f"%4{TILE}", f"%3{TILE}"),
+    )
+    executable = build(*body, serial=True)
+    tensors = [t._replace(byte=0) if t.name in ("t0", "t1") else t for t in executable.tensors]
+    with pytest.raises(ProgramFault, match="reads `t1`"):
+        run(replace(executable, tensors=tuple(tensors)))
+
+
+LOOP = (
+    load(0, f"%2{TILE}", f"%0{HBM}"),
+    "loop 1 $0 = 0 to 10 by 3",
+    "  " + op(1, "tensor_scalar", dst=f"%2{TILE}", data=f"%2{TILE}", op0="'add'", operand0="1.0"),
+    "  loop 2 $1 = 0 to 2 by 1",
+    "    "
+    + op(
+        2,
+        "tensor_scalar",
+        "gpsimd",
+        dst=f"%3{TILE}",
+        data=f"%2{TILE}",
+        op0="'rsqrt'",
+        operand0="None",
+    ),
+    "  end",
+    "end",
+    load(3, f"%1{HBM}", f"%2{TILE}"),
+)
+
+
+def test_nested_device_loops_run_as_often_as_they_say() -> None:
+    executable = build(*LOOP)
+    result = run(executable)
+    assert np.array_equal(result.outputs["output_0"], DATA + 4)  # 0, 3, 6, 9
+    assert result.engines["core0.vector"].instructions == 4
+    assert result.engines["core0.gpsimd"].instructions == 8
+
+
+def test_a_loop_takes_as_long_as_its_iterations() -> None:
+    once = run(build(*(line.replace("to 10 by 3", "to 1 by 1") for line in LOOP))).time_ns
+    four = run(build(*LOOP)).time_ns
+    assert four > once + 2.5 * 400  # each iteration: one vector, two gpsimd instructions
+
+
+def stream(executable: Executable, name: str) -> StreamRecord:
+    return next(s for s in executable.streams if s.name == name)
+
+
+def with_items(
+    executable: Executable, name: str, items: list[InstructionRecord | LoopRecord]
+) -> Executable:
+    streams = [s._replace(items=tuple(items)) if s.name == name else s for s in executable.streams]
+    return replace(executable, streams=tuple(streams))
+
+
+def test_a_deadlock_names_who_waits_for_what() -> None:
+    executable = build(*ROUND_TRIP)
+    loads = [i._replace(signals=()) for i in stream(executable, "core0.dma0").items]
+    with pytest.raises(ProgramFault) as caught:
+        run(with_items(executable, "core0.dma0", loads))  # type: ignore[arg-type]
+    (found,) = caught.value.diagnostics
+    assert found.code.slug == "deadlock"
+    assert any("core0.vector waits for semaphore 0" in note for note in found.notes)
+
+
+def test_an_endless_loop_meets_the_cycle_limit() -> None:
+    executable = build(*LOOP)
+    endless = Register(5)
+    items = [
+        i._replace(stop=endless) if isinstance(i, LoopRecord) else i
+        for i in stream(executable, "core0.vector").items
+    ]
+    assert any(isinstance(i, LoopRecord) for i in items)
+    with pytest.raises(LimitHit, match="--max-cycles 1,000"):
+        run(executable, max_cycles=1000)
+
+
+def test_the_same_run_twice() -> None:
+    first, second = run(build(*LOOP)), run(build(*LOOP))
+    assert first.time_ns == second.time_ns and first.engines == second.engines
+    assert np.array_equal(first.outputs["output_0"], second.outputs["output_0"])
+
+
+def test_transfers_on_different_queues_share_the_dma_engines() -> None:
+    """Eight loads of one tile take eight times the data time, but one start-up time."""
+    body = [load(i, f"%{2 + i}{TILE}", f"%0{HBM}") for i in range(8)]
+    eight = run(build(*body, chip=8))
+    one = run(build(body[0], chip=8))
+    busy = eight.engines["core0.dma"].busy_ns
+    assert busy == pytest.approx(8 * one.engines["core0.dma"].busy_ns)
+    assert eight.time_ns == pytest.approx(one.time_ns + busy * 7 / 8, rel=0.02)

@@ -1,0 +1,50 @@
+"""Functions over (step, num) pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nkic.machine.patterns import encodable, merged, reach, run
+
+
+@pytest.mark.parametrize(
+    ("dims", "wanted"),
+    [
+        ((), ()),
+        (((5, 1), (1, 1)), ()),
+        (((64, 4), (8, 8), (1, 8)), ((1, 256),)),
+        (((64, 4), (8, 4), (1, 8)), ((64, 4), (1, 32))),
+        (((0, 4), (0, 8)), ((0, 32),)),
+        (((-8, 4), (-1, 8)), ((-1, 32),)),
+        (((8, 4), (0, 8)), ((8, 4), (0, 8))),
+    ],
+)
+def test_merged(dims: Any, wanted: Any) -> None:
+    assert merged(dims) == wanted
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 4)), max_size=4).map(tuple))
+def test_merged_visits_the_same_elements_in_the_same_order(dims: Any) -> None:
+    def visit(pairs: Any) -> list[int]:
+        places = [0]
+        for step, num in pairs:
+            places = [place + step * i for place in places for i in range(num)]
+        return places
+
+    places = visit(dims)
+    assert visit(merged(dims)) == places
+    assert visit(merged(dims, 4)) == places
+    assert all(num <= 4 for _, num in merged(dims, 4))
+    assert run(dims) <= len(places)
+    assert reach(dims) == max(places) - min(places) + 1 or any(step < 0 for step, _ in dims)
+
+
+def test_encodable_ignores_the_step_of_a_single_element() -> None:
+    assert encodable(((99_999, 1), (1, 65_535)), 2)
+    assert not encodable(((1, 65_536),), 4)
+    assert not encodable(((-32_768, 2),), 4)
+    assert not encodable(((4, 2), (1, 2)), 1)

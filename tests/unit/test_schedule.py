@@ -1,0 +1,207 @@
+"""schedule and its audit, from printed programs alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nkic.allocate import allocate
+from nkic.base.diagnostics import Reporter
+from nkic.depend import depend
+from nkic.ir.program import Program
+from nkic.ir.schedule import Schedule, Slot, Stream, StreamLoop, slots
+from nkic.ir.text import schedule_text
+from nkic.machine.engines import Engine
+from nkic.schedule import audit, schedule
+from tests.programs import copy, declare, load, op, program
+
+TILE = "[0+128, 0; 1x512]"
+
+
+def tiles(count: int, hbm: int = 2) -> str:
+    shared = [f"%{i} h{i}: float32[128, 512] shared_hbm" for i in range(hbm)]
+    chip = [declare(hbm + i, f"t{i}", "128, 512") for i in range(count)]
+    return "\n".join([*shared, *chip])
+
+
+def scheduled(found: Program, serial: bool = False) -> Schedule:
+    placed, graphs = allocate(found, depend(found), Reporter())
+    done = schedule(placed, graphs, serial)
+    assert audit(done) == []
+    return done
+
+
+def streams(done: Schedule) -> str:
+    """The streams alone, as text."""
+    text = schedule_text(done)
+    return text[text.index("stream ") :].rstrip()
+
+
+ROUND_TRIP = "\n".join(
+    [
+        tiles(2),
+        "core",
+        "  " + load(0, f"%2{TILE}", "%0[0; 512x128, 1x512]"),
+        "  " + op(1, "reciprocal", dst=f"%3{TILE}", data=f"%2{TILE}"),
+        "  " + load(2, "%1[0; 512x128, 1x512]", f"%3{TILE}"),
+    ]
+)
+
+
+def test_a_load_a_step_and_a_store() -> None:
+    assert streams(scheduled(program(ROUND_TRIP))) == "\n".join(
+        [
+            "stream 0 vector",
+            "  #1 wait 0x1 signal 1",
+            "stream 0 dma0",
+            "  #0 signal 0",
+            "stream 0 dma4",
+            "  #2 wait 1x1",
+        ]
+    )
+
+
+def test_queue_order_needs_no_semaphore_on_an_engine_but_on_a_dma_queue() -> None:
+    vector = [
+        op(0, "reciprocal", dst=f"%2{TILE}", data=f"%3{TILE}"),
+        copy(1, f"%4{TILE}", f"%2{TILE}"),
+    ]
+    text = "\n".join([tiles(3), "core", *(f"  {line}" for line in vector)])
+    assert streams(scheduled(program(text))) == "stream 0 vector\n  #0\n  #1"
+    away = "%1[0; 512x128, 1x512]"
+    dma = [load(0, away, f"%2{TILE}"), load(1, away, f"%3{TILE}")]
+    text = "\n".join([tiles(2), "core", *(f"  {line}" for line in dma)])
+    assert streams(scheduled(program(text))) == "stream 0 dma4\n  #0 signal 0\n  #1 wait 0x1"
+
+
+def test_a_wait_that_another_implies_is_dropped() -> None:
+    """#2 needs #0 and #1; #1 has waited for #0 already."""
+    body = [
+        load(0, f"%2{TILE}", "%0[0; 512x128, 1x512]"),
+        copy(1, f"%3{TILE}", f"%2{TILE}"),
+        op(
+            2,
+            "tensor_tensor",
+            "gpsimd",
+            dst=f"%4{TILE}",
+            data1=f"%2{TILE}",
+            data2=f"%3{TILE}",
+            op="'add'",
+        ),
+    ]
+    done = scheduled(program("\n".join([tiles(3), "core", *(f"  {line}" for line in body)])))
+    (gpsimd,) = (s for s in done.cores[0] if s.id.engine is Engine.GPSIMD)
+    (slot,) = slots(gpsimd.items)
+    assert len(slot.waits) == 1
+
+
+def test_what_leads_to_the_longest_way_goes_first() -> None:
+    """Both loads are ready at once; the one in front of the longer chain is issued first."""
+    body = [
+        load(0, f"%2{TILE}", "%0[0; 512x128, 1x512]"),
+        load(1, f"%3{TILE}", "%0[0; 512x128, 1x512]"),
+        op(2, "reciprocal", dst=f"%4{TILE}", data=f"%3{TILE}"),
+        load(3, "%1[0; 512x128, 1x512]", f"%4{TILE}"),
+    ]
+    done = scheduled(program("\n".join([tiles(3), "core", *(f"  {line}" for line in body)])))
+    loads = next(s for s in done.cores[0] if str(s.id) == "dma0")
+    order = [s.instruction.number for s in slots(loads.items) if s.instruction]
+    assert order[0] == 1
+
+
+def test_no_reorder_keeps_program_order() -> None:
+    body = [
+        copy(0, f"%2{TILE}", f"%3{TILE}") + " pinned 1",
+        op(1, "reciprocal", dst=f"%4{TILE}", data=f"%5{TILE}") + " pinned 1",
+    ]
+    done = scheduled(program("\n".join([tiles(4), "core", *(f"  {line}" for line in body)])))
+    (vector,) = done.cores[0]
+    assert [s.instruction.number for s in slots(vector.items) if s.instruction] == [0, 1]
+
+
+def test_serial_orders_every_pair() -> None:
+    done = scheduled(program(ROUND_TRIP), serial=True)
+    assert streams(done).count(" wait ") == 2
+    assert done.estimate_ns > 0
+
+
+LOOP = "\n".join(
+    [
+        tiles(2),
+        "core",
+        "  " + load(0, f"%2{TILE}", "%0[0; 512x128, 1x512]"),
+        "  loop 1 $0 = 0 to 4 by 1",
+        "    " + op(1, "reciprocal", dst=f"%3{TILE}", data=f"%2{TILE}"),
+        "    " + copy(2, f"%2{TILE}", f"%3{TILE}", "gpsimd"),
+        "  end",
+        "  " + load(3, "%1[0; 512x128, 1x512]", f"%2{TILE}"),
+    ]
+)
+
+
+def test_a_device_loop_keeps_semaphores_balanced_and_is_ordered() -> None:
+    done = scheduled(program(LOOP))
+    loops = [item for s in done.cores[0] for item in s.items if isinstance(item, StreamLoop)]
+    assert len(loops) == 2  # vector and gpsimd take part
+    taken: dict[int, int] = {}
+    given: dict[int, int] = {}
+    for loop in loops:
+        for slot in slots(loop.items):
+            for wait in slot.waits:
+                taken[wait.semaphore] = taken.get(wait.semaphore, 0) + wait.amount
+            for signal in slot.signals:
+                given[signal] = given.get(signal, 0) + 1
+    assert taken == given
+
+
+def without(done: Schedule, stream: int, index: int, **changes: object) -> Schedule:
+    """The schedule with one slot changed."""
+    core = list(done.cores[0])
+    items = list(core[stream].items)
+    slot = items[index]
+    assert isinstance(slot, Slot)
+    items[index] = slot._replace(**changes)  # type: ignore[arg-type]
+    core[stream] = Stream(core[stream].id, tuple(items))
+    return replace(done, cores=(tuple(core),))
+
+
+def test_the_audit_sees_every_missing_wait() -> None:
+    done = scheduled(program(ROUND_TRIP))
+    checked = 0
+    for number, stream in enumerate(done.cores[0]):
+        for index, slot in enumerate(stream.items):
+            if isinstance(slot, Slot) and slot.waits:
+                found = audit(without(done, number, index, waits=()))
+                assert found and "does not wait" in found[0].what
+                checked += 1
+    assert checked == 2
+
+
+def test_the_audit_sees_a_missing_signal_as_a_deadlock() -> None:
+    done = scheduled(program(ROUND_TRIP))
+    dma = next(i for i, s in enumerate(done.cores[0]) if str(s.id) == "dma0")
+    found = audit(without(done, dma, 0, signals=()))
+    assert any("never comes" in disorder.what for disorder in found)
+
+
+def test_the_audit_sees_bytes_taken_over_too_early() -> None:
+    """Two tensors at one address, ordered in the program but not in the schedule."""
+    text = "\n".join(
+        [
+            tiles(0, hbm=1),
+            "%1 a: float32[128, 512] sbuf at (0, 0)",
+            "%2 b: float32[128, 512] sbuf at (0, 0)",
+            "core",
+            "  " + op(0, "memset", "vector", dst=f"%1{TILE}", value="0.0"),
+            "  " + op(1, "memset", "gpsimd", dst=f"%2{TILE}", value="1.0"),
+        ]
+    )
+    found = program(text)
+    disorder = audit(schedule(found, depend(found)))
+    assert any("takes over bytes" in d.what for d in disorder)
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_the_same_program_gives_the_same_schedule(serial: bool) -> None:
+    assert streams(scheduled(program(LOOP), serial)) == streams(scheduled(program(LOOP), serial))

@@ -1,0 +1,251 @@
+"""Calls of instructions: what is recorded, and what is said about calls that do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from nkic.base.diagnostics import Reporter
+from nkic.base.profiles import Profile
+from nkic.ir.program import Instruction, Loop
+from nkic.ir.tensors import View
+from nkic.machine import targets
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
+from nkic.machine.instructions import ROWS
+from nkic.specialise import isa, language
+from nkic.specialise.binder import Binder
+from nkic.specialise.errors import KernelError
+from nkic.specialise.trace import Trace, tracing
+
+
+class Names:
+    """A namespace with its names as attributes."""
+
+    def __init__(self, names: dict[str, Any]) -> None:
+        self.__dict__.update(names)
+
+
+@pytest.fixture
+def trace() -> Iterator[Trace]:
+    with tracing(Trace(targets.DEFAULT, Profile.NKI_0_6, Reporter())) as made:
+        made.begin(())
+        yield made
+
+
+nl: Any = Names(language.names(Profile.NKI_0_6, ()))
+nisa: Any = Names(isa.names(Profile.NKI_0_6))
+
+
+def tile(*shape: int, **more: Any) -> Any:
+    return nl.ndarray(shape or (128, 64), dtype=nl.float32, **more)
+
+
+def only(trace: Trace) -> Instruction:
+    assert trace.report.all == ()
+    (item,) = trace.body
+    assert isinstance(item, Instruction)
+    return item
+
+
+def test_an_instruction_as_recorded(trace: Trace) -> None:
+    a, b = tile(), tile()
+    nisa.tensor_scalar(b[:, 0:32], a[:, 0:32], nl.add, 2.0, op1=nl.multiply, operand1=3, name="x")
+    found = only(trace)
+    assert found.row is ROWS["tensor_scalar"]
+    dst, data, first, second = found.operands
+    assert isinstance(dst, View)
+    assert isinstance(data, View)
+    assert (dst.tensor.number, dst.shape, data.tensor.number) == (1, (128, 32), 0)
+    assert (first, second) == (2.0, 3)
+    assert found.attributes == ("add", False, "multiply", False)
+    assert (found.engine, found.name, found.number, found.after) == (None, "x", 0, ())
+    assert (trace.read, trace.written) == ({0}, {1})
+
+
+def test_values_of_attributes(trace: Trace) -> None:
+    a = tile()
+    nisa.iota(a, [[1, 64]], channel_multiplier=64)
+    nisa.activation(a, nl.exp, a, reduce_op=nl.add, reduce_cmd=nisa.reduce_cmd.reset_reduce)
+    nisa.tensor_reduce(dst=a[:, 0:1], op=nl.maximum, data=a, axis=1)
+    nisa.tensor_copy(a, a, engine=nisa.engine.scalar)
+    nisa.dma_copy(a, a, engine=nisa.engine.sync, dge_mode=nisa.dge_mode.hwdge)
+    found = [item for item in trace.body if isinstance(item, Instruction)]
+    assert trace.report.all == ()
+    assert found[0].attribute("pattern") == ((1, 64),)
+    assert found[1].attribute("reduce_op") == "add"
+    assert found[1].attribute("reduce_cmd") == "reset_reduce"
+    assert found[2].attribute("axis") == (1,)
+    assert found[3].engine is Engine.SCALAR
+    assert (found[4].engine, found[4].attribute("engine")) == (None, "sync")
+    assert found[4].attribute("dge_mode") == "hwdge"
+
+
+def test_every_row_binds_its_own_parameters(trace: Trace) -> None:
+    """Called with nothing, each instruction names exactly what its row requires."""
+    for row in ROWS.values():
+        binder = Binder(row)
+        required = {o.name for o in row.operands if o.required and o.name != row.returns}
+        required |= {a.name for a in row.attributes if a.required}
+        if not required:
+            continue
+        trace.report = Reporter()
+        binder()
+        (found,) = trace.report.errors
+        listed = ", ".join(f"`{name}`" for name in row.parameters if name in required)
+        assert found.message == f"{row.name}: {listed} missing"
+
+
+Call = Callable[[Any], Any]
+
+
+@pytest.mark.parametrize(
+    ("call", "slug", "said", "advice"),
+    [
+        (lambda t: nisa.tensor_copy(t), "wrong-call", "`src` missing", "return no tensor"),
+        (lambda t: nisa.reciprocal(data=t), "wrong-call", "`dst` missing", "return no tensor"),
+        (lambda t: nisa.tensor_copy(), "wrong-call", "`dst`, `src` missing", "(dst, src, engine=…"),
+        (lambda t: nisa.tensor_copy(t, srcs=t), "wrong-call", "parameter `srcs`", "`src`?"),
+        (lambda t: nisa.max8(t, t, "n", 4), "wrong-call", "takes 3 arguments, not 4", "max8(dst,"),
+        (lambda t: nisa.tensor_copy(t, t, dst=t), "wrong-call", "two values for `dst`", ""),
+        (lambda t: nisa.tensor_copy(t, t, mask=1), "removed-name", "`mask=`", "affine_select"),
+        (
+            lambda t: nisa.dma_copy(t, t, dst_rmw_op=nl.add),
+            "removed-name",
+            "dst_rmw",
+            "dma_compute",
+        ),
+        (lambda t: nisa.tensor_copy(t, 3j), "argument-kind", "`src` is a complex", ""),
+        (lambda t: nisa.tensor_copy(t, True), "argument-kind", "`src` is True", ""),
+        (
+            lambda t: nisa.tensor_copy(t, nisa.tensor_copy(t, t)),
+            "argument-kind",
+            "",
+            "pass the dst",
+        ),
+        (lambda t: nisa.tensor_tensor(t, t, t, "add"), "argument-kind", "`op` is 'add'", "nl.add"),
+        (lambda t: nisa.tensor_tensor(t, t, t, max), "argument-kind", "`op` is a builtin", ""),
+        (
+            lambda t: nisa.tensor_copy(t, t, engine=5),
+            "argument-kind",
+            "`engine` is 5",
+            "nisa.engine",
+        ),
+        (lambda t: nisa.tensor_copy(t, t, name=5), "argument-kind", "`name` is 5", ""),
+        (lambda t: nisa.dma_copy(t, t, oob_mode=0), "argument-kind", "oob_mode", "nisa.oob_mode"),
+        (lambda t: nisa.iota(t, [[1, {}]]), "argument-kind", "`pattern` is a dict", ""),
+        (lambda t: nisa.memset(t, "x"), "argument-kind", "`value` is 'x'", ""),
+        (
+            lambda t: nisa.tensor_reduce(t, nl.add, t, axis="x"),
+            "argument-kind",
+            "`axis` is 'x'",
+            "",
+        ),
+    ],
+)
+def test_calls_that_do_not_fit(trace: Trace, call: Call, slug: str, said: str, advice: str) -> None:
+    t = tile()
+    call(t)
+    found = trace.report.errors[-1]
+    assert found.code.slug == slug
+    assert said in found.message
+    assert advice in found.help
+    kept = [i.row.name for i in trace.body if isinstance(i, Instruction)]
+    assert kept in ([], ["tensor_copy"]), "the wrong call itself is not recorded"
+
+
+def test_numbers_stand_for_enumerations_until_0_3() -> None:
+    with tracing(Trace(targets.DEFAULT, Profile.BETA2, Reporter())) as trace:
+        trace.begin(())
+        nisa.dma_copy(tile(), tile(), dge_mode=2)
+    assert only(trace).attribute("dge_mode") == "hwdge"
+
+
+# Ghosts: one mistake, one error
+
+
+def test_a_wrong_view_gives_one_error_and_the_kernel_goes_on(trace: Trace) -> None:
+    t = tile()
+    wrong = t[:, 48:80]
+    assert wrong.shape == (128, 32)
+    nisa.tensor_copy(dst=wrong, src=t[:, 0:32])
+    nisa.tensor_copy(dst=t[:, 0:32], src=wrong[:, 0:99])
+    assert [e.code.slug for e in trace.report.errors] == ["index-out-of-bounds"]
+    assert trace.body == []
+
+
+def test_too_many_partitions_is_reported_once(trace: Trace) -> None:
+    nisa.memset(dst=tile(256, 4)[0:200, :], value=0.0)
+    (found,) = trace.report.errors
+    assert found.code.slug == "too-many-partitions"
+    assert "128" in found.message and "256" in found.message
+    assert trace.tensors == []
+
+
+# Order, registers, loops
+
+
+def test_depends_on_and_no_reorder(trace: Trace) -> None:
+    t = tile()
+    first = nisa.memset(t, 0.0)
+    with nl.no_reorder():
+        second = nisa.memset(t, 1.0)
+        with nl.no_reorder():
+            nisa.memset(t, 2.0)
+    with nl.no_reorder():
+        nisa.memset(t, 3.0).depends_on(first, second)
+    found = [item for item in trace.body if isinstance(item, Instruction)]
+    assert [i.pinned for i in found] == [0, 1, 1, 2]
+    assert found[3].after == (0, 1)
+
+
+def test_registers(trace: Trace) -> None:
+    t = tile(1, 1)
+    register = nisa.register_alloc(5)
+    nisa.register_load(register, t)
+    alloc, load = (item for item in trace.body if isinstance(item, Instruction))
+    assert alloc.operands == (Register(0), 5)
+    assert load.operands[0] == Register(0)
+    for call in (lambda: register + 1, lambda: bool(register), lambda: range(register)):
+        with pytest.raises(KernelError, match="known only on the device"):
+            call()
+
+
+def test_a_loop_on_the_device(trace: Trace) -> None:
+    t, h = tile(), tile(4, 128, 64, buffer=nl.shared_hbm)
+
+    def body(i: Any) -> None:
+        inner = tile()
+        nisa.dma_copy(inner, h[i])
+        nisa.tensor_copy(t, inner)
+
+    nl.fori_loop(0, 4, body)
+    nisa.memset(t, 0.0)
+    loop, after = trace.body
+    assert isinstance(loop, Loop)
+    assert isinstance(after, Instruction)
+    assert (loop.counter, loop.start, loop.stop, loop.step) == (Register(0), 0, 4, 1)
+    assert [i.number for i in loop.body if isinstance(i, Instruction)] == [0, 1]
+    assert after.number == 2
+    assert trace.tensors[2].scope == (loop.number,)
+
+
+def test_what_a_loop_leaves_behind(trace: Trace) -> None:
+    kept = []
+    nl.fori_loop(0, 2, lambda i: kept.append(tile()))
+    nisa.memset(kept[0], 0.0)
+    assert [e.code.slug for e in trace.report.errors] == ["tensor-out-of-scope"]
+    with pytest.raises(KernelError) as caught:
+        nl.fori_loop(0, 2, nisa.register_move)
+    assert caught.value.slug == "loop-result"
+    with nl.no_reorder(), pytest.raises(KernelError) as caught:
+        nl.fori_loop(0, 2, print)
+    assert caught.value.slug == "loop-in-no-reorder"
+
+
+def test_the_counter_cannot_be_written(trace: Trace) -> None:
+    nl.fori_loop(0, 2, lambda i: nisa.register_move(i, 3) and None)
+    (found,) = trace.report.errors
+    assert found.code.slug == "register-value"

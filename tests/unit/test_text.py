@@ -1,0 +1,124 @@
+"""Harmless text, widths, numbers, the ASCII fallback, and did-you-mean."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nkic.base import text
+from nkic.base.suggest import did_you_mean, nearest
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("arr[i] [nl.sbuf]", "arr[i] [nl.sbuf]"),
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("\x9b31m", r"\x9b31m"),
+        ("a\tb\nc\r", r"a\tb\nc\r"),
+        ("\u202eevil", r"\u202eevil"),
+        ("line\u2028end", r"line\u2028end"),
+        ("\udcff", r"\udcff"),
+        ("é 漢 \U0001f600", "é 漢 \U0001f600"),
+    ],
+)
+def test_clean_escapes_what_a_terminal_would_obey(raw: str, shown: str) -> None:
+    assert text.clean(raw) == shown
+
+
+def test_clean_keeps_what_it_is_told_to() -> None:
+    assert text.clean("a\n\x07b", keep="\n") == "a\n\\x07b"
+
+
+@settings(max_examples=200)
+@given(st.text())
+def test_cleaned_text_is_one_line_that_utf8_can_hold(raw: str) -> None:
+    shown = text.clean(raw)
+    assert "\x1b" not in shown
+    assert len(shown.splitlines()) <= 1
+    assert shown.encode("utf-8").decode("utf-8") == shown
+    assert text.clean(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("raw", "cells"),
+    [("abc", 3), ("漢字", 4), ("e\u0301", 1), ("é", 1), ("\U0001f600", 2), ("", 0)],
+)
+def test_width_counts_terminal_cells(raw: str, cells: int) -> None:
+    assert text.width(raw) == cells
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (512, "512 B"), (1023, "1,023 B"), (1024, "1.0 KiB"), (25165824, "24.0 MiB")],
+)
+def test_size(count: int, shown: str) -> None:
+    assert text.size(count) == shown
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "shown"),
+    [
+        (9646899, 24 * MIB, "9.2/24.0 MiB (38%)"),
+        (0, 24 * MIB, "0.0/24.0 MiB (0%)"),
+        (24 * MIB, 24 * MIB, "24.0/24.0 MiB (100%)"),
+        (24 * MIB + 1, 24 * MIB, "25,165,825/25,165,824 B (101%)"),
+        (24 * MIB - 1, 24 * MIB, "25,165,823/25,165,824 B (99%)"),
+        (48 * MIB, 24 * MIB, "48.0/24.0 MiB (200%)"),
+        (300, 256, "300/256 B (117%)"),
+        (7, 0, "7/0 B"),
+    ],
+)
+def test_share_never_rounds_a_difference_away(used: int, limit: int, shown: str) -> None:
+    assert text.share(used, limit) == shown
+
+
+def test_plural_and_grouping() -> None:
+    assert text.plural(1, "error") == "1 error"
+    assert text.plural(0, "error") == "0 errors"
+    assert text.plural(1204, "entry", "entries") == "1,204 entries"
+    assert text.grouped(41220) == "41,220"
+
+
+def test_ascii_stream_takes_any_text() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", errors=text.FALLBACK)
+    stream.write("2×3 µs … ✓ é ─█")
+    stream.flush()
+    assert raw.getvalue() == rb"2x3 us ... + \xe9 -#"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("expp", "exp"),
+        ("EXP", "exp"),
+        ("copy_tensor", "tensor_copy"),
+        ("tensor_cpoy", "tensor_copy"),
+        ("nc_matmull", "nc_matmul"),
+        ("softmax", None),
+        ("exp", None),
+    ],
+)
+def test_nearest(word: str, meant: str | None) -> None:
+    assert nearest(word, ["exp", "log", "tensor_copy", "nc_matmul"]) == meant
+
+
+def test_equally_near_names_are_chosen_by_the_alphabet() -> None:
+    assert nearest("bbt", ["bat", "bit", "abt"]) == "abt"
+    assert nearest("bbt", ["bit", "abt", "bat"]) == "abt"
+
+
+def test_an_exact_name_is_not_its_own_correction() -> None:
+    assert nearest("exp", ["exp"]) is None
+
+
+def test_did_you_mean_is_empty_when_nothing_is_near() -> None:
+    assert did_you_mean("--ouput", ["--output", "--emit"]) == "did you mean `--output`?"
+    assert did_you_mean("--frobnicate", ["--output", "--emit"]) == ""
