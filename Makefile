@@ -11,7 +11,7 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all bless bench samples docs clean
+.PHONY: help setup check lint types test test-all bless bench demo samples docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -45,11 +45,16 @@ bless: $(STAMP)  ## accept the present output as expected; review it with git di
 bench: $(STAMP)  ## time the compiler and the simulator
 	$(PY) -m tests.bench $(ARGS)
 
+demo: $(STAMP)  ## compile a sample kernel, run it on data, compare with NumPy
+	@$(PY) -m samples.data 01_tensor_add build
+	$(VENV)/bin/nkic samples/01_tensor_add/kernel.py -v -o build/tensor_add.neff
+	$(VENV)/bin/nki-run build/tensor_add.neff --inputs build/inputs.npz --expected build/expected.npz
+
 samples: $(STAMP)  ## compile, run and compare every sample
 	$(PY) -m samples.run $(ARGS)
 
 docs: $(STAMP)  ## write the pages that are made from the tables
-	$(VENV)/bin/nkic --explain all > docs/diagnostics.md
+	$(PY) -m nkic.machine.listing > docs/instructions.md
 
 clean:  ## remove what was built, and .venv
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

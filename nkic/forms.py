@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nkic.base.source import SourceFile
+from nkic.compiled import Compiled
 from nkic.ir.text import graph_text, program_text, schedule_text
 from nkic.neff.disassemble import dump
 from nkic.parse.lexer import lex
 from nkic.parse.tables import load
-from nkic.pipeline import Compiled
 from nkic.syntax.bindings import Resolved
 from nkic.syntax.text import tree_text
 

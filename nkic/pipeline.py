@@ -9,17 +9,25 @@ is a bug of nkic's and never the kernel's fault, so it is an `AuditFailed`, not 
 
 from __future__ import annotations
 
+import gc
 import resource
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from time import perf_counter_ns
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from nkic import __version__, allocate, check, schedule
-from nkic.base.diagnostics import ArtifactFailed, CompileFailed, Diagnostic, Reporter
-from nkic.base.source import SHIPPED, SourceFile, Span
+from nkic.base.diagnostics import (
+    ArtifactFailed,
+    CompileFailed,
+    Diagnostic,
+    Reporter,
+    UsageFailed,
+)
+from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.check import Locate
+from nkic.compiled import DEFAULT, Compiled, Options, Timing
 from nkic.depend import depend
 from nkic.emit import emit
 from nkic.ir.program import Instruction, Program, paths
@@ -53,56 +61,8 @@ STAGES = {
     "verify": "proof: the records keep the rules that the runner enforces",
     "write": "records to the bytes of the file",
 }
+ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # said on the command line
 LAST_CHECK = "allocate-audit"  # after it nothing is found wrong with a kernel
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to compile; `last` is the stage after which to stop."""
-
-    serial: bool = False
-    embed_source: bool = False
-    last: str = "write"
-    max_errors: int = 20
-
-
-DEFAULT = Options()
-
-
-class Timing(NamedTuple):
-    """A stage's time, and the most memory that the process had used when it ended."""
-
-    stage: str
-    ns: int
-    peak_bytes: int
-
-
-@dataclass
-class Compiled:
-    """What the stages have made so far, each under its name in `STAGES`."""
-
-    source: SourceFile
-    results: dict[str, Any] = field(default_factory=dict)
-    timings: list[Timing] = field(default_factory=list)
-    warnings: tuple[Diagnostic, ...] = ()
-
-    @property
-    def executable(self) -> Executable:
-        """The records, once emit has made them."""
-        executable: Executable = self.results["emit"]
-        return executable
-
-    @property
-    def messages(self) -> tuple[str, ...]:
-        """What the kernel printed while it was evaluated."""
-        program: Program | None = self.results.get("specialise")
-        return program.messages if program is not None else ()
-
-    @property
-    def data(self) -> bytes:
-        """The bytes of the file."""
-        data: bytes = self.results["write"]
-        return data
 
 
 class AuditFailed(Exception):
@@ -114,7 +74,7 @@ class AuditFailed(Exception):
         super().__init__(f"{stage} made a wrong program: {findings[0]}{more}")
 
 
-Step = tuple[str, Any]
+Step = tuple[str, Any]  # a stage's name, and what it made
 
 
 def compile_source(
@@ -155,21 +115,6 @@ def list_kernels(source: SourceFile) -> tuple[Kernel, ...]:
     return kernels_of(source, parse)
 
 
-def _run(steps: Iterator[Step], report: Reporter, options: Options, compiled: Compiled) -> Compiled:
-    """Takes the steps up to `options.last`, noting what each made and how long it took."""
-    before = perf_counter_ns()
-    for stage, result in steps:
-        now = perf_counter_ns()
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        compiled.timings.append(Timing(stage, now - before, peak))
-        compiled.results[stage] = result
-        if stage == options.last:
-            break
-        before = perf_counter_ns()
-    compiled.warnings = report.all
-    return compiled
-
-
 def _from_source(
     source: SourceFile, request: Request, load: Load, report: Reporter, options: Options
 ) -> Iterator[Step]:
@@ -188,7 +133,7 @@ def _from_source(
     report.stop_if_errors()
     yield "resolve", resolved
 
-    program = specialise(resolved, request, report)
+    program = _specialised(resolved, request, report)
     program = replace(program, notes={"nki": request.profile.label})
     yield "specialise", program
 
@@ -246,6 +191,69 @@ def _from_program(
         _verify(executable)
         yield "verify", None
         yield "write", write(executable, embed_source=options.embed_source)
+
+
+def _run(steps: Iterator[Step], report: Reporter, options: Options, compiled: Compiled) -> Compiled:
+    """Takes the steps up to `options.last`. Errors come out in the order of the source."""
+    try:
+        with _no_collection():
+            _take(steps, options.last, compiled)
+    except CompileFailed as failure:
+        raise CompileFailed(sorted(failure.diagnostics, key=_place)) from failure
+    compiled.warnings = report.all
+    return compiled
+
+
+def _take(steps: Iterator[Step], last: str, compiled: Compiled) -> None:
+    """Notes what each step made and how long it took."""
+    before = perf_counter_ns()
+    for stage, result in steps:
+        now = perf_counter_ns()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        compiled.timings.append(Timing(stage, now - before, peak))
+        compiled.results[stage] = result
+        if stage == last:
+            return
+        before = perf_counter_ns()
+
+
+def _place(diagnostic: Diagnostic) -> Span:
+    return diagnostic.primary.span if diagnostic.primary is not None else NOWHERE
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without Python's collector of cycles: the stages make none, and looking for them among a
+    million new objects takes as long as half of the compilation.
+    """
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
+
+
+def _specialised(resolved: Resolved, request: Request, report: Reporter) -> Program:
+    """The program, unless the arguments or too many errors stand in the way. With errors it goes
+    on to check, which may find more.
+    """
+    try:
+        program = specialise(resolved, request, report)
+    except CompileFailed:
+        _refuse_arguments(report)
+        raise
+    _refuse_arguments(report)
+    if report.full:
+        raise CompileFailed(report.all)
+    return program
+
+
+def _refuse_arguments(report: Reporter) -> None:
+    """What is wrong on the command line is no fault of the kernel's."""
+    if any(d.code.slug in ABOUT_ARGUMENTS for d in report.errors):
+        raise UsageFailed(report.all)
 
 
 def _look_further(sound: Program, report: Reporter) -> NoReturn:

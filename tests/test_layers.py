@@ -30,11 +30,15 @@ ALLOWED = {
     "emit": f"{DATA} neff",
     "simulate": "base machine neff",
     "report": "base machine neff",
+    "loader": "base parse",
+    "compiled": "base ir neff",
+    "request": "base machine specialise",
     "pipeline": f"{DATA} syntax parse resolve specialise"
-    " check lower depend allocate schedule neff emit",
-    "api": "base machine neff pipeline simulate report",
+    " check lower depend allocate schedule neff emit compiled",
+    "forms": "base ir neff syntax parse compiled",
+    "api": "base machine neff compiled loader request pipeline forms simulate report",
     "cli.common": "base",
-    "cli.nkic": "base machine neff report pipeline cli.common",
+    "cli.nkic": "base machine report compiled loader request pipeline forms cli.common",
     "cli.nki_run": "base machine neff report simulate cli.common",
 }
 # What a user must have installed. Other packages may be used where they are the point: in api.

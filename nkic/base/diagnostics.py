@@ -86,14 +86,18 @@ class Diagnostic:
     count: int = 1
 
     def relocated(self, path_of: Callable[[str], str]) -> Diagnostic:
-        """The same with every place's path replaced."""
+        """The same with every place's path replaced, also where the help names the file."""
 
         def moved(span: Span) -> Span:
             return span._replace(path=path_of(span.path))
 
-        primary = self.primary
+        primary, help = self.primary, self.help
+        if primary is not None:
+            old = primary.span.path
+            help = help.replace(f" {old} ", f" {path_of(old)} ")
         return replace(
             self,
+            help=help,
             primary=replace(primary, span=moved(primary.span)) if primary else None,
             labels=tuple(replace(one, span=moved(one.span)) for one in self.labels),
             fixes=tuple(replace(one, span=moved(one.span)) for one in self.fixes),
@@ -180,7 +184,7 @@ class Reporter:
             self._found[key] = replace(old, count=old.count + 1)
             return
         self._found[key] = diagnostic
-        if len(self.errors) >= self.max_errors:
+        if self.full:
             raise CompileFailed(self.all)
 
     def error(self, slug: str, message: str, span: Span | None = None, **more: object) -> None:
@@ -205,6 +209,11 @@ class Reporter:
     def errors(self) -> tuple[Diagnostic, ...]:
         """The errors among them."""
         return tuple(d for d in self._found.values() if d.level is Level.ERROR)
+
+    @property
+    def full(self) -> bool:
+        """There are as many errors as are wanted."""
+        return len(self.errors) >= self.max_errors
 
     def stop_if_errors(self) -> None:
         """Raises `CompileFailed` if there is any error: stages end with this."""

@@ -18,7 +18,7 @@ from nkic.base.suggest import nearest
 Kind = Literal["float", "int", "uint", "bool", "packed"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DType:
     """One element type. There is one object per type: compare with `is` or `==`.
 
@@ -58,8 +58,8 @@ class DType:
         """An integer; bool is none."""
         return self.kind in ("int", "uint")
 
-    def __str__(self) -> str:
-        return self.name
+    def __repr__(self) -> str:
+        return self.name  # kernels print types, and lists of them
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copied or unpickled type is the same object, so that identity stays equality.

@@ -1,6 +1,7 @@
 """The executable file: records, and how they become bytes and back.
 
 `records` says what a file holds; `write` and `read` are the format of docs/neff.md; `verify`
-proves that a file which was read cannot make the runner misbehave; `disassemble` and
-`assemble` are its text form.
+proves that a file which was read cannot make the runner misbehave, and `load` does both.
+`disassemble` and `assemble` are the text form; `info`, `diff` and `edit` look at files, compare
+them and take parts out.
 """

@@ -137,13 +137,6 @@ def arg(span: Span, text: str, annotation: n.Expression | None = None) -> n.Arg:
     return n.Arg(span, identifier(text), annotation)
 
 
-def star_arg(span: Span, text: str, annotation: n.Expression) -> n.Arg:
-    # The star belongs to the annotation: `*args: *Ts`.
-    start = annotation.span
-    star = Span(span.path, start.line, start.column, span.end_line, span.end_column)
-    return n.Arg(span, identifier(text), n.Starred(star, annotation))
-
-
 def plain_parameter(span: Span, name: n.Arg) -> Parameter:
     return Parameter(span, "", name)
 

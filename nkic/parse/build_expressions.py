@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from nkic.base.source import Span
 from nkic.parse.refuse import refusal

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from nkic.base.diagnostics import CompileFailed, Label
+from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import Span
 from nkic.parse.build_expressions import identifier
 from nkic.parse.build_statements import Block
@@ -32,9 +32,7 @@ class ByName(NamedTuple):
 # ---- the statement -------------------------------------------------------------------------
 
 
-def match_statement(
-    span: Span, subject: n.Expression, cases: tuple[n.MatchCase, ...]
-) -> n.Match:
+def match_statement(span: Span, subject: n.Expression, cases: tuple[n.MatchCase, ...]) -> n.Match:
     return n.Match(span, subject, cases)
 
 
@@ -154,7 +152,7 @@ def complex_difference(span: Span, real: n.Expression, imaginary: n.Constant) ->
 def _complex(span: Span, real: n.Expression, op: str, imaginary: n.Constant) -> n.BinOp:
     plain = real.operand if isinstance(real, n.UnaryOp) else real
     if not isinstance(imaginary.value, complex):
-        message = f"a pattern can only compute a complex number: `{imaginary.value}` is real"
+        message = f"a pattern can only compute a complex number: `{imaginary.value!r}` is real"
         raise _bad(message, imaginary.span, "write the result, or compare in a guard")
     if isinstance(plain, n.Constant) and isinstance(plain.value, complex):
         message = "a complex number starts with its real part"
@@ -169,4 +167,4 @@ def _check_literal(value: n.Expression) -> None:
 
 
 def _bad(message: str, span: Span, help: str) -> CompileFailed:
-    return refusal("bad-pattern", message, span, help=help)
+    return refusal("bad-match-pattern", message, span, help=help)

@@ -9,7 +9,7 @@ from nkic.base.source import Span
 from nkic.parse.build_calls import CallArguments
 from nkic.parse.build_expressions import identifier
 from nkic.parse.refuse import refusal
-from nkic.parse.targets import as_deleted, as_single_target, as_target
+from nkic.parse.targets import OR_COMPARE, as_deleted, as_single_target, as_target
 from nkic.syntax import nodes as n
 
 Block: TypeAlias = tuple[n.Statement, ...]
@@ -47,7 +47,7 @@ def expression_statement(span: Span, value: n.Expression) -> n.Expr:
 
 def assign(span: Span, *parts: n.Expression) -> n.Assign:
     *targets, value = parts
-    return n.Assign(span, tuple(as_target(target) for target in targets), value)
+    return n.Assign(span, tuple(as_target(target, OR_COMPARE) for target in targets), value)
 
 
 def aug_assign(span: Span, target: n.Expression, op: str, value: n.Expression) -> n.AugAssign:
@@ -84,15 +84,8 @@ def assert_statement(span: Span, test: n.Expression, msg: n.Expression | None) -
     return n.Assert(span, test, msg)
 
 
-def del_statement(span: Span, targets: n.Expression) -> n.Delete:
-    as_deleted(targets)
-    # `del (a, b)` deletes one tuple, `del a, b` two names.
-    is_list = isinstance(targets, n.Tuple) and targets.elts and _is_open(targets)
-    return n.Delete(span, targets.elts if is_list else (targets,))
-
-
-def _is_open(display: n.Tuple) -> bool:
-    return display.span[:3] == display.elts[0].span[:3]
+def del_statement(span: Span, *targets: n.Expression) -> n.Delete:
+    return n.Delete(span, tuple(as_deleted(target) for target in targets))
 
 
 def pass_statement(span: Span) -> n.Pass:
@@ -189,9 +182,7 @@ def elif_block(span: Span, test: n.Expression, body: Block) -> Branch:
     return Branch(span, test, body)
 
 
-def while_statement(
-    span: Span, test: n.Expression, body: Block, orelse: Block | None
-) -> n.While:
+def while_statement(span: Span, test: n.Expression, body: Block, orelse: Block | None) -> n.While:
     return n.While(span, test, body, orelse or ())
 
 
@@ -209,9 +200,7 @@ def with_items(span: Span, *items: n.WithItem) -> tuple[n.WithItem, ...]:
     return items
 
 
-def with_item(
-    span: Span, context: n.Expression, target: n.Expression | None
-) -> n.WithItem:
+def with_item(span: Span, context: n.Expression, target: n.Expression | None) -> n.WithItem:
     return n.WithItem(span, context, as_target(target) if target else None)
 
 
@@ -232,7 +221,9 @@ def try_statement(
             raise refusal(
                 "misplaced-clause",
                 "an `except` for everything must be the last one",
-                handler.span._replace(end_line=handler.span.line, end_column=handler.span.column + 6),
+                handler.span._replace(
+                    end_line=handler.span.line, end_column=handler.span.column + 6
+                ),
                 help="move it behind the others, or name the exceptions it is for",
             )
     return n.Try(span, body, handlers, orelse or (), final or ())
@@ -255,9 +246,7 @@ def handlers(span: Span, *found: n.ExceptHandler) -> Handlers:
 star_handlers = handlers
 
 
-def handler(
-    span: Span, type: n.Expression, name: str | None, body: Block
-) -> n.ExceptHandler:
+def handler(span: Span, type: n.Expression, name: str | None, body: Block) -> n.ExceptHandler:
     return n.ExceptHandler(span, type, identifier(name) if name else None, body)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from lark.common import LexerConf
 from lark.grammar import Rule
 from lark.lexer import Lexer, PatternStr, TerminalDef
 
-from nkic.parse.tables import END, ERROR, GRAMMAR, TABLES, grammar_hash
+from nkic.parse.tables import END, ERROR, GRAMMAR, TABLES, checksum, folder
 
 # Words whose meaning depends on the tokens after them; they get the highest numbers, so that
 # the lexer recognises them by one comparison.
@@ -54,7 +53,7 @@ def generate(grammar: bytes) -> dict[str, Any]:
     nonterminals = list(dict.fromkeys(row["origin"]["name"] for row in rules.values()))
     order = {number: index for index, number in enumerate(rules)}
     return {
-        "grammar": grammar_hash(grammar),
+        "grammar": checksum(grammar),
         "terminals": terminals,
         "texts": _texts(lark, terminals),
         "patterns": {
@@ -153,11 +152,12 @@ def _with_gaps(kept: list[bool], is_empty: Sequence[bool]) -> list[int]:
 
 def main() -> None:
     """Writes the file."""
-    stored = generate(resources.files("nkic.grammar").joinpath(GRAMMAR).read_bytes())
+    grammar = Path(str(folder()))
+    stored = generate(grammar.joinpath(GRAMMAR).read_bytes())
     lines = ",\n".join(
         f"{json.dumps(k)}: {json.dumps(v, separators=(',', ':'))}" for k, v in stored.items()
     )
-    Path(str(resources.files("nkic.grammar").joinpath(TABLES))).write_text(f"{{\n{lines}\n}}\n")
+    grammar.joinpath(TABLES).write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

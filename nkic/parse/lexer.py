@@ -73,6 +73,7 @@ class _Lexer:
         self.first = 0  # the index of the logical line's first token
         self.brackets: list[Bracket] = []
         self.strings: list[_OpenString] = []
+        self.comments: list[tuple[int, int]] = []  # those within fields of f-strings
         self.blocks = [_Block(0, 0)]
         self.marked: list[int] = []  # tokens of this line for `settle`
         self.opens_match = False
@@ -85,7 +86,7 @@ class _Lexer:
         new, add = tuple.__new__, self.tokens.append
         group = words.pattern.groupindex
         word, operator, first_lookahead = group["word"], group["operator"], words.first_lookahead
-        handlers = {index: getattr(self, f"_{key}", None) for key, index in group.items()}
+        handlers = {index: getattr(self, f"_{key}", self._bad) for key, index in group.items()}
         position, length = self._start_line(0), len(text)
         while position < length:
             found = match(text, position)
@@ -148,6 +149,8 @@ class _Lexer:
         column = start - self.base + 1
         line, self.line, self.base = self.line, self.line + 1, end
         if self.brackets:
+            if self.strings and self.text[start] == "#":
+                self.comments.append((start, end - 1))
             return end
         if len(self.tokens) > self.first:  # not after a continuation by an empty line
             self._settle()
@@ -299,20 +302,20 @@ class _Lexer:
             end = pattern.match(self.text, position).end()  # type: ignore[union-attr]
             brace = self.text[end : end + 1]
             if brace in ("{", "}") and not string.fields and self.text[end + 1] == brace:
-                self._middle(position, end + 1)
-                position = end + 2
+                position = self._middle(position, end + 2, self.text[position : end + 1])
                 continue
-            self._middle(position, end)
+            self._middle(position, end, self.text[position:end])
             if brace == "{":
                 return self._open_field(end, string)
             if brace == "}" and string.fields:
                 return self._close_field(end)
             return self._end_string(end, string)
 
-    def _middle(self, start: int, end: int) -> None:
-        if start < end:
+    def _middle(self, start: int, end: int, text: str) -> int:
+        if text:
             raw = self.strings[-1].raw
-            self._add(self.words.raw_middle if raw else self.words.middle, start, end)
+            self._add(self.words.raw_middle if raw else self.words.middle, start, end, text)
+        return end
 
     def _open_field(self, brace: int, string: _OpenString) -> int:
         if string.fields == MAX_FIELDS:
@@ -330,11 +333,15 @@ class _Lexer:
         return self._literal(brace + 1)
 
     def _keep_debug_text(self, end: int) -> None:
-        """Makes the text of `=` in `{x = }` the field's text so far."""
+        """Makes the text of `=` in `{x = }` the field's text so far, without comments."""
         last = self.tokens[-1]
-        if last.kind == self.words.fixed["="]:
-            start = self.brackets[-1].field_start
-            self.tokens[-1] = last._replace(text=self.text[start:end])
+        if last.kind != self.words.fixed["="]:
+            return
+        start = self.brackets[-1].field_start
+        text = self.text[start:end]
+        for first, past in reversed([c for c in self.comments if c[0] >= start]):
+            text = text[: first - start] + text[past - start :]
+        self.tokens[-1] = last._replace(text=text)
 
     def _end_string(self, position: int, string: _OpenString) -> int:
         end = position + len(string.quote)

@@ -42,7 +42,8 @@ def bad_character(text: str, at: int, span: Span) -> CompileFailed:
     if character == "\\":
         return bad_continuation(span)
     if ord(character) < 128 and character.isprintable():
-        message = f"`{character}` has no meaning here"
+        shown = "a backtick" if character == "`" else f"`{character}`"
+        message = f"{shown} has no meaning here"
         return refusal("bad-character", message, span, help=_ADVICE.get(character, "remove it"))
     return _foreign_character(character, span)
 

@@ -59,7 +59,8 @@ class Parser:
         """The value of the start rule; `Unexpected` if the tokens are not in the language."""
         actions, reductions, jumps = self.tables.actions, self._reductions, self._jumps
         new, last = tuple.__new__, tokens[0]
-        state, states, firsts = 0, [0], []
+        state, states = 0, [0]
+        firsts: list[Token] = []
         values: list[Any] = [None]  # the bottom stands for optional parts left out
         for index, token in enumerate(tokens):
             kind = token[0]

@@ -1,7 +1,7 @@
 """The parser's tables: `grammar/nki.lark` as Lark's LALR construction sees it, as plain data.
 
 Building them takes half a second, so the package carries them in `grammar/tables.json`,
-written by `python -m nkic.parse.generate`. They hold the hash of the grammar they were made
+written by `python -m nkic.parse.generate`. They hold the checksum of the grammar they were made
 from: after an edit of the grammar they are built anew in memory until somebody runs that.
 """
 
@@ -10,9 +10,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cache
-from hashlib import sha256
 from importlib import resources
+from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any, NamedTuple
+from zlib import crc32
 
 GRAMMAR, TABLES = "nki.lark", "tables.json"
 ERROR = "ERROR"  # the terminal at which the lexer gave up; no state accepts it
@@ -65,24 +67,28 @@ class Tables:
         return next((text for text, number in self.texts.items() if number == kind), "")
 
 
-def _read(name: str) -> bytes:
-    return resources.files("nkic.grammar").joinpath(name).read_bytes()
+def folder() -> Traversable:
+    """The package's `grammar/`; the one beside `nkic/` in a checkout that is not installed."""
+    try:
+        return resources.files("nkic.grammar")
+    except ModuleNotFoundError:
+        return Path(__file__).parents[2] / "grammar"
 
 
-def grammar_hash(grammar: bytes) -> str:
+def checksum(grammar: bytes) -> int:
     """What ties tables.json to the grammar it was made from."""
-    return sha256(grammar.replace(b"\r\n", b"\n")).hexdigest()
+    return crc32(grammar.replace(b"\r\n", b"\n"))
 
 
 @cache
 def load() -> Tables:
     """The tables of the package's grammar, each process once."""
-    grammar = _read(GRAMMAR)
+    grammar = folder().joinpath(GRAMMAR).read_bytes()
     try:
-        stored = json.loads(_read(TABLES))
+        stored = json.loads(folder().joinpath(TABLES).read_bytes())
     except (OSError, ValueError):
         stored = {}
-    if stored.get("grammar") != grammar_hash(grammar):
+    if stored.get("grammar") != checksum(grammar):
         # Imports Lark, which only somebody who edits the grammar needs.
         from nkic.parse.generate import generate
 

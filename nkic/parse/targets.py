@@ -32,9 +32,10 @@ _SINGULAR = {
     n.Starred: "a starred expression",
 }
 _TARGETS = "a name, `a.b`, `a[i]`, or a list of these"
+OR_COMPARE = "; or `==` to compare"
 
 
-def as_target(node: n.Expression) -> n.Expression:
+def as_target(node: n.Expression, advice: str = "") -> n.Expression:
     """`node` if it can be assigned to; otherwise raises at the part that cannot."""
     waiting = [node]
     if isinstance(node, n.Starred):
@@ -47,7 +48,7 @@ def as_target(node: n.Expression) -> n.Expression:
         elif isinstance(at, n.Starred):
             waiting.append(at.value)
         elif not isinstance(at, _PLAIN):
-            raise not_assignable(at, "cannot be assigned to", _TARGETS)
+            raise not_assignable(at, "cannot be assigned to", _TARGETS + advice)
     return node
 
 
@@ -75,10 +76,7 @@ def not_assignable(node: n.Expression, verdict: str, wanted: str) -> CompileFail
     thing = _SINGULAR.get(type(node), "this")
     if isinstance(node, n.Constant) and isinstance(node.value, bool | None):
         thing = f"`{node.value}`"
-    help = f"write {wanted} here"
-    if isinstance(node, (n.Compare, n.BinOp, n.Call, n.BoolOp, n.UnaryOp, n.Constant)):
-        help += "; to compare, write `==`"
-    return refusal("not-assignable", f"{thing} {verdict}", node.span, help=help)
+    return refusal("not-assignable", f"{thing} {verdict}", node.span, help=f"write {wanted}")
 
 
 def _check_stars(display: n.Tuple | n.List) -> None:

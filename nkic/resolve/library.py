@@ -64,12 +64,12 @@ class Library:
         """The module that holds what is imported, and the member's binding in it.
 
         A member that the module does not bind may be a module of the package: then that one,
-        without a binding.
+        without a binding. So is every member that a package imports from itself.
         """
         module = self.find(target.request, importer)
         if target.member is None:
             return module, None
-        if isinstance(module, SourceModule):
+        if isinstance(module, SourceModule) and module is not importer:
             holder, found = self.binding(module, target.member)
             if found is not None:
                 return holder, found

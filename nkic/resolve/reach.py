@@ -18,6 +18,7 @@ from nkic.base.source import Span
 from nkic.base.suggest import did_you_mean
 from nkic.resolve import subset
 from nkic.resolve.bind import import_targets
+from nkic.resolve.kernels import wrapper
 from nkic.resolve.library import Library, joined
 from nkic.syntax import names, nodes, scopes
 from nkic.syntax.bindings import Binding, HostModule, Import, Kind, SourceModule
@@ -36,8 +37,10 @@ class Reach:
     reached: dict[Definition, SourceModule] = field(default_factory=dict)
     _waiting: list[Definition] = field(default_factory=list)
     _methods: dict[str, list[tuple[SourceModule, nodes.FunctionDef]]] = field(default_factory=dict)
+    _inner: set[Definition] = field(default_factory=set)  # methods: their class has the signature
     _attributes: set[str] = field(default_factory=set)
     _values: set[tuple[str, str]] = field(default_factory=set)
+    _followed: set[tuple[str, str, bool]] = field(default_factory=set)
 
     def run(self, module: SourceModule, kernel: nodes.FunctionDef) -> tuple[Definition, ...]:
         """Everything that `kernel` reaches, itself first."""
@@ -55,10 +58,15 @@ class Reach:
     def _visit(self, module: SourceModule, definition: Definition) -> None:
         methods = _methods(definition)
         self._check(module, definition, frozenset(methods))
+        if definition in self._inner:
+            self._scan(module, list(scopes.inside(definition)), scopes.taken_by(definition))
+            return
+        pieces = _pieces(definition)
         is_class = isinstance(definition, nodes.ClassDef)
         local = scopes.bound(definition) if is_class else frozenset[str]()
-        self._scan(module, _pieces(definition), local=local)
+        self._scan(module, pieces, scopes.taken_from_outside(pieces, local))
         for method in methods:
+            self._inner.add(method)
             self._offer(module, method)
 
     # ---- the subset ------------------------------------------------------------------------
@@ -99,15 +107,14 @@ class Reach:
         self,
         module: SourceModule,
         parts: list[nodes.Node],
+        uses: Iterable[nodes.Name],
         *,
-        local: frozenset[str] = frozenset(),
         called: bool = True,
     ) -> None:
-        """Follows every name in `parts`; functions that are called only if `called`."""
+        """Follows the names that `parts` use; functions that are called only if `called`."""
         everything = [node for part in parts for node in walk(part)]
         self._use_attributes(everything)
         left_out = {id(n.func) for n in everything if isinstance(n, nodes.Call) and not called}
-        uses = scopes.taken_from_outside(parts, local)
         for name in sorted(uses, key=lambda node: node.span):
             self._name(module, name, follow=id(name) not in left_out)
         for node in everything:
@@ -131,6 +138,7 @@ class Reach:
     def _name(self, module: SourceModule, name: nodes.Name, *, follow: bool) -> None:
         holder, binding = self.library.binding(module, name.id)
         if binding is not None:
+            self._check_sub_kernel(holder, name, binding)
             self._follow(holder, binding, functions=follow)
         elif name.id not in names.BUILTINS and not self.library.provided_stars(module):
             self._unknown(module, name)
@@ -143,15 +151,30 @@ class Reach:
         what = "is not available" if name.id in names.REFUSED_BUILTINS else "is not defined"
         self.report.error("unknown-name", f"`{name.id}` {what}", name.span, help=advice)
 
+    def _check_sub_kernel(self, module: SourceModule, name: nodes.Name, binding: Binding) -> None:
+        if self.profile not in subset.SUB_KERNEL.refused or binding.node is None:
+            return
+        if any(wrapper(decorator, module) for decorator in binding.node.decorators):
+            self._refuse(subset.SUB_KERNEL, name.span)
+
     def _follow(self, module: SourceModule, binding: Binding, *, functions: bool = True) -> None:
         if binding.node is not None and (functions or binding.kind is not Kind.FUNCTION):
             self._add(module, binding.node)
+        if binding.kind is Kind.IMPORT and self._seen(module, binding, functions):
+            return
         for target in import_targets(module, binding):
             holder, found = self.library.member(target, module)
             if found is not None and isinstance(holder, SourceModule):
                 self._follow(holder, found, functions=functions)
         if binding.kind is Kind.VALUE:
             self._value(module, binding)
+
+    def _seen(self, module: SourceModule, binding: Binding, functions: bool) -> bool:
+        """The import was followed before: imports can lead in circles."""
+        key = (module.source.path, binding.name, functions)
+        known = key in self._followed
+        self._followed.add(key)
+        return known
 
     def _value(self, module: SourceModule, binding: Binding) -> None:
         """The functions and classes that a module-level value may hold."""
@@ -161,7 +184,7 @@ class Reach:
         self._values.add(key)
         body = module.tree.body
         parts = [p for index in binding.statements for p in _value_parts(body[index])]
-        self._scan(module, parts, called=False)
+        self._scan(module, parts, scopes.taken_from_outside(parts), called=False)
 
     def _chain(self, module: SourceModule, node: nodes.Attribute) -> None:
         """`package.module.function`, where an import binds the package."""

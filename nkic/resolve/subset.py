@@ -58,6 +58,7 @@ RULES = {
     "del": Rule("`del`", BETA2, "leave it out, or use `pop`"),
     "nonlocal": Rule("`nonlocal`", BETA2, "return the value, or keep it in a class"),
     "loop-else": Rule("`else` on a loop", BETA2, "set a flag before `break` and test it"),
+    "plain-class": Rule("a class without base", BETA2, "inherit from `nl.NKIObject`"),
     "import": Rule("an import inside a function", BETA2, "move it to the top of the file"),
     "star-argument": Rule("`*` or `**` in a call", BETA2, "write the arguments out"),
     "star-parameter": Rule("`*args` or `**kwargs`", BETA2, "name the parameters"),
@@ -69,6 +70,11 @@ RULES = {
     "is": Rule("`is`", NKI_0_3, "use `==`: NKI 0.3 does not compare identities"),
     "is-not": Rule("`is not`", NKI_0_3, "use `!=`: NKI 0.3 does not compare identities"),
 }
+SUB_KERNEL = Rule(
+    "a decorated kernel inside another kernel",
+    BETA2,
+    "remove the decorator, and write `nki.jit(kernel)` where host code calls it",
+)
 KEYWORD_ONLY = Rule(
     "a keyword-only parameter of a kernel", NKI_0_3, "remove the `*` from the signature"
 )
@@ -166,6 +172,8 @@ def _function(node: nodes.FunctionDef) -> Iterator[str]:
 def _class(node: nodes.ClassDef) -> Iterator[str]:
     if node.keywords:
         yield "metaclass"
+    if not node.bases:
+        yield "plain-class"
 
 
 def _loop(node: nodes.For | nodes.While) -> Iterator[str]:

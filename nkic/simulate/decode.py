@@ -8,17 +8,17 @@ runs at every execution; all look-ups and window making happen before the clock 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.typing import NDArray
 
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
 from nkic.machine.targets import Target
-from nkic.neff.records import InstructionRecord, OperandRecord, PatternRecord
+from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.memory import Memory
+from nkic.simulate.scratch import Scratch
 from nkic.simulate.tile import Tile
 
 Step = Callable[[], None]
@@ -29,42 +29,56 @@ class EngineState:
 
     def __init__(self, registers: int) -> None:
         self.registers = [0] * registers
-        self.arrays: dict[str, np.ndarray[Any, Any]] = {}
+        self.arrays: dict[str, NDArray[Any]] = {}
 
-    def array(self, name: str, make: Callable[[], np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    def array(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """The array called `name`, made at first use."""
         if name not in self.arrays:
             self.arrays[name] = make()
         return self.arrays[name]
 
 
-@dataclass(frozen=True)
-class Decoded:
+Value = Tile | Register | float | int | None
+
+
+class Decoded(NamedTuple):
     """An instruction with its operands bound to memory. Names are the row's."""
 
     row: Row
     target: Target
     engine: Engine
-    operands: Mapping[str, Tile | Register | float | int | None]
+    operands: Mapping[str, Value]
     attributes: Mapping[str, Any]
     state: EngineState
+    scratch: Scratch
 
     def tile(self, name: str) -> Tile:
         """The operand `name`, which verification has shown to be a tile."""
         operand = self.operands[name]
-        if not isinstance(operand, Tile):
+        if type(operand) is not Tile:
             raise TypeError(f"{self.row.name}: {name} is not a tile")
         return operand
 
     def maybe(self, name: str) -> Tile | None:
         """The operand `name` if it is a tile."""
         operand = self.operands[name]
-        return operand if isinstance(operand, Tile) else None
+        return operand if type(operand) is Tile else None
+
+    def tiles(self) -> list[Tile]:
+        """All operands that are tiles."""
+        return [operand for operand in self.operands.values() if type(operand) is Tile]
 
     def number(self, name: str, default: float = 0.0) -> float:
         """The operand `name` as a number."""
         operand = self.operands[name]
-        return default if operand is None or isinstance(operand, Tile | Register) else operand
+        return operand if isinstance(operand, int | float) else default
+
+    def read(self, name: str) -> int:
+        """The integer operand `name` at this moment: a register's contents, or a number."""
+        operand = self.operands[name]
+        if type(operand) is Register:
+            return self.state.registers[operand.number]
+        return int(self.number(name))
 
 
 Semantics = Callable[[Decoded], Step]
@@ -83,31 +97,33 @@ def semantics(name: str) -> Callable[[Semantics], Semantics]:
     return register
 
 
-@dataclass(frozen=True)
 class Decoder:
-    """Decodes the instructions of one core."""
+    """Decodes the instructions of a program."""
 
-    memory: Memory
-    target: Target
-    precise: bool
+    def __init__(self, memory: Memory, target: Target, precise: bool) -> None:
+        self.memory = memory
+        self.target = target
+        self.precise = precise
+        self._tiles: dict[PatternRecord, Tile] = {}
 
     def step(self, record: InstructionRecord, engine: Engine, state: EngineState) -> Step:
         """The callable that executes `record`, which has a row."""
         row = record.row
         if row is None:
             raise TypeError("an empty slot has no step")
-        named = zip(row.operand_index, record.operands, strict=False)
-        decoded = Decoded(
-            row,
-            self.target,
-            engine,
-            {name: self._operand(value) for name, value in named},
-            dict(zip(row.attribute_index, record.attributes, strict=True)),
-            state,
+        self.memory.scratch.begin()
+        operands: dict[str, Value] = {
+            name: self.tile(value) if isinstance(value, PatternRecord) else value
+            for name, value in zip(row.operand_index, record.operands, strict=False)
+        }
+        attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
+        return SEMANTICS[row.name](
+            Decoded(row, self.target, engine, operands, attributes, state, self.memory.scratch)
         )
-        return SEMANTICS[row.name](decoded)
 
-    def _operand(self, value: OperandRecord) -> Tile | Register | float | int | None:
-        if isinstance(value, PatternRecord):
-            return Tile(self.memory, value, self.precise)
-        return value
+    def tile(self, pattern: PatternRecord) -> Tile:
+        """The one tile of this pattern."""
+        found = self._tiles.get(pattern)
+        if found is None:
+            found = self._tiles[pattern] = Tile(self.memory, pattern, self.precise)
+        return found

@@ -14,7 +14,7 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.neff.records import Executable, InstructionRecord, PatternRecord
+from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.memory import Home, Memory
 
 Segment = tuple[int, str, int]
@@ -112,12 +112,8 @@ class Shadow:
 
 def _flags(executable: Executable, memory: Memory) -> dict[int, _Flags]:
     grains: dict[int, list[int]] = {}
-    for stream in executable.streams:
-        for item in stream.items:
-            if isinstance(item, InstructionRecord):
-                for operand in item.operands:
-                    if type(operand) is PatternRecord:
-                        _refine(grains.setdefault(operand.tensor, [0, 0]), operand)
+    for pattern in memory.patterns:
+        _refine(grains.setdefault(pattern.tensor, [0, 0]), pattern)
     found = {}
     for number, (rows, columns) in grains.items():
         tensor, home = executable.tensors[number], memory.homes[number]

@@ -8,12 +8,13 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.codecs import encode, storage
+from nkic.machine.codecs import storage
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
 from nkic.simulate.decode import Decoder
 from nkic.simulate.machine import Machine
 from nkic.simulate.memory import Memory
+from nkic.simulate.numerics import quiet
 from nkic.simulate.options import Options
 from nkic.simulate.result import EngineUse, Result
 from nkic.simulate.shadow import Shadow
@@ -37,14 +38,14 @@ def simulate(executable: Executable, inputs: Arrays, options: Options | None = N
         for number in contents:
             shadow.fill(number)
     decoder = Decoder(memory, target, options.precise)
-    runners = prepare(executable, target, decoder, shadow)
     limit = None
     if options.max_cycles is not None:
         limit = options.max_cycles * 1_000_000 // target.base_clock_mhz
-    machine = Machine(executable, runners, shadow, options, limit)
-    with np.errstate(all="ignore"):
+    with quiet():
+        runners = prepare(executable, target, decoder, shadow)
+        machine = Machine(executable, runners, shadow, options, limit)
         machine.run()
-    outputs = {p.name: _read(executable, memory, p.tensor) for p in executable.outputs}
+    outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
     return _result(outputs, runners, machine, target)
 
 
@@ -54,14 +55,6 @@ def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.ge
     for number, raw in executable.constants.items():
         contents[number] = np.frombuffer(raw, storage(executable.tensors[number].dtype))
     return contents
-
-
-def _read(executable: Executable, memory: Memory, number: int) -> NDArray[np.generic]:
-    tensor, region = executable.tensors[number], memory.homes[number].region
-    if region.grid is not None:
-        return encode(region.array[0], region.grid).reshape(tensor.shape)
-    found: NDArray[np.generic] = region.array[0].view(storage(tensor.dtype))
-    return found.reshape(tensor.shape)
 
 
 def _result(

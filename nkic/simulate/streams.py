@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.machine.operands import Access, Row, no_access
+from nkic.machine.operands import Row, no_access
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
@@ -105,27 +108,42 @@ def prepare(
     executable: Executable, target: Target, decoder: Decoder, shadow: Shadow | None
 ) -> list[Runner]:
     """Every stream of the file, ready to run."""
-    clock = Clock(executable, target)
-    builder = _Builder(executable, target, decoder, shadow, clock)
-    return [builder.runner(i, stream) for i, stream in enumerate(executable.streams)]
+    builder = _Builder(executable, target, decoder, shadow)
+    with _without_collector():
+        return [builder.runner(i, stream) for i, stream in enumerate(executable.streams)]
 
 
-@dataclass
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Nothing made at load is garbage, and the collector would look through all of it often."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 class _Builder:
-    executable: Executable
-    target: Target
-    decoder: Decoder
-    shadow: Shadow | None
-    clock: Clock
+    def __init__(
+        self, executable: Executable, target: Target, decoder: Decoder, shadow: Shadow | None
+    ) -> None:
+        self.executable = executable
+        self.target = target
+        self.decoder = decoder
+        self.shadow = shadow
+        self.clock = Clock(executable, target)
+        self.roles: dict[Row, Roles] = {}
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
         state = EngineState(self.executable.registers)
         items: list[Item | LoopRecord] = []
-        written: frozenset[int] = frozenset()  # tensors that the item before writes
+        written: list[PatternRecord] = []  # by the item before
         for record in stream.items:
             if isinstance(record, LoopRecord):
                 items.append(record)
-                written = frozenset()
+                written = []
                 continue
             item, written = self.item(record, written, stream.engine, state)
             items.append(item)
@@ -134,46 +152,48 @@ class _Builder:
     def item(
         self,
         record: InstructionRecord,
-        before: frozenset[int],
+        before: list[PatternRecord],
         engine: Engine,
         state: EngineState,
-    ) -> tuple[Item, frozenset[int]]:
-        """The item, and the tensors that it writes."""
+    ) -> tuple[Item, list[PatternRecord]]:
+        """The item, and what it writes. `before` is what the item before it writes."""
         timing, size = self.clock.of(record, engine)
-        if record.row is None:
-            return Item(record, None, timing, 0, record.waits, record.signals, False), before
-        step = self.decoder.step(record, engine, state)
-        reads, writes = self.accesses(record, engine)
-        follows = engine is not Engine.DMA and any(p.tensor in before for p in reads)
-        item = Item(record, step, timing, size, record.waits, record.signals, follows)
-        if self.shadow is not None:
-            item.checks = tuple((self.shadow.reader(p), p) for p in reads)
-            item.marks = tuple(self.shadow.writer(p) for p in writes)
-        return item, frozenset(p.tensor for p in writes)
-
-    def accesses(
-        self, record: InstructionRecord, engine: Engine
-    ) -> tuple[list[PatternRecord], list[PatternRecord]]:
-        """The patterns that `record` reads and writes; offsets' sources are reads."""
         row = record.row
         if row is None:
-            return [], []
-        reads, writes = [], []
-        own = len(row.operands)
-        accesses = self._fixed_accesses(row) or self._accesses(row, record, engine)
-        for access, value in zip(accesses, record.operands, strict=False):
-            if isinstance(value, PatternRecord):
-                if access.reads:
-                    reads.append(value)
-                if access.writes:
-                    writes.append(value)
-        reads += [v for v in record.operands[own:] if isinstance(v, PatternRecord)]
-        return reads, writes
+            return Item(record, None, timing, 0, record.waits, record.signals, False), before
+        step = self.decoder.step(record, engine, state)
+        roles = self.roles.get(row) or self.roles_of(row, record, engine)
+        operands = record.operands
+        reads = [p for i in roles.reads if type(p := operands[i]) is PatternRecord]
+        writes = [p for i in roles.writes if type(p := operands[i]) is PatternRecord]
+        if len(operands) > len(row.operands):  # where run-time offsets are
+            reads += [p for p in operands[len(row.operands) :] if type(p) is PatternRecord]
+        follows = engine is not Engine.DMA and _meet(before, reads)
+        item = Item(record, step, timing, size, record.waits, record.signals, follows)
+        if self.shadow is not None:
+            item.checks = tuple([(self.shadow.reader(p), p) for p in reads])
+            item.marks = tuple([self.shadow.writer(p) for p in writes])
+        return item, writes
 
-    def _fixed_accesses(self, row: Row) -> tuple[Access, ...]:
-        """What every instance of `row` does to its operands; () if that varies."""
-        return tuple(o.access for o in row.operands) if row.access is no_access else ()
-
-    def _accesses(self, row: Row, record: InstructionRecord, engine: Engine) -> tuple[Access, ...]:
+    def roles_of(self, row: Row, record: InstructionRecord, engine: Engine) -> Roles:
+        """Which operands `record` reads and writes; remembered if all of its row do the same."""
         facts = self.executable.facts(record, self.target, engine)
-        return tuple(row.access_of(rule, facts) for rule in row.operands)
+        accesses = [row.access_of(rule, facts) for rule in row.operands]
+        found = Roles(
+            tuple(i for i, access in enumerate(accesses) if access.reads),
+            tuple(i for i, access in enumerate(accesses) if access.writes),
+        )
+        if row.access is no_access:
+            self.roles[row] = found
+        return found
+
+
+class Roles(NamedTuple):
+    """Which operands an instruction reads, and which it writes, by number."""
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+def _meet(writes: list[PatternRecord], reads: list[PatternRecord]) -> bool:
+    return any(w.tensor == r.tensor for w in writes for r in reads)

@@ -1,29 +1,41 @@
 """A tile operand, decoded once at load: NumPy windows onto memory, ready to use.
 
 Values are float32. A tile over float32 memory or a decoded region *is* an array of them; over
-any other memory it is converted at each read and each write. Semantics ask for `Source` (what
-to read) and `Sink` (where to write) of a common shape and never see the difference.
+any other memory it is converted at each read and each write. Semantics ask for something to
+`load` from and a `Sink` to write to, of a common shape, and never see the difference.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from math import prod
-from typing import TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.codecs import decode, encode, round_to_grid, storage
-from nkic.machine.dtypes import DTYPES
+from nkic.machine.codecs import decode, encode, round_to_grid
+from nkic.machine.dtypes import FLOAT32, DType
+from nkic.machine.patterns import merged
 from nkic.neff.records import PatternRecord
 from nkic.simulate.memory import Memory
 
 Array = NDArray[np.float32]
-Result = TypeVar("Result")
-FLOAT32 = DTYPES["float32"]
+Load = Callable[[], Array]
 Sizes = tuple[int, ...]
+
+
+class Sink(NamedTuple):
+    """Where to write: compute into `out`, then call `store`.
+
+    `direct`: `out` is memory itself, and `store` does nothing.
+    """
+
+    out: Array
+    store: Callable[[], Any]
+    direct: bool
 
 
 class Tile:
@@ -32,169 +44,167 @@ class Tile:
     `partitions` is 1 for HBM. `sizes` are the free dimensions; all of HBM's.
     """
 
+    __slots__ = (
+        *("dtype", "first", "free", "grid", "home", "memory", "on_chip", "partitions"),
+        *("pattern", "precise", "sizes", "window"),
+    )
+
     def __init__(self, memory: Memory, pattern: PatternRecord, precise: bool = True) -> None:
         self.memory = memory
         self.pattern = pattern
-        self.dtype = pattern.dtype
-        self.on_chip = memory.executable.tensors[pattern.tensor].buffer.on_chip
-        self.partitions = pattern.partitions if self.on_chip else 1
-        self.sizes: Sizes = tuple(num for _, num in pattern.dims)
-        self.free = prod(self.sizes)
-        self.grid = memory.homes[pattern.tensor].region.grid
         self.precise = precise
+        self.dtype = pattern.dtype
+        self.home = memory.homes[pattern.tensor]
+        self.grid = self.home.region.grid
+        self.on_chip = self.home.on_chip
+        self.first = self.home.partition + pattern.start  # absolute partition
+        self.window = memory.window(pattern)
+        self.partitions, *sizes = self.window.shape
+        self.sizes: Sizes = tuple(sizes)
+        self.free = prod(sizes)
 
     @property
     def is_float32(self) -> bool:
         """Reads and writes need no conversion."""
         return self.grid is not None or self.dtype is FLOAT32
 
-    def window(self, sizes: Sizes | None = None) -> NDArray[np.generic]:
-        """Memory as it is: float32 if `is_float32`, else in the storage type. With `sizes`,
-        the same elements with their free dimensions split so (see `common_sizes`)."""
-        dims = self.pattern.dims if sizes is None else _split(self.pattern.dims, sizes)
-        shape, steps = tuple(n for _, n in dims), tuple(s for s, _ in dims)
-        kind = np.dtype(np.float32) if self.is_float32 else storage(self.dtype)
-        return self.memory.view(self.pattern, shape, steps, kind)
+    @property
+    def keeps_float32(self) -> bool:
+        """Any float32 can be stored as it is."""
+        return self.dtype is FLOAT32 or (self.grid is not None and not self.precise)
 
-    def source(self, sizes: Sizes | None = None) -> Source:
-        """Reads as float32 in the shape (partitions, *sizes); None: (partitions, free)."""
-        flat = sizes is None and len(self.sizes) > 1
-        return Source(self, self.window(None if flat else sizes), flat)
+    def shaped(self, sizes: Sizes) -> NDArray[np.generic]:
+        """The window with its free dimensions split into `sizes` (see `common_sizes`)."""
+        return self.window if sizes == self.sizes else self.window.reshape(self.partitions, *sizes)
 
-    def sink(self, sizes: Sizes | None = None) -> Sink:
-        """Writes float32 in the shape (partitions, *sizes); None: (partitions, free)."""
-        flat = sizes is None and len(self.sizes) > 1
-        return Sink(self, self.window(None if flat else sizes), flat)
+    def seen_as(self, sizes: Sizes) -> Callable[[], NDArray[Any]]:
+        """Reads memory as it is, (partitions, *sizes), copying where `sizes` refine nothing."""
+        if refined((self.sizes, sizes)) == sizes:
+            return partial(_same, self.shaped(sizes))
+        return partial(np.reshape, self.window, (self.partitions, *sizes))
+
+    def load(self, sizes: Sizes | None = None) -> Load:
+        """Reads as float32 in the shape (partitions, *sizes); None: (partitions, free).
+
+        The array may be memory itself, or one that is overwritten at the next call.
+        """
+        window = self._flat() if sizes is None else self.shaped(sizes)
+        shape = (self.partitions, self.free) if sizes is None else window.shape
+        if self.is_float32 and window.shape == shape:
+            return partial(_same, window)
+        found = self.memory.scratch.floats(shape)
+        inner = found.reshape(window.shape)
+        if self.is_float32:
+            return partial(_copied, window, inner, found)
+        return partial(_decoded, self.dtype, window, inner, found)
+
+    def _flat(self) -> NDArray[np.generic]:
+        """The window as (partitions, free), if its dimensions merge; else as it is."""
+        if len(merged(self.pattern.dims)) > 1:
+            return self.window
+        return self.shaped((self.free,))
+
+    def sink(self, sizes: Sizes | None = None, apart: bool = False) -> Sink:
+        """Writes float32 in the shape (partitions, *sizes); None: (partitions, free).
+
+        `apart`: nothing is written to memory before `store`.
+        """
+        window = self._flat() if sizes is None else self.shaped(sizes)
+        shape = (self.partitions, self.free) if sizes is None else window.shape
+        if self.keeps_float32 and window.shape == shape and not apart:
+            return Sink(window, _nothing, True)  # type: ignore[arg-type]
+        out = self.memory.scratch.floats(shape)
+        return Sink(out, partial(self._put, window, out.reshape(window.shape)), False)
+
+    def _put(self, window: NDArray[Any], values: Array) -> None:
+        """Stores float32, rounded to the element type."""
+        if self.keeps_float32:
+            np.copyto(window, values)
+        elif self.grid is not None:
+            round_to_grid(values, self.dtype, window)
+        else:
+            encode(values, self.dtype, window)
+
+    def put(self, values: Array) -> None:
+        """Stores float32 of any shape, rounded to the element type."""
+        self._put(self.window, values.reshape(self.window.shape))
 
     def bits(self) -> NDArray[np.generic]:
-        """A copy of the elements in the storage type, (partitions, *sizes)."""
-        window = self.window()
+        """The elements in the storage type, (partitions, *sizes); it may be memory itself."""
         if self.grid is None:
-            return np.array(window)
-        return encode(np.ascontiguousarray(window, np.float32), self.grid)
-
-    def element(self, value: float) -> NDArray[np.generic]:
-        """One number in the storage type; integers are exact and wrap to the type's width."""
-        if self.dtype.is_integer and float(value).is_integer():
-            wrapped = int(value) & ((1 << 8 * self.dtype.size) - 1)
-            return np.array(wrapped, f"u{self.dtype.size}").view(storage(self.dtype))
-        return encode(np.array(value, np.float32), self.dtype)
-
-    @property
-    def first_partition(self) -> int:
-        """The absolute partition at which it begins."""
-        return self.memory.homes[self.pattern.tensor].partition + self.pattern.start
+            return self.window
+        return encode(
+            np.ascontiguousarray(self.window, np.float32), self.grid, on_grid=self.precise
+        )
 
     def put_bits(self, bits: NDArray[np.generic]) -> None:
         """Stores elements of the storage type."""
-        window = self.window()
         if self.grid is None:
-            window[...] = bits.reshape(window.shape)
+            np.copyto(self.window, bits.reshape(self.window.shape))
         else:
-            window[...] = decode(bits, self.grid).reshape(window.shape)
+            np.copyto(self.window, decode(bits, self.grid).reshape(self.window.shape))
+
+    def meets(self, other: Tile) -> bool:
+        """May share bytes with `other`."""
+        if self.home.region is not other.home.region:
+            return False
+        if self.on_chip and not _cross(self._rows(), other._rows()):
+            return False
+        return _cross(self._bytes(), other._bytes())
+
+    def _rows(self) -> tuple[int, int]:
+        return self.first, self.first + self.partitions
+
+    def _bytes(self) -> tuple[int, int]:
+        low, high = self.pattern.extent()
+        return self.home.byte + low, self.home.byte + high
+
+    def straddles(self, others: Iterable[Tile]) -> bool:
+        """May share bytes with one of `others` that is not the very same tile."""
+        return any(o.pattern != self.pattern and self.meets(o) for o in others)
 
 
-class Source:
-    """Where to read: `array` holds the values if they need neither conversion nor copy."""
-
-    __slots__ = ("array", "load")
-
-    def __init__(self, tile: Tile, window: NDArray[np.generic], flat: bool) -> None:
-        self.array: Array | None = None
-        self.load: Callable[[], Array]
-        shape = (window.shape[0], tile.free) if flat else window.shape
-        scratch: Array = np.empty(shape, np.float32)
-        inner: Array = scratch.reshape(window.shape)
-        dtype = tile.dtype
-        if not tile.is_float32:
-            self.load = lambda: _after(decode(window, dtype, inner), scratch)
-        elif flat:
-            self.load = lambda: _copied(window, inner, scratch)
-        else:
-            array: Array = window  # type: ignore[assignment]
-            self.array = array
-            self.load = lambda: array
+def _same(array: NDArray[Any]) -> NDArray[Any]:
+    return array
 
 
-class Sink:
-    """Where to write: compute into `out`, then call `store()`.
-
-    `out` is memory itself when that takes float32 as it comes; `store` then does nothing.
-    """
-
-    __slots__ = ("direct", "out", "store")
-
-    def __init__(self, tile: Tile, window: NDArray[np.generic], flat: bool) -> None:
-        exact = tile.dtype is FLOAT32 or (tile.is_float32 and not tile.precise)
-        self.direct = exact and not flat
-        self.out: Array
-        self.store: Callable[[], None]
-        if self.direct:
-            self.out = window  # type: ignore[assignment]
-            self.store = _nothing
-            return
-        shape = (window.shape[0], tile.free) if flat else window.shape
-        self.out = np.empty(shape, np.float32)
-        inner: Array = self.out.reshape(window.shape)
-        dtype = tile.dtype
-        floats: Array = window  # type: ignore[assignment]
-        if exact:
-            self.store = lambda: np.copyto(floats, inner)
-        elif tile.grid is not None:
-            self.store = lambda: _after(round_to_grid(inner, dtype, floats))
-        else:
-            self.store = lambda: _after(encode(inner, dtype, window))
-
-
-def _copied(window: NDArray[np.generic], inner: Array, scratch: Array) -> Array:
-    """`scratch`, after filling it from `window` through `inner`, a view of it."""
+def _copied(window: NDArray[Any], inner: Array, found: Array) -> Array:
+    """`found`, after filling it from memory through `inner`, a view of it."""
     np.copyto(inner, window)
-    return scratch
+    return found
+
+
+def _decoded(dtype: DType, window: NDArray[Any], inner: Array, found: Array) -> Array:
+    decode(window, dtype, inner)
+    return found
+
+
+def _cross(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def _nothing() -> None:
     """What is stored already."""
 
 
-def _after(value: object, result: Result = None) -> Result:  # type: ignore[assignment]
-    """`result`, once `value` has been computed."""
-    return result
+def common_sizes(tiles: Iterable[Tile]) -> Sizes | None:
+    """Free dimensions into which all `tiles` can be split without copying, or None."""
+    return refined(tuple(tile.sizes for tile in tiles))
 
 
-def common_sizes(tiles: Sequence[Tile]) -> Sizes | None:
-    """Free dimensions into which all `tiles` can be split without copying, or None.
+@lru_cache(maxsize=4096)
+def refined(shapes: tuple[Sizes, ...]) -> Sizes | None:
+    """The fewest sizes that refine all `shapes`, which have the same product; None if none do.
 
-    Only the dimension boundaries of each tile matter: the union of all of them works if each
-    divides the next.
+    Only the dimension boundaries matter: their union works if each divides the next.
     """
-    ends = sorted({end for tile in tiles for end in _boundaries(tile.sizes)}, reverse=True)
-    sizes = []
-    for outer, inner in itertools.pairwise(ends):
-        if outer % inner:
-            return None
-        sizes.append(outer // inner)
-    return (*sizes, ends[-1]) if ends else (1,)
+    ends = sorted({end for sizes in shapes for end in _boundaries(sizes)}, reverse=True)
+    if any(outer % inner for outer, inner in itertools.pairwise(ends)):
+        return None
+    return tuple(outer // inner for outer, inner in itertools.pairwise([*ends, 1])) or (1,)
 
 
 def _boundaries(sizes: Sizes) -> list[int]:
     """Elements inside each dimension boundary, innermost last: (4, 6) gives 24, 6."""
-    found, inner = [], 1
-    for size in reversed(sizes):
-        inner *= size
-        found.append(inner)
-    return [f for f in found if f > 1] or [1]
-
-
-def _split(dims: tuple[tuple[int, int], ...], sizes: Sizes) -> list[tuple[int, int]]:
-    """`dims` cut into dimensions of `sizes` (outermost first), which refine them."""
-    result: list[tuple[int, int]] = []
-    rest = [(step, num) for step, num in dims if num > 1]
-    step, left = rest.pop() if rest else (1, 1)
-    for size in reversed(sizes):
-        if left == 1 and rest:
-            step, left = rest.pop()
-        if left % size:
-            raise ValueError(f"{sizes} does not refine {dims}")
-        result.append((step, size))
-        step, left = step * size, left // size
-    return result[::-1]
+    ends = [prod(sizes[i:]) for i in range(len(sizes))]
+    return [end for end in ends if end > 1]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from nkic.specialise.expressions import BINARY, Expressions, literal
+from nkic.specialise.expressions import BINARY, Expressions, as_value, literal
 from nkic.specialise.scope import DEL, LOAD, STORE, Place, call, check_name, name
 from nkic.syntax import nodes
 
@@ -48,7 +48,7 @@ class Assignments(Expressions):
         else:
             assert isinstance(node, nodes.Subscript)
             owner, index = self.load(node.value), self.load(node.slice)
-            made = call("@store", place, owner, _as_value(index, place), value)
+            made = call("@store", place, owner, as_value(index, place), value)
         return ast.Expr(made, **place)
 
     def _assign(self, node: nodes.Assign) -> list[ast.stmt]:
@@ -105,7 +105,7 @@ class Assignments(Expressions):
     def _update_item(self, target: nodes.Subscript, node: nodes.AugAssign) -> list[ast.stmt]:
         place = self._at(node.span)
         owner, index, held = (self.scope.temporary() for _ in range(3))
-        key = _as_value(self.load(target.slice), place)
+        key = as_value(self.load(target.slice), place)
         old = ast.Subscript(name(owner, place), name(index, place), LOAD, **place)
         new = call("@store", place, name(owner, place), name(index, place), name(held, place))
         return [
@@ -168,18 +168,6 @@ def _is_settled(node: nodes.Expression) -> bool:
         slices = isinstance(node, nodes.Subscript)
         return isinstance(node.value, nodes.Name) and not slices
     return False
-
-
-def _as_value(index: ast.expr, place: Place) -> ast.expr:
-    """A subscript as an argument of a call: slices are made by `slice`."""
-    if isinstance(index, ast.Slice):
-        none = ast.Constant(None, **place)
-        bounds = [bound or none for bound in (index.lower, index.upper, index.step)]
-        return call("@slice", place, *bounds)
-    if isinstance(index, ast.Tuple):
-        parts = [_as_value(part, place) for part in index.elts]
-        return ast.Tuple(parts, LOAD, **place)
-    return index
 
 
 def _head(annotation: nodes.Expression) -> str:

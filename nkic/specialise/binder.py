@@ -67,6 +67,8 @@ class Binder:
         for name, value in more.items():
             place = places.get(name)
             if place is None:
+                if removed.tolerated(name, active().profile):
+                    continue
                 raise self._unknown(name)
             if place < count:
                 raise self._wrong_call(f"got two values for `{name}`, by position and by name")
@@ -131,6 +133,8 @@ class Binder:
                 if writes:
                     trace.written.add(number)
                 operands.append(view)
+            elif type(value) is NkiInstruction and value._place < 0:
+                ghost = True  # what went wrong there has been said
             else:
                 operands.append(_other(operand, value, writes))
         attributes = tuple(

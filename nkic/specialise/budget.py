@@ -21,7 +21,7 @@ class Limits:
 
     steps: int = 10_000_000
     length: int = 1 << 20  # elements of a list, tuple or range, characters of a text
-    bits: int = 1 << 16  # of an integer
+    bits: int = 1 << 13  # of an integer
     width: int = 4096  # of one formatted field
     depth: int = 900  # calls within calls
 
@@ -47,6 +47,10 @@ class Budget:
         """Spends steps for work that is done in one go."""
         if steps > 0:
             next(islice(self._steps, steps - 1, None))
+
+    def copied(self, size: int) -> None:
+        """Spends steps for a value of so many elements that is made in one go."""
+        self.charge(size >> 3)
 
     def allow_length(self, length: int, what: str) -> None:
         """Raises where `what` would have more elements than values may have."""

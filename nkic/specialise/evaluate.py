@@ -135,6 +135,8 @@ class Evaluator:
             raise
         except Exception as error:
             if not self.budget.spent and not failures.is_ours(error):
+                found = location.places(error.__traceback__)
+                error.add_note(f"while nkic evaluated {found[0].span if found else 'a kernel'}")
                 raise
             self._fail(error)
         finally:

@@ -97,7 +97,10 @@ class Expressions:
 
     def _subscript(self, node: nodes.Subscript) -> ast.expr:
         place = self._at(node.span)
-        return ast.Subscript(self.load(node.value), self.load(node.slice), LOAD, **place)
+        owner, index = self.load(node.value), self.load(node.slice)
+        if isinstance(index, ast.Slice):
+            return call("@cut", place, owner, as_value(index, place))
+        return ast.Subscript(owner, index, LOAD, **place)
 
     def _slice(self, node: nodes.Slice) -> ast.expr:
         bounds = (node.lower, node.upper, node.step)
@@ -307,6 +310,18 @@ class Expressions:
             conversion = ast.Constant(node.conversion, **place)
             shown = call("@format", place, value, conversion, spec)
         return ast.FormattedValue(shown, -1, None, **place)
+
+
+def as_value(index: ast.expr, place: Place) -> ast.expr:
+    """A subscript as an argument of a call: slices are made by `slice`."""
+    if isinstance(index, ast.Slice):
+        none = ast.Constant(None, **place)
+        bounds = [bound or none for bound in (index.lower, index.upper, index.step)]
+        return call("@slice", place, *bounds)
+    if isinstance(index, ast.Tuple):
+        parts = [as_value(part, place) for part in index.elts]
+        return ast.Tuple(parts, LOAD, **place)
+    return index
 
 
 def hidden(node: nodes.Attribute) -> Refused:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from traceback import walk_tb
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -18,7 +19,9 @@ from nkic.base.suggest import did_you_mean
 from nkic.specialise import location
 from nkic.specialise.budget import Budget
 from nkic.specialise.errors import KernelError
+from nkic.specialise.guards import KernelValue
 from nkic.specialise.location import Place
+from nkic.specialise.namespace import HostValue, Namespace
 from nkic.specialise.scope import Refused
 from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Resolved, SourceModule, primary
@@ -73,14 +76,14 @@ def is_ours(error: BaseException) -> bool:
     """
     if isinstance(error, KernelError | RecursionError | MemoryError | StopIteration):
         return True
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None:
-        return False
-    module = str(last.tb_frame.f_globals.get("__name__", ""))
-    kernels = location.is_kernel_code(last.tb_frame.f_code)
-    return kernels or module in _LANGUAGE or not module.startswith("nkic.")
+    own = True
+    for frame, _ in walk_tb(error.__traceback__):
+        if location.is_kernel_code(frame.f_code):
+            own = True
+        else:
+            module = str(frame.f_globals.get("__name__", ""))
+            own = own and (module in _LANGUAGE or not module.startswith("nkic."))
+    return own
 
 
 _LANGUAGE = frozenset(
@@ -275,7 +278,9 @@ def _memory(failure: Failure) -> _Said:
 
 
 def _import_error(failure: Failure) -> _Said:
-    return _Said("import-failed", str(failure.error), "check the name, or add its folder with `-I`")
+    return _Said(
+        "import-failed", str(failure.error), "check the name, or add its folder with `--include`"
+    )
 
 
 _SAY: list[tuple[type[BaseException], Callable[[Failure], _Said]]] = [
@@ -312,8 +317,11 @@ _WITH_VALUES = frozenset({"assertion-failed", "wrong-index", "wrong-value", "wro
 
 def _note(failure: Failure, node: nodes.Name | nodes.Attribute) -> Iterator[str]:
     for value in _computed(failure, node):
-        if not callable(value) and not isinstance(value, type):
+        if not callable(value) and not isinstance(value, _NOT_SHOWN):
             yield f"`{failure.text(node.span)}` is {_short(value)}"
+
+
+_NOT_SHOWN = (type, Namespace, HostValue, KernelValue)
 
 
 def _expressions(failure: Failure) -> list[nodes.Node]:

@@ -6,7 +6,7 @@ everything else stays Python. Names as `HOOKS` lists them cannot be written in s
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from types import FunctionType, MethodType
 from typing import Any
@@ -15,6 +15,7 @@ from nkic.specialise.budget import Budget
 from nkic.specialise.errors import KernelError
 from nkic.specialise.hooks import DeviceCondition, DeviceRange
 from nkic.specialise.methods import Methods
+from nkic.specialise.namespace import Namespace
 from nkic.specialise.texts import Texts
 from nkic.syntax import names
 
@@ -60,7 +61,7 @@ class Guards:
         if isinstance(times, int):
             length = len(sequence) * times
             self._budget.allow_length(length, f"the {type(sequence).__name__}")
-            self._budget.charge(length >> 3)
+            self._budget.copied(length)
 
     def add(self, left: Any, right: Any) -> Any:
         """`left + right`."""
@@ -70,7 +71,7 @@ class Guards:
     def _sized(self, result: Any) -> Any:
         if isinstance(result, _SIZED):
             self._budget.allow_length(len(result), f"the {type(result).__name__}")
-            self._budget.charge(len(result) >> 3)
+            self._budget.copied(len(result))
         return result
 
     def modulo(self, left: Any, right: Any) -> Any:
@@ -82,6 +83,7 @@ class Guards:
     def power(self, left: Any, right: Any, modulus: Any = None) -> Any:
         """`left ** right` and `pow`."""
         if modulus is not None:
+            self._budget.copied(right.bit_length() if isinstance(right, int) else 0)
             return pow(left, right, modulus)
         if isinstance(left, int) and isinstance(right, int) and right > 0:
             self._budget.allow_bits((left.bit_length() - 1) * right)
@@ -130,24 +132,31 @@ class Guards:
         left <<= right
         return left
 
+    def cut(self, owner: Any, index: slice) -> Any:
+        """`owner[lower:upper:step]`."""
+        result = owner[index]
+        if isinstance(result, _SIZED):
+            self._budget.copied(len(result))
+        return result
+
     def store(self, owner: Any, index: Any, value: Any) -> None:
         """`owner[index] = value`, where the index may be a slice."""
         if isinstance(owner, list) and isinstance(index, slice):
             value = list(value)
             self._budget.allow_length(len(owner) + len(value), "the list")
-            self._budget.charge(len(value) >> 3)
+            self._budget.copied(len(value))
         owner[index] = value
 
     def contains(self, item: Any, container: Any) -> bool:
         """`item in container`."""
         if isinstance(container, (*_SIZED, range)):
-            self._budget.charge(len(container) >> 3)
+            self._budget.copied(len(container))
         return item in container
 
     def sized(self, value: Any) -> Any:
         """A list, tuple, set or dict display with `*` in it."""
         self._budget.allow_length(len(value), f"the {type(value).__name__}")
-        self._budget.charge(len(value) >> 3)
+        self._budget.copied(len(value))
         return value
 
     # ---- attributes ------------------------------------------------------------------------
@@ -172,7 +181,7 @@ class Guards:
             return self._own_special(getattr(owner, name), name)
         raise KernelError(
             "hidden-attribute",
-            f"`{name}` of a {_kind(owner)} is private",
+            f"`{name}` of {_kind(owner)} is private",
             help="use the public methods and fields of the object",
         )
 
@@ -226,7 +235,7 @@ class Guards:
         if not _is_kernels(owner):
             raise KernelError(
                 "hidden-attribute",
-                f"attribute `{name}` of a {_kind(owner)} cannot be assigned",
+                f"attribute `{name}` of {_kind(owner)} cannot be assigned",
                 help="only objects of the kernel's own classes have fields to assign to",
             )
 
@@ -234,7 +243,7 @@ class Guards:
 
     def iterate(self, value: Any) -> Any:
         """What a `for` statement goes through."""
-        return DeviceLoop(value) if isinstance(value, DeviceRange) else value
+        return DeviceLoop(value) if isinstance(value, DeviceRange) else _iterator(value)
 
     def each(self, value: Any) -> Any:
         """What a comprehension goes through."""
@@ -244,7 +253,7 @@ class Guards:
                 "a comprehension cannot run on the device",
                 help="write a `for` statement, or use `range`",
             )
-        return value
+        return _iterator(value)
 
     def condition(self, state: Any, value: Any) -> Any:
         """What a `while` statement tests; `state` is what this gave last, at first None."""
@@ -281,9 +290,16 @@ class Guards:
             return value
         raise KernelError(
             "not-in-nki",
-            f"`with` does not take a {_kind(value)}",
+            f"`with` does not take {_kind(value)}",
             help="kernel code has one such block: `with nl.no_reorder():`",
         )
+
+
+def _iterator(value: Any) -> Iterator[Any]:
+    """`iter(value)`. Values of ours that have indices but no end cannot be gone through."""
+    if not hasattr(value, "__iter__") and not _is_kernels(value):
+        raise TypeError(f"'{type(value).__name__}' object is not iterable")
+    return iter(value)
 
 
 def _is_kernels(owner: Any) -> bool:
@@ -316,7 +332,11 @@ def hidden(name: str) -> KernelError:
 
 
 def _kind(value: Any) -> str:
-    return f"class `{value.__name__}`" if isinstance(value, type) else f"`{type(value).__name__}`"
+    if isinstance(value, Namespace):
+        return f"the module `{value.__dict__['@name']}`"
+    if isinstance(value, type):
+        return f"the class `{value.__name__}`"
+    return f"a value of type `{type(value).__name__}`"
 
 
 def hooks(guards: Guards, budget: Budget) -> dict[str, Callable[..., Any]]:
@@ -334,6 +354,7 @@ def hooks(guards: Guards, budget: Budget) -> dict[str, Callable[..., Any]]:
         "@ipow": guards.power_in_place,
         "@ishl": guards.shift_in_place,
         "@store": guards.store,
+        "@cut": guards.cut,
         "@slice": slice,
         "@in": guards.contains,
         "@sized": guards.sized,

@@ -9,6 +9,7 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Row
 from nkic.specialise import removed
 from nkic.specialise.binder import Binder
+from nkic.specialise.complain import complain
 from nkic.specialise.enums import ENUMS, engine, nc_version
 from nkic.specialise.registers import VirtualRegister
 from nkic.specialise.trace import NkiInstruction, active
@@ -24,6 +25,21 @@ NOT_YET = (
 )
 
 
+class NotYet:
+    """An instruction of NKI that nkic does not have: refused where it is called."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, *args: Any, **more: Any) -> NkiInstruction:
+        help = "`nkic --print ops` lists the instructions there are"
+        complain("not-yet", f"nkic does not have {self!r} yet", help=help)
+        return NkiInstruction([], -1)
+
+    def __repr__(self) -> str:
+        return f"nisa.{self._name}"
+
+
 def get_nc_version() -> nc_version:
     """The generation of the target."""
     return nc_version(active().target.generation)
@@ -36,6 +52,7 @@ def names(profile: Profile) -> dict[str, Any]:
     return {
         **ENUMS,
         **constants,
+        **{name: NotYet(name) for name in NOT_YET},
         **instructions,
         "get_nc_version": get_nc_version,
         "NkiInstruction": NkiInstruction,
@@ -46,8 +63,7 @@ def names(profile: Profile) -> dict[str, Any]:
 def absent(profile: Profile) -> dict[str, str]:
     """Names that users may expect in `nki.isa`, and why they are not there."""
     others = {name: _when(row) for name, row in ROWS.items() if not _has(row, profile)}
-    not_yet = dict.fromkeys(NOT_YET, "nkic does not have this instruction yet")
-    return {**removed.ISA, **not_yet, **others}
+    return {**removed.ISA, **others}
 
 
 def _has(row: Row, profile: Profile) -> bool:

@@ -44,8 +44,8 @@ def libraries(budget: Budget, guards: Guards) -> dict[str, Namespace]:
         Namespace("enum", _enum()),
         Namespace("functools", _functools()),
         Namespace("abc", {"ABC": _NoBase("ABC"), "abstractmethod": _same("abstractmethod")}),
-        Namespace("os", {"environ": {}}),
-        Namespace("sys", {"stdout": None, "stderr": None, "maxsize": (1 << 63) - 1}),
+        Namespace("os", {"environ": {}}, advice=_NO_SYSTEM),
+        Namespace("sys", _SYS, advice=_NO_SYSTEM),
         Namespace("__future__", {}),
     ]
     return {module.__dict__["@name"]: module for module in made}
@@ -55,6 +55,10 @@ PROVIDED = (
     *("math", "numpy", "typing", "typing_extensions", "collections.abc", "dataclasses", "enum"),
     *("functools", "abc", "os", "sys", "__future__"),
 )
+
+
+_NO_SYSTEM = "pass settings as arguments: a kernel's code depends on nothing else"
+_SYS = {"stdout": None, "stderr": None, "maxsize": (1 << 63) - 1}
 
 
 # ---- math ---------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import Any
 from nkic.base.source import SourceFile
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
+from nkic.specialise.errors import KernelError
 from nkic.specialise.namespace import Namespace
 from nkic.syntax.bindings import STDLIB
 
@@ -48,7 +49,13 @@ def namespace(load: Load) -> Namespace:
         return lambda: load(file, name)
 
     lazy = {name: later(name, file) for name, file in sources().items()}
-    return Namespace(MODULE, {"_promoted": promoted}, lazy=lazy)
+    return Namespace(MODULE, {"_promoted": promoted, "_require": require}, lazy=lazy)
+
+
+def require(condition: bool, message: str, help: str = "") -> None:
+    """What the library asks of its arguments; the message becomes an error at the user's call."""
+    if not condition:
+        raise KernelError("library-argument", message, help=help)
 
 
 def promoted(first: DType, second: DType) -> DType:

@@ -21,7 +21,7 @@ class DottedName:
 
     text: str
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return self.text
 
 

@@ -22,6 +22,10 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
                 "this loop is unrolled while the kernel is compiled; its bounds are ints",
                 help="use nl.fori_loop for bounds in registers",
             )
+        if not isinstance(number, int):
+            raise KernelError("loop-bounds", f"bounds and step of a range are ints, not {number!r}")
+    if step == 0:
+        raise KernelError("loop-bounds", "the step of a range is not 0")
     return range(first, last, step)
 
 

@@ -31,10 +31,12 @@ class Methods:
             return self._of_text(owner, name)
         if isinstance(owner, list) and name == "extend":
             return self._extend(owner)
+        if isinstance(owner, list | dict) and name == "copy":
+            return self._copy(owner)
         return self._to_bytes(owner) if isinstance(owner, int) and name == "to_bytes" else None
 
     def _unbound(self, owner: type, name: str) -> Callable[..., Any] | None:
-        if not issubclass(owner, (*_TEXT, list, int)):
+        if not issubclass(owner, (*_TEXT, list, dict, int)):
             return None
 
         def call(value: Any, *args: Any, **kwargs: Any) -> Any:
@@ -71,11 +73,18 @@ class Methods:
         def join(parts: Any) -> Any:
             values = list(parts)
             sizes = [len(part) for part in values if isinstance(part, _TEXT)]
-            self._budget.charge(len(values) >> 3)
+            self._budget.copied(len(values))
             self._budget.allow_length(sum(sizes) + len(owner) * len(values), "the text")
             return owner.join(values)
 
         return join
+
+    def _copy(self, owner: Any) -> Callable[[], Any]:
+        def copy() -> Any:
+            self._budget.copied(len(owner))
+            return owner.copy()
+
+        return copy
 
     def _extend(self, owner: list[Any]) -> Callable[[Any], None]:
         def extend(values: Any) -> None:
@@ -87,7 +96,7 @@ class Methods:
         """`owner += values`."""
         more = values if isinstance(values, list | tuple | range | str) else list(values)
         self._budget.allow_length(len(owner) + len(more), "the list")
-        self._budget.charge(len(more) >> 3)
+        self._budget.copied(len(more))
         owner.extend(more)
         return owner
 
@@ -127,4 +136,4 @@ _LENGTHS: dict[str, Callable[..., int]] = {
     "translate": _translated,
 }
 # Names of attributes that translated code reads through the guard.
-GUARDED = frozenset({*_LENGTHS, "format", "format_map", "join", "extend", "to_bytes"})
+GUARDED = frozenset({*_LENGTHS, "format", "format_map", "join", "extend", "copy", "to_bytes"})

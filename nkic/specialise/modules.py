@@ -15,7 +15,7 @@ from typing import Any
 from nkic.base.suggest import did_you_mean
 from nkic.specialise.errors import KernelError
 from nkic.specialise.guards import KernelValue
-from nkic.specialise.namespace import HostValue, Namespace
+from nkic.specialise.namespace import HostValue, Namespace, has_name
 from nkic.specialise.translate import translate
 from nkic.syntax import names, nodes, scopes
 from nkic.syntax.bindings import (
@@ -64,7 +64,9 @@ class World:
             return self.runtime(found).value
         if isinstance(found, ProvidedModule):
             return self._provided(found.name)
-        return self._host(found, found.name, soft, Package(self, request, importer))
+        if soft:
+            raise ImportError(f"{found.name} is not kernel source")
+        return HostValue(found.name, found.name)
 
     def _provided(self, name: str) -> Any:
         """A provided module; its own modules become reachable as its attributes."""
@@ -75,18 +77,13 @@ class World:
                 space.__dict__.setdefault(last, value)
         return space
 
-    def _host(self, module: HostModule, name: str, soft: bool, package: Package) -> Any:
-        if soft:
-            raise ImportError(f"{module.name} is not kernel source")
-        return package if package.holds_source() else HostValue(name, module.name)
-
     def member(self, target: Import, importer: SourceModule, *, soft: bool = False) -> Any:
         """The value of `from request import member`."""
         member = target.member or ""
         module = self.library.find(target.request, importer)
         if isinstance(module, ProvidedModule):
             return _attribute(self._provided(module.name), member, soft)
-        if isinstance(module, SourceModule):
+        if isinstance(module, SourceModule) and module is not importer:
             holder, found = self.library.binding(module, member)
             if found is not None:
                 return self.runtime(holder).get(member)
@@ -165,7 +162,7 @@ class Runtime:
     def _starred(self, name: str) -> Namespace | None:
         stars = self.world.library.provided_stars(self.module)
         spaces = (self.world.provided[star] for star in stars)
-        return next((space for space in spaces if name in space.__dict__), None)
+        return next((space for space in spaces if has_name(space, name)), None)
 
     def get(self, name: str) -> Any:
         """The value of a global name, as seen from other modules."""
@@ -282,31 +279,3 @@ class ModuleValue(KernelValue):
 
     def __repr__(self) -> str:
         return f"<module '{self.__dict__['@runtime'].module.name}'>"
-
-
-class Package(KernelValue):
-    """A folder of kernel source without `__init__.py`, in `import folder.module`."""
-
-    __slots__ = ("__dict__",)
-
-    def __init__(self, world: World, request: str, importer: SourceModule) -> None:
-        self.__dict__["@at"] = (world, request, importer)
-
-    def holds_source(self) -> bool:
-        """Some module of the importing file's is inside."""
-        world, request, importer = self.__dict__["@at"]
-        inner = f"{request}."
-        wanted = (
-            alias.name
-            for node in importer.tree.body
-            if isinstance(node, nodes.Import)
-            for alias in node.names
-            if alias.name.startswith(inner)
-        )
-        return any(isinstance(world.library.find(n, importer), SourceModule) for n in wanted)
-
-    def __getattr__(self, name: str) -> Any:
-        if names.is_special(name):
-            raise AttributeError(name)
-        world, request, importer = self.__dict__["@at"]
-        return world.module(f"{request}.{name}", importer)

@@ -13,7 +13,7 @@ class Namespace:
     """A provided module. Its contents are attributes; they can be read and nothing else.
 
     `removed` says of names that other versions of NKI have what to use in this one. `lazy`
-    makes a value when it is first asked for.
+    makes a value when it is first asked for. `advice` is for names that nothing is known of.
     """
 
     def __init__(
@@ -22,11 +22,13 @@ class Namespace:
         contents: Mapping[str, Any],
         removed: Mapping[str, str] | None = None,
         lazy: Mapping[str, Callable[[], Any]] | None = None,
+        advice: str = "",
     ) -> None:
         self.__dict__.update(contents)
         self.__dict__["@name"] = name
         self.__dict__["@removed"] = dict(removed or {})
         self.__dict__["@lazy"] = dict(lazy or {})
+        self.__dict__["@advice"] = advice
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -54,7 +56,8 @@ class Namespace:
             text = f"`{module}.{name}` is not part of this version of NKI"
             return Missing("removed-name", text, name, advice)
         text = f"`{module}` has no `{name}`"
-        return Missing("unknown-attribute", text, name, did_you_mean(name, names_of(self)))
+        near = did_you_mean(name, names_of(self))
+        return Missing("unknown-attribute", text, name, near or self.__dict__["@advice"])
 
 
 class Missing(KernelError, AttributeError):
@@ -70,6 +73,12 @@ def names_of(namespace: Namespace) -> list[str]:
     contents = namespace.__dict__
     found = {*contents, *contents["@lazy"]}
     return sorted(name for name in found if not name.startswith(("_", "@")))
+
+
+def has_name(namespace: Namespace, name: str) -> bool:
+    """Whether `from … import *` of the namespace gives `name`."""
+    contents = namespace.__dict__
+    return not name.startswith(("_", "@")) and (name in contents or name in contents["@lazy"])
 
 
 class HostValue:

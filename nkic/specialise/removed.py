@@ -5,6 +5,8 @@ Sources: the migration guides from Beta 1 to 0.6, release notes.
 
 from __future__ import annotations
 
+from nkic.base.profiles import Profile
+
 _SLICES = "use slices, `t[0:128, 0:512]`, or `t.ap(pattern)` for other accesses"
 _DYNAMIC = "use nisa.tensor_copy with `t.ap(..., scalar_offset=register)`"
 
@@ -35,6 +37,7 @@ ISA = {
 
 # Of nki.
 NKI = {
+    "compiler": "place tensors with nl.ndarray(..., address=(partition, byte))",
     "baremetal": "compile with nkic and run with nki-run",
     "benchmark": "nki-run reports cycles",
     "profile": "nki-run --trace writes a profile",
@@ -55,6 +58,17 @@ _PARAMETERS = {
     "dtype": "the result has the dtype of dst: make dst with nl.ndarray(shape, dtype=...)",
     "buffer": "the result is where dst is: make dst with nl.ndarray(..., buffer=...)",
 }
+
+
+# Parameters that published kernels still pass, and that say nothing new: the last version of
+# NKI that takes them. The result has the dtype of dst in any case.
+_TOLERATED = {"dtype": Profile.NKI_0_3}
+
+
+def tolerated(name: str, profile: Profile) -> bool:
+    """The parameter may be passed and is ignored."""
+    last = _TOLERATED.get(name)
+    return last is not None and profile <= last
 
 
 def parameter(instruction: str, name: str) -> str:

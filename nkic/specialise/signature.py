@@ -109,15 +109,16 @@ def _check_names(
 ) -> None:
     names = [p.name for p in found]
     unknown = [name for name in (*request.args, *request.consts) if name not in names]
-    for name in unknown:
-        report.error(
-            "unknown-argument",
-            f"kernel `{kernel.name}` has no argument `{name}`",
-            kernel.node.name_span,
-            label=f"its arguments are {', '.join(names) or 'none'}",
-            help=did_you_mean(name, names),
-        )
-    report.stop_if_errors()
+    if not unknown:
+        return
+    listed = ", ".join(f"`{name}`" for name in unknown)
+    report.fatal(
+        "unknown-argument",
+        f"kernel `{kernel.name}` has no argument {listed}",
+        kernel.node.name_span,
+        label=f"its arguments are {', '.join(names) or 'none'}",
+        help=did_you_mean(unknown[0], names),
+    )
 
 
 def _missing(

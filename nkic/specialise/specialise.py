@@ -11,7 +11,7 @@ from functools import partial
 from itertools import product
 from typing import Any, NamedTuple
 
-from nkic.base.diagnostics import Reporter
+from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.source import CallChain, SourceFile
 from nkic.ir.program import Parameter, Program
 from nkic.ir.tensors import Tensor
@@ -22,6 +22,7 @@ from nkic.specialise.evaluate import Evaluator
 from nkic.specialise.library import MODULE
 from nkic.specialise.modules import Codes
 from nkic.specialise.namespace import Namespace
+from nkic.specialise.naming import Names
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.request import Request, TensorType
 from nkic.specialise.signature import Bound, bind
@@ -33,11 +34,12 @@ from nkic.syntax.bindings import Resolved
 def specialise(resolved: Resolved, request: Request, report: Reporter) -> Program:
     """The program of `resolved` for `request`.
 
-    Illegal instructions are reported and left out; what ends the evaluation raises
-    `CompileFailed`, and so do reported errors at the end.
+    Illegal instructions are reported and left out. Where an error ends the evaluation, the
+    program is what was recorded until then: it serves to find further errors.
     """
     _check_cores(request, report)
     trace = Trace(request.target, request.profile, report, _grid(request))
+    trace.name_of = Names(resolved).of
     codes: Codes = {}
     with tracing(trace):
         annotation = _world(resolved, trace, codes).evaluator.value
@@ -47,9 +49,11 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
         for core, ids in _instances(request):
             world = _world(resolved, trace, codes)
             trace.begin(ids, core)
-            outputs.take(world.evaluator.evaluate_kernel(_arguments(bound, inputs, world)))
+            try:
+                outputs.take(world.evaluator.evaluate_kernel(_arguments(bound, inputs, world)))
+            except CompileFailed:
+                break
         found = outputs.parameters()
-    report.stop_if_errors()
     return Program(
         name=resolved.kernel.name,
         target=request.target,

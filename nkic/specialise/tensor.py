@@ -22,7 +22,7 @@ from nkic.specialise.dtypes_api import as_dtype
 from nkic.specialise.errors import KernelError
 from nkic.specialise.namespace import Missing
 from nkic.specialise.registers import VirtualRegister
-from nkic.specialise.trace import GHOST, active
+from nkic.specialise.trace import GHOST, NkiInstruction, active
 from nkic.specialise.views import ViewError
 
 
@@ -219,6 +219,11 @@ class NkiTensor:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """`t[key] = value` copies, since profile 0.3."""
+        if isinstance(value, NkiInstruction):
+            if value._place >= 0:  # else the instruction itself has been refused
+                text = "an instruction returns no tensor that could be assigned"
+                complain("argument-kind", text, help="pass the tensor as the instruction's dst")
+            return
         _library("_assign", "assignment to a tensor")(self[key], value)
 
     def __getattr__(self, name: str) -> NoReturn:

@@ -62,6 +62,7 @@ class Texts:
 
     def _short(self, text: str) -> str:
         self._budget.allow_length(len(text), "the text")
+        self._budget.copied(len(text))
         return text
 
     def formatted(self, value: Any, spec: str = "") -> str:

@@ -77,6 +77,7 @@ class Trace:
         self.ids: tuple[int, ...] = ()
         self.core = 0
         self.library: Callable[[str], Callable[..., Any]] = _no_library
+        self.name_of: Callable[[CallChain], str] = _no_name
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
         self.messages: list[str] = []
@@ -143,7 +144,8 @@ class Trace:
     ) -> Tensor:
         """Declares a tensor at the place `at`."""
         number = len(self.tensors)
-        tensor = Tensor(number, name or f"t{number}", dtype, shape, buffer, at, fixed, self.scope)
+        name = name or self.name_of(at) or f"t{number}"
+        tensor = Tensor(number, name, dtype, shape, buffer, at, fixed, self.scope)
         self.tensors.append(tensor)
         return tensor
 
@@ -244,6 +246,10 @@ class Trace:
         for size in reversed(tensor.shape[1:]):
             strides.insert(0, strides[0] * size)
         return View(tensor, tensor.shape, tuple(strides), 0, view.dtype)
+
+
+def _no_name(at: CallChain) -> str:
+    return ""
 
 
 def _no_library(name: str) -> Callable[..., Any]:

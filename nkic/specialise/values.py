@@ -11,9 +11,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
+from nkic.base.diagnostics import Level
 from nkic.base.profiles import Profile
 from nkic.machine.arguments import takes
 from nkic.machine.operands import Attribute, Kind
+from nkic.specialise.complain import complain
 from nkic.specialise.enums import OF_ATTRIBUTE, Operator
 from nkic.specialise.registers import VirtualRegister
 from nkic.specialise.tensor import NkiTensor
@@ -57,10 +59,24 @@ def _choice(attribute: Attribute, value: Any) -> Any:
         return value if isinstance(value, str | int) else _no(attribute, value)
     if isinstance(value, enumeration):
         return value.name
-    if type(value) is int and active().profile < Profile.NKI_0_3:
-        return next((m.name for m in enumeration if m.value == value), value)
+    member = next((m for m in enumeration if type(value) is int and m.value == value), None)
+    if member is not None:
+        return _by_number(attribute, member)
     names = ", ".join(attribute.choices)
     raise _refused(attribute, value, f"pass a member of nisa.{enumeration.__name__}: {names}")
+
+
+def _by_number(attribute: Attribute, member: Enum) -> str:
+    """NKI 0.3 refuses numbers by its guide, and published kernels go on passing them."""
+    if active().profile >= Profile.NKI_0_3:
+        complain(
+            "number-for-enum",
+            f"`{attribute.name}` is the number {member.value}; since NKI 0.3 it is a member of "
+            f"nisa.{type(member).__name__}",
+            help=f"write nisa.{type(member).__name__}.{member.name}",
+            level=Level.WARNING,
+        )
+    return member.name
 
 
 def _ints(attribute: Attribute, value: Any) -> tuple[Any, ...]:

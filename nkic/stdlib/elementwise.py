@@ -7,7 +7,7 @@ size 1.
 
 import nki.isa as nisa
 import nki.language as nl
-from nkic.stdlib import _broadcast_view, _converted, _promoted
+from nkic.stdlib import _broadcast_view, _converted, _promoted, _require, full
 
 
 def _binary(op, x, y, dtype):
@@ -26,7 +26,7 @@ def _binary(op, x, y, dtype):
 
 def _with_number(op, x, number, dtype, reverse):
     """A tile and a number; `reverse` puts the number first."""
-    assert isinstance(x, nl.NkiTensor), f"{op} takes at least one tensor"
+    _require(isinstance(x, nl.NkiTensor), f"{op} takes at least one tensor")
     result = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=result, data=x, op0=op, operand0=number, reverse0=reverse)
     return result
@@ -34,11 +34,11 @@ def _with_number(op, x, number, dtype, reverse):
 
 def _common_shape(x, y):
     """The shape that `x` and `y` have after broadcasting."""
-    assert len(x.shape) == len(y.shape), f"{x.shape} and {y.shape} have different ranks"
-    assert x.shape[0] == y.shape[0], f"{x.shape} and {y.shape} differ in partitions"
+    _require(len(x.shape) == len(y.shape), f"{x.shape} and {y.shape} have different ranks")
+    _require(x.shape[0] == y.shape[0], f"{x.shape} and {y.shape} differ in partitions")
     shape = []
-    for a, b in zip(x.shape, y.shape):  # noqa: B905  (ranks are equal)
-        assert a == b or a == 1 or b == 1, f"{x.shape} and {y.shape} do not match"
+    for a, b in zip(x.shape, y.shape):
+        _require(a == b or a == 1 or b == 1, f"{x.shape} and {y.shape} do not match")
         shape.append(max(a, b))
     return tuple(shape)
 
@@ -93,8 +93,14 @@ def abs_min(x, y, dtype=None):
 
 
 def power(x, y, dtype=None):
-    """x to the power of y."""
-    return _binary(nl.power, x, y, dtype)
+    """x to the power of y: on gpsimd, which takes two tiles and no number."""
+    kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
+    return _binary(nl.power, _as_tile(x, y), _as_tile(y, x), kind)
+
+
+def _as_tile(x, other):
+    """A tile as it is; a number as a column with the partitions of `other`."""
+    return x if isinstance(x, nl.NkiTensor) else full((other.shape[0], 1), x, nl.float32)
 
 
 def equal(x, y, dtype=None):

@@ -6,7 +6,7 @@ result has the dtype of the tile.
 
 import nki.isa as nisa
 import nki.language as nl
-from nkic.stdlib import _with_number, multiply, square, subtract
+from nkic.stdlib import _require, _with_number, multiply, square, subtract
 
 
 def _axes_of(x, axis):
@@ -14,10 +14,11 @@ def _axes_of(x, axis):
     rank = len(x.shape)
     wanted = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = sorted(a + rank if a < 0 else a for a in wanted)
-    assert axes == list(range(rank - len(axes), rank)), (
-        f"axis {axis} must be the last dimensions of {x.shape}, one after the other"
+    _require(
+        axes == list(range(rank - len(axes), rank)),
+        f"axis {axis} must be the last dimensions of {x.shape}, one after the other",
     )
-    assert axes[0] > 0, f"axis {axis} of {x.shape} is the partition dimension"
+    _require(axes[0] > 0, f"axis {axis} of {x.shape} is the partition dimension")
     return tuple(axes)
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from nkic.base.profiles import Profile
 from nkic.base.source import SHIPPED, CallChain, SourceFile, Span
-from nkic.syntax import nodes, scopes
+from nkic.syntax import nodes
 from nkic.syntax.walk import walk
 
 STDLIB = f"{SHIPPED}.stdlib>/"  # the folder of our standard library, in paths of spans
@@ -146,15 +146,11 @@ class Kernel:
 
     @property
     def signature(self) -> str:
-        """The function's first line as written, without `def` and the colon."""
-        args, returns = self.node.args, self.node.returns
-        parts = [_shown(parameter, self.module) for parameter in scopes.parameters(args)]
-        result = f" -> {self.module.source.text_of(returns.span)}" if returns else ""
-        return f"{self.name}({', '.join(parts)}){result}"
-
-
-def _shown(parameter: nodes.Arg, module: SourceModule) -> str:
-    return module.source.text_of(parameter.span)
+        """The function's head as written, on one line, without `def` and the colon."""
+        text_of, returns = self.module.source.text_of, self.node.returns
+        lines = (line.partition("#")[0] for line in text_of(self.node.args.span).split("\n"))
+        parameters = " ".join(" ".join(lines).split()).rstrip(",")
+        return f"{self.name}({parameters})" + (f" -> {text_of(returns.span)}" if returns else "")
 
 
 @dataclass(frozen=True)
@@ -174,7 +170,9 @@ class Resolved:
         """The call expression that a chain's innermost place is, if it is one."""
         module = self.library.modules.get(chain.span.path)
         place = (chain.span.end_line, chain.span.end_column)
-        return module.calls.get(place) if module else None
+        call = module.calls.get(place) if module else None
+        # Of a call that spans lines, Python gives the part from the method's name on.
+        return call if call is not None and call.span.covers(chain.span) else None
 
     def locate(self, chain: CallChain, parameter: str, position: int | None = None) -> Span:
         """Where the argument for `parameter` stands in the call at `chain`.

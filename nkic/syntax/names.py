@@ -20,9 +20,9 @@ BUILTINS = frozenset(
     getattr hasattr hash hex int isinstance issubclass iter len list map max min next object oct
     ord pow print property range repr reversed round set setattr slice sorted staticmethod
     classmethod str sum super tuple type zip
-    ArithmeticError AssertionError AttributeError Exception ImportError IndexError KeyError
-    LookupError NameError NotImplementedError OverflowError RuntimeError StopIteration TypeError
-    ValueError ZeroDivisionError
+    ArithmeticError AssertionError AttributeError Exception FileNotFoundError ImportError
+    IndexError KeyError LookupError ModuleNotFoundError NameError NotImplementedError OSError
+    OverflowError RuntimeError StopIteration TypeError ValueError ZeroDivisionError
     """)
 )
 

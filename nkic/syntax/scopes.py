@@ -162,8 +162,15 @@ def unreachable(definition: nodes.Node) -> Iterator[nodes.Statement]:
 
 
 def _after_leaving(block: tuple[nodes.Statement, ...]) -> tuple[nodes.Statement, ...]:
-    ends = (number for number, node in enumerate(block, 1) if isinstance(node, _LEAVES))
+    ends = (number for number, node in enumerate(block, 1) if _leaves(node))
     return block[next(ends, len(block)) :]
+
+
+def _leaves(node: nodes.Statement) -> bool:
+    """Nothing after the statement is ever reached."""
+    if isinstance(node, nodes.If) and node.orelse:
+        return _leaves(node.body[-1]) and _leaves(node.orelse[-1])
+    return isinstance(node, _LEAVES)
 
 
 def taken_from_outside(
@@ -174,9 +181,21 @@ def taken_from_outside(
     `local` are names that `parts` see and scopes nested in them do not: those of a class body.
     Statements that no way leads to do not count.
     """
-    first = list(parts)
-    dead = frozenset(node for part in first for node in unreachable(part))
-    waiting = [(iter(first), local, frozenset[str]())]
+    yield from _taken(list(parts), local, frozenset())
+
+
+def taken_by(scope: Scope) -> Iterator[nodes.Name]:
+    """Every use of a name inside a scope that nothing there binds."""
+    names = bound(scope)
+    below = frozenset[str]() if isinstance(scope, nodes.ClassDef) else names
+    yield from _taken(list(inside(scope)), names, below)
+
+
+def _taken(
+    parts: list[nodes.Node], here: frozenset[str], below: frozenset[str]
+) -> Iterator[nodes.Name]:
+    dead = frozenset(node for part in parts for node in unreachable(part))
+    waiting = [(iter(parts), here, below)]
     while waiting:
         pieces, here, below = waiting.pop()
         for node in own(pieces, dead):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
+from typing import Any
 
 from nkic.syntax.base import Node
 
@@ -12,13 +13,14 @@ _NEVER_NODES = frozenset({"span", "name_span"})
 
 
 @cache
-def _child_fields(cls: type[Node]) -> tuple[str, ...]:
+def _child_fields(cls: type[Any]) -> tuple[str, ...]:
     return tuple(f.name for f in fields(cls) if f.name not in _NEVER_NODES)
 
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below `node`, in the order of its fields."""
-    for name in _child_fields(type(node)):
+    kind: Any = type(node)  # mypy takes a class of unhashable objects for unhashable itself
+    for name in _child_fields(kind):
         value = getattr(node, name)
         if isinstance(value, Node):
             yield value

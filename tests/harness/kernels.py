@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from nkic.base.diagnostics import Diagnostic, NkicError
+from nkic.compiled import Compiled, Options
 from nkic.forms import FORMS
 from nkic.loader import Loader
-from nkic.pipeline import LAST_CHECK, STAGES, Compiled, Options, compile_source
+from nkic.pipeline import LAST_CHECK, STAGES, compile_source
 from nkic.request import Said, request_for
 from tests.harness.directives import BadCase, Case
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nkic.base import profiles
 from nkic.base.diagnostics import Reporter
 from nkic.base.profiles import Profile
 from nkic.ir.program import Instruction, Loop
@@ -134,7 +135,7 @@ Call = Callable[[Any], Any]
             "nisa.engine",
         ),
         (lambda t: nisa.tensor_copy(t, t, name=5), "argument-kind", "`name` is 5", ""),
-        (lambda t: nisa.dma_copy(t, t, oob_mode=0), "argument-kind", "oob_mode", "nisa.oob_mode"),
+        (lambda t: nisa.dma_copy(t, t, oob_mode=7), "argument-kind", "oob_mode", "nisa.oob_mode"),
         (lambda t: nisa.iota(t, [[1, {}]]), "argument-kind", "`pattern` is a dict", ""),
         (lambda t: nisa.memset(t, "x"), "argument-kind", "`value` is 'x'", ""),
         (
@@ -156,11 +157,27 @@ def test_calls_that_do_not_fit(trace: Trace, call: Call, slug: str, said: str, a
     assert kept in ([], ["tensor_copy"]), "the wrong call itself is not recorded"
 
 
-def test_numbers_stand_for_enumerations_until_0_3() -> None:
-    with tracing(Trace(targets.DEFAULT, Profile.BETA2, Reporter())) as trace:
+@pytest.mark.parametrize(("profile", "slugs"), [("beta2", []), ("0.3", ["number-for-enum"])])
+def test_numbers_stand_for_enumerations(profile: str, slugs: list[str]) -> None:
+    version = profiles.find(profile)
+    assert version is not None
+    with tracing(Trace(targets.DEFAULT, version, Reporter())) as trace:
         trace.begin(())
         nisa.dma_copy(tile(), tile(), dge_mode=2)
-    assert only(trace).attribute("dge_mode") == "hwdge"
+    assert [d.code.slug for d in trace.report.all] == slugs
+    assert trace.report.errors == ()
+    (item,) = trace.body
+    assert isinstance(item, Instruction)
+    assert item.attribute("dge_mode") == "hwdge"
+
+
+def test_instructions_to_come_are_refused_where_they_are_called(trace: Trace) -> None:
+    topk, t = nisa.topk, tile()
+    topk(t, t, t, n=4)
+    nisa.memset(t, 0.0)
+    (found,) = trace.report.errors
+    assert (found.code.slug, found.message) == ("not-yet", "nkic does not have nisa.topk yet")
+    assert len(trace.body) == 1
 
 
 # Ghosts: one mistake, one error

@@ -20,9 +20,9 @@ from nkic.cli.nkic import outputs, prints
 from nkic.cli.nkic.conflicts import IR, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
+from nkic.compiled import Compiled, Options
 from nkic.forms import FORMS
 from nkic.loader import MAX_BYTES, Loader
-from nkic.pipeline import Compiled, Options
 from nkic.report.resources import resources
 from nkic.request import Said, request_for
 
@@ -122,7 +122,7 @@ class _Job:
     def report(self, compiled: Compiled) -> None:
         """Warnings, what the kernel printed, times."""
         self.session.report(self.loader.relocated(compiled.warnings))
-        for text in compiled.messages:
+        for text in "".join(compiled.messages).splitlines():
             self.session.tell("print", text, message=text)
         if self.line.time_passes:
             stages = [timing._asdict() for timing in compiled.timings]

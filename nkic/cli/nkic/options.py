@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -52,7 +53,10 @@ def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
     """Completes -k with the kernels of the file on the command line."""
     from nkic.cli.nkic.prints import kernel_names  # the shell waits: only when it asks
 
-    return [n for n in kernel_names(ctx.params.get("source")) if n.startswith(incomplete)]
+    # Click has no file for us: a line that ends in `-k` is wrong so far.
+    words = os.environ.get("COMP_WORDS", "").split()
+    files = [word for word in words if word.endswith(".py")]
+    return [name for path in files for name in kernel_names(path) if name.startswith(incomplete)]
 
 
 def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 
 from nkic import pipeline
-from nkic.base import diagnostics, explain, files, profiles
+from nkic.base import diagnostics, explain, profiles
 from nkic.base.diagnostics import NkicError, UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped, size
-from nkic.loader import MAX_BYTES, Loader
+from nkic.compiled import Timing
+from nkic.loader import Loader
 from nkic.machine import dtypes, listing, targets
 from nkic.machine.memory import PARTITIONS
-from nkic.pipeline import Timing
 from nkic.request import TARGET_VARIABLE
 
 SHELLS = ("bash", "zsh", "fish")
@@ -25,7 +25,7 @@ ENVIRONMENT = {
     "NO_COLOR": "any value: no colour",
     "FORCE_COLOR": "not 0: colour, also in a pipe; CLICOLOR_FORCE is the same",
     "TERM": "dumb: no colour",
-    "_NKIC_COMPLETE": "asked by the shell for completions, see --print completion=SHELL",
+    "_NKIC_COMPLETE": "set by the shell, with COMP_WORDS, for --print completion=SHELL",
 }
 Rows = Iterator[Sequence[str]]
 
@@ -85,10 +85,10 @@ def _time(name: str, ns: int, total: int, memory: str) -> tuple[str, str, str, s
     return name, f"{ns / 1e6:,.1f}", f"{100 * ns // max(total, 1)}%", memory
 
 
-def kernel_names(path: str | None) -> list[str]:
+def kernel_names(path: str) -> list[str]:
     """The kernels of a file, for the shell: nothing where that cannot be said."""
     try:
-        source = Loader.beside(path or "").main(path or "", files.read_bytes(path or "", MAX_BYTES))
+        source = Loader.beside(path).main(path)
         return [kernel.name for kernel in pipeline.list_kernels(source)]
     except NkicError:
         return []

@@ -44,7 +44,7 @@ class Member(NamedTuple):
 
 
 class _Directory(NamedTuple):
-    count: int
+    members: int
     size: int
     offset: int
     end: int  # where the records that follow it begin
@@ -53,12 +53,12 @@ class _Directory(NamedTuple):
 def members(stream: BinaryIO, size: int) -> tuple[Member, ...]:
     """Every member of the archive of `size` bytes; raises `Damaged`."""
     place = _directory(stream, size)
-    if place.count > MAX_MEMBERS or place.size > MAX_DIRECTORY:
-        text = f"it lists {place.count:,} members, the limit is {MAX_MEMBERS:,}"
-        raise Damaged(text if place.count > MAX_MEMBERS else "its directory is too large")
+    if place.members > MAX_MEMBERS or place.size > MAX_DIRECTORY:
+        text = f"it lists {place.members:,} members, the limit is {MAX_MEMBERS:,}"
+        raise Damaged(text if place.members > MAX_MEMBERS else "its directory is too large")
     if place.offset + place.size != place.end:
         raise Damaged("its directory is not where its end record says")
-    found = _entries(_at(stream, place.offset, place.size), place.count)
+    found = _entries(_at(stream, place.offset, place.size), place.members)
     _check_names(found)
     _check_places(found, place.offset)
     return found
@@ -70,7 +70,8 @@ def _directory(stream: BinaryIO, size: int) -> _Directory:
     at = _find_end(tail)
     _, disk, first, here, count, length, offset, _ = _END.unpack_from(tail, at)
     at += tail_at
-    if 0xFFFF in (here, count) or _IN_ZIP64 in (length, offset):
+    wide = _at(stream, max(0, at - _END64_PLACE.size), 4) == b"PK\6\7"
+    if wide or 0xFFFF in (here, count) or _IN_ZIP64 in (length, offset):
         return _directory64(stream, at)
     if (disk, first) != (0, 0) or here != count:
         raise Damaged("it is one part of an archive that was split")
@@ -261,7 +262,9 @@ def _check_method(member: Member) -> None:
 def _content_start(stream: BinaryIO, member: Member) -> int:
     """Where the data begins, if the local header tells the same as the directory."""
     fields = _LOCAL.unpack(_at(stream, member.offset, _LOCAL.size))
-    sign, _, flags, method, _, _, crc, packed, size, names, extras = fields
+    sign, _, flags, method, _, _, crc, packed, size = fields[:9]
+    names: int = fields[9]
+    extras: int = fields[10]
     rest = _at(stream, member.offset + _LOCAL.size, names + extras)
     if sign != b"PK\3\4" or method != member.method or _name(rest[:names], flags) != member.name:
         raise Damaged("its header and its directory entry differ")

@@ -1,10 +1,11 @@
-"""How input data is refused: always `InputFailed`, with the file and the member."""
+"""How input data is refused: always `InputFailed`, with the file and the array."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
 from nkic.base.diagnostics import InputFailed, make
+from nkic.base.files import STANDARD
 from nkic.base.text import clean
 
 
@@ -20,8 +21,12 @@ class Damaged(Exception):
         self.help = help
 
 
-def refuse(path: str, error: Damaged, member: str = "") -> NoReturn:
+def refuse(path: str, error: Damaged, array: str = "") -> NoReturn:
     """Raises `InputFailed` for what was found in the file `path`."""
-    name = "standard input" if path == "-" else f"`{clean(path)}`"
-    part = f", array `{clean(member)}`" if member else ""
-    raise InputFailed([make(error.slug, f"{name}{part}: {error}", help=error.help)])
+    part = f", array `{clean(array)}`" if array else ""
+    raise InputFailed([make(error.slug, f"{called(path)}{part}: {error}", help=error.help)])
+
+
+def called(path: str) -> str:
+    """What messages call the file."""
+    return "standard input" if path == STANDARD else f"`{clean(path)}`"

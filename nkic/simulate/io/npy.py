@@ -17,10 +17,13 @@ from nkic.base.text import clean
 from nkic.simulate.io.failures import Damaged
 
 MAGIC = b"\x93NUMPY"
-MAX_HEADER = 1 << 16  # bytes
+MAX_HEADER = 10_000  # bytes; NumPy reads no longer ones either
 MAX_RANK = 32
-_ITEM = r"""\s*['"](?:descr|fortran_order|shape)['"]\s*:\s*(?:['"][^'"]*['"]|True|False|\([\dL,\s]*\))\s*"""
-_HEADER = re.compile(rf"\{{{_ITEM},{_ITEM},{_ITEM},?\s*\}}\s*")
+# Nothing here can match the same text in two ways: a header of any kind is judged in linear time.
+_KEY = r"""\s*['"](?:descr|fortran_order|shape)['"]\s*:\s*"""
+_ITEM = _KEY + r"""(?:['"][^'"]*['"]|True|False|\([\dL,\s]*\))\s*"""
+_HEADER = re.compile(rf"\{{{_ITEM},{_ITEM},{_ITEM}(?:,\s*)?\}}\s*")
+_SIZE = re.compile(r"\s*(\d{1,19})L?\s*")
 _VALUE = r"""['"]{key}['"]\s*:\s*(['"][^'"]*['"]|True|False|\([^)]*\))"""
 _DESCR = re.compile(r"([<>|=]?)([a-zA-Z?])(\d{0,4})")
 _WORDS = {"f": "float", "i": "int", "u": "uint", "c": "complex"}
@@ -92,9 +95,7 @@ def _header(text: str, start: int) -> Header:
     if not _HEADER.fullmatch(text):
         raise Damaged(f"its npy header is wrong: {clean(text[:80])}")
     big_endian, element = _element(_value(text, "descr").strip("'\""))
-    shape = tuple(int(n) for n in re.findall(r"\d{1,20}", _value(text, "shape")))
-    if len(shape) > MAX_RANK:
-        raise Damaged(f"it has {len(shape)} dimensions, the limit is {MAX_RANK}")
+    shape = _shape(_value(text, "shape"))
     return Header(element, big_endian, _value(text, "fortran_order") == "True", shape, start)
 
 
@@ -103,6 +104,15 @@ def _value(text: str, key: str) -> str:
     if found is None:
         raise Damaged(f"its npy header has no `{key}`")
     return found[1]
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    """`(2, 3)`, `(2,)`, `()`."""
+    words = text.strip("()").removesuffix(",").split(",") if text != "()" else []
+    sizes = [_SIZE.fullmatch(word) for word in words]
+    if len(sizes) > MAX_RANK or None in sizes:
+        raise Damaged(f"its shape is wrong: {clean(text[:80])}")
+    return tuple(int(size[1]) for size in sizes if size)
 
 
 def _element(descr: str) -> tuple[bool, Element]:
@@ -114,6 +124,8 @@ def _element(descr: str) -> tuple[bool, Element]:
         help = "convert it first, as in array.astype(numpy.float32)"
         raise Damaged("it holds Python objects, which would be unpickled", "array-kind", help)
     width = int(size or 1) * (4 if kind == "U" else 1)
+    if (kind, width) == ("f", 1):  # ml_dtypes' float8_e5m2; NumPy has no such type
+        kind = "V"
     return order == ">", Element("b" if kind == "?" else kind, width)
 
 
@@ -122,11 +134,12 @@ def read_data(source: Source, header: Header) -> NDArray[Any]:
     caller: memory is taken for as much as it says.
     """
     raw = np.empty(header.data_bytes, np.uint8)
-    source.fill(memoryview(raw))
+    source.fill(raw.data)
     source.finish()
     element = header.element
     array = raw.view(f"{element.kind}{element.size}")
     if header.big_endian and element.size > 1 and element.kind != "V":
         array = array.byteswap()
     order = "F" if header.fortran else "C"
-    return np.ascontiguousarray(array.reshape(header.shape, order=order))  # type: ignore[call-overload, no-any-return]
+    found: NDArray[Any] = array.reshape(header.shape, order=order)  # type: ignore[call-overload]
+    return np.ascontiguousarray(found).reshape(header.shape)

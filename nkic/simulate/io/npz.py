@@ -1,36 +1,117 @@
 """npz files: several arrays by name, read as untrusted input, written byte for byte alike.
 
-What a header says is in `Stored`, before any data is read. NumPy forgets the types that it does
-not have: bfloat16 comes back as raw two-byte elements (`V2`). So files written here carry a
-member `__nki_dtypes__`: a JSON object from array name to NKI type, as an array of bytes.
+NumPy forgets the types that it does not have: bfloat16 comes back as raw two-byte elements,
+`V2`. So files written here carry a member `__nki_dtypes__`: a JSON object from array name to
+NKI type, as an array of bytes. Members whose names begin with `__` are no arrays of a kernel.
 """
 
 from __future__ import annotations
 
-import io
 import json
-import os
-import stat
-import sys
-import zlib
+import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from functools import partial
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.base.diagnostics import UsageFailed
-from nkic.base.files import STANDARD, cannot_read
-from nkic.base.text import grouped
+from nkic.base.text import clean, grouped
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.simulate.io import npy
 from nkic.simulate.io.archive import Content, Member, members
 from nkic.simulate.io.failures import Damaged, refuse
 from nkic.simulate.io.npy import Header
+from nkic.simulate.io.offers import Offer
+from nkic.simulate.io.streams import Opened
 
 DTYPES_MEMBER = "__nki_dtypes__"
 MAX_DTYPES_BYTES = 1 << 20
-SLACK = 1 << 20  # bytes that a file may have beyond its arrays: headers, directory
+_SUFFIX = ".npy"
+_HIDDEN = "__"
+_MAX_DEFLATE = 1100  # deflate makes data at most 1032 times smaller
+
+
+def read_npz(file: Opened, path: str) -> dict[str, Offer]:
+    """Every array of the file by name. Only headers are read yet; raises `InputFailed`.
+
+    The offers read from `file`, which must stay open until they have been loaded.
+    """
+    try:
+        found = members(file.stream, file.size)
+        types = _types(file.stream, found)
+    except Damaged as error:
+        refuse(path, error)
+    return dict(_offers(file.stream, found, types, path))
+
+
+def _offers(
+    stream: BinaryIO, found: tuple[Member, ...], types: Mapping[str, DType], path: str
+) -> Iterator[tuple[str, Offer]]:
+    for member in found:
+        name = member.name.removesuffix(_SUFFIX)
+        if name.startswith(_HIDDEN):
+            continue
+        try:
+            yield name, _offer(stream, member, types.get(name), path)
+        except Damaged as error:
+            refuse(path, error, name)
+
+
+def _offer(stream: BinaryIO, member: Member, dtype: DType | None, path: str) -> Offer:
+    if not member.name.endswith(_SUFFIX):
+        raise Damaged("it is not an npy array", help="write arrays with numpy.savez")
+    header = _header(stream, member)
+    read = partial(_read, stream, member, header)
+    return Offer(path, header.element, header.shape, dtype, read, member.name)
+
+
+def _header(stream: BinaryIO, member: Member) -> Header:
+    """The header, if the sizes in it and in the directory are the same."""
+    header = npy.read_header(Content(stream, member))
+    wanted = header.start + header.data_bytes
+    if wanted != member.size:
+        text = f"its header announces {grouped(wanted)} bytes, the directory {grouped(member.size)}"
+        raise Damaged(text)
+    if member.size > member.packed * _MAX_DEFLATE:
+        raise Damaged("it announces more data than its compressed bytes can hold")
+    return header
+
+
+def _read(stream: BinaryIO, member: Member, header: Header) -> NDArray[Any]:
+    content = Content(stream, member)
+    content.read(header.start)
+    return npy.read_data(content, header)
+
+
+def _types(stream: BinaryIO, found: tuple[Member, ...]) -> dict[str, DType]:
+    """The types that a file of ours notes; what is not a known type is left out."""
+    member = next((m for m in found if m.name == DTYPES_MEMBER + _SUFFIX), None)
+    if member is None:
+        return {}
+    if member.size > MAX_DTYPES_BYTES:
+        raise Damaged(f"`{DTYPES_MEMBER}` has {grouped(member.size)} bytes")
+    text = _read(stream, member, _header(stream, member)).tobytes()
+    try:
+        noted = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Damaged(f"`{DTYPES_MEMBER}` is not JSON") from error
+    if not isinstance(noted, dict):
+        raise Damaged(f"`{DTYPES_MEMBER}` is not a JSON object")
+    pairs = ((name, dtypes.DTYPES.get(str(value))) for name, value in noted.items())
+    return {name: dtype for name, dtype in pairs if dtype is not None}
+
+
+def write_npz(
+    stream: BinaryIO, arrays: Mapping[str, NDArray[Any]], types: Mapping[str, str]
+) -> None:
+    """Arrays in their order, then `types` (NKI types by name). No clock enters the bytes."""
+    noted = json.dumps(dict(types), ensure_ascii=True).encode()
+    everything = {**arrays, DTYPES_MEMBER: np.frombuffer(noted, np.uint8)}
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in everything.items():
+            member = zipfile.ZipInfo(clean(name) + _SUFFIX)  # dated 1980
+            member.create_system = 3  # Unix, wherever this runs
+            with archive.open(member, "w", force_zip64=True) as content:
+                np.lib.format.write_array(content, array, (1, 0), allow_pickle=False)

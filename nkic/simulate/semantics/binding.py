@@ -8,30 +8,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.codecs import storage
 from nkic.machine.operators import ALU
 from nkic.simulate.decode import Decoded
 from nkic.simulate.numerics.alu import ARITHMETIC
-from nkic.simulate.tile import Sizes, Tile, common_sizes
+from nkic.simulate.tile import Load, Sink, Sizes, Tile, common_sizes
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
-Load = Callable[[], Floats]
 Binary = Callable[[Floats, Floats, Floats], Any]
-ZERO = np.zeros((), np.float32)
 
 
 def shape_of(decoded: Decoded, *names: str) -> Sizes | None:
     """Free dimensions that the tiles among these operands can share without a copy."""
-    tiles = [t for name in names if (t := decoded.maybe(name)) is not None]
-    return common_sizes(tiles)
+    return common_sizes(t for name in names if (t := decoded.maybe(name)) is not None)
+
+
+def result(decoded: Decoded, sizes: Sizes | None = None) -> Sink:
+    """Where to write dst element by element. All operands are read before any is overwritten:
+    if dst is laid over one of them in another way, it is written at the end (assumed;
+    docs/fidelity.md).
+    """
+    dst = decoded.tile("dst")
+    sources = [tile for tile in decoded.tiles() if tile is not dst]
+    return dst.sink(sizes, apart=dst.straddles(sources))
 
 
 def vector(decoded: Decoded, name: str, sizes: Sizes | None, default: float = 0.0) -> Load:
     """A number, or one element per partition, that broadcasts to (partitions, *sizes)."""
     tile = decoded.maybe(name)
     if tile is not None:
-        return tile.source((1,) * len(sizes or (1,))).load
+        return tile.load((1,) * len(sizes or (1,)))
     number = np.array(decoded.number(name, default), np.float32)
     return lambda: number
 
@@ -39,7 +45,12 @@ def vector(decoded: Decoded, name: str, sizes: Sizes | None, default: float = 0.
 def binary(op: str, reverse: bool) -> Binary:
     """The arithmetic operator as f(a, b, out), operands swapped if `reverse`."""
     function = ARITHMETIC[op]
-    return (lambda a, b, out: function(b, a, out)) if reverse else function
+    return (lambda a, b, out: function(b, a, out)) if swaps(op, reverse) else function
+
+
+def swaps(op: str, reverse: bool) -> bool:
+    """Whether `reverse` means something: an operator with one input works on the data."""
+    return reverse and ALU[op].arity == 2
 
 
 def is_bitvec(op: str) -> bool:
@@ -47,22 +58,11 @@ def is_bitvec(op: str) -> bool:
     return ALU[op].group == "bitvec"
 
 
-def unsigned(bits: Array) -> Array:
-    """The same bits as unsigned integers."""
-    return bits.view(f"u{bits.dtype.itemsize}")
-
-
-def bit_rows(tile: Tile) -> Array:
-    """The tile's bits as unsigned integers, (partitions, free), copied."""
-    return unsigned(tile.bits()).reshape(tile.partitions, tile.free)
-
-
-def put_rows(tile: Tile, bits: Array) -> None:
-    """Stores unsigned integers as the tile's bits, cut or filled to its width."""
-    tile.put_bits(bits.astype(f"u{tile.dtype.size}").view(storage(tile.dtype)))
+def words(tile: Tile, sizes: Sizes) -> Array:
+    """A raw tile's memory as unsigned integers, (partitions, *sizes)."""
+    return tile.shaped(sizes).view(f"u{tile.dtype.size}")
 
 
 def all_int32(decoded: Decoded) -> bool:
     """Every tile is int32 or uint32, so that integer arithmetic is exact."""
-    tiles = [t for t in decoded.operands.values() if isinstance(t, Tile)]
-    return all(t.dtype.name in ("int32", "uint32") for t in tiles)
+    return all(tile.dtype.name in ("int32", "uint32") for tile in decoded.tiles())

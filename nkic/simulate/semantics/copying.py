@@ -5,15 +5,16 @@ Source: `nki.isa.tensor_copy`, `nki.isa.dma_copy` (data types).
 
 from __future__ import annotations
 
-from itertools import pairwise
-from math import prod
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.machine.codecs import decode, encode, round_to_grid, storage
 from nkic.simulate.decode import Step
-from nkic.simulate.tile import Tile
+from nkic.simulate.tile import Sizes, Tile, refined
 
 Array = NDArray[Any]
 
@@ -22,63 +23,52 @@ def copy_step(dst: Tile, src: Tile) -> Step:
     """Copies all elements in order, whatever the two shapes are."""
     if dst.dtype is not src.dtype:
         return _converting(dst, src)
-    if dst.is_float32 is not src.is_float32:
+    if dst.grid is not src.grid:  # the same elements, decoded on one side only
         return lambda: dst.put_bits(src.bits())
-    to, given = aligned(dst.window(), src.window())
-    if to.shape == given.shape:
-        return lambda: np.copyto(to, given)
-    return lambda: np.copyto(to, np.ascontiguousarray(given).reshape(to.shape))
+    to, given = dst.window, src.window
+    sizes = refined((to.shape, given.shape))
+    if sizes is not None:
+        return partial(np.copyto, to.reshape(sizes), given.reshape(sizes))
+    return lambda: np.copyto(to, given.reshape(to.shape))
 
 
 def _converting(dst: Tile, src: Tile) -> Step:
-    load, sink = src.source().load, dst.sink()
+    load = src.load(src.sizes)
+    if not dst.meets(src):
+        return lambda: dst.put(load())
+    whole = src.memory.scratch.floats(src.window.shape)
 
     def step() -> None:
-        sink.out[...] = np.ascontiguousarray(load()).reshape(sink.out.shape)
-        sink.store()
+        np.copyto(whole, load())
+        dst.put(whole)
 
     return step
+
+
+def as_held(src: Tile, dst: Tile, sizes: Sizes) -> Callable[[], Array]:
+    """Reads `src`, of dst's type, as dst's memory holds such elements: (partitions, *sizes)."""
+    if dst.grid is src.grid:
+        return src.seen_as(sizes)
+    shape = (src.partitions, *sizes)
+    if dst.grid is None:
+        return lambda: src.bits().reshape(shape)
+    return lambda: decode(src.bits(), src.dtype).reshape(shape)
+
+
+def constant(dst: Tile, value: float) -> Array:
+    """A float32 as dst's memory holds it: rounded, saturated where dst is of integers."""
+    number = np.array(value, np.float32)
+    if dst.keeps_float32:
+        return number
+    if dst.grid is not None:
+        return round_to_grid(number, dst.dtype, number)
+    return encode(number, dst.dtype)
 
 
 def fill_step(dst: Tile, value: float) -> Step:
-    """Writes one number everywhere, exactly where dst is of integers."""
-    window = dst.window()
-    if not dst.is_float32:
-        element = dst.element(value)
-        return lambda: np.copyto(window, element)
-    sink = dst.sink(dst.sizes)
-
-    def step() -> None:
-        sink.out[...] = value
-        sink.store()
-
-    return step
-
-
-def aligned(a: Array, b: Array) -> tuple[Array, Array]:
-    """The arrays as views of one shape, if splitting dimensions can make it so."""
-    if a.shape == b.shape:
-        return a, b
-    ends = sorted({e for x in (a, b) for e in _ends(x.shape)}, reverse=True)
-    if any(outer % inner for outer, inner in pairwise(ends)):
-        return a, b
-    sizes = [outer // inner for outer, inner in pairwise([*ends, 1])]
-    return split(a, sizes), split(b, sizes)
-
-
-def _ends(shape: tuple[int, ...]) -> list[int]:
-    return [e for i in range(len(shape)) if (e := prod(shape[i:])) > 1]
-
-
-def split(array: Array, sizes: list[int]) -> Array:
-    """A view of `array` with dimensions of `sizes`, which refine its own."""
-    rest = [(s, n) for s, n in zip(array.strides, array.shape, strict=True) if n > 1]
-    step, left = rest.pop() if rest else (array.itemsize, 1)
-    strides = []
-    for size in reversed(sizes):
-        if left == 1 and rest:
-            step, left = rest.pop()
-        strides.append(step)
-        step, left = step * size, left // size
-    view: Array = np.lib.stride_tricks.as_strided(array, tuple(sizes), strides[::-1])
-    return view
+    """Writes one number everywhere: exactly where dst is of integers, which hold it."""
+    if dst.dtype.is_integer or dst.dtype.kind == "packed":
+        element: Array = np.array(int(value)).astype(storage(dst.dtype))
+    else:
+        element = constant(dst, value)
+    return partial(np.copyto, dst.window, element)

@@ -1,11 +1,15 @@
-"""Meanings of the transfers. Sources: `nki.isa.dma_copy`, `nki.isa.dma_transpose`."""
+"""Meanings of the transfers. Sources: `nki.isa.dma_copy`, `nki.isa.dma_transpose`.
+
+`priority`, `dge_mode` and `engine` say who makes the descriptors and when: they change no
+value. `axes` repeats the one permutation that each rank has; the rules refuse others.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.semantics.copying import copy_step
+from nkic.simulate.semantics.copying import as_held, copy_step
 
 PERMUTATIONS = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
 
@@ -18,11 +22,11 @@ def dma_copy(decoded: Decoded) -> Step:
 @semantics("dma_transpose")
 def dma_transpose(decoded: Decoded) -> Step:
     dst, src = decoded.tile("dst"), decoded.tile("src")
-    shape = (src.partitions, *src.sizes) if src.on_chip else src.sizes
-    axes = PERMUTATIONS[len(shape)]
+    load = as_held(src, dst, src.sizes)
+    shape = src.window.shape if src.on_chip else src.sizes
+    axes, window = PERMUTATIONS[len(shape)], dst.window
 
     def step() -> None:
-        moved = src.bits().reshape(shape).transpose(axes)
-        dst.put_bits(np.ascontiguousarray(moved))
+        np.copyto(window, load().reshape(shape).transpose(axes))
 
     return step

@@ -1,93 +1,100 @@
-"""Meanings of the gpsimd engine's rows: patterns of indices, in 32-bit integers."""
+"""Meanings of the gpsimd engine's rows: patterns of indices, in 32-bit integers that wrap."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.facts import Register
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.alu import INTEGERS
 from nkic.simulate.numerics.vector import select
-from nkic.simulate.tile import Tile
+from nkic.simulate.semantics.binding import result, shape_of
+from nkic.simulate.semantics.copying import as_held, constant
+from nkic.simulate.tile import Load, Tile
 
+Array = NDArray[Any]
 Words = NDArray[np.int32]
+Pattern = tuple[tuple[int, int], ...]
 
 
-def _indices(decoded: Decoded, partitions: int) -> Words:
-    """partition x channel_multiplier + the pattern's index, (partitions, elements), mod 2^32."""
+@lru_cache(maxsize=64)
+def indices(pattern: Pattern, channel_multiplier: int, partitions: int) -> Words:
+    """partition x channel_multiplier + the pattern's index, (partitions, elements)."""
     index = np.zeros(1, np.int64)
-    for step, num in decoded.attributes["pattern"]:
+    for step, num in pattern:
         index = (index[:, None] + step * np.arange(num)).reshape(-1)
-    rows = np.arange(partitions)[:, None] * decoded.attributes["channel_multiplier"]
+    rows = np.arange(partitions)[:, None] * channel_multiplier
     wrapped: Words = (rows + index).astype(np.int32)
     return wrapped
 
 
-def _offset(decoded: Decoded) -> np.int32:
-    value = decoded.operands["offset"]
-    number = (
-        decoded.state.registers[value.number]
-        if isinstance(value, Register)
-        else int(decoded.number("offset"))
-    )
-    return np.int32((number + (1 << 31)) % (1 << 32) - (1 << 31))
+def _computed(decoded: Decoded, dst: Tile) -> Callable[[], Words]:
+    """The function that computes the indices, offset and all."""
+    key = decoded.attributes["pattern"], decoded.attributes["channel_multiplier"], dst.partitions
+    found = decoded.scratch.array((dst.partitions, dst.free), np.int32)
+
+    def compute() -> Words:
+        offset = decoded.read("offset") & 0xFFFFFFFF
+        np.add(indices(*key), np.uint32(offset).astype(np.int32), out=found)
+        return found
+
+    return compute
 
 
 @semantics("iota")
 def iota(decoded: Decoded) -> Step:
     dst = decoded.tile("dst")
-    indices = _indices(decoded, dst.partitions)
-    return lambda: _put_integers(dst, indices + _offset(decoded))
-
-
-def _put_integers(dst: Tile, values: Words) -> None:
-    """Integers as dst's type: exact, or rounded; out of its range, the nearest that it has."""
+    compute = _computed(decoded, dst)
     if not dst.dtype.is_integer:
-        sink = dst.sink()
-        sink.out[...] = values
-        sink.store()
-        return
-    wide = np.clip(values.astype(np.int64), int(dst.dtype.lowest), int(dst.dtype.highest))
-    window = dst.window()
-    np.copyto(window, wide.reshape(window.shape), casting="unsafe")
+        return lambda: dst.put(compute().astype(np.float32))
+    window, lowest, highest = dst.window, int(dst.dtype.lowest), int(dst.dtype.highest)
+
+    def step() -> None:
+        within = np.clip(compute().astype(np.int64), lowest, highest)
+        np.copyto(window, within.reshape(window.shape), casting="unsafe")
+
+    return step
 
 
 @semantics("affine_select")
 def affine_select(decoded: Decoded) -> Step:
+    dst = decoded.tile("dst")
+    compute, compare = _computed(decoded, dst), INTEGERS[decoded.attributes["cmp_op"]]
+    load, otherwise, out, store = _choices(decoded)
+    flags = decoded.scratch.array((dst.partitions, dst.free), np.bool_)
+    mask, zero = flags.reshape(out.shape), np.zeros((), np.int32)
+    blend = select if out.itemsize == 4 else _select_narrow
+
+    def step() -> None:
+        compare(compute(), zero, flags)
+        blend(mask, load(), otherwise, out)
+        store()
+
+    return step
+
+
+def _choices(decoded: Decoded) -> tuple[Load, Array, Array, Step]:
+    """What to take, what to take elsewhere, where to put it, and how to store that."""
     dst, source = decoded.tile("dst"), decoded.tile("on_true_tile")
-    indices = _indices(decoded, dst.partitions)
-    compare, zero = INTEGERS[decoded.attributes["cmp_op"]], np.zeros((), np.int32)
-    mask = np.empty(indices.shape, np.bool_)
-    fixed = not isinstance(decoded.operands["offset"], Register)
-    if fixed:
-        compare(indices + _offset(decoded), zero, mask)
-
-    def decide() -> NDArray[np.bool_]:
-        if not fixed:
-            compare(indices + _offset(decoded), zero, mask)
-        return mask
-
-    other = float(decoded.attributes["on_false_value"])
-    if dst.dtype is source.dtype and dst.dtype.is_integer:
-        return _select_integers(dst, source, decide, other)
-    load, sink = source.source().load, dst.sink()
-    on_false = np.array(other, np.float32)
-
-    def step() -> None:
-        select(decide(), load(), on_false, sink.out)
-        sink.store()
-
-    return step
+    value, sizes = decoded.attributes["on_false_value"], shape_of(decoded, "dst", "on_true_tile")
+    if dst.dtype is not source.dtype:
+        out, store, _ = result(decoded, sizes)
+        return source.load(sizes), np.array(value, np.float32), out, store
+    sizes = sizes or dst.sizes
+    load, window = as_held(source, dst, sizes), dst.shaped(sizes)
+    if not dst.straddles([source]):
+        return load, constant(dst, value), window, _nothing
+    apart = decoded.scratch.array(window.shape, window.dtype)
+    return load, constant(dst, value), apart, partial(np.copyto, window, apart)
 
 
-def _select_integers(dst: Tile, source: Tile, decide: Any, other: float) -> Step:
-    element = dst.element(other)
-    shape = (dst.partitions, dst.free)
+def _nothing() -> None:
+    """The window has it."""
 
-    def step() -> None:
-        dst.put_bits(np.where(decide(), source.bits().reshape(shape), element))
 
-    return step
+def _select_narrow(mask: Array, chosen: Array, otherwise: Array, out: Array) -> None:
+    np.copyto(out, np.where(mask, chosen, otherwise))

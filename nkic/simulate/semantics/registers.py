@@ -1,31 +1,33 @@
-"""Meanings of register instructions: each engine's sequencer has its own copy."""
+"""Meanings of register instructions: each engine's sequencer has its own copy.
+
+A register holds 32 bits, which memory gives and takes as they are: narrower integers are
+extended with their sign, and cut; numbers of other types are bit patterns (assumed). Loops and
+offsets read a register as the integer that was put into it.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
-from nkic.machine.facts import Register
+import numpy as np
+
+from nkic.machine.codecs import storage
 from nkic.simulate.decode import Decoded, Step, semantics
-
-
-def _number(decoded: Decoded, name: str) -> int:
-    value: Any = decoded.operands[name]
-    if isinstance(value, Register):
-        return decoded.state.registers[value.number]
-    return int(value or 0)
+from nkic.simulate.tile import Tile
 
 
 def _moving(decoded: Decoded, source: str) -> Step:
     dst: Any = decoded.operands["dst"]
 
     def step() -> None:
-        decoded.state.registers[dst.number] = _number(decoded, source)
+        decoded.state.registers[dst.number] = decoded.read(source)
 
     return step
 
 
 @semantics("register_alloc")
 def register_alloc(decoded: Decoded) -> Step:
+    """A register that is given nothing holds 0 (assumed)."""
     return _moving(decoded, "x")
 
 
@@ -38,9 +40,10 @@ def register_move(decoded: Decoded) -> Step:
 def register_load(decoded: Decoded) -> Step:
     dst: Any = decoded.operands["dst"]
     src = decoded.tile("src")
+    kind = _word(src)
 
     def step() -> None:
-        decoded.state.registers[dst.number] = int(src.bits().reshape(-1)[0])
+        decoded.state.registers[dst.number] = int(src.bits().view(kind).reshape(-1)[0])
 
     return step
 
@@ -48,8 +51,16 @@ def register_load(decoded: Decoded) -> Step:
 @semantics("register_store")
 def register_store(decoded: Decoded) -> Step:
     dst = decoded.tile("dst")
+    bits = 8 * dst.dtype.size
+    kind = np.dtype(f"u{dst.dtype.size}")
 
     def step() -> None:
-        dst.put_bits(dst.element(_number(decoded, "src")))
+        word = np.array(decoded.read("src") & (1 << bits) - 1, kind)
+        dst.put_bits(word.view(storage(dst.dtype)))
 
     return step
+
+
+def _word(tile: Tile) -> np.dtype[Any]:
+    """How a register reads an element."""
+    return np.dtype(f"{'i' if tile.dtype.kind == 'int' else 'u'}{tile.dtype.size}")

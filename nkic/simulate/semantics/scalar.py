@@ -14,63 +14,64 @@ from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.activation import FUNCTIONS
 from nkic.simulate.numerics.reduction import reduce
-from nkic.simulate.semantics.binding import ZERO, Floats, shape_of, vector
+from nkic.simulate.semantics.binding import Floats, result, shape_of, vector
 
-Apply = Callable[[], Floats]
+Compute = Callable[[], Floats]
+NO_PARAMETER = np.zeros((), np.float32)  # functions that take one are refused
 
 
 @semantics("activation")
 def activation(decoded: Decoded) -> Step:
-    apply, store = _activating(decoded)
+    """`reduce_op` is add wherever it matters; the rules refuse others."""
+    compute, store = _activating(decoded)
     command = decoded.attributes["reduce_cmd"]
-    if command == "idle" and decoded.maybe("reduce_res") is None:
-        return lambda: _both(apply, store)
-    return _reducing(decoded, apply, store, command)
+    if command != "idle" or decoded.maybe("reduce_res") is not None:
+        return _reducing(decoded, compute, store, command)
+
+    def step() -> None:
+        compute()
+        store()
+
+    return step
 
 
 @semantics("activation_reduce")
 def activation_reduce(decoded: Decoded) -> Step:
-    apply, store = _activating(decoded)
-    return _reducing(decoded, apply, store, "reset_reduce")
+    compute, store = _activating(decoded)
+    return _reducing(decoded, compute, store, "reset_reduce")
 
 
-def _both(apply: Apply, store: Step) -> None:
-    apply()
-    store()
-
-
-def _activating(decoded: Decoded) -> tuple[Apply, Step]:
+def _activating(decoded: Decoded) -> tuple[Compute, Step]:
     """Computes op(data x scale + bias), which it returns in float32; and the store to dst."""
     sizes = shape_of(decoded, "dst", "data")
-    data, sink = decoded.tile("data").source(sizes).load, decoded.tile("dst").sink(sizes)
+    data, (out, store, _) = decoded.tile("data").load(sizes), result(decoded, sizes)
     scale, bias = vector(decoded, "scale", sizes, 1.0), vector(decoded, "bias", sizes)
-    scales = decoded.maybe("scale") is not None or decoded.number("scale", 1.0) != 1.0
-    adds = decoded.maybe("bias") is not None or decoded.number("bias") != 0.0
-    function, out = FUNCTIONS[decoded.attributes["op"]], sink.out
-    inner = np.empty(out.shape, np.float32)
+    scales, adds = decoded.operands["scale"] != 1.0, decoded.operands["bias"] is not None
+    function = FUNCTIONS[decoded.attributes["op"]]
+    inner = decoded.scratch.floats(out.shape)
 
-    def apply() -> Floats:
+    def compute() -> Floats:
         values = data()
         if scales:
             values = np.multiply(values, scale(), out=inner)
         if adds:
             values = np.add(values, bias(), out=inner)
-        function(values, out, ZERO)
+        function(values, out, NO_PARAMETER)
         return out
 
-    return apply, sink.store
+    return compute, store
 
 
-def _reducing(decoded: Decoded, apply: Apply, store: Step, command: str) -> Step:
-    data, result = decoded.tile("data"), decoded.maybe("reduce_res")
+def _reducing(decoded: Decoded, compute: Compute, store: Step, command: str) -> Step:
+    """dst is stored first: a `reduce_res` that is laid over it keeps the sum."""
+    data, taker = decoded.tile("data"), decoded.maybe("reduce_res")
     registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
-    first = data.first_partition
-    lanes = registers[first : first + data.partitions]
-    total = np.empty(data.partitions, np.float32)
-    read_out = result.sink() if result is not None else None
+    lanes = registers[data.first : data.first + data.partitions]
+    total = decoded.scratch.floats(lanes.shape)
+    read_out = taker.sink() if taker is not None else None
 
     def step() -> None:
-        values = apply()
+        values = compute()
         if command.startswith("reset"):
             lanes[...] = 0
         if command.endswith("reduce"):

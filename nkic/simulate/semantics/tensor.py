@@ -1,19 +1,24 @@
 """Meanings of the tensor engine's rows.
 
-Sources: `nki.isa.nc_matmul` (accumulation, transpose mode, double row: the pair's second
-member holds rows 128 to 255 of the contraction), `nki.isa.nc_transpose`.
+`is_stationary_onezero` and `is_moving_onezero` are hints, `tile_position` and `tile_size` say
+where in the array the product is computed: none of them changes a value. Sources:
+`nki.isa.nc_matmul` (accumulation, transpose mode, double row: the pair's second member holds
+rows 128 to 255 of the contraction), `nki.isa.nc_transpose`.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from nkic.machine.engines import Engine
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.matmul import matmul
 from nkic.simulate.numerics.vector import transpose
-from nkic.simulate.semantics.binding import Floats, Load
-from nkic.simulate.tile import Tile
+from nkic.simulate.semantics.binding import Floats
+from nkic.simulate.semantics.copying import as_held
+from nkic.simulate.tile import Load, Tile
+
+BIT_ACCURATE = 3  # NeuronCore version from which a transpose moves bits
 
 
 @semantics("nc_matmul")
@@ -23,70 +28,87 @@ def nc_matmul(decoded: Decoded) -> Step:
     if decoded.attributes["perf_mode"] == "double_row":
         left, right = _double(stationary), _double(moving)
     else:
-        left, right = stationary.source().load, moving.source().load
+        left, right = stationary.load(), moving.load()
     product = _product(dst, left, right, accumulate)
-    if not decoded.attributes["is_transpose"]:
+    if accumulate or not decoded.attributes["is_transpose"] or not _moves_bits(decoded):
         return product
-    move = _transpose_step(dst, stationary)
+    move = _transposing(dst, stationary)
     return lambda: move() if _is_identity(right()) else product()
 
 
+def _moves_bits(decoded: Decoded) -> bool:
+    return decoded.target.generation >= BIT_ACCURATE
+
+
 def _product(dst: Tile, left: Load, right: Load, accumulate: bool) -> Step:
-    sink = dst.sink()
-    if not accumulate or sink.direct:
+    out, store, direct = dst.sink()
+    if direct or not accumulate:
 
-        def direct() -> None:
-            matmul(left(), right(), sink.out, accumulate)
-            sink.store()
+        def fresh() -> None:
+            matmul(left(), right(), out, accumulate)
+            store()
 
-        return direct
-    before = dst.source().load
+        return fresh
+    before = dst.load()
 
     def step() -> None:
-        np.copyto(sink.out, before())
-        matmul(left(), right(), sink.out, True)
-        sink.store()
+        np.copyto(out, before())
+        matmul(left(), right(), out, True)
+        store()
 
     return step
 
 
 def _double(tile: Tile) -> Load:
     """(K, 2, N) as (2 K, N): the first members of all pairs, then the second."""
-    load = tile.source().load
+    load = tile.load()
+    half = tile.free // 2
+    stacked = tile.memory.scratch.floats((2 * tile.partitions, half))
 
-    def stacked() -> Floats:
+    def both() -> Floats:
         values = load()
-        half = values.shape[1] // 2
-        return np.concatenate((values[:, :half], values[:, half:]))
+        stacked[: tile.partitions] = values[:, :half]
+        stacked[tile.partitions :] = values[:, half:]
+        return stacked
 
-    return stacked
+    return both
 
 
 def _is_identity(values: Floats) -> bool:
     rows, columns = values.shape
-    return rows == columns and bool(np.array_equal(values, np.eye(rows, dtype=np.float32)))
+    return rows == columns and np.array_equal(values, np.eye(rows, dtype=np.float32))
 
 
 @semantics("nc_transpose")
 def nc_transpose(decoded: Decoded) -> Step:
-    return _transpose_step(decoded.tile("dst"), decoded.tile("data"))
+    """On NeuronCore-v2 the tensor engine multiplies by an identity matrix, which spreads NaN."""
+    dst, data = decoded.tile("dst"), decoded.tile("data")
+    if decoded.engine is Engine.TENSOR and data.dtype.is_float and not _moves_bits(decoded):
+        identity = np.eye(data.partitions, dtype=np.float32)
+        return _product(dst, data.load(), lambda: identity, False)
+    return _transposing(dst, data)
 
 
-def _transpose_step(dst: Tile, data: Tile) -> Step:
-    """dst = data.T, bit for bit within one type."""
-    if dst.dtype is data.dtype and not data.is_float32:
+def _transposing(dst: Tile, data: Tile) -> Step:
+    """dst = data transposed: the same bits within one type, else through float32."""
+    if dst.dtype is data.dtype:
+        return _exchanging(dst, data)
+    load, (out, store, _) = data.load(), dst.sink(apart=True)
 
-        def bits() -> None:
-            rows = data.bits().reshape(data.partitions, data.free)
-            dst.put_bits(np.ascontiguousarray(rows.T))
+    def step() -> None:
+        transpose(load(), out)
+        store()
 
-        return bits
-    load, sink = data.source().load, dst.sink()
-    moved: NDArray[np.float32] = np.empty((data.free, data.partitions), np.float32)
+    return step
+
+
+def _exchanging(dst: Tile, data: Tile) -> Step:
+    load = as_held(data, dst, (data.free,))
+    moved = dst.memory.scratch.array((dst.partitions, dst.free), dst.window.dtype)
+    window, shaped = dst.window, moved.reshape(dst.window.shape)
 
     def step() -> None:
         transpose(load(), moved)
-        sink.out[...] = moved
-        sink.store()
+        np.copyto(window, shaped)
 
     return step

@@ -8,9 +8,9 @@ import nki.language as nl
 
 @nki.jit
 def wrong(a):
-    tall = nl.ndarray((200, 64), dtype=a.dtype, buffer=nl.sbuf)
+    tall = nl.ndarray((200, 64), dtype=a.dtype, buffer=nl.sbuf)  # error[too-many-partitions]: 200
     tile = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)
-    nisa.memset(dst=tall, value=0.0)  # error[too-many-partitions]: 200
+    nisa.memset(dst=tall, value=0.0)
     nisa.dma_copy(dst=tile, src=a[0:128, 0:32])  # error[element-count-mismatch]: 4096
     nisa.dma_copy(dst=tile, src=a[200:328, 0:64])  # error[index-out-of-bounds]: 328
     nisa.nc_matmul(dst=tile, stationary=tile, moving=tile)  # error[buffer-not-allowed]: `dst`

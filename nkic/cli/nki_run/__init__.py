@@ -1,0 +1,41 @@
+"""The command `nki-run`: options and exit codes. What simulates is imported when it is needed,
+so that `--version`, `--help` and `--explain` answer at once. Nothing of the compiler is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from nkic.cli.common import Session, Tool, run, shared_options
+from nkic.cli.nki_run.options import CommandLine, own_options
+
+EXAMPLES = (
+    ("nki-run kernel.neff --inputs data.npz --outputs results.npz", "run it on these arrays"),
+    ("nki-run kernel.neff --inputs data.npz --expected e.npz", "and say whether it is right"),
+    ("nki-run kernel.neff --fill 'randn(0)' --json", "on random numbers; the report as JSON"),
+    ("nki-run kernel.neff --info", "what the file holds, and which inputs it takes"),
+)
+HELP = """Run a compiled NKI kernel on a simulated Trainium, and report values and cycles.
+
+The file and the data are trusted for nothing: both are checked before they are used, and
+neither can make this tool execute code, write anywhere, or take more memory than the kernel's
+own arrays. Reading bytes that the kernel has never written is an error. The same file and
+inputs give the same outputs and cycles on every machine. Nothing is sent anywhere.
+"""
+
+
+@click.command(cls=Tool, examples=EXAMPLES, help=HELP, add_help_option=False)
+@own_options
+@shared_options
+@click.pass_obj
+def command(session: Session, /, **words: Any) -> int:
+    from nkic.cli.nki_run.carry_out import carry_out  # see above
+
+    return carry_out(CommandLine(**words), session)
+
+
+def main() -> int:
+    """Runs the command line of the process; gives the exit code."""
+    return run(command, "nki-run")

@@ -1,0 +1,25 @@
+"""What a command line asks for, done."""
+
+from __future__ import annotations
+
+from nkic.cli.common import Session
+from nkic.cli.nki_run import inspecting
+from nkic.cli.nki_run.conflicts import refuse_conflicts
+from nkic.cli.nki_run.options import CommandLine
+
+
+def carry_out(line: CommandLine, session: Session) -> int:
+    """Does it; gives the exit code. Raises `NkicError` with what is wrong."""
+    refuse_conflicts(line)
+    if line.info:
+        inspecting.describe(line)
+    elif line.disasm:
+        inspecting.list_program(line)
+    elif line.verify:
+        inspecting.verify(line)
+    else:
+        # Here, because looking at a file needs neither NumPy nor the simulator.
+        from nkic.cli.nki_run.running import run_kernel
+
+        return run_kernel(line, session)
+    return 0

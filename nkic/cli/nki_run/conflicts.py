@@ -1,0 +1,107 @@
+"""Options that make no sense together: an error, because one of them would be ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.cli.nki_run.options import CommandLine
+
+_MODES = ("info", "disasm", "verify")
+_RULES = ("compare", "rtol", "atol", "max_ulp", "min_cosine", "min_pass_rate", "equal_nan")
+_ABOUT_RUNNING = (
+    *("inputs", "input", "fill", "cast", "outputs", "output", "bless", "expected", *_RULES),
+    *("fail_on", "max_cycles", "timeout", "max_memory", "precise_fp", "time", "force"),
+)
+_ABOUT_LISTING = ("engine", "lines")
+
+
+def refuse_conflicts(line: CommandLine) -> None:
+    """Raises `UsageFailed` for the first conflict."""
+    if line.artifact is None:
+        advice = "for example `nki-run kernel.neff --inputs data.npz`, or `nki-run -`"
+        raise UsageFailed([make("missing-argument", "missing the compiled kernel", help=advice)])
+    modes = [mode for mode in _MODES if getattr(line, mode)]
+    for mode in modes:
+        others = [other for other in modes if other != mode]
+        _refuse(line, f"--{mode}", [*others, *_ABOUT_RUNNING], "it inspects and does not run")
+        if not line.init_check:
+            _say(f"--{mode}", "--no-init-check", "it inspects and does not run")
+    if not line.disasm:
+        _needs(line, _ABOUT_LISTING, "--disasm")
+    if line.expected is None:
+        _needs(line, _RULES, "--expected")
+    if line.expected is not None and line.bless is not None:
+        _say("--bless", "--expected", "results are either taken as right or compared")
+    if line.outputs_as != "raw" and line.outputs is None and not line.output:
+        _say("--outputs-as", "no --outputs", "there is nothing to write", "add --outputs FILE.npz")
+    _refuse_sharing(line)
+
+
+def _refuse(line: CommandLine, option: str, others: Iterable[str], why: str) -> None:
+    for name in others:
+        if getattr(line, name) not in (None, False, ()):
+            _say(option, f"--{name.replace('_', '-')}", why)
+
+
+def _needs(line: CommandLine, names: Iterable[str], needed: str) -> None:
+    for name in names:
+        if getattr(line, name) not in (None, False, ()):
+            option = f"--{name.replace('_', '-')}"
+            _fail(f"`{option}` needs `{needed}`", f"add `{needed}`, or leave out `{option}`")
+
+
+def _refuse_sharing(line: CommandLine) -> None:
+    """Standard input is read once; an output goes where nothing else is."""
+    reads, writes = [*_reads(line)], [*_writes(line)]
+    standard = [option for option, path in reads if path == STANDARD]
+    if len(standard) > 1:
+        _say(standard[0], standard[1], "standard input can be read once")
+    printed = [option for option, path in writes if path == STANDARD]
+    printed += ["--json"] if line.json else []
+    if len(printed) > 1:
+        _say(printed[0], printed[1], "both go to standard output")
+    read = {Path(path).resolve(): option for option, path in reads if _is_path(path)}
+    for option, path in writes:
+        at = Path(path).resolve()
+        if not _is_path(path):
+            continue
+        if at in read:
+            _fail(f"`{option}`: `{path}` is read by this run ({read[at]})", "choose another file")
+        read[at] = option
+
+
+def _is_path(path: str) -> bool:
+    return path != STANDARD and "\0" not in path
+
+
+def _reads(line: CommandLine) -> Iterator[tuple[str, str]]:
+    yield "the kernel", line.artifact or ""
+    named = [("--inputs", line.inputs), ("--expected", line.expected)]
+    yield from ((option, path) for option, path in named if path is not None)
+    for text in line.input:
+        before, at, path = text.partition("=@")
+        if at:
+            yield f"-i {before}", path if "=@" not in path else path.partition("=@")[2]
+
+
+def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
+    named = [("--outputs", line.outputs), ("--bless", line.bless)]
+    yield from ((option, path) for option, path in named if path is not None)
+    for text in line.output:
+        name, _, path = text.partition("=")
+        if path.startswith("@"):
+            yield f"-O {name}", path[1:]
+    if any(text.endswith("=-") for text in line.output):
+        yield "-O", STANDARD  # several print one after the other
+
+
+def _say(option: str, other: str, why: str, help: str = "") -> NoReturn:
+    _fail(f"`{option}` and `{other}` do not go together: {why}", help or f"leave out `{other}`")
+
+
+def _fail(text: str, help: str) -> NoReturn:
+    raise UsageFailed([make("conflicting-options", text, help=help)])

@@ -1,0 +1,83 @@
+"""Looking at a file without running it: --info, --disasm, --verify."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import width
+from nkic.cli.nki_run.options import CommandLine
+from nkic.machine.engines import SHORT_NAMES, Engine
+from nkic.neff import disassemble
+from nkic.neff.info import info
+from nkic.neff.load import load
+from nkic.neff.read import open_file
+
+SCHEMA = 1
+
+
+def describe(line: CommandLine) -> None:
+    """--info: what the file is, on every minor version of the format."""
+    found = info(open_file(line.artifact or ""))
+    if line.json:
+        _print_json(found.as_json())
+        return
+    sections = [("Section", "Bytes", "Share", "Hash"), *found.sections()]
+    files.write(STANDARD, f"{aligned(found.rows())}\n{aligned(sections)}")
+
+
+def list_program(line: CommandLine) -> None:
+    """--disasm: the program, as far as --engine and --lines want it."""
+    engine = find_engine(line.engine) if line.engine is not None else None
+    executable = load(open_file(line.artifact or ""))
+    if line.json:
+        rows = disassemble.rows(executable, engine=engine, lines=line.lines)
+        _print_json({"schema": SCHEMA, "kernel": executable.name, "items": rows})
+        return
+    text = disassemble.disassemble(executable, engine=engine, lines=line.lines)
+    files.write(STANDARD, text)
+
+
+def verify(line: CommandLine) -> None:
+    """--verify: the layers of checks, each named when the file has passed it."""
+    passed: list[str] = []
+
+    def note(layer: str) -> None:
+        passed.append(layer)
+        if not line.json:
+            files.write(STANDARD, f"{layer}: ok\n")
+
+    load(open_file(line.artifact or ""), passed=note)
+    if line.json:
+        _print_json({"schema": SCHEMA, "verified": True, "layers": passed})
+
+
+def find_engine(name: str) -> Engine:
+    """The engine called `name`: as NKI has it, or in short (PE). Raises `UsageFailed`."""
+    known = {engine.value: engine for engine in Engine}
+    known |= {short.lower(): engine for engine, short in SHORT_NAMES.items()}
+    found = known.get(name.lower())
+    if found is None:
+        near = did_you_mean(name, known) or f"known are: {', '.join(known)}"
+        message = f"--engine: there is no engine `{name}`"
+        raise UsageFailed([make("bad-value", message, help=near)])
+    return found
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Columns under each other, the last as long as it is."""
+    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    lines = []
+    for row in rows:
+        cells = [cell + " " * (n - width(cell)) for cell, n in zip(row, widths, strict=False)]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    return "".join(f"{text}\n" for text in lines)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    files.write(STANDARD, json.dumps(value, indent=2, allow_nan=False) + "\n")

@@ -1,0 +1,240 @@
+"""The options of `nki-run`, and what was given to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from nkic.cli.common import Option
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """The words of the command line, under the names of their options."""
+
+    artifact: str | None
+    inputs: str | None
+    input: tuple[str, ...]
+    fill: str | None
+    cast: bool
+    outputs: str | None
+    output: tuple[str, ...]
+    outputs_as: str
+    bless: str | None
+    json: bool
+    force: bool
+    expected: str | None
+    compare: tuple[str, ...]
+    rtol: tuple[str, ...]
+    atol: tuple[str, ...]
+    max_ulp: tuple[str, ...]
+    min_cosine: tuple[str, ...]
+    min_pass_rate: tuple[str, ...]
+    equal_nan: bool
+    fail_on: str | None
+    max_cycles: int | None
+    timeout: float | None
+    max_memory: int | None
+    init_check: bool
+    precise_fp: bool | None
+    time: bool
+    info: bool
+    disasm: bool
+    verify: bool
+    engine: str | None
+    lines: tuple[int, int] | None
+
+
+def own_options(function: Function) -> Function:
+    """Adds them."""
+    for decorate in reversed(_OPTIONS):
+        function = decorate(function)
+    return function
+
+
+_UNITS = {"": 1, "K": 10, "M": 20, "G": 30, "T": 40}
+_BYTES = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
+
+
+def _size(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+    """`4GiB`, `500M` or `1000000` in bytes; units are powers of 1024."""
+    if value is None:
+        return None
+    found = _BYTES.fullmatch(value.strip())
+    if found is None:
+        raise click.BadParameter(f"`{value}` is not a size, such as 4GiB", ctx, param)
+    unit = (found[2] or "").upper()
+    return int(found[1]) << (_UNITS[unit] if unit else 0)
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise click.BadParameter(f"`{value:g}` is not a number of seconds above 0", ctx, param)
+    return value
+
+
+def _lines(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    """`10:20` as first and last line, `10` as one."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", value.strip())
+    if found is None:
+        raise click.BadParameter(f"`{value}` is not FIRST:LAST", ctx, param)
+    return int(found[1]), int(found[2] or found[1])
+
+
+def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
+    return click.option(*names, cls=Option, group=group, **more)
+
+
+def _flag(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
+    return _option(group, *names, is_flag=True, **more)
+
+
+def _many(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
+    return _option(group, *names, multiple=True, **more)
+
+
+_IN, _OUT, _COMPARE, _RUN, _LOOK = "Inputs", "Outputs", "Comparison", "Run", "Inspect, not run"
+_OPTIONS = (
+    click.argument("artifact", metavar="[KERNEL.neff]", required=False),
+    _option(
+        _IN,
+        "--inputs",
+        metavar="FILE.npz",
+        common=True,
+        help="Arrays under the names of the kernel's parameters; - is standard input.",
+    ),
+    _many(
+        _IN,
+        "-i",
+        "--input",
+        metavar="NAME=WHAT",
+        common=True,
+        help="One input, in place of the file's: @FILE.npy, f32[128,512]=@FILE.bin, 3.14, zeros, "
+        "ones, iota, randn(seed), uniform(lo,hi,seed), const(value), poison.",
+    ),
+    _option(
+        _IN,
+        "--fill",
+        metavar="HOW",
+        common=True,
+        help="Make the inputs that are missing: zeros, randn(0), or another of the above.",
+    ),
+    _flag(_IN, "--cast", help="Convert inputs of another type, and say what rounding it cost."),
+    _option(
+        _OUT,
+        "--outputs",
+        metavar="FILE.npz",
+        common=True,
+        help="Write all outputs, in their order; - is standard output.",
+    ),
+    _many(
+        _OUT,
+        "-O",
+        "--output",
+        metavar="NAME=@FILE.npy",
+        help="Write one output; NAME=- prints its numbers.",
+    ),
+    _option(
+        _OUT,
+        "--outputs-as",
+        type=click.Choice(("raw", "f32")),
+        default="raw",
+        show_default=True,
+        help="f32: write bfloat16 and other floats that NumPy lacks as float32.",
+    ),
+    _option(
+        _OUT,
+        "--bless",
+        metavar="FILE.npz",
+        help="Write all outputs for a later --expected, and beside them what made them.",
+    ),
+    _flag(
+        _OUT,
+        "--json",
+        common=True,
+        help="Print the report of the run as JSON; also for --info, --disasm, --verify.",
+    ),
+    _flag(_OUT, "--force", help="Write binary data to a terminal too."),
+    _option(
+        _COMPARE,
+        "--expected",
+        metavar="FILE.npz",
+        common=True,
+        help="Compare the outputs with these arrays; exit code 1 where they differ.",
+    ),
+    _many(
+        _COMPARE,
+        "--compare",
+        metavar="[NAME=]MODE",
+        help="close (default), range, ulp, cosine, exact; skip leaves an output out.",
+    ),
+    _many(_COMPARE, "--rtol", metavar="[NAME=]X", help="Relative tolerance.  [default: by dtype]"),
+    _many(_COMPARE, "--atol", metavar="[NAME=]X", help="Absolute tolerance.  [default: by dtype]"),
+    _many(_COMPARE, "--max-ulp", metavar="[NAME=]N", help="For ulp: steps of the dtype's grid."),
+    _many(_COMPARE, "--min-cosine", metavar="[NAME=]X", help="For cosine: the least cosine."),
+    _many(
+        _COMPARE,
+        "--min-pass-rate",
+        metavar="[NAME=]X",
+        help="Share of the elements that must be right.  [default: 1]",
+    ),
+    _flag(_COMPARE, "--equal-nan", help="NaN is as expected where NaN is expected."),
+    _option(
+        _COMPARE, "--fail-on", metavar="nan,inf", help="Exit code 5 where an output holds these."
+    ),
+    _option(
+        _RUN,
+        "--max-cycles",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Stop after so many cycles of simulated time.",
+    ),
+    _option(
+        _RUN,
+        "--timeout",
+        type=float,
+        callback=_seconds,
+        metavar="SECONDS",
+        help="Stop after so long on this machine.",
+    ),
+    _option(
+        _RUN,
+        "--max-memory",
+        callback=_size,
+        metavar="SIZE",
+        help="Do not start a run that needs more, as 4GiB.  [default: all that there is]",
+    ),
+    _option(
+        _RUN,
+        "--init-check/--no-init-check",
+        default=True,
+        help="Reading bytes that nothing wrote is an error.  [default: init-check]",
+    ),
+    _option(
+        _RUN,
+        "--precise-fp/--no-precise-fp",
+        default=None,
+        help="Off: keep float32 between instructions, to tell wrong logic from rounding. "
+        "[env: NKI_PRECISE_FP; default: precise-fp]",
+    ),
+    _flag(_RUN, "--time", help="Say how long the simulation took on this machine."),
+    _flag(_LOOK, "--info", common=True, help="Describe the file."),
+    _flag(_LOOK, "--disasm", common=True, help="List the program in the file."),
+    _flag(_LOOK, "--verify", help="Check the file, and name each layer that it passed."),
+    _option(_LOOK, "--engine", metavar="NAME", help="For --disasm: only this engine, as vector."),
+    _option(
+        _LOOK,
+        "--lines",
+        callback=_lines,
+        metavar="FIRST:LAST",
+        help="For --disasm: only what these source lines became.",
+    ),
+)

@@ -1,0 +1,199 @@
+"""A run: read the file, bind the inputs, simulate, write, compare, report."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from nkic.base import files
+from nkic.base.diagnostics import ProgramFault, UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.source import SourceFile
+from nkic.base.text import clean, plural
+from nkic.cli.common import Session
+from nkic.cli.nki_run import tolerances
+from nkic.cli.nki_run.options import CommandLine
+from nkic.cli.nki_run.writing import Writer
+from nkic.machine.targets import TARGETS
+from nkic.neff.info import info
+from nkic.neff.load import load
+from nkic.neff.read import open_file
+from nkic.neff.records import Executable
+from nkic.report import run_report
+from nkic.report.resources import resources
+from nkic.report.run_report import EngineRow, InputRow, OutputRow, Run
+from nkic.simulate import Options, Result, compare_report, simulate
+from nkic.simulate.compare import Comparison, compare
+from nkic.simulate.footprint import check_memory
+from nkic.simulate.io.bind import Bound, Wanted, bind
+from nkic.simulate.io.expected import load_expected
+from nkic.simulate.io.numbers import Numbers
+from nkic.simulate.io.signature import signature_of
+from nkic.simulate.io.specs import parse_fill, parse_inputs
+from nkic.simulate.stats import stats_of
+
+PRECISE_VARIABLE = "NKI_PRECISE_FP"
+OUTPUTS_DIFFER = 1
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def run_kernel(line: CommandLine, session: Session) -> int:
+    """Runs the kernel of the command line; gives the exit code. Raises `NkicError`."""
+    wanted = Wanted(line.inputs, parse_inputs(line.input), parse_fill(line.fill), line.cast)
+    options, unwelcome = _options(line), _unwelcome(line.fail_on)
+    job = _Job(line, session)
+    bound, expected = job.bind(wanted), job.expected()
+    started = time.perf_counter()
+    result = simulate(job.executable, bound.arrays, options)
+    seconds = time.perf_counter() - started
+    job.writer.write(result.outputs, job.program_id, job.settings)
+    compared = job.compare(result.outputs, expected)
+    run = job.summary(bound, result, compared, options, seconds if line.time else None)
+    job.report(run, compared)
+    _refuse_unwelcome(run, unwelcome)
+    return 0 if all(one.passed for one in compared) else OUTPUTS_DIFFER
+
+
+class _Job:
+    """One artifact, read and found sound, with what is wanted of its run."""
+
+    def __init__(self, line: CommandLine, session: Session) -> None:
+        self.line = line
+        self.session = session
+        self.settings = tolerances.settings(line)
+        self.data = open_file(line.artifact or "")
+        self.executable = load(self.data)
+        session.sources = _embedded(self.executable)
+        self.signature = signature_of(self.executable)
+        tolerances.refuse_ignored(self.settings, self.signature)
+        self.writer = Writer(line, session, self.signature)
+        self.rules = {p.name: self.settings.rule(p.name, p.dtype) for p in self.signature.outputs}
+
+    def bind(self, wanted: Wanted) -> Bound:
+        """The inputs, with remarks on what was done to them."""
+        check_memory(self.executable, self.line.max_memory)
+        bound = bind(self.signature, wanted)
+        if bound.remarks and self.session.verbosity >= 0:
+            self.session.report(bound.remarks)
+        return bound
+
+    def expected(self) -> dict[str, Numbers]:
+        """What the outputs are compared with; read early, for its mistakes to show early."""
+        if self.line.expected is None:
+            return {}
+        skipped = [name for name, rule in self.rules.items() if rule.mode == "skip"]
+        return load_expected(self.signature, self.line.expected, skipped)
+
+    def program_id(self) -> str:
+        """The id of the program in the file."""
+        return info(self.data).artifact_id
+
+    def compare(self, outputs: Arrays, expected: Mapping[str, Numbers]) -> list[Comparison]:
+        """Every output that something is expected of."""
+        return [
+            compare(p.name, outputs[p.name], p.dtype, expected[p.name], self.rules[p.name])
+            for p in self.signature.outputs
+            if p.name in expected
+        ]
+
+    def summary(
+        self,
+        bound: Bound,
+        result: Result,
+        compared: list[Comparison],
+        options: Options,
+        seconds: float | None,
+    ) -> Run:
+        """The figures of the run."""
+        uses = result.engines.items()
+        return Run(
+            kernel=self.executable.name,
+            target=self.executable.target,
+            id=self.program_id(),
+            cycles=result.cycles,
+            time_ns=result.time_ns,
+            engines={name: EngineRow(u.busy_ns, u.instructions) for name, u in uses},
+            instructions=result.instructions,
+            dma_bytes=result.dma_bytes,
+            precise_fp=options.precise,
+            resources=resources(self.executable).as_json(),
+            inputs=[
+                InputRow(p.name, p.dtype.name, p.shape, bound.sources[p.name])
+                for p in self.signature.inputs
+            ],
+            outputs=[
+                OutputRow(p.name, p.dtype.name, p.shape, **vars(stats_of(array, p.dtype)))
+                for p in self.signature.outputs
+                for array in [result.outputs[p.name]]
+            ],
+            compare=[compare_report.as_json(one) for one in compared],
+            seconds_host=seconds,
+        )
+
+    def report(self, run: Run, compared: list[Comparison]) -> None:
+        """Figures and verdicts: as JSON on standard output, or in words."""
+        if self.line.json:
+            files.write(STANDARD, run_report.as_json(run))
+        else:
+            self._tell(run, compared)
+        wrong = [compare_report.diagnostic(one) for one in compared if not one.passed]
+        if wrong:
+            self.session.report(wrong)
+
+    def _tell(self, run: Run, compared: list[Comparison]) -> None:
+        wanted = (self.line.outputs, self.line.bless, self.line.output or None)
+        if wanted == (None, None, None) and self.session.verbosity >= 0:
+            files.write(STANDARD, "".join(f"{row.line}\n" for row in run.outputs))
+        found = resources(self.executable)
+        self.session.tell("resources", found.line, resources=found.as_json())
+        line = run_report.cycles_line(run, TARGETS[run.target])
+        self.session.tell("run", line, cycles=run.cycles, time_ns=run.time_ns)
+        for one in compared:
+            if one.passed:
+                facts = compare_report.as_json(one)
+                self.session.tell("compare", compare_report.verdict(one), **facts)
+
+
+def _embedded(executable: Executable) -> Any:
+    """The source texts that the file holds, by path: no path of it is ever opened."""
+    texts = {f.path: SourceFile(f.path, f.text) for f in executable.files if f.text is not None}
+    return texts.get
+
+
+def _options(line: CommandLine) -> Options:
+    precise = line.precise_fp
+    if precise is None:
+        precise = _precise(os.environ.get(PRECISE_VARIABLE, ""))
+    return Options(line.init_check, precise, line.max_cycles, line.timeout)
+
+
+def _precise(word: str) -> bool:
+    if word not in ("", "0", "1"):
+        text = f"{PRECISE_VARIABLE}={word} in the environment: 0 or 1 is wanted"
+        raise UsageFailed([make("bad-value", text, help=f"unset {PRECISE_VARIABLE}")])
+    return word != "0"
+
+
+def _unwelcome(text: str | None) -> list[str]:
+    """The words of --fail-on."""
+    words = [word.strip() for word in text.split(",")] if text is not None else []
+    for word in words:
+        if word not in ("nan", "inf"):
+            message = f"--fail-on: `{word}` cannot be looked for"
+            raise UsageFailed([make("bad-value", message, help="write nan, inf, or nan,inf")])
+    return words
+
+
+def _refuse_unwelcome(run: Run, unwelcome: list[str]) -> None:
+    found = [
+        make("not-finite", f"output `{clean(row.name)}` holds {plural(count, 'element')} of {word}")
+        for row in run.outputs
+        for word, count in (("nan", row.nan), ("inf", row.inf))
+        if count and word in unwelcome
+    ]
+    if found:
+        raise ProgramFault(found)

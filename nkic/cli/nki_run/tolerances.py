@@ -1,0 +1,92 @@
+"""The words of --compare, --rtol and their like: settings for the outputs of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NoReturn
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.cli.nki_run.options import CommandLine
+from nkic.simulate.io.signature import Signature
+from nkic.simulate.tolerance import EVERY, MODES, Settings
+
+# Field of a rule to its option, and the range of its values.
+_NUMBERS = {
+    "rtol": (0.0, 1e300),
+    "atol": (0.0, 1e300),
+    "max_ulp": (0.0, 2.0**32),
+    "min_cosine": (-1.0, 1.0),
+    "min_pass_rate": (0.0, 1.0),
+}
+
+
+def settings(line: CommandLine) -> Settings:
+    """What the command line says. Raises `UsageFailed`."""
+    found: dict[str, dict[str, Any]] = {"mode": _words("--compare", line.compare, _mode)}
+    for key in _NUMBERS:
+        option = _option(key)
+        found[key] = _words(option, getattr(line, key), partial(_number, key))
+    return Settings(found, line.equal_nan)
+
+
+def _option(key: str) -> str:
+    return "--compare" if key == "mode" else f"--{key.replace('_', '-')}"
+
+
+def _words(option: str, words: Sequence[str], read: Callable[[str, str], Any]) -> dict[str, Any]:
+    """`[NAME=]VALUE`, each name at most once."""
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.rpartition("=")
+        if equals and not name:
+            _bad(f"{option} {word}: no output's name before `=`")
+        if name in found:
+            about = f"for `{name}` " if name else ""
+            _bad(f"{option} is given twice {about}".rstrip())
+        found[name or EVERY] = read(option, value)
+    return found
+
+
+def _mode(option: str, word: str) -> str:
+    if word not in MODES:
+        near = did_you_mean(word, MODES) or f"known are: {', '.join(MODES)}"
+        _bad(f"{option}: there is no mode `{word}`", near)
+    return word
+
+
+def _number(key: str, option: str, word: str) -> float:
+    low, high = _NUMBERS[key]
+    try:
+        value = float(word)
+    except ValueError:
+        value = float("nan")
+    if not low <= value <= high:
+        limits = f"from {low:g} to {high:g}" if high < 1e300 else f"of at least {low:g}"
+        _bad(f"{option}: `{word}` is not a number {limits}")
+    return value
+
+
+def refuse_ignored(settings: Settings, signature: Signature) -> None:
+    """Raises `UsageFailed` for a setting that no output heeds."""
+    modes = {p.name: settings.rule(p.name, p.dtype).mode for p in signature.outputs}
+    for key, values in settings.by_name.items():
+        for name in values:
+            if name != EVERY and name not in modes:
+                near = did_you_mean(name, modes) or f"there are: {', '.join(modes)}"
+                _bad(f"{_option(key)}: there is no output `{name}`", near)
+            heeding = [n for n, mode in modes.items() if key == "mode" or key in MODES[mode]]
+            if not heeding or (name != EVERY and name not in heeding):
+                mode = modes.get(name, next(iter(modes.values()), "close"))
+                text = f"`{_option(key)}` has no meaning for `--compare {mode}`"
+                raise UsageFailed([make("conflicting-options", text, help=_heeded(mode))])
+
+
+def _heeded(mode: str) -> str:
+    options = [_option(key) for key in MODES[mode]]
+    return f"{mode} heeds {', '.join(options)}" if options else f"{mode} heeds no other option"
+
+
+def _bad(message: str, help: str = "") -> NoReturn:
+    raise UsageFailed([make("bad-value", message, help=help)])

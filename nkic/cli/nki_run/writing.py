@@ -1,0 +1,123 @@
+"""Outputs on their way to files and to standard output."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic import __version__
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.suggest import did_you_mean
+from nkic.cli.common import Session
+from nkic.cli.nki_run.options import CommandLine
+from nkic.machine import codecs
+from nkic.machine.dtypes import DType
+from nkic.simulate.io.npz import write_npz
+from nkic.simulate.io.offers import natural
+from nkic.simulate.io.signature import Parameter, Signature
+from nkic.simulate.tolerance import Settings
+
+Arrays = Mapping[str, NDArray[Any]]
+SIDECAR = ".json"  # after the whole name of a blessed file
+
+
+def parse_outputs(words: Sequence[str], signature: Signature) -> dict[str, list[str]]:
+    """Every -O: the paths by output's name. Raises `UsageFailed`."""
+    names = [p.name for p in signature.outputs]
+    found: dict[str, list[str]] = {}
+    for word in words:
+        name, equals, where = word.partition("=")
+        if not equals or not (where == STANDARD or (where.startswith("@") and len(where) > 1)):
+            _bad(f"-O {word}: NAME=@FILE.npy or NAME=- is wanted")
+        if name not in names:
+            near = did_you_mean(name, names) or f"there are: {', '.join(names)}"
+            _bad(f"-O {word}: there is no output `{name}`", near)
+        found.setdefault(name, []).append(where.removeprefix("@"))
+    return found
+
+
+def _bad(message: str, help: str = "") -> None:
+    raise UsageFailed([make("bad-value", message, help=help)])
+
+
+class Writer:
+    """Writes the outputs of one run, in storage type, where the command line wants them."""
+
+    def __init__(self, line: CommandLine, session: Session, signature: Signature) -> None:
+        self.line = line
+        self.session = session
+        self.signature = signature
+        self.single = parse_outputs(line.output, signature)
+        self.readable = line.outputs_as == "f32"
+
+    def write(self, outputs: Arrays, program: Callable[[], str], settings: Settings) -> None:
+        """Everything that is wanted. `program` gives the id of what made the outputs."""
+        if self.line.outputs is not None:
+            self._npz(self.line.outputs, outputs, self.readable)
+        for parameter in self.signature.outputs:
+            for path in self.single.get(parameter.name, ()):
+                self._one(path, outputs[parameter.name], parameter)
+        if self.line.bless is not None:
+            self._npz(self.line.bless, outputs, readable=False)
+            text = json.dumps(self._origin(program(), settings), indent=2) + "\n"
+            files.write(self.line.bless + SIDECAR, text)
+            self.session.artifact("json", self.line.bless + SIDECAR)
+
+    def _npz(self, path: str, outputs: Arrays, readable: bool) -> None:
+        arrays, types = {}, {}
+        for p in self.signature.outputs:
+            arrays[p.name] = presented(outputs[p.name], p.dtype, readable)
+            types[p.name] = "float32" if readable and _turns(p.dtype) else p.dtype.name
+        self._file(path, "npz", lambda stream: write_npz(stream, arrays, types))
+
+    def _one(self, path: str, output: NDArray[Any], parameter: Parameter) -> None:
+        if path == STANDARD:
+            numbers = np.array2string(presented(output, parameter.dtype, True), threshold=1000)
+            files.write(STANDARD, f"{parameter.name} {parameter}\n{numbers}\n")
+            return
+        array = presented(output, parameter.dtype, self.readable)
+        self._file(path, "npy", lambda stream: np.save(stream, array, allow_pickle=False))
+
+    def _file(self, path: str, kind: str, fill: Callable[[BinaryIO], None]) -> None:
+        if path == STANDARD:
+            memory = io.BytesIO()
+            fill(memory)
+            files.write(STANDARD, memory.getvalue(), force=self.line.force)
+            return
+        with files.replacing(path) as stream:
+            fill(stream)
+        self.session.artifact(kind, path)
+        self.session.status(f"wrote {path}", 1)
+
+    def _origin(self, program: str, settings: Settings) -> dict[str, Any]:
+        """What made blessed outputs: nothing in it depends on where or when."""
+        rules = {p.name: vars(settings.rule(p.name, p.dtype)) for p in self.signature.outputs}
+        return {
+            "schema": 1,
+            "kernel": self.signature.kernel,
+            "id": program,
+            "producer": f"nki-run {__version__}",
+            "tolerances": rules,
+        }
+
+
+def presented(output: NDArray[Any], dtype: DType, readable: bool) -> NDArray[Any]:
+    """An output as a NumPy array: with its bytes, or as numbers that NumPy can show."""
+    if readable and dtype.lanes > 1:
+        return codecs.unpack(output, dtype)
+    if readable and _turns(dtype):
+        return codecs.decode(output, dtype)
+    element = natural(dtype)
+    return np.ascontiguousarray(output).view(f"{element.kind}{element.size}")
+
+
+def _turns(dtype: DType) -> bool:
+    """--outputs-as f32 changes it: a float, or packed floats, that NumPy lacks."""
+    return natural(dtype).kind == "V" or dtype.lanes > 1

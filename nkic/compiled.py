@@ -1,0 +1,60 @@
+"""What goes into a compilation besides source and request, and what comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from nkic.base.diagnostics import Diagnostic
+from nkic.base.source import SourceFile
+from nkic.ir.program import Program
+from nkic.neff.records import Executable
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to compile; `last` is the stage after which to stop."""
+
+    serial: bool = False
+    embed_source: bool = False
+    last: str = "write"
+    max_errors: int = 20
+
+
+DEFAULT = Options()
+
+
+class Timing(NamedTuple):
+    """A stage's time, and the most memory that the process had used when it ended."""
+
+    stage: str
+    ns: int
+    peak_bytes: int
+
+
+@dataclass
+class Compiled:
+    """What the stages have made so far, each under its name in `STAGES`."""
+
+    source: SourceFile
+    results: dict[str, Any] = field(default_factory=dict)
+    timings: list[Timing] = field(default_factory=list)
+    warnings: tuple[Diagnostic, ...] = ()
+
+    @property
+    def executable(self) -> Executable:
+        """The records, once emit has made them."""
+        executable: Executable = self.results["emit"]
+        return executable
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """What the kernel printed while it was evaluated."""
+        program: Program | None = self.results.get("specialise")
+        return program.messages if program is not None else ()
+
+    @property
+    def data(self) -> bytes:
+        """The bytes of the file."""
+        data: bytes = self.results["write"]
+        return data

@@ -1,0 +1,145 @@
+"""Rules about where a statement may stand that a grammar cannot say.
+
+`return` and `yield` belong into a function, `await` into an async one, `break` and `continue`
+into a loop. Not here, because they need names: what `global`, `nonlocal` and `import *` may do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from nkic.base.diagnostics import CompileFailed
+from nkic.parse.refuse import refusal
+from nkic.syntax import nodes as n
+from nkic.syntax.walk import children
+
+
+class Context(NamedTuple):
+    """What surrounds a node."""
+
+    function: str = ""  # "def", "async def", "lambda" or, outside of any, ""
+    in_loop: bool = False
+    in_comprehension: bool = False
+
+
+Found: TypeAlias = tuple[n.Node, Context]
+_BODIES: dict[type[n.Node], tuple[str, ...]] = {
+    n.If: ("body", "orelse"),
+    n.With: ("body",),
+    n.Try: ("body", "handlers", "orelse", "finalbody"),
+    n.ExceptHandler: ("body",),
+    n.Match: ("cases",),
+    n.MatchCase: ("body",),
+    n.For: ("orelse",),  # the body is in the loop, this is not
+    n.While: ("orelse",),
+}
+_COMPREHENSIONS = (n.ListComp, n.SetComp, n.DictComp, n.GeneratorExp)
+_SUSPENDS = frozenset({"yield", "await", "async"})
+
+
+def check_context(module: n.Module, words: Iterable[str]) -> None:
+    """Raises at the first statement or expression that stands in a wrong place.
+
+    `words` are the file's keywords: without `yield`, `await` and `async` among them no
+    expression can be wrong, and only statements are looked at.
+    """
+    below = _everything_below if _SUSPENDS.intersection(words) else _statements_below
+    waiting: list[Found] = [(statement, Context()) for statement in reversed(module.body)]
+    while waiting:
+        node, context = waiting.pop()
+        if error := _complaint(node, context):
+            raise error
+        waiting.extend(reversed(list(below(node, context))))
+
+
+# ---- what is below a node, and in which context --------------------------------------------
+
+
+def _statements_below(node: n.Node, context: Context) -> Iterator[Found]:
+    if isinstance(node, n.FunctionDef | n.ClassDef):
+        context = _inner(node)
+        yield from ((statement, context) for statement in node.body)
+        return
+    if isinstance(node, n.For | n.While):
+        in_loop = context._replace(in_loop=True)
+        yield from ((statement, in_loop) for statement in node.body)
+    for name in _BODIES.get(type(node), ()):
+        yield from ((statement, context) for statement in getattr(node, name))
+
+
+def _inner(node: n.FunctionDef | n.ClassDef) -> Context:
+    if isinstance(node, n.ClassDef):
+        return Context()
+    return Context("async def" if node.is_async else "def")
+
+
+def _everything_below(node: n.Node, context: Context) -> Iterator[Found]:
+    below = list(_statements_below(node, context))
+    statements = {statement for statement, _ in below}
+    inner = context
+    if isinstance(node, n.Lambda):
+        inner = Context("lambda")
+    elif isinstance(node, _COMPREHENSIONS):
+        inner = context._replace(in_comprehension=True)
+    for child in children(node):
+        if child in statements:
+            continue
+        first = isinstance(node, _COMPREHENSIONS) and child is node.generators[0]
+        yield child, context if first or isinstance(child, n.Arguments) else inner
+    yield from below
+
+
+# ---- complaints ----------------------------------------------------------------------------
+
+
+def _complaint(node: n.Node, context: Context) -> CompileFailed | None:
+    if isinstance(node, n.Break | n.Continue):
+        return None if context.in_loop else _outside_loop(node)
+    if isinstance(node, n.Return):
+        return None if context.function else _outside_function("return", node)
+    if isinstance(node, n.Yield | n.YieldFrom):
+        return _yield(node, context)
+    is_async = isinstance(node, n.Await) or (
+        isinstance(node, n.For | n.With | n.ListComp | n.SetComp | n.DictComp) and _awaits(node)
+    )
+    if is_async and context.function != "async def":
+        return _outside_async(node, context)
+    return None
+
+
+def _awaits(node: n.For | n.With | n.ListComp | n.SetComp | n.DictComp) -> bool:
+    if isinstance(node, n.For | n.With):
+        return node.is_async
+    return any(clause.is_async for clause in node.generators)
+
+
+def _yield(node: n.Yield | n.YieldFrom, context: Context) -> CompileFailed | None:
+    if not context.function:
+        return _outside_function("yield", node)
+    if context.in_comprehension:
+        message = "`yield` cannot stand in a comprehension"
+        return refusal("outside-function", message, node.span, help="write a loop instead")
+    if isinstance(node, n.YieldFrom) and context.function == "async def":
+        message = "`yield from` cannot stand in an async function"
+        return refusal("outside-function", message, node.span, help="loop with `async for`")
+    return None
+
+
+def _outside_loop(node: n.Break | n.Continue) -> CompileFailed:
+    word = "break" if isinstance(node, n.Break) else "continue"
+    message = f"`{word}` is not in a loop"
+    help = "indent it into the `for` or `while` that it is meant for"
+    return refusal("outside-loop", message, node.span, help=help)
+
+
+def _outside_function(word: str, node: n.Node) -> CompileFailed:
+    message = f"`{word}` is not in a function"
+    return refusal("outside-function", message, node.span, help="indent it into a `def`")
+
+
+def _outside_async(node: n.Node, context: Context) -> CompileFailed:
+    word = "await" if isinstance(node, n.Await) else "async"
+    where = "in a function that is not async" if context.function else "not in a function"
+    message = f"this `{word}` is {where}"
+    return refusal("outside-function", message, node.span, help="write `async def` around it")

@@ -1,0 +1,459 @@
+"""The parser's errors, as a person would put them.
+
+When no token fits, the rules below are asked in turn; each looks at the tokens around the
+place and at what would have fitted, and gives a located message or None. The order matters:
+the more certain a rule is, the earlier it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+
+from nkic.base.diagnostics import CompileFailed, Fix, Label
+from nkic.base.source import Span
+from nkic.parse.limits import MAX_NESTING
+from nkic.parse.parser import TooDeep, Unexpected
+from nkic.parse.refuse import refusal
+from nkic.parse.situation import COMPOUND, HEADS, KEYWORDS, Situation
+from nkic.parse.tokens import Tokens
+from nkic.syntax.nodes import Node, Starred
+
+Rule = Callable[[Situation], CompileFailed | None]
+_CLAUSES = {
+    "else": "`if`, `for`, `while` or `try`",
+    "elif": "`if`",
+    "except": "`try`",
+    "finally": "`try`",
+}
+_BETWEEN_VALUES = frozenset(["and", "or", "in", "is", "if", "else", "for", "as", "from"])
+_STATEMENT_WORDS = KEYWORDS - _BETWEEN_VALUES
+
+
+def explain(error: Unexpected, lexed: Tokens, path: str) -> CompileFailed:
+    """The exception for the place where the parser could not go on."""
+    at = Situation.of(error, lexed, path)
+    if isinstance(error, TooDeep):
+        return _too_deep(at)
+    if lexed.failure and at.token.kind == at.words.error:
+        return lexed.failure
+    return next(found for rule in RULES if (found := rule(at)))
+
+
+def _too_deep(at: Situation) -> CompileFailed:
+    return refusal(
+        "too-many-levels",
+        f"more than {MAX_NESTING} parts of this text are unfinished at once",
+        at.span,
+        help="split it into several statements",
+    )
+
+
+# ---- brackets ------------------------------------------------------------------------------
+
+
+def _unclosed_bracket(at: Situation) -> CompileFailed | None:
+    """The lexer found that a bracket before this place is never closed: that explains it."""
+    failure = at.lexed.failure
+    if not failure or not failure.diagnostics[0].code.slug.endswith("bracket"):
+        return None
+    before = [bracket for bracket in at.lexed.open_brackets if bracket.token < at.index]
+    if not before:
+        return None
+    opener = at.tokens[before[-1].token]
+    return refusal(
+        "unclosed-bracket",
+        f"this `{opener.text}` is never closed",
+        opener.span(at.path),
+        label="opened here",
+        labels=[Label(at.span, "this cannot be inside it")],
+        help=f"add the missing `{before[-1].closer}`",
+    )
+
+
+# ---- blocks --------------------------------------------------------------------------------
+
+
+def _unexpected_indent(at: Situation) -> CompileFailed | None:
+    if at.token.kind != at.words.indent:
+        return None
+    first = at.tokens[at.index + 1]
+    return refusal(
+        "unexpected-indent",
+        "this line is indented further than the one before it, which opens no block",
+        first.span(at.path),
+        help="indent it like the lines before it",
+    )
+
+
+def _missing_block(at: Situation) -> CompileFailed | None:
+    if not at.wants_block:
+        return None
+    start = at.index - 1
+    while start and not at.is_layout(at.tokens[start - 1]):
+        start -= 1
+    head = at.tokens[start]
+    return refusal(
+        "missing-block",
+        f"the block of `{head.text}` in line {head.line} is missing",
+        at.gap if at.is_layout(at.token) else at.span,
+        labels=[Label(head.span(at.path), "this line opens a block")],
+        help="indent the lines that belong to it, or write `pass`",
+    )
+
+
+def _misplaced_clause(at: Situation) -> CompileFailed | None:
+    word = at.token.text
+    if at.previous.text == "else" and word == "if" and at.index == at.first_index + 1:
+        where = at.previous.span(at.path).to(at.span)
+        fix = Fix(where, "elif", "write `elif`", sure=True)
+        message = "`else if` is written `elif`"
+        return refusal("misplaced-clause", message, where, help="write `elif`", fixes=[fix])
+    if at.at_start and word in _CLAUSES and at.is_keyword(at.token):
+        return refusal(
+            "misplaced-clause",
+            f"this `{word}` continues no {_CLAUSES[word]}",
+            at.span,
+            help="indent it like the statement that it belongs to",
+        )
+    if at.previous.text == "except" and word == "*":
+        message = "a `try` has either `except` or `except*` clauses, not both"
+        return refusal("misplaced-clause", message, at.span, help="use one of the two")
+    return None
+
+
+def _try_without_clause(at: Situation) -> CompileFailed | None:
+    if at.wants_name or not (at.accepts("except") and at.accepts("finally")):
+        return None
+    return refusal(
+        "misplaced-clause",
+        "the `try` before this line has no `except` and no `finally`",
+        at.gap if at.is_layout(at.token) else at.span,
+        help="add a clause that says what to do after an error",
+    )
+
+
+def _incomplete_head(at: Situation) -> CompileFailed | None:
+    """A function without parameters, a match statement's block without cases."""
+    if at.accepts("case") and not at.accepts("pass"):
+        message = "the block of a `match` holds only `case` blocks"
+        return refusal("bad-syntax", message, at.span, help="write `case pattern:` before it")
+    if at.head == "def" and at.accepts("(") and not at.brackets and not at.wants_value:
+        message = f"the parameters of `{at.previous.text}` are missing"
+        return refusal("bad-syntax", message, at.gap, help="write `()` if it has none")
+    return None
+
+
+def _lone_decorator(at: Situation) -> CompileFailed | None:
+    if not at.at_start or at.wants_name or not (at.accepts("def") and at.accepts("class")):
+        return None
+    where = at.gap if at.is_layout(at.token) else at.span
+    message = "a decorator must be followed by a function or a class"
+    return refusal("bad-syntax", message, where, help="write `def` or `class` in the next line")
+
+
+def _block_in_line(at: Situation) -> CompileFailed | None:
+    """A compound statement behind `:` or `;` in the same line."""
+    if at.brackets or at.at_start or at.previous.text not in (":", ";"):
+        return None
+    if at.token.text not in COMPOUND or not at.is_fixed(at.token):
+        return None
+    return refusal(
+        "bad-syntax",
+        f"`{at.token.text}` must be the first word of a line",
+        at.span,
+        help="start a new line, and indent it if it belongs to a block",
+    )
+
+
+def _missing_colon(at: Situation) -> CompileFailed | None:
+    if at.brackets or at.head not in HEADS:
+        return None
+    if at.first.text in ("match", "case") and not at.accepts(":"):
+        return _match_without_colon(at)
+    has_colon = any(token.text == ":" for token in at.rest_of_line())
+    if not at.accepts(":") or has_colon or at.token.text in ("=", ":="):
+        return None
+    return _colon_here(at, at.gap)
+
+
+def _match_without_colon(at: Situation) -> CompileFailed | None:
+    """`match x` without a colon looks like two names, until the next line is indented."""
+    line = at.rest_of_line()
+    end = at.index + len(line)
+    if end >= len(at.tokens) or at.tokens[end].kind != at.words.indent:
+        return None
+    last = line[-1]
+    return _colon_here(at, Span(at.path, last.line, last.column, last.line, last.column))
+
+
+def _colon_here(at: Situation, where: Span) -> CompileFailed:
+    return refusal(
+        "missing-colon",
+        f"the line of `{at.head}` must end with a colon",
+        where,
+        help="add `:`",
+        fixes=[Fix(where, ":", "add `:`")],
+    )
+
+
+# ---- assignments and names -----------------------------------------------------------------
+
+
+def _keyword_as_name(at: Situation) -> CompileFailed | None:
+    word = at.token
+    if (at.previous.text == "import" and word.text == "*") or not at.is_keyword(word):
+        if word.text == "=" and at.is_keyword(at.previous) and _could_be_name(at):
+            return _is_keyword(at, at.previous.text, at.previous.span(at.path))
+        return None
+    following = at.tokens[at.index + 1] if at.index + 1 < len(at.tokens) else word
+    as_name = following.text in ("=", ".") and not at.brackets
+    only_name = at.wants_name and not at.wants_value
+    if only_name and word.text in ("import", "in") and at.head in ("from", "for"):
+        return None
+    if only_name or (at.wants_value and (word.text in _STATEMENT_WORDS or as_name)):
+        return _is_keyword(at, word.text, at.span)
+    return None
+
+
+def _could_be_name(at: Situation) -> bool:
+    """Whether the keyword before `=` stands where a name would be assigned to."""
+    return at.index - 1 == at.first_index or at.previous.text in ("None", "True", "False")
+
+
+def _is_keyword(at: Situation, word: str, where: Span) -> CompileFailed:
+    return refusal(
+        "keyword-as-name",
+        f"`{word}` is a keyword and cannot be a name here",
+        where,
+        help=f"choose another name, such as `{word.lower()}_`",
+    )
+
+
+def _assignment_in_expression(at: Situation) -> CompileFailed | None:
+    if at.token.text == ":=" and not at.wants_name:
+        return refusal(
+            "assignment-in-expression",
+            "`:=` cannot stand here without parentheses around it",
+            at.span,
+            help="write `=` for a statement of its own, or `(name := value)` within another one",
+        )
+    if at.token.text != "=" or at.wants_name or not at.is_fixed(at.token):
+        return None
+    message, help = "`=` cannot stand within an expression", "write `==` to compare"
+    before = at.tokens[at.brackets[-1].token - 1] if at.brackets else at.first
+    if at.opener and at.opener.text == "(" and at.ends_value(before) and before is not at.opener:
+        message = "only a plain name can stand before `=` in a call"
+        help = "write `name=value` to pass an argument, `==` to compare"
+    return refusal("assignment-in-expression", message, at.span, help=help)
+
+
+# ---- operators -----------------------------------------------------------------------------
+
+_FOREIGN = {
+    ("&", "&"): ("bad-syntax", "and"),
+    ("|", "|"): ("bad-syntax", "or"),
+    ("<", ">"): ("python-2-syntax", "!="),
+    ("=", ">"): ("bad-syntax", ">="),
+    ("=", "<"): ("bad-syntax", "<="),
+}
+
+
+def _foreign_operator(at: Situation) -> CompileFailed | None:
+    pair = at.previous.text, at.token.text
+    if not at.adjacent() or pair not in _FOREIGN:
+        return None
+    slug, ours = _FOREIGN[pair]
+    where = at.previous.span(at.path).to(at.span)
+    fix = Fix(where, f" {ours} " if ours.isalpha() else ours, f"write `{ours}`")
+    message = f"`{''.join(pair)}` is not an operator"
+    return refusal(slug, message, where, help=f"write `{ours}`", fixes=[fix])
+
+
+def _bad_star(at: Situation) -> CompileFailed | None:
+    if at.token.text in ("*", "**") and at.wants_value:
+        use = "a call or a dict" if at.token.text == "**" else "a list, tuple, set or call"
+        return refusal(
+            "bad-star",
+            f"`{at.token.text}` cannot unpack anything here",
+            at.span,
+            help=f"unpack within {use}",
+        )
+    value = at.values[-1]
+    behind_star = len(at.values) > 2 and at.values[-2] == "*" and isinstance(value, Node)
+    if not isinstance(value, Starred) and not (behind_star and not isinstance(at.values[-3], Node)):
+        return None
+    if at.starts_value(at.token):
+        return None
+    star = value.span if isinstance(value, Starred) else _before(value.span)
+    return refusal(
+        "bad-star",
+        "a starred value cannot stand alone",
+        star.to(value.span),
+        help="unpack it into a list, `[*values]`, or a tuple, `(*values,)`",
+    )
+
+
+def _before(span: Span) -> Span:
+    """The span with one more column on its left, where the star is."""
+    return span._replace(column=max(span.column - 1, 1))
+
+
+# ---- something missing ---------------------------------------------------------------------
+
+
+def _empty_field(at: Situation) -> CompileFailed | None:
+    if not at.in_field:
+        return None
+    if at.wants_value and at.previous is at.opener:
+        message = "this field of the f-string holds no expression"
+        return refusal("bad-fstring", message, at.span, help="write `{{` for a brace in the text")
+    if at.token.kind in (at.words.middle, at.words.raw_middle):
+        message = "a lambda in a f-string needs parentheses, since `:` starts the format"
+        return refusal("bad-fstring", message, at.span, help="write `{(lambda …: …)}`")
+    if not at.wants_name:
+        message = "a field of a f-string holds one expression; this does not belong to it"
+        return refusal("bad-fstring", message, at.span, help="end the field with `}` before it")
+    return None
+
+
+def _missing_value(at: Situation) -> CompileFailed | None:
+    if not at.wants_name or at.at_start or (at.wants_value and at.starts_value(at.token)):
+        return None
+    what = "a value" if at.wants_value else "a name"
+    help = f"write {what}"
+    if at.previous.text in ("+", "-") and at.tokens[at.index - 2].text == at.previous.text:
+        help = f"to count, write `{at.previous.text}= 1`"
+    elif at.previous.text == ",":
+        help += ", or remove the comma"
+    where = at.gap if at.is_layout(at.token) else at.span
+    message = f"{what} is missing after `{at.previous.text}`"
+    return refusal("missing-value", message, where, help=help)
+
+
+def _missing_word(at: Situation) -> CompileFailed | None:
+    """What an unfinished `a if b`, `for x` or `{key` needs next."""
+    has_else = any(token.text == "else" for token in at.rest_of_line())
+    if at.token.text not in ("=", ":") and at.accepts("else") and not has_else:
+        message = "a conditional expression needs an `else`"
+        return refusal(
+            "missing-value", message, at.gap, help="write `value if condition else other`"
+        )
+    if at.accepts("in") and _reads_loop_variable(at):
+        message = "`in` is missing behind the loop's variable"
+        return refusal("missing-value", message, at.gap, help="write `for name in values`")
+    if at.opener and at.opener.text == "{" and at.accepts(":") and not at.accepts(","):
+        message = "the key of a dict needs a colon and a value after it"
+        return refusal("missing-value", message, at.gap, help="write `key: value`")
+    return None
+
+
+def _reads_loop_variable(at: Situation) -> bool:
+    start = at.brackets[-1].token if at.brackets else at.first_index
+    words = [token.text for token in at.tokens[start : at.index]]
+    return "for" in words and "in" not in words[len(words) - words[::-1].index("for") :]
+
+
+def _missing_comma(at: Situation) -> CompileFailed | None:
+    if not at.brackets or not at.starts_value(at.token) or not at.ends_value(at.previous):
+        return None
+    if not at.accepts(","):
+        return None
+    return refusal(
+        "missing-comma",
+        f"a comma or an operator is missing before `{at.token.text}`",
+        at.gap,
+        labels=[Label(at.span, "the next value")],
+        help="separate values with a comma",
+        fixes=[Fix(at.gap, ",", "add a comma")],
+    )
+
+
+# ---- side by side --------------------------------------------------------------------------
+
+
+def _python_2(at: Situation) -> CompileFailed | None:
+    first = at.first
+    if first.text in ("print", "exec") and at.index == at.first_index + 1:
+        if not at.starts_value(at.token):
+            return None
+        message = f"`{first.text}` is a function: its arguments need parentheses"
+        where = first.span(at.path).to(at.span)
+        return refusal("python-2-syntax", message, where, help=f"write `{first.text}(…)`")
+    if at.token.text != "," or at.brackets:
+        return None
+    if first.text == "raise":
+        message = "an exception is raised with its text in parentheses"
+        return refusal("python-2-syntax", message, at.span, help="write `raise Error(text)`")
+    if first.text == "except":
+        message = "several exceptions need parentheses, and a name for them `as`"
+        help = "write `except (A, B):` or `except Error as name:`"
+        return refusal("python-2-syntax", message, at.span, help=help)
+    return None
+
+
+def _misspelt(at: Situation) -> CompileFailed | None:
+    """A line that starts with a name, next to another value: perhaps a keyword misspelt."""
+    if at.index != at.first_index + 1 or at.previous.kind != at.words.name:
+        return None
+    near = get_close_matches(at.previous.text, sorted(KEYWORDS), n=1, cutoff=0.7)
+    if not near or not (at.starts_value(at.token) or at.is_keyword(at.token)):
+        return None
+    return refusal(
+        "bad-syntax",
+        f"`{at.previous.text}` is no keyword, and a name cannot stand directly before a value",
+        at.previous.span(at.path),
+        help=f"did you mean `{near[0]}`?",
+    )
+
+
+def _side_by_side(at: Situation) -> CompileFailed | None:
+    if not at.ends_value(at.previous) or not at.starts_value(at.token) or at.at_start:
+        return None
+    return refusal(
+        "bad-syntax",
+        f"`{_short(at.previous.text)}` and `{_short(at.token.text)}` stand side by side "
+        "without an operator",
+        at.span,
+        help="put an operator between them, or start a new line",
+    )
+
+
+def _short(text: str) -> str:
+    line = text.split("\n")[0]
+    return line if len(line) <= 20 else line[:19] + "…"
+
+
+def _anything_else(at: Situation) -> CompileFailed:
+    if at.is_layout(at.token):
+        end = "file" if at.token.kind == at.words.end else "line"
+        message = f"the {end} ends within a statement"
+        return refusal("bad-syntax", message, at.gap, help="write the rest of the statement")
+    where = "start a statement" if at.at_start else "stand here"
+    message = f"`{_short(at.token.text)}` cannot {where}"
+    return refusal("bad-syntax", message, at.span, help="look at this place and just before it")
+
+
+RULES: tuple[Rule, ...] = (
+    _unclosed_bracket,
+    _unexpected_indent,
+    _missing_block,
+    _misplaced_clause,
+    _try_without_clause,
+    _lone_decorator,
+    _incomplete_head,
+    _block_in_line,
+    _python_2,
+    _missing_colon,
+    _foreign_operator,
+    _keyword_as_name,
+    _bad_star,
+    _empty_field,
+    _missing_word,
+    _missing_comma,
+    _assignment_in_expression,
+    _missing_value,
+    _misspelt,
+    _side_by_side,
+    _anything_else,
+)

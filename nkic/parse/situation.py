@@ -1,0 +1,187 @@
+"""Where the parser could not go on, with the questions that error messages ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from keyword import kwlist
+from typing import Any
+
+from nkic.base.source import Span
+from nkic.parse.build import parser
+from nkic.parse.parser import Unexpected
+from nkic.parse.tokens import Bracket, Token, Tokens
+from nkic.parse.words import Words, words
+
+KEYWORDS = frozenset(kwlist)
+COMPOUND = frozenset(["if", "while", "for", "with", "try", "def", "class", "match", "async"])
+HEADS = COMPOUND | {"elif", "else", "except", "finally", "case"}
+_CONSTANTS = frozenset({"None", "True", "False"})
+_STARTS_VALUE = frozenset({"(", "[", "{", "lambda", "not", "await", "...", "~"}) | _CONSTANTS
+_ENDS_VALUE = frozenset({")", "]", "}", "..."}) | _CONSTANTS
+
+
+@dataclass(frozen=True)
+class Situation:
+    """The tokens of the file, and what the parser had on its stack when `index` came."""
+
+    lexed: Tokens
+    path: str
+    index: int
+    states: list[int]
+    values: list[Any]
+
+    @classmethod
+    def of(cls, error: Unexpected, lexed: Tokens, path: str) -> Situation:
+        """The situation in which the parser raised `error`."""
+        return cls(lexed, path, error.index, error.states, error.values)
+
+    @property
+    def words(self) -> Words:
+        return words()
+
+    @property
+    def tokens(self) -> list[Token]:
+        return self.lexed.tokens
+
+    @property
+    def token(self) -> Token:
+        """The token that does not fit."""
+        return self.tokens[self.index]
+
+    @property
+    def previous(self) -> Token:
+        """The token before it; itself at the beginning of the file."""
+        return self.tokens[max(self.index - 1, 0)]
+
+    @property
+    def span(self) -> Span:
+        return self.token.span(self.path)
+
+    @property
+    def gap(self) -> Span:
+        """The place just behind the previous token, where something is missing."""
+        line, column = self.previous.end_line, self.previous.end_column
+        return Span(self.path, line, column, line, column)
+
+    # ---- the line --------------------------------------------------------------------------
+
+    def is_layout(self, token: Token) -> bool:
+        """Whether it stands for the end of a line, of a block or of the file."""
+        w = self.words
+        return token.kind in (w.newline, w.indent, w.dedent, w.end)
+
+    @cached_property
+    def first_index(self) -> int:
+        """Where the statement's line begins among the tokens."""
+        index = self.index
+        while index and not self.is_layout(self.tokens[index - 1]):
+            index -= 1
+        return index
+
+    @property
+    def first(self) -> Token:
+        return self.tokens[self.first_index]
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the token that does not fit is the first of its line."""
+        return self.index == self.first_index
+
+    @cached_property
+    def head(self) -> str:
+        """The keyword that the line starts with, behind `async`."""
+        after_async = self.first.text == "async" and self.first_index + 1 < self.index
+        return self.tokens[self.first_index + after_async].text
+
+    @cached_property
+    def brackets(self) -> list[Bracket]:
+        """The brackets open before the token, the innermost last."""
+        found: list[Bracket] = []
+        for index in range(self.first_index, self.index):
+            text = self.tokens[index].text
+            if self.is_opening(self.tokens[index]):
+                found.append(Bracket({"(": ")", "[": "]", "{": "}"}[text], index))
+            elif found and text == found[-1].closer and self.is_closing(self.tokens[index]):
+                found.pop()
+        return found
+
+    def is_opening(self, token: Token) -> bool:
+        w = self.words
+        return token.kind == w.with_open or (token.text in "([{" and self.is_fixed(token))
+
+    def is_closing(self, token: Token) -> bool:
+        return token.text in ")]}" and self.is_fixed(token)
+
+    def is_fixed(self, token: Token) -> bool:
+        """Whether the token is the operator, bracket or keyword that its text says."""
+        return bool(token.text) and self.words.fixed.get(token.text) == token.kind
+
+    @property
+    def opener(self) -> Token | None:
+        """The innermost open bracket."""
+        return self.tokens[self.brackets[-1].token] if self.brackets else None
+
+    @property
+    def in_field(self) -> bool:
+        """Whether the innermost bracket is a field of a f-string."""
+        if not self.brackets or not self.brackets[-1].token or self.brackets[-1].closer != "}":
+            return False
+        w, before = self.words, self.tokens[self.brackets[-1].token - 1]
+        if before.kind in (w.fstring_start, w.middle, w.raw_middle):
+            return True
+        # Behind another field, or at the start of a format: no dict touches these two.
+        brace = self.tokens[self.brackets[-1].token]
+        touches = before[4:] == brace[2:4]
+        return (
+            touches
+            and before.text in ("}", ":")
+            and any(
+                token.kind == w.fstring_start
+                for token in self.tokens[self.first_index : self.index]
+            )
+        )
+
+    def rest_of_line(self) -> list[Token]:
+        """The tokens from the one that does not fit to the end of the logical line."""
+        end = self.index
+        while end < len(self.tokens) - 1 and not self.is_layout(self.tokens[end]):
+            end += 1
+        return self.tokens[self.index : end + 1]
+
+    # ---- what fits -------------------------------------------------------------------------
+
+    def accepts(self, text: str) -> bool:
+        """Whether the operator, bracket or keyword `text` would fit here."""
+        return parser().accepts(self.states, self.words.fixed[text])
+
+    @cached_property
+    def wants_name(self) -> bool:
+        return parser().accepts(self.states, self.words.name)
+
+    @cached_property
+    def wants_value(self) -> bool:
+        return parser().accepts(self.states, self.words.number)
+
+    @cached_property
+    def wants_block(self) -> bool:
+        return parser().accepts(self.states, self.words.indent)
+
+    # ---- kinds of tokens -------------------------------------------------------------------
+
+    def is_keyword(self, token: Token) -> bool:
+        return token.text in KEYWORDS and self.is_fixed(token)
+
+    def starts_value(self, token: Token) -> bool:
+        w = self.words
+        plain = token.kind in (w.name, w.number, w.string, w.fstring_start)
+        return plain or (token.text in _STARTS_VALUE and self.is_fixed(token))
+
+    def ends_value(self, token: Token) -> bool:
+        w = self.words
+        plain = token.kind in (w.name, w.number, w.string, w.fstring_end)
+        return plain or (token.text in _ENDS_VALUE and self.is_fixed(token))
+
+    def adjacent(self) -> bool:
+        """Whether nothing stands between the token and the previous one."""
+        return self.previous[4:] == self.token[2:4]

@@ -1,0 +1,124 @@
+"""A finished run, for people and for programs: the same figures in both."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nkic.base.text import clean, grouped
+from nkic.machine.engines import SHORT_NAMES, Engine
+from nkic.machine.targets import Target
+
+SCHEMA = 1
+_HASH_SHOWN = 12  # hex digits that tell two arrays apart for a reader
+
+
+@dataclass(frozen=True)
+class InputRow:
+    """An input: `source` is npz, file, a number, or the generator that made it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    source: str
+
+
+@dataclass(frozen=True)
+class OutputRow:
+    """An output: least, mean and greatest of its finite elements, None if there are none."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    minimum: float | None
+    mean: float | None
+    maximum: float | None
+    nan: int
+    inf: int
+    sha256: str
+
+    @property
+    def line(self) -> str:
+        """The output in one line."""
+        figures = [("min", self.minimum), ("mean", self.mean), ("max", self.maximum)]
+        known = [f"{word} {value:.6g}" for word, value in figures if value is not None]
+        counts = [f"nan {grouped(self.nan)}", f"inf {grouped(self.inf)}"]
+        sizes = ", ".join(map(str, self.shape))
+        head = f"{clean(self.name)}  {self.dtype}[{sizes}]"
+        return "  ".join([head, *known, *counts, f"sha256 {self.sha256[:_HASH_SHOWN]}"])
+
+
+@dataclass(frozen=True)
+class EngineRow:
+    """What an engine did: nanoseconds busy, instructions executed."""
+
+    busy_ns: float
+    instructions: int
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run. `engines` by core and engine, as "core0.vector"; `compare` are the
+    comparisons with what was expected, as JSON; `seconds_host` only where it was asked for,
+    since it is never the same twice.
+    """
+
+    kernel: str
+    target: str
+    id: str
+    cycles: int
+    time_ns: float
+    engines: Mapping[str, EngineRow]
+    instructions: int
+    dma_bytes: int
+    precise_fp: bool
+    resources: Mapping[str, object]
+    inputs: Sequence[InputRow]
+    outputs: Sequence[OutputRow]
+    compare: Sequence[Mapping[str, Any]]
+    seconds_host: float | None = None
+
+
+def as_json(run: Run) -> str:
+    """The run as one JSON object, strict JSON: no NaN in it, no infinity."""
+    record = {"schema": SCHEMA, **asdict(run)}
+    if run.seconds_host is None:
+        del record["seconds_host"]
+    return json.dumps(record, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
+
+
+def cycles_line(run: Run, target: Target) -> str:
+    """`add: 41,220 cycles (34.35 us at 1.2 GHz), PE 52% ACT 11%, DMA 46.2 GB/s`"""
+    clock = f"{target.base_clock_mhz / 1000:g} GHz"
+    parts = [f"{clean(run.kernel)}: {grouped(run.cycles)} cycles ({_time(run.time_ns)} at {clock})"]
+    cores = sorted({name.partition(".")[0] for name in run.engines})
+    for core in cores:
+        shares = _shares(run, core)
+        if shares:
+            parts.append(f"{core} {shares}" if len(cores) > 1 else shares)
+    if run.dma_bytes and run.time_ns:
+        parts.append(f"DMA {run.dma_bytes / run.time_ns:.1f} GB/s")
+    if run.seconds_host is not None:
+        parts.append(f"simulated in {run.seconds_host:.2f} s")
+    return ", ".join(parts)
+
+
+def _shares(run: Run, core: str) -> str:
+    """How much of the time each engine of a core was busy. Queues run side by side, so that a
+    sum over them says nothing: transfers are told by their rate.
+    """
+    words = []
+    for engine, short in SHORT_NAMES.items():
+        use = run.engines.get(f"{core}.{engine.value}")
+        if use is not None and use.instructions and engine is not Engine.DMA and run.time_ns:
+            words.append(f"{short} {100 * use.busy_ns / run.time_ns:.0f}%")
+    return " ".join(words)
+
+
+def _time(ns: float) -> str:
+    for unit, scale in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= scale:
+            return f"{ns / scale:.2f} {unit}"
+    return f"{ns:.0f} ns"

@@ -1,0 +1,213 @@
+"""Is an output what was expected, and if not, where and by how much?
+
+NaN is equal to nothing, itself included, unless the rule says so. A finite element where the
+other one is not finite is wrong whatever pass rate is asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.dtypes import FLOAT8_E8M0FNU, TFLOAT32, DType
+from nkic.simulate.io.numbers import Numbers, numbers, stored
+from nkic.simulate.tolerance import Rule
+
+Mask = NDArray[np.bool_]
+# Upper ends of the histogram's bins: in tolerances, or in steps of the grid.
+BINS = (1.0, 2.0, 10.0, 100.0)
+ULP_BINS = (0.0, 1.0, 4.0, 16.0, 256.0)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One element: `ulp` is the distance in steps of the type's grid, None where one is NaN."""
+
+    index: tuple[int, ...]
+    got: float
+    expected: float
+    difference: float
+    ulp: int | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict on one output.
+
+    `worst` is the element farthest off, `first` the first that fails. `histogram` counts
+    elements by error: upper ends in `unit`, the last bins being "above" and "not finite".
+    `wrong` says of each element whether it fails; `got` and `expected` are the numbers.
+    """
+
+    name: str
+    dtype: DType
+    rule: Rule
+    passed: bool
+    failures: int
+    not_finite: int
+    first: Point | None
+    worst: Point | None
+    unit: str
+    histogram: tuple[tuple[float | None, int], ...]
+    cosine: float | None
+    wrong: Mask
+    got: Numbers
+    expected: Numbers
+
+    @property
+    def elements(self) -> int:
+        """How many elements were compared."""
+        return self.got.size
+
+
+def compare(
+    name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Rule
+) -> Comparison:
+    """Compares an output in storage type with numbers of its shape (packed: unpacked)."""
+    got, element = numbers(output, dtype), dtype.element or dtype
+    errors = _errors(got, expected, element, rule)
+    wrong = _wrong(got, expected, errors, rule)
+    mismatch = np.isfinite(got) != np.isfinite(expected)
+    cosine = _cosine(got, expected, rule) if rule.mode == "cosine" else None
+    failures = int(np.count_nonzero(wrong))
+    return Comparison(
+        name,
+        dtype,
+        rule,
+        passed=_passed(failures, bool(mismatch.any()), got.size, cosine, rule),
+        failures=failures,
+        not_finite=int(np.count_nonzero(wrong & ~(np.isfinite(got) & np.isfinite(expected)))),
+        first=_point(_first(wrong), got, expected, element),
+        worst=_point(_worst(errors, wrong), got, expected, element),
+        unit="ulp" if rule.mode in ("ulp", "exact") else "tolerance",
+        histogram=_histogram(errors, wrong, ULP_BINS if rule.mode in ("ulp", "exact") else BINS),
+        cosine=cosine,
+        wrong=wrong,
+        got=got,
+        expected=expected,
+    )
+
+
+def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Rule) -> Numbers:
+    """How far off each element is, so that more is worse: in tolerances (1: just allowed), or in
+    steps of the grid. NaN where the numbers are not both finite.
+    """
+    if rule.mode == "ulp":
+        return _ulps(got, expected, dtype)
+    if rule.mode == "exact":
+        return _ulps(got, expected, dtype) + _other_zero(got, expected)
+    with np.errstate(all="ignore"):
+        off = np.abs(got - expected)
+        allowed = _allowed(expected, rule)
+        errors = np.where(off == 0, 0.0, off / allowed)
+        errors[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
+    return errors
+
+
+def _allowed(expected: Numbers, rule: Rule) -> Numbers | np.float64:
+    if rule.mode == "close":
+        return rule.atol + rule.rtol * np.abs(expected)
+    # A cosine has no tolerance for elements: they are ranked by how far off they are.
+    rtol, atol = (1.0, 0.0) if rule.mode == "cosine" else (rule.rtol, rule.atol)
+    finite = np.abs(expected[np.isfinite(expected)])
+    return np.float64(atol + rtol * finite.max(initial=0.0))
+
+
+def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Rule) -> Mask:
+    most = {"ulp": rule.max_ulp, "exact": 0.0, "cosine": np.inf}.get(rule.mode, 1.0)
+    with np.errstate(invalid="ignore"):
+        right = (errors <= most) | (np.isinf(got) & (got == expected))
+    if rule.equal_nan:
+        right |= np.isnan(got) & np.isnan(expected)
+    found: Mask = ~right
+    return found
+
+
+def _passed(failures: int, mismatch: bool, size: int, cosine: float | None, rule: Rule) -> bool:
+    if cosine is not None:
+        return not failures and cosine >= rule.min_cosine
+    if not failures:
+        return True
+    return not mismatch and (size - failures) / size >= rule.min_pass_rate
+
+
+def _cosine(got: Numbers, expected: Numbers, rule: Rule) -> float:
+    """Of the finite elements, without BLAS, whose sums differ between machines."""
+    both = np.isfinite(got) & np.isfinite(expected)
+    a, b = got[both], expected[both]
+    lengths = np.sqrt((a * a).sum()) * np.sqrt((b * b).sum())
+    if lengths == 0:
+        return 1.0 if not a.any() and not b.any() else 0.0
+    return float((a * b).sum() / lengths)
+
+
+def _ulps(got: Numbers, expected: Numbers, dtype: DType) -> Numbers:
+    """Steps of the grid between the elements; `expected` is put on the grid first."""
+    steps = np.abs(_ordinals(got, dtype) - _ordinals(expected, dtype))
+    off: Numbers = steps.astype(np.float64)
+    off[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
+    return off
+
+
+def _other_zero(got: Numbers, expected: Numbers) -> Mask:
+    """Where one is 0 and the other -0: equal as numbers, not as bits."""
+    zeros = (got == 0) & (expected == 0)
+    found: Mask = zeros & (np.signbit(got) != np.signbit(expected))
+    return found
+
+
+def _ordinals(values: Numbers, dtype: DType) -> NDArray[np.int64]:
+    """Integers in the order of a type's values, neighbours one apart; both zeros are 0."""
+    codes = stored(values, dtype)
+    if not dtype.is_float:
+        return codes.astype(np.int64)
+    if dtype is TFLOAT32:
+        return _signed(codes.view(np.uint32) >> np.uint32(13), 19)
+    bits = codes.view(f"u{dtype.size}")
+    if dtype is FLOAT8_E8M0FNU:
+        return bits.astype(np.int64)
+    return _signed(bits, 1 + dtype.exponent_bits + dtype.mantissa_bits)
+
+
+def _signed(bits: NDArray[Any], width: int) -> NDArray[np.int64]:
+    wide = bits.astype(np.int64)
+    magnitude = wide & ((1 << (width - 1)) - 1)
+    return np.where(wide >> (width - 1), -magnitude, magnitude)
+
+
+def _first(wrong: Mask) -> int | None:
+    return int(wrong.argmax()) if wrong.any() else None
+
+
+def _worst(errors: Numbers, wrong: Mask) -> int | None:
+    """The finite element with the largest error; if there is none, the first that fails."""
+    if errors.size and not np.isnan(errors).all():
+        return int(np.nanargmax(errors))
+    return _first(wrong)
+
+
+def _point(at: int | None, got: Numbers, expected: Numbers, dtype: DType) -> Point | None:
+    if at is None:
+        return None
+    index = tuple(int(i) for i in np.unravel_index(at, got.shape))
+    pair = got.reshape(-1)[at : at + 1], expected.reshape(-1)[at : at + 1]
+    ulp = _ulps(*pair, dtype)[0]
+    a, b = float(pair[0][0]), float(pair[1][0])
+    return Point(index, a, b, abs(a - b), None if np.isnan(ulp) else int(ulp))
+
+
+def _histogram(
+    errors: Numbers, wrong: Mask, ends: tuple[float, ...]
+) -> tuple[tuple[float | None, int], ...]:
+    """Elements up to each end, above the last (None), and those that fail without being finite
+    (end NaN) in this order. Equal infinities count into the first bin.
+    """
+    finite = errors[~np.isnan(errors)]
+    places = np.searchsorted(np.array(ends), finite, side="left")
+    counts = np.bincount(places, minlength=len(ends) + 1)
+    lost = int(np.count_nonzero(np.isnan(errors) & wrong))
+    counts[0] += errors.size - finite.size - lost
+    return (*zip((*ends, None), map(int, counts), strict=True), (float("nan"), lost))

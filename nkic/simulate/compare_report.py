@@ -1,0 +1,244 @@
+"""A comparison in words and in JSON: what differs, by how much, and where.
+
+Kernels work in tiles, so mistakes come as stripes: whole partitions, or columns of a tile. The
+rows and columns that fail, and a map of them, show that at a glance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isfinite, isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.base.diagnostics import Diagnostic, make
+from nkic.base.text import clean, grouped, plural
+from nkic.machine.memory import PARTITIONS
+from nkic.simulate.compare import Comparison, Mask, Point
+
+RANGES = 6  # of indices that a line shows
+MAP_ROWS, MAP_COLUMNS = 16, 64
+SHADES = ".:#"  # no element of a cell fails, some, all
+_UNITS = {"ulp": "ulp", "tolerance": "x tolerance"}
+
+
+def diagnostic(found: Comparison) -> Diagnostic:
+    """The error for an output that is not what was expected."""
+    name = clean(found.name)
+    if found.cosine is not None and not found.failures:
+        limit = found.rule.min_cosine
+        what = f"the cosine with what was expected is {found.cosine:.8g}, below {limit:g}"
+    else:
+        share = f"{grouped(found.failures)} of {plural(found.elements, 'element')}"
+        rate = found.rule.min_pass_rate
+        allowed = f", more than the {1 - rate:.3%} allowed" if 0 < rate < 1 else ""
+        what = f"{share} differ from what was expected ({found.rule}){allowed}"
+    parts = ("\n".join(lines) for lines in (_points(found), _errors(found), _places(found)))
+    notes = [part for part in parts if part]
+    message = f"output `{name}`: {what}"
+    return make("outputs-differ", message, notes=notes, help=_advice(found))
+
+
+def verdict(found: Comparison) -> str:
+    """The line for an output that is right, with how near to the limit it came."""
+    text = f"{clean(found.name)}: as expected ({found.rule})"
+    if found.failures:
+        text += f", {grouped(found.failures)} of {plural(found.elements, 'element')} beyond it"
+    if found.cosine is not None:
+        return f"{text}, cosine {found.cosine:.8g}"
+    if found.worst is None or found.worst.difference == 0:
+        return f"{text}, all equal"
+    return f"{text}, largest error {_off(found.worst)} at {_at(found.worst.index)}"
+
+
+def as_json(found: Comparison) -> dict[str, Any]:
+    """The comparison for programs; numbers that JSON lacks are null."""
+    return {
+        "name": found.name,
+        "passed": found.passed,
+        "rule": vars(found.rule),
+        "elements": found.elements,
+        "failures": found.failures,
+        "not_finite": found.not_finite,
+        "cosine": found.cosine,
+        "first": _point_json(found.first),
+        "worst": _point_json(found.worst),
+        "unit": found.unit,
+        "histogram": [{"up_to": _number(end), "count": n} for end, n in found.histogram[:-1]],
+        "failing": [[list(pair) for pair in _ranges(indices)] for indices in _failing(found.wrong)],
+    }
+
+
+def _point_json(point: Point | None) -> dict[str, Any] | None:
+    if point is None:
+        return None
+    return {
+        "index": list(point.index),
+        "got": _number(point.got),
+        "expected": _number(point.expected),
+        "difference": _number(point.difference),
+        "ulp": point.ulp,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
+
+
+def _points(found: Comparison) -> Iterator[str]:
+    """The first element that fails, the worst one, and the neighbours of the first."""
+    if found.first is not None:
+        yield f"first: {_described(found.first)}"
+    if found.worst is not None and found.worst != found.first:
+        yield f"worst: {_described(found.worst)}"
+    if found.first is not None:
+        yield from _neighbours(found, found.first.index)
+
+
+def _described(point: Point) -> str:
+    return (
+        f"{_at(point.index)} is {_shown(point.got)}, expected {_shown(point.expected)}"
+        f" (off by {_off(point)})"
+    )
+
+
+def _off(point: Point) -> str:
+    ulp = "" if point.ulp is None else f", {point.ulp:,} ulp"
+    return f"{point.difference:.4g}{ulp}"
+
+
+def _at(index: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, index))}]"
+
+
+def _shown(value: float) -> str:
+    return f"{value:.9g}"
+
+
+def _neighbours(found: Comparison, index: tuple[int, ...]) -> Iterator[str]:
+    """The elements around `index` in the last two dimensions; those that fail have a star."""
+    lead, last = index[:-2], index[-2:]
+    shape = found.got.shape[-2:]
+    spans = [range(max(0, i - 1), min(n, i + 2)) for i, n in zip(last, shape, strict=True)]
+    if found.got.size == 1 or not spans:
+        return
+    window = np.ix_(*spans)
+    parts = (found.got[lead][window], found.expected[lead][window], found.wrong[lead][window])
+    got, expected, wrong = (np.atleast_2d(part) for part in parts)
+    left = [list(map(_cell, *rows)) for rows in zip(got, wrong, strict=True)]
+    right = [[_cell(value) for value in row] for row in expected]
+    span = ", ".join(f"{s.start}:{s.stop}" for s in spans)
+    yield f"around it, [{', '.join([*map(str, lead), span])}], got and expected:"
+    cells = max(len(cell) for row in (*left, *right) for cell in row)
+    for a, b in zip(left, right, strict=True):
+        yield f"  {'  '.join(c.rjust(cells) for c in a)}  |  {'  '.join(c.rjust(cells) for c in b)}"
+
+
+def _cell(value: float, bad: bool = False) -> str:
+    return f"{value:.6g}{'*' if bad else ' '}"
+
+
+def _errors(found: Comparison) -> Iterator[str]:
+    """The histogram, without its empty bins."""
+    unit, before = _UNITS[found.unit], None
+    if found.cosine is not None:  # has no tolerance for elements
+        return
+    yield f"elements by error, in {'steps of the grid' if found.unit == 'ulp' else 'tolerances'}:"
+    for end, count in found.histogram:
+        if count:
+            yield f"  {_bin(before, end, unit):<22} {grouped(count):>12}"
+        before = end
+
+
+def _bin(before: float | None, end: float | None, unit: str) -> str:
+    if end is None:
+        return f"above {before:g} {unit}"
+    if isnan(end):
+        return "NaN or infinite"
+    return f"up to {end:g} {unit}" if end else "none"
+
+
+def _places(found: Comparison) -> Iterator[str]:
+    """Which indices of each dimension hold elements that fail, and a map of them."""
+    shape = found.wrong.shape
+    if not found.failures or not shape:
+        return
+    yield "where it fails:"
+    for axis, indices in enumerate(_failing(found.wrong)):
+        yield f"  {_axis(axis, len(shape), shape[axis], indices)}"
+    if len(shape) > 1 and shape[0] > PARTITIONS:
+        yield from _partitions(_failing(found.wrong)[0])
+    yield from _map(found.wrong)
+
+
+def _failing(wrong: Mask) -> list[NDArray[np.intp]]:
+    """For every axis the indices at which some element fails."""
+    axes = range(wrong.ndim)
+    return [
+        np.flatnonzero(wrong.any(axis=tuple(other for other in axes if other != axis)))
+        for axis in axes
+    ]
+
+
+def _axis(axis: int, axes: int, size: int, indices: NDArray[np.intp]) -> str:
+    word = f"axis {axis}"
+    if axes > 1 and axis in (0, axes - 1):
+        word = f"{'rows' if axis == 0 else 'columns'} (axis {axis})"
+    if len(indices) == size:
+        return f"{word}: all {grouped(size)}"
+    return f"{word}: {_listed(indices)}, {grouped(len(indices))} of {grouped(size)}"
+
+
+def _partitions(rows: NDArray[np.intp]) -> Iterator[str]:
+    """Where only some partitions of the tiles that the rows were cut into can be at fault."""
+    partitions = np.unique(rows % PARTITIONS)
+    if len(partitions) < PARTITIONS:
+        count = f"{len(partitions)} of {PARTITIONS}"
+        yield f"  partitions, for tiles of {PARTITIONS} rows: {_listed(partitions)}, {count}"
+
+
+def _listed(indices: NDArray[np.intp]) -> str:
+    found = _ranges(indices)
+    words = [f"{a}" if a == b else f"{a}-{b}" for a, b in found[:RANGES]]
+    return ", ".join(words) + (f", and {len(found) - RANGES} more" if len(found) > RANGES else "")
+
+
+def _ranges(indices: NDArray[np.intp]) -> list[tuple[int, int]]:
+    """Runs of neighbouring indices, as first and last."""
+    cuts = np.flatnonzero(np.diff(indices) > 1) + 1
+    return [(int(run[0]), int(run[-1])) for run in np.split(indices, cuts) if len(run)]
+
+
+def _map(wrong: Mask) -> Iterator[str]:
+    """Rows of cells; a cell covers a power of two of rows and of columns, so that tiles show."""
+    plane = wrong.reshape(-1, wrong.shape[-1]).astype(np.float64)
+    steps = [_step(n, most) for n, most in zip(plane.shape, (MAP_ROWS, MAP_COLUMNS), strict=True)]
+    if plane.shape[0] <= steps[0] and plane.shape[1] <= steps[1]:
+        return
+    sums, areas = _summed(plane, steps), _summed(np.ones_like(plane), steps)
+    yield f"  map, {steps[0]} x {steps[1]} elements in each cell, # all of them fail, : some:"
+    for row in np.where(sums == areas, 2, np.where(sums > 0, 1, 0)):
+        yield "    " + "".join(SHADES[level] for level in row)
+
+
+def _step(size: int, most: int) -> int:
+    step = 1
+    while size > step * most:
+        step *= 2
+    return step
+
+
+def _summed(plane: NDArray[np.float64], steps: Sequence[int]) -> NDArray[np.float64]:
+    for axis, step in enumerate(steps):
+        plane = np.add.reduceat(plane, np.arange(0, plane.shape[axis], step), axis=axis)
+    return plane
+
+
+def _advice(found: Comparison) -> str:
+    if found.not_finite and not found.rule.equal_nan and np.isnan(found.expected).any():
+        return "NaN equals nothing unless --equal-nan is given"
+    if found.rule.mode in ("close", "range") and not found.not_finite:
+        return "`--no-precise-fp` keeps float32 between instructions: what still differs is logic"
+    return ""

@@ -1,0 +1,212 @@
+"""Inputs: what the user offers, matched to what the kernel takes, and only then read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from math import isnan
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.base.diagnostics import Diagnostic, InputFailed, Level, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean, grouped
+from nkic.machine.dtypes import DType
+from nkic.simulate.io import numbers
+from nkic.simulate.io.fills import Generator
+from nkic.simulate.io.npz import read_npz
+from nkic.simulate.io.offers import Offer, offer_npy, offer_raw
+from nkic.simulate.io.signature import Line, Parameter, Signature, in_short, table
+from nkic.simulate.io.specs import NpyFile, RawFile, Spec, Value
+from nkic.simulate.io.streams import Opened, opened
+
+Arrays = dict[str, NDArray[Any]]
+Choice = Offer | Generator | Value | None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user said of the inputs. `specs` win over the file; `fill` makes what is missing."""
+
+    file: str | None = None
+    specs: Mapping[str, Spec] = field(default_factory=dict)
+    fill: Generator | None = None
+    cast: bool = False
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Every input in storage type; what it was made of, in a word; remarks on casts."""
+
+    arrays: Arrays
+    sources: dict[str, str]
+    remarks: tuple[Diagnostic, ...]
+
+
+def bind(signature: Signature, wanted: Wanted) -> Bound:
+    """The inputs. Raises `InputFailed`: with the whole signature where something does not fit,
+    before any data is read; `UsageFailed` for a file that cannot be read.
+    """
+    with ExitStack() as files:
+        offers = _offers(signature, wanted, files)
+        chosen = {p.name: offers.get(p.name, wanted.fill) for p in signature.inputs}
+        _check(signature, chosen, offers, wanted.cast)
+        remarks: list[Diagnostic] = []
+        arrays = {p.name: _array(p, chosen[p.name], remarks) for p in signature.inputs}
+    sources = {name: _source(choice) for name, choice in chosen.items()}
+    return Bound(arrays, sources, tuple(remarks))
+
+
+def _offers(signature: Signature, wanted: Wanted, files: ExitStack) -> dict[str, Choice]:
+    """What there is by name, of files only the headers."""
+    found: dict[str, Choice] = {}
+    if wanted.file is not None:
+        # A cast may come from elements of up to 8 bytes.
+        most = sum(p.elements * (8 if wanted.cast else p.dtype.size) for p in signature.inputs)
+        found.update(read_npz(files.enter_context(opened(wanted.file, most)), wanted.file))
+    sizes = {p.name: p.elements * 8 for p in signature.inputs}
+    for name, spec in wanted.specs.items():
+        found[name] = _choice(spec, files, sizes.get(name, 0))
+    return found
+
+
+def _choice(spec: Spec, files: ExitStack, most: int) -> Choice:
+    if not isinstance(spec, NpyFile | RawFile):
+        return spec
+    file: Opened = files.enter_context(opened(spec.path, most))
+    if isinstance(spec, NpyFile):
+        return offer_npy(file, spec.path)
+    return offer_raw(file, spec.path, spec.dtype, spec.shape)
+
+
+def _check(
+    signature: Signature, chosen: Mapping[str, Choice], offers: Mapping[str, Choice], cast: bool
+) -> None:
+    lines = [Line(p.name, f"{p}", _problem(p, chosen[p.name], cast)) for p in signature.inputs]
+    names = [p.name for p in signature.inputs]
+    missing = [name for name in names if name not in offers]
+    for name in offers:
+        if name not in names:
+            near = did_you_mean(name, missing or names)
+            lines.append(Line(name, "", f"no such input{'; ' if near else ''}{near}"))
+    if not any(line.problem for line in lines):
+        return
+    kernel = clean(signature.kernel)
+    message = f"the inputs do not fit kernel `{kernel}`: {in_short(lines)}"
+    note = table(f"inputs of {kernel}:", lines)
+    help = _advice(signature, chosen)
+    raise InputFailed([make("inputs-do-not-fit", message, notes=[note], help=help)])
+
+
+def _problem(parameter: Parameter, choice: Choice, cast: bool) -> str:
+    """Why this cannot be the input, or nothing."""
+    if choice is None:
+        return "missing"
+    if isinstance(choice, Offer):
+        fits = choice.is_of(parameter.dtype) or (cast and _castable(choice, parameter.dtype))
+        if choice.shape == parameter.shape and fits:
+            return ""
+        return f"is {choice} in {choice.origin}"
+    if isinstance(choice, Value) and parameter.elements != 1:
+        number, count = f"{choice.number:g}", grouped(parameter.elements)
+        return f"one number for {count} elements; const({number}) fills them all"
+    return _unholdable(parameter.dtype, _constant(choice))
+
+
+def _constant(choice: Generator | Value) -> float | None:
+    if isinstance(choice, Value):
+        return choice.number
+    return choice.numbers[0] if choice.name == "const" else None
+
+
+def _unholdable(dtype: DType, number: float | None) -> str:
+    """What a type cannot hold: for integers all but integers in range, for floats what overflows.
+
+    Rounding a float is no problem, since nobody writes 0.1 and means its nearest bfloat16.
+    """
+    if number is None or dtype.is_float:
+        return (
+            ""
+            if number is None or abs(number) <= dtype.highest or _special(number)
+            else (f"{number:g} is beyond {dtype}, which ends at {dtype.highest:g}")
+        )
+    if not isnan(number) and dtype.lowest <= number <= dtype.highest and number.is_integer():
+        return ""
+    return f"{number:g} is no value of {dtype}: integers from {dtype.lowest:g} to {dtype.highest:g}"
+
+
+def _special(number: float) -> bool:
+    return isnan(number) or abs(number) == float("inf")
+
+
+def _castable(offer: Offer, dtype: DType) -> bool:
+    if dtype.lanes > 1:
+        return False
+    if offer.known is not None:
+        return offer.known.lanes == 1
+    return offer.element.kind != "V" and offer.element.readable
+
+
+def _advice(signature: Signature, chosen: Mapping[str, Choice]) -> str:
+    """One thing to do about the first problem."""
+    for parameter in signature.inputs:
+        choice = chosen[parameter.name]
+        if choice is None:
+            name = parameter.name
+            return f"give it with -i {name}=@{name}.npy, or let --fill zeros make what is missing"
+        if isinstance(choice, Offer) and choice.shape != parameter.shape:
+            return "compile for the shapes of the data: `nkic --like FILE.npz` takes them from it"
+        if isinstance(choice, Offer) and not choice.is_of(parameter.dtype):
+            return _about_type(choice, parameter.dtype)
+    return ""
+
+
+def _about_type(offer: Offer, dtype: DType) -> str:
+    same_size = dtype.is_float and offer.element.kind in "ui" and offer.element.size == dtype.size
+    if same_size and dtype.size < 4:
+        bits = f"if its elements are the bits of {dtype}"
+        return f"{bits}, save it as raw bytes: array.view('V{dtype.size}')"
+    if _castable(offer, dtype):
+        return f"--cast converts it to {dtype} and says what the rounding cost"
+    return f"save the array as {dtype}"
+
+
+def _array(parameter: Parameter, choice: Choice, remarks: list[Diagnostic]) -> NDArray[Any]:
+    if isinstance(choice, Value):
+        choice = Generator("const", (choice.number,))
+    if isinstance(choice, Generator):
+        return choice.array(parameter.name, parameter.dtype, parameter.shape)
+    assert choice is not None, "checked before"
+    if choice.is_of(parameter.dtype):
+        return choice.load_as(parameter.dtype)
+    values = offered_numbers(choice)
+    found = numbers.stored(values, parameter.dtype)
+    error = numbers.rounding_error(values, numbers.numbers(found, parameter.dtype))
+    remarks.append(_cast(parameter, choice, error))
+    return found
+
+
+def offered_numbers(offer: Offer) -> numbers.Numbers:
+    """The data as numbers, by its own type."""
+    if offer.known is not None:
+        return numbers.numbers(offer.load_as(offer.known), offer.known)
+    found: numbers.Numbers = offer.load().astype(np.float64)
+    return found
+
+
+def _cast(parameter: Parameter, offer: Offer, error: float) -> Diagnostic:
+    lost = "a value beyond its range was lost" if error == float("inf") else ""
+    cost = lost or f"the largest rounding error is {error:.3g}"
+    text = f"input `{parameter.name}` of {offer.origin}, {offer}, was cast to {parameter.dtype}"
+    level = Level.WARNING if lost else Level.REMARK
+    return make("input-cast", f"{text}: {cost}", level=level)
+
+
+def _source(choice: Choice) -> str:
+    """What an input was made of, without paths: results must not depend on folders."""
+    if isinstance(choice, Offer):
+        return "npz" if choice.member else "file"
+    return f"{choice.number:g}" if isinstance(choice, Value) else f"{choice}"

@@ -1,0 +1,73 @@
+"""Expected outputs: arrays of any numeric type, matched to the outputs by name and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nkic.base.diagnostics import InputFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean
+from nkic.machine.dtypes import DType
+from nkic.simulate.io.bind import offered_numbers
+from nkic.simulate.io.npz import read_npz
+from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
+from nkic.simulate.io.offers import Offer
+from nkic.simulate.io.signature import Line, Parameter, Signature, in_short, table
+from nkic.simulate.io.streams import opened
+
+
+def load_expected(
+    signature: Signature, path: str, skipped: Collection[str] = ()
+) -> dict[str, Numbers]:
+    """The numbers expected of each output that is not `skipped`, packed elements unpacked.
+
+    Raises `InputFailed` with the whole signature where an array is missing, too much, of
+    another shape or not of numbers; `UsageFailed` for a file that cannot be read.
+    """
+    wanted = [p for p in signature.outputs if p.name not in skipped]
+    with opened(path, sum(p.elements * p.dtype.lanes * 8 for p in signature.outputs)) as file:
+        offers = read_npz(file, path)
+        _check(signature, offers, skipped)
+        return {p.name: _numbers(offers[p.name], p) for p in wanted}
+
+
+def _check(signature: Signature, offers: dict[str, Offer], skipped: Collection[str]) -> None:
+    lines = [
+        Line(p.name, f"{p}", "" if p.name in skipped else _problem(p, offers.get(p.name)))
+        for p in signature.outputs
+    ]
+    names = [p.name for p in signature.outputs]
+    for name in offers:
+        if name not in names:
+            near = did_you_mean(name, names)
+            lines.append(Line(name, "", f"no such output{'; ' if near else ''}{near}"))
+    if not any(line.problem for line in lines):
+        return
+    kernel = clean(signature.kernel)
+    message = f"the expected outputs do not fit kernel `{kernel}`: {in_short(lines)}"
+    note = table(f"outputs of {kernel}:", lines)
+    help = "`--compare NAME=skip` leaves an output out"
+    raise InputFailed([make("expected-does-not-fit", message, notes=[note], help=help)])
+
+
+def _problem(parameter: Parameter, offer: Offer | None) -> str:
+    if offer is None:
+        return "missing"
+    unpacked = unpacked_shape(parameter.shape, parameter.dtype)
+    shape = parameter.shape if _type(offer, parameter.dtype) is not None else unpacked
+    readable = _type(offer, parameter.dtype) is not None or (
+        offer.element.kind != "V" and offer.element.readable
+    )
+    return "" if readable and offer.shape == shape else f"is {offer} in {offer.origin}"
+
+
+def _type(offer: Offer, dtype: DType) -> DType | None:
+    """The NKI type of the offer's elements: its own, or the output's if it can be that."""
+    return offer.known or (dtype if offer.is_of(dtype) else None)
+
+
+def _numbers(offer: Offer, parameter: Parameter) -> Numbers:
+    dtype = _type(offer, parameter.dtype)
+    if dtype is None:
+        return offered_numbers(offer)
+    return numbers(offer.load_as(dtype), dtype)

@@ -1,0 +1,57 @@
+"""Numbers into a type's bytes and back, in float64, for data that users bring and look at.
+
+`nkic.machine.codecs` works in float32, as the machine does; here an int32 keeps all its digits
+and a float64 is rounded as late as can be.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine import codecs
+from nkic.machine.codecs import storage
+from nkic.machine.dtypes import DType
+
+Numbers = NDArray[np.float64]
+
+
+def numbers(stored: NDArray[Any], dtype: DType) -> Numbers:
+    """What stored elements are worth. Packed ones spread over the last dimension."""
+    if dtype.lanes > 1:
+        return codecs.unpack(stored, dtype).astype(np.float64)
+    if dtype.is_float:
+        return codecs.decode(stored, dtype).astype(np.float64)
+    return stored.astype(np.float64)
+
+
+def stored(values: Numbers, dtype: DType) -> NDArray[Any]:
+    """Values in the storage type of `dtype`: to nearest even, integers saturate, NaN gives 0
+    there. Floats pass through float32.
+    """
+    with np.errstate(all="ignore"):
+        if dtype.lanes > 1:
+            return codecs.pack(values.astype(np.float32), dtype)
+        if not dtype.is_integer:
+            return codecs.encode(values.astype(np.float32), dtype)
+        whole = np.nan_to_num(np.rint(values), nan=0.0)
+        found: NDArray[Any] = np.clip(whole, dtype.lowest, dtype.highest).astype(storage(dtype))
+        return found
+
+
+def unpacked_shape(shape: tuple[int, ...], dtype: DType) -> tuple[int, ...]:
+    """The shape of the numbers in an array of `shape`."""
+    if dtype.lanes == 1:
+        return shape
+    return (*shape[:-1], shape[-1] * dtype.lanes) if shape else (dtype.lanes,)
+
+
+def rounding_error(values: Numbers, result: Numbers) -> float:
+    """The largest difference that storing `values` made; infinite where one was lost."""
+    with np.errstate(invalid="ignore"):
+        same = (values == result) | (np.isnan(values) & np.isnan(result))
+        off = np.where(same, 0.0, np.abs(values - result))
+    off[np.isnan(off)] = np.inf
+    return float(off.max(initial=0.0))

@@ -1,0 +1,122 @@
+"""An offer: an array that might become an input, known by what its file says of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.base.text import grouped
+from nkic.machine.codecs import storage
+from nkic.machine.dtypes import BOOL, TFLOAT32, DType
+from nkic.simulate.io import npy
+from nkic.simulate.io.failures import Damaged, called, refuse
+from nkic.simulate.io.npy import Element
+from nkic.simulate.io.streams import Opened, Plain
+
+
+@dataclass(frozen=True)
+class Offer:
+    """`dtype` is the NKI type where the source names it; NumPy's `element` is what is stored.
+
+    `read` gives the data, of `element` and `shape`, or raises `Damaged`.
+    """
+
+    path: str
+    element: Element
+    shape: tuple[int, ...]
+    dtype: DType | None
+    read: Callable[[], NDArray[Any]]
+    member: str = ""
+
+    def __str__(self) -> str:
+        name = self.known.name if self.known else f"{self.element}"
+        return f"{name}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def origin(self) -> str:
+        """Where it comes from, for messages."""
+        return called(self.path)
+
+    @property
+    def known(self) -> DType | None:
+        """The NKI type, if the source names one that the stored elements can be."""
+        if self.dtype is not None and self.element in (raw(self.dtype), natural(self.dtype)):
+            return self.dtype
+        return None
+
+    def is_of(self, dtype: DType) -> bool:
+        """Its bytes are those of `dtype`: by name, or as far as NumPy's types can tell."""
+        if self.known is not None:
+            return self.known is dtype
+        if _numpy_has(dtype):
+            return self.element == natural(dtype)
+        return self.element == raw(dtype) or (dtype.lanes > 1 and self.element == natural(dtype))
+
+    def load(self) -> NDArray[Any]:
+        """The data as it is stored. Raises `InputFailed` for what is found wrong on the way."""
+        try:
+            return self.read()
+        except Damaged as error:
+            refuse(self.path, error, self.member.removesuffix(".npy"))
+
+    def load_as(self, dtype: DType) -> NDArray[Any]:
+        """The data in the storage type of `dtype`, which `is_of` has accepted."""
+        array = self.load()
+        if dtype is BOOL:
+            return np.not_equal(array.view(np.uint8), 0).view(np.uint8)
+        return array.view(storage(dtype))
+
+
+def raw(dtype: DType) -> Element:
+    """How NumPy stores a type that it does not know."""
+    return Element("V", dtype.size)
+
+
+def natural(dtype: DType) -> Element:
+    """NumPy's own type for `dtype`. For packed elements, whose bytes are no number, it is an
+    unsigned integer; for other types that NumPy lacks, raw bytes.
+    """
+    if dtype is BOOL:
+        return Element("b", 1)
+    stored = storage(dtype)
+    lacks = dtype.is_float and stored.kind != "f"
+    return raw(dtype) if lacks else Element(stored.kind, stored.itemsize)
+
+
+def _numpy_has(dtype: DType) -> bool:
+    """A NumPy array of its natural type can be nothing else."""
+    return dtype is not TFLOAT32 and dtype.lanes == 1 and natural(dtype) != raw(dtype)
+
+
+def offer_npy(file: Opened, path: str) -> Offer:
+    """The array of an npy file. Raises `InputFailed`; `file` stays open until it is loaded."""
+    try:
+        header = npy.read_header(Plain(file))
+        if header.start + header.data_bytes != file.size:
+            text = f"its header announces {grouped(header.start + header.data_bytes)} bytes"
+            raise Damaged(f"{text}, the file has {grouped(file.size)}")
+    except Damaged as error:
+        refuse(path, error)
+
+    def read() -> NDArray[Any]:
+        source = Plain(file)
+        source.read(header.start)
+        return npy.read_data(source, header)
+
+    return Offer(path, header.element, header.shape, None, read)
+
+
+def offer_raw(file: Opened, path: str, dtype: DType, shape: tuple[int, ...]) -> Offer:
+    """A file of elements alone: little-endian, in C order. Raises `InputFailed`."""
+    wanted = prod(shape) * dtype.size
+    if file.size != wanted:
+        sizes = ", ".join(map(str, shape))
+        text = f"{dtype}[{sizes}] takes {grouped(wanted)} bytes, it has {grouped(file.size)}"
+        refuse(path, Damaged(text))
+    header = npy.Header(raw(dtype), False, False, shape, 0)
+    return Offer(path, raw(dtype), shape, dtype, lambda: npy.read_data(Plain(file), header))

@@ -1,0 +1,80 @@
+"""What a kernel takes and gives, and how a message shows it with what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from nkic.base.text import clean, width
+from nkic.machine.dtypes import DType
+from nkic.neff.records import Executable, ParameterRecord
+
+
+class Parameter(NamedTuple):
+    """An array that goes in or comes out."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def elements(self) -> int:
+        """How many elements it has."""
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes it takes."""
+        return self.elements * self.dtype.size
+
+
+class Signature(NamedTuple):
+    """A kernel's arrays, in order."""
+
+    kernel: str
+    inputs: tuple[Parameter, ...]
+    outputs: tuple[Parameter, ...]
+
+
+def signature_of(executable: Executable) -> Signature:
+    """The signature of the kernel in a file."""
+
+    def parameters(records: Sequence[ParameterRecord]) -> tuple[Parameter, ...]:
+        tensors = ((record.name, executable.tensors[record.tensor]) for record in records)
+        return tuple(Parameter(name, t.dtype, t.shape) for name, t in tensors)
+
+    return Signature(executable.name, parameters(executable.inputs), parameters(executable.outputs))
+
+
+class Line(NamedTuple):
+    """One array of the signature, or one that is too much, and what is wrong with it."""
+
+    name: str
+    type: str
+    problem: str
+
+
+def table(title: str, lines: Sequence[Line]) -> str:
+    """The signature with a mark at every line: ✓, or ✗ and the problem."""
+    names = max((width(clean(line.name)) for line in lines), default=0)
+    types = max((width(line.type) for line in lines), default=0)
+    rows = (_row(line, names, types) for line in lines)
+    return "\n".join([title, *rows])
+
+
+def _row(line: Line, names: int, types: int) -> str:
+    name = clean(line.name)
+    padded = name + " " * (names - width(name))
+    mark = "✗" if line.problem else "✓"
+    return f"{mark} {padded}  {line.type:<{types}}  {line.problem}".rstrip()
+
+
+def in_short(lines: Sequence[Line], shown: int = 3) -> str:
+    """The problems in one sentence: `` `b`: missing; `c`: … ``, and how many more."""
+    wrong = [f"`{clean(line.name)}`: {line.problem}" for line in lines if line.problem]
+    rest = f"; and {len(wrong) - shown} more" if len(wrong) > shown else ""
+    return "; ".join(wrong[:shown]) + rest

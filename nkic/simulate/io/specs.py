@@ -1,0 +1,114 @@
+"""`-i NAME=…`: what one input is to be, as the user writes it.
+
+a=@a.npy                 the array of an npy file
+a=f32[128,512]=@a.bin    raw elements, little-endian, in C order
+a=3.14                   the value of an input with one element
+a=zeros                  a generator: see fills.py
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+from nkic.simulate.io.fills import FORMS, GENERATORS, Generator, parse_generator
+
+_BRACKETS = re.compile(r"(?P<dtype>[\w.]+)\s*\[(?P<sizes>[\d,\s]*)\]")
+_CROSSES = re.compile(r"(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)")
+_MAX_SIZE = 2**31 - 1
+_WAYS = f"write -i NAME=@FILE.npy, NAME=f32[128,512]=@FILE.bin, NAME=3.14, or NAME={FORMS}"
+
+
+@dataclass(frozen=True)
+class NpyFile:
+    """`@f.npy`"""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """`f32[128,512]=@f.bin`"""
+
+    path: str
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Value:
+    """`3.14`"""
+
+    number: float
+
+
+Spec = NpyFile | RawFile | Value | Generator
+
+
+def parse_inputs(texts: Iterable[str]) -> dict[str, Spec]:
+    """Every `-i` by name; raises `UsageFailed`."""
+    found: dict[str, Spec] = {}
+    for text in texts:
+        name, equals, rest = text.partition("=")
+        if not name.strip() or not equals or not rest.strip():
+            _bad(f"-i {text}: NAME=WHAT is wanted", _WAYS)
+        if name.strip() in found:
+            _bad(f"-i {text}: `{name.strip()}` is given twice")
+        found[name.strip()] = _spec(rest.strip(), f"-i {text}")
+    return found
+
+
+def _spec(text: str, where: str) -> Spec:
+    if text.startswith("@") and len(text) > 1:
+        return NpyFile(text[1:])
+    if "=@" in text:
+        return _raw(text, where)
+    value = _number(text)
+    found = Value(value) if value is not None else parse_generator(text)
+    if found is None:
+        near = did_you_mean(text.partition("(")[0], GENERATORS)
+        _bad(f"{where}: cannot make an input of `{text}`", near or _WAYS)
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _raw(text: str, where: str) -> RawFile:
+    type, _, path = text.partition("=@")
+    found = _BRACKETS.fullmatch(type.strip()) or _CROSSES.fullmatch(type.strip())
+    if found is None or not path:
+        _bad(f"{where}: a type and a file are wanted", "for example -i a=f32[128,512]=@a.bin")
+    sizes = [int(word) for word in re.findall(r"\d+", found["sizes"])]
+    if not all(0 < size <= _MAX_SIZE for size in sizes):
+        _bad(f"{where}: every size must be from 1 to {_MAX_SIZE}")
+    name = found["dtype"].removeprefix("nl.")
+    dtype = dtypes.find(name)
+    if dtype is None:
+        near = "".join(f"did you mean `{other}`?" for other in dtypes.suggest(name))
+        known = f"known are: {', '.join(dtypes.DTYPES)}"
+        _bad(f"{where}: there is no dtype `{name}`", near or known)
+    return RawFile(path, dtype, tuple(sizes))
+
+
+def parse_fill(text: str | None) -> Generator | None:
+    """The value of --fill; raises `UsageFailed`."""
+    found = parse_generator(text) if text is not None else None
+    if text is not None and found is None:
+        _bad(f"--fill {text}: not a generator", f"known are: {FORMS}")
+    return found
+
+
+def _bad(message: str, help: str = "") -> NoReturn:
+    raise UsageFailed([make("bad-value", clean(message), help=help)])

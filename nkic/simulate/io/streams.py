@@ -1,0 +1,97 @@
+"""Files of arrays as streams that can be sought in; what cannot be is read whole, with a cap."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from nkic.base.diagnostics import InputFailed, UsageFailed, make
+from nkic.base.files import STANDARD, cannot_read
+from nkic.base.text import grouped
+from nkic.simulate.io.failures import Damaged, called
+
+SLACK = 1 << 20  # bytes that a file may have beyond its arrays: headers, directory
+
+
+class Opened(NamedTuple):
+    """A file, and how many bytes it has."""
+
+    stream: BinaryIO
+    size: int
+
+
+@contextmanager
+def opened(path: str, expected: int) -> Iterator[Opened]:
+    """The file `path`, or standard input for `-`.
+
+    A pipe or a device is read into memory, and refused beyond the `expected` bytes of data and
+    some slack: nobody knows how much it would give. Raises `UsageFailed` where the system
+    cannot read, also while the caller reads.
+    """
+    try:
+        with _stream(path) as stream:
+            yield _whole(stream, path, expected + SLACK)
+    except OSError as error:
+        raise UsageFailed([cannot_read(path, error)]) from error
+
+
+@contextmanager
+def _stream(path: str) -> Iterator[BinaryIO]:
+    if "\0" in path:
+        raise OSError(None, "a path cannot hold a null character")
+    if path != STANDARD:
+        with Path(path).open("rb") as stream:
+            yield stream
+        return
+    if sys.stdin is None:
+        raise OSError("standard input is closed")
+    yield sys.stdin.buffer
+
+
+def _whole(stream: BinaryIO, path: str, cap: int) -> Opened:
+    status = os.fstat(stream.fileno())
+    if path != STANDARD and stat.S_ISREG(status.st_mode):
+        return Opened(stream, status.st_size)
+    data = stream.read(cap + 1)
+    if len(data) > cap:
+        text = f"{called(path)} gives more than {grouped(cap)} bytes, all that the kernel's arrays"
+        help = "give only these arrays, uncompressed, or use a file in place of the pipe"
+        raise InputFailed([make("input-too-large", f"{text} can take", help=help)])
+    return Opened(io.BytesIO(data), len(data))
+
+
+class Plain:
+    """The bytes of a whole file, in order: for an npy file, or raw data."""
+
+    def __init__(self, file: Opened) -> None:
+        self.stream = file.stream
+        self.left = file.size
+        self.stream.seek(0)
+
+    def read(self, count: int) -> bytes:
+        """Exactly `count` bytes."""
+        data = self.stream.read(min(count, self.left))
+        self._took(len(data), count)
+        return data
+
+    def fill(self, target: memoryview) -> None:
+        """Overwrites all of `target`."""
+        count = min(len(target), self.left)
+        taken = self.stream.readinto(target[:count])  # type: ignore[attr-defined]
+        self._took(taken, len(target))
+
+    def finish(self) -> None:
+        """Checks that nothing is left."""
+        if self.left:
+            raise Damaged(f"{grouped(self.left)} bytes follow the array")
+
+    def _took(self, count: int, wanted: int) -> None:
+        self.left -= count
+        if count != wanted:
+            raise Damaged("it ends too soon")

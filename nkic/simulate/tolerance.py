@@ -1,0 +1,79 @@
+"""When an output counts as right: a rule per output, by default after its type.
+
+The defaults allow a result two steps of its type's grid (rtol), and near zero one step at 1
+(atol), as differences between summation orders make; float32, in which all arithmetic is done,
+gets 1e-5 for both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nkic.machine.dtypes import DType
+
+EVERY = ""  # the name under which settings for all outputs stand
+# Mode to the settings that it heeds.
+MODES = {
+    "close": ("rtol", "atol", "min_pass_rate"),
+    "range": ("rtol", "atol", "min_pass_rate"),
+    "ulp": ("max_ulp", "min_pass_rate"),
+    "cosine": ("min_cosine",),
+    "exact": ("min_pass_rate",),
+    "skip": (),
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How an output is compared.
+
+    close: |got - expected| <= atol + rtol * |expected|, for each element; range: the same with
+    the largest |expected| of all; ulp: at most `max_ulp` steps of the type's grid apart;
+    cosine: the angle between both arrays has at least this cosine; exact: the same bits.
+    """
+
+    mode: str
+    rtol: float = 0.0
+    atol: float = 0.0
+    max_ulp: float = 0.0
+    min_cosine: float = 1.0
+    min_pass_rate: float = 1.0
+    equal_nan: bool = False
+
+    def __str__(self) -> str:
+        heeded = [(name, getattr(self, name)) for name in MODES[self.mode]]
+        rest = [f"{n} {v:g}" for n, v in heeded if n != "min_pass_rate" or v < 1]
+        rest += ["NaN equals NaN"] if self.equal_nan else []
+        return ", ".join([self.mode, *rest])
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the user asked for: for each of Rule's fields, values by output name."""
+
+    by_name: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    equal_nan: bool = False
+
+    def rule(self, name: str, dtype: DType) -> Rule:
+        """The rule for an output."""
+        mode = self._asked("mode", name) or "close"
+        rule = _default(mode, dtype)
+        given = {key: self._asked(key, name) for key in MODES[mode]}
+        chosen = {key: value for key, value in given.items() if value is not None}
+        return Rule(**{**vars(rule), **chosen, "equal_nan": self.equal_nan})
+
+    def _asked(self, key: str, name: str) -> Any:
+        values = self.by_name.get(key, {})
+        return values.get(name, values.get(EVERY))
+
+
+def _default(mode: str, dtype: DType) -> Rule:
+    element = dtype.element or dtype
+    if not element.is_float:
+        return Rule(mode, max_ulp=0, min_cosine=0.99999)
+    if element.size == 4:
+        return Rule(mode, rtol=1e-5, atol=1e-5, max_ulp=4, min_cosine=0.99999)
+    step = 2.0**-element.mantissa_bits
+    return Rule(mode, rtol=2 * step, atol=step, max_ulp=1, min_cosine=0.999)

@@ -1,0 +1,30 @@
+"""What a tensor is called in messages and listings: as the variable that it is assigned to."""
+
+from __future__ import annotations
+
+from nkic.base.source import CallChain, Span
+from nkic.syntax import nodes
+from nkic.syntax.bindings import Resolved
+
+
+class Names:
+    """Looks variables up in the source; each place once."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self.modules = resolved.library.modules
+        self._known: dict[Span, str] = {}
+
+    def of(self, at: CallChain) -> str:
+        """`x` where the user wrote `x = nl.ndarray(…)`; "" where the call is part of more."""
+        span = at.primary
+        if span not in self._known:
+            self._known[span] = self._find(span)
+        return self._known[span]
+
+    def _find(self, span: Span) -> str:
+        module = self.modules.get(span.path)
+        statement = module.statement_at(span) if module is not None else None
+        if not isinstance(statement, nodes.Assign) or statement.value.span != span:
+            return ""
+        target = statement.targets[0]
+        return target.id if isinstance(target, nodes.Name) else ""

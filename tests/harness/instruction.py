@@ -1,0 +1,299 @@
+"""One instruction, or a few, on given tiles: loads them, runs, gives back what is in memory.
+
+    x = tile(values, dtype="bfloat16", steps=(2,), buffer="psum")
+    out = run_one("reciprocal", dst=x.like(dtype="float32"), data=x)
+
+A tile is a view of a tensor of its own, unless it is made by `Tile.over`. Programs are printed
+IR, and go through lower and all stages after it, through the bytes of a file, and are verified.
+What is left and right of a tile is filled with a pattern, and must be there afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, pairwise
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.allocate import allocate
+from nkic.base.diagnostics import Reporter
+from nkic.depend import depend
+from nkic.emit import emit
+from nkic.lower import lower
+from nkic.machine.codecs import storage
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.instructions import ROWS
+from nkic.machine.patterns import reach
+from nkic.machine.targets import TARGETS
+from nkic.neff.read import read
+from nkic.neff.records import Executable
+from nkic.neff.verify import verify
+from nkic.neff.write import write
+from nkic.schedule import schedule
+from nkic.simulate import Options, Result, simulate
+from tests.programs import op, program
+
+Array = NDArray[Any]
+FILL = 0x5A  # every byte that no tile has
+
+
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    """NumPy's type of the elements: with ml_dtypes all but the packed ones have one."""
+    if dtype == "tfloat32":
+        return np.dtype(np.float32)
+    if dtype == "bool":
+        return np.dtype(np.uint8)
+    return np.dtype(getattr(ml_dtypes, dtype, dtype))
+
+
+@dataclass(eq=False)
+class Tensor:
+    """Storage: `bytes` per partition (HBM: in all), with its first contents."""
+
+    dtype: str
+    partitions: int
+    bytes: int
+    buffer: str
+    contents: Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.contents = np.full((self.partitions, self.bytes), FILL, np.uint8)
+
+    @property
+    def shape(self) -> str:
+        """As the text form has it."""
+        return f"{self.partitions}, {self.bytes // DTYPES[self.dtype].size}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tile:
+    """A view of a tensor: what an operand is. `dims` are (step, num), outermost first."""
+
+    tensor: Tensor
+    dtype: str
+    start: int
+    partitions: int
+    offset: int
+    dims: tuple[tuple[int, int], ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.partitions, *(num for _, num in self.dims))
+
+    def window(self, contents: Array) -> Array:
+        """The elements in `contents` of the tensor."""
+        size = DTYPES[self.dtype].size
+        strides = (contents.strides[0], *(step * size for step, _ in self.dims))
+        first = self.start * contents.strides[0] + self.offset * size
+        return np.ndarray(self.shape, numpy_type(self.dtype), contents, first, strides)
+
+    def over(self, **changes: Any) -> Tile:
+        """Another view of the same tensor."""
+        return replace(self, **changes)
+
+    def like(self, **changes: Any) -> Tile:
+        """A tile of this shape in a tensor of its own."""
+        return tile(self.shape, **{"dtype": self.dtype, **changes})
+
+    def text(self, number: int) -> str:
+        dims = ", ".join(f"{step}x{num}" for step, num in self.dims)
+        start = "" if self.tensor.buffer == "hbm" else f"{self.start}+{self.partitions}, "
+        kind = "" if self.dtype == self.tensor.dtype else f":{self.dtype}"
+        return f"%{number}[{start}{self.offset}; {dims}]{kind}"
+
+
+def tile(
+    values: Array | tuple[int, ...],
+    *,
+    dtype: str | None = None,
+    buffer: str = "sbuf",
+    start: int = 0,
+    offset: int = 0,
+    steps: Sequence[int] | None = None,
+    room: int = 0,
+) -> Tile:
+    """A tile that holds `values`, rounded to `dtype`, or one of a shape that holds nothing.
+
+    `steps` of the free dimensions in elements; without, the elements follow one another.
+    `room`: elements that the tensor has beyond the tile's last.
+    """
+    shape = values if isinstance(values, tuple) else values.shape
+    kind = dtype or (values.dtype.name if isinstance(values, np.ndarray) else "float32")
+    partitions, *sizes = shape if buffer != "hbm" else (1, *shape)
+    if steps is None:
+        steps = [int(np.prod(sizes[i + 1 :], dtype=int)) for i in range(len(sizes))]
+    dims = tuple(zip(steps, sizes, strict=True))
+    first = offset - sum(step * (num - 1) for step, num in dims if step < 0)
+    size = DTYPES[kind].size
+    tensor = Tensor(kind, start + partitions, (offset + reach(dims) + room) * size, buffer)
+    made = Tile(tensor, kind, start, partitions, first, dims)
+    if isinstance(values, np.ndarray):
+        made.window(tensor.contents)[...] = values.reshape(made.shape).astype(numpy_type(kind))
+    return made
+
+
+class Call(NamedTuple):
+    """An instruction: tiles, numbers and registers ("$1") as operands, attributes by name."""
+
+    row: str
+    values: dict[str, Any]
+    engine: str = "any"
+
+
+def call(row: str, engine: str = "any", **values: Any) -> Call:
+    return Call(row, values, engine)
+
+
+def run_one(row: str, *, engine: str = "any", target: str = "trn2", **values: Any) -> Array:
+    """Runs one instruction and gives the elements of dst."""
+    return run([call(row, engine, **values)], target=target)[values["dst"]]
+
+
+def run(
+    calls: Sequence[Call],
+    *,
+    target: str = "trn2",
+    precise: bool = True,
+    raw: Sequence[Tile] = (),
+    serial: bool = False,
+) -> Outcome:
+    """Runs instructions in order. The tensors of `raw` tiles are seen under a second type, so
+    that the runner keeps them as bytes.
+    """
+    build = _Build(calls, raw)
+    executable = build.executable(target, serial)
+    result = simulate(executable, build.inputs(executable), Options(precise=precise))
+    return Outcome(build, result)
+
+
+class Outcome:
+    """What is in memory afterwards: by tile, the elements. Nothing else may have been written."""
+
+    def __init__(self, build: _Build, result: Result) -> None:
+        self.result = result
+        self.memory = {
+            tensor: np.ascontiguousarray(result.outputs[f"output_{i}"])
+            .view(np.uint8)
+            .reshape(tensor.contents.shape)
+            for i, tensor in enumerate(build.tensors)
+        }
+        for tensor, contents in self.memory.items():
+            changed = contents != tensor.contents
+            for written in build.written:
+                if written.tensor is tensor:
+                    _bytes(written, changed)[...] = False
+            assert not changed.any(), "bytes beside the result have changed"
+
+    def __getitem__(self, wanted: Tile) -> Array:
+        return wanted.window(self.memory[wanted.tensor]).copy()
+
+
+def _bytes(of: Tile, flags: Array) -> Array:
+    """The flags of every byte of a tile."""
+    size = DTYPES[of.dtype].size
+    strides = (flags.strides[0], *(step * size for step, _ in of.dims), 1)
+    first = of.start * flags.strides[0] + of.offset * size
+    return np.ndarray((*of.shape, size), np.bool_, flags, first, strides)
+
+
+class _Build:
+    """The program: every tensor is loaded from an input x0, x1 … and stored to an output."""
+
+    def __init__(self, calls: Sequence[Call], raw: Sequence[Tile]) -> None:
+        self.calls = calls
+        self.raw = raw
+        used = [v for c in calls for v in c.values.values() if isinstance(v, Tile)]
+        self.tensors = list(dict.fromkeys(t.tensor for t in used))
+        self.written = [v for c in calls for v in _results(c)]
+
+    def inputs(self, executable: Executable) -> dict[str, Array]:
+        found = {}
+        for tensor, port in zip(self.tensors, executable.inputs, strict=True):
+            elements = tensor.contents.view(storage(DTYPES[tensor.dtype]))
+            found[port.name] = elements.reshape(executable.tensors[port.tensor].shape)
+        return found
+
+    def executable(self, target: str, serial: bool) -> Executable:
+        text = program("\n".join(self.lines()))
+        report = Reporter()
+        lowered = lower(replace(text, target=TARGETS[target]), report)
+        placed, graphs = allocate(lowered, depend(lowered), report)
+        executable = read(write(emit(schedule(placed, graphs, serial), {})))
+        verify(executable)
+        return executable
+
+    def lines(self) -> Iterator[str]:
+        size = len(self.tensors)
+        for block, name in enumerate(("x", "y", "t", "staged")):
+            for i, t in enumerate(self.tensors):
+                yield f"%{block * size + i} {name}{i}: {t.dtype}[{t.shape}] {_place(t, name)}"
+        for i, t in enumerate(self.raw):
+            yield f"%{4 * size + i} other{i}: uint{8 * _odd(t)}[1, 1] sbuf"
+        yield from (f"input x{i} = %{i}" for i in range(size))
+        yield from (f"output output_{i} = %{size + i}" for i in range(size))
+        yield "core"
+        number = count()
+        for i in range(size):
+            yield from self.moves(number, i, loading=True)
+        for c in self.calls:
+            yield op(
+                next(number), c.row, c.engine, **{k: self.operand(v) for k, v in c.values.items()}
+            )
+        yield from self.second_looks(number)
+        for i in range(size):
+            yield from self.moves(number, i, loading=False)
+
+    def moves(self, number: Iterator[int], i: int, loading: bool) -> Iterator[str]:
+        """Loads tensor i, or stores it; through SBUF if it is in PSUM."""
+        size, t = len(self.tensors), self.tensors[i]
+        places = [i if loading else size + i, 3 * size + i, 2 * size + i]
+        if t.buffer != "psum":
+            del places[1]
+        for a, b in pairwise(places if loading else places[::-1]):
+            row = "tensor_copy" if 2 * size + i in (a, b) and t.buffer == "psum" else "dma_copy"
+            engine = "vector" if row == "tensor_copy" else "dma"
+            yield op(next(number), row, engine, dst=self.whole(b, t), src=self.whole(a, t))
+
+    def whole(self, number: int, t: Tensor) -> str:
+        elements = t.bytes // DTYPES[t.dtype].size
+        in_hbm = number < 2 * len(self.tensors) or t.buffer == "hbm"
+        if in_hbm:
+            return f"%{number}[0; {elements}x{t.partitions}, 1x{elements}]"
+        return f"%{number}[0+{t.partitions}, 0; 1x{elements}]"
+
+    def second_looks(self, number: Iterator[int]) -> Iterator[str]:
+        """Reads of one element of each raw tensor under another type."""
+        size = len(self.tensors)
+        for i, t in enumerate(self.raw):
+            kind = f":uint{8 * _odd(t)}"
+            place = "[0; 1x1]" if t.tensor.buffer == "hbm" else "[0+1, 0; 1x1]"
+            src = f"%{2 * size + self.tensors.index(t.tensor)}{place}{kind}"
+            row, engine = (
+                ("dma_copy", "dma") if t.tensor.buffer == "hbm" else ("tensor_copy", "vector")
+            )
+            yield op(next(number), row, engine, dst=f"%{4 * size + i}[0+1, 0; 1x1]", src=src)
+
+    def operand(self, value: Any) -> str:
+        if isinstance(value, Tile):
+            return value.text(2 * len(self.tensors) + self.tensors.index(value.tensor))
+        return value if isinstance(value, str) and value.startswith("$") else repr(value)
+
+
+def _place(tensor: Tensor, name: str) -> str:
+    if name in "xy":
+        return "shared_hbm"
+    return "sbuf" if name == "staged" else tensor.buffer
+
+
+def _odd(t: Tile) -> int:
+    """Bytes of the unsigned integer under which a tensor is seen as well."""
+    return DTYPES[t.dtype].size
+
+
+def _results(c: Call) -> list[Tile]:
+    written = [o.name for o in ROWS[c.row].operands if o.access.writes]
+    return [v for name in written if isinstance(v := c.values.get(name), Tile)]

@@ -1,0 +1,156 @@
+"""Runs kernels of the meta-language alone: no tensors, no instructions, no files on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nkic.base.diagnostics import CompileFailed, Diagnostic, Reporter
+from nkic.base.profiles import DEFAULT, Profile
+from nkic.base.source import SourceFile
+from nkic.parse import parse
+from nkic.resolve import resolve
+from nkic.specialise.budget import Limits
+from nkic.specialise.evaluate import Evaluator, provided_modules
+from nkic.specialise.hooks import DeviceCondition, DeviceRange
+from nkic.specialise.namespace import Namespace
+from nkic.specialise.objects import Decorator, NKIObject, jit
+from nkic.syntax.bindings import Resolved
+
+HEAD = "import nki\nimport nki.language as nl\n"
+
+
+@dataclass
+class Done:
+    """What became of a kernel."""
+
+    printed: str = ""
+    value: Any = None
+    said: tuple[Diagnostic, ...] = ()
+    log: list[str] = field(default_factory=list)
+
+    @property
+    def slugs(self) -> list[str]:
+        """What was said, by kind."""
+        return [one.code.slug for one in self.said]
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Line and column of everything that was said."""
+        return [one.primary.span[1:3] for one in self.said if one.primary]  # type: ignore[misc]
+
+
+class FakeRange(DeviceRange):
+    """A device loop that logs instead of recording."""
+
+    def __init__(self, log: list[str]) -> None:
+        self._log = log
+
+    def enter(self) -> object:
+        self._log.append("open")
+        return "counter"
+
+    def leave(self) -> None:
+        self._log.append("close")
+
+
+class FakeRegister(DeviceCondition):
+    """A register that logs."""
+
+    def __init__(self, log: list[str]) -> None:
+        self._log = log
+
+    def enter_while(self) -> None:
+        self._log.append("while")
+
+    def leave_while(self) -> None:
+        self._log.append("end")
+
+
+def namespaces(log: list[str]) -> dict[str, Namespace]:
+    """A small `nki`."""
+    language = {
+        "NKIObject": NKIObject,
+        "affine_range": range,
+        "float32": "float32",
+        "dynamic_range": lambda *bounds: FakeRange(log),
+        "register": lambda: FakeRegister(log),
+        "log": log.append,
+    }
+    return {
+        "nki": Namespace("nki", {"jit": Decorator("jit", jit)}),
+        "nki.language": Namespace("nki.language", language, {"arange": "use a slice"}),
+        "nki.isa": Namespace("nki.isa", {}),
+    }
+
+
+def load_from(files: Mapping[str, str]) -> Any:
+    """A loader of files by their path from one folder, packages included."""
+
+    def load(request: str, importer: SourceFile) -> SourceFile | None:
+        name = request.lstrip(".")
+        folder = importer.path.split("/")[:-1]
+        up = len(request) - len(name)
+        parts = folder[: len(folder) - max(up - 1, 0)] if up else []
+        base = "/".join([*parts, *filter(None, name.split("."))])
+        for path in (f"{base}.py", f"{base}/__init__.py".lstrip("/")):
+            if path in files:
+                return SourceFile(path, files[path])
+        return None
+
+    return load
+
+
+def resolved(
+    text: str,
+    kernel: str | None = None,
+    *,
+    files: Mapping[str, str] | None = None,
+    profile: Profile = DEFAULT,
+    path: str = "k.py",
+) -> tuple[Resolved | None, tuple[Diagnostic, ...]]:
+    """What resolve makes of a file, and what it says of it."""
+    report = Reporter(max_errors=100)
+    load = load_from(files or {})
+    modules = provided_modules(namespaces([]))
+    source = SourceFile(path, text)
+    try:
+        found = resolve(
+            source, kernel, load=load, parse=parse, provided=modules, report=report, profile=profile
+        )
+    except CompileFailed as failed:
+        return None, failed.diagnostics
+    return found, report.all
+
+
+def run(
+    text: str,
+    kernel: str | None = None,
+    *,
+    files: Mapping[str, str] | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    limits: Limits | None = None,
+    profile: Profile = DEFAULT,
+    path: str = "k.py",
+) -> Done:
+    """Resolves and evaluates a kernel."""
+    found, said = resolved(text, kernel, files=files, profile=profile, path=path)
+    if found is None or any(said):
+        return Done(said=said)
+    done = Done()
+    printed: list[str] = []
+    spaces = namespaces(done.log)
+    evaluator = Evaluator(found, spaces, Reporter(), show=printed.append, limits=limits)
+    try:
+        done.value = evaluator.evaluate_kernel(arguments or {})
+    except CompileFailed as failed:
+        done.said = failed.diagnostics
+    done.printed = "".join(printed)
+    return done
+
+
+def body(code: str, **options: Any) -> Done:
+    """Runs a kernel that consists of these lines."""
+    lines = "".join(f"    {line}\n" for line in code.strip("\n").split("\n"))
+    return run(f"{HEAD}@nki.jit\ndef kernel():\n{lines}", **options)

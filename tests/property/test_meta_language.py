@@ -1,0 +1,246 @@
+"""Random meta-programs print the same through nkic as under Python, and fail where it fails."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
+
+from tests.harness.metalanguage import body
+
+# ---- expressions, by the type of their value ----------------------------------------------------
+# Every program starts with variables of each type, so that any expression is well formed; what
+# it computes may still fail (a division by zero, an index out of range), in both alike.
+
+START = """
+import math
+from functools import partial, reduce
+a, b, c = 7, -3, 2
+p, q = [3, 1, 2], [5, -1]
+s, t = 'tile', 'é b'
+d, e = {'k': 1, 'm': [2]}, {1: 'one', -2: 'two'}
+x, y = 0.5, -2.25
+class Box:
+    size: int = 4
+    def __init__(self, n=1): self.n = n; self.log = []
+    def grow(self, by=1): self.n += by; self.log.append(by); return self
+    def total(self): return self.n * self.size + sum(self.log)
+    def __add__(self, other): return Box(self.n + other.n)
+    def __eq__(self, other): return isinstance(other, Box) and self.n == other.n
+    def __getitem__(self, i): return (self.n, i)
+    def __repr__(self): return f'Box({self.n}, {self.log})'
+    @property
+    def twice(self): return 2 * self.n
+o, u = Box(), Box(3)
+def add(m, n=2, *rest, k=0, **more): return m + n + sum(rest) + k + len(more)
+def counter(start):
+    def step(by=1):
+        nonlocal start
+        start += by
+        return start
+    return step
+f, g = counter(a), lambda v, w=3: v * w - 1
+"""
+
+integers = st.deferred(
+    lambda: st.one_of(
+        st.integers(-20, 20).map(str),
+        st.sampled_from(["a", "b", "c", "len(p)", "len(s)", "o.n", "u.twice", "o.total()"]),
+        st.tuples(integers, st.sampled_from(BINARY), integers).map(lambda n: f"({' '.join(n)})"),
+        st.tuples(st.sampled_from(["-", "~", "+", "abs", "int"]), integers).map(
+            "{0[0]}({0[1]})".format
+        ),
+        st.tuples(integers, conditions, integers).map("({0[0]} if {0[1]} else {0[2]})".format),
+        st.tuples(lists, integers).map("{0[0]}[{0[1]}]".format),
+        st.tuples(lists, integers).map("{0[0]}[{0[1]} % 2]".format),
+        lists.map("sum({})".format),
+        st.tuples(st.sampled_from(["min", "max", "divmod"]), integers, integers).map(
+            lambda n: f"{n[0]}({n[1]}, {n[2]})" + ("[0]" if n[0] == "divmod" else "")
+        ),
+        st.tuples(integers, integers).map("add({0[0]}, k={0[1]})".format),
+        st.tuples(lists, integers).map("add(*{0[0]}, **{{'z': {0[1]}}})".format),
+        integers.map("f({})".format),
+        integers.map("g({})".format),
+        integers.map("(a := {})".format),
+        st.tuples(texts, texts).map("{0[0]}.find({0[1]})".format),
+        integers.map("math.gcd({}, 12)".format),
+        integers.map("partial(add, 1)({})".format),
+        lists.map("reduce(lambda m, n: m * 3 - n, {}, 1)".format),
+        integers.map("(lambda m: m - 1)({})".format),
+        integers.map("d.get('k', {})".format),
+    )
+)
+BINARY = ["+", "-", "*", "//", "%", "&", "|", "^", ">> 1 +", "<< 2 -"]
+
+conditions = st.deferred(
+    lambda: st.one_of(
+        st.tuples(integers, st.sampled_from(COMPARE), integers).map("{0[0]} {0[1]} {0[2]}".format),
+        st.tuples(integers, integers, integers).map("{0[0]} < {0[1]} <= {0[2]}".format),
+        st.tuples(integers, lists).map("{0[0]} in {0[1]}".format),
+        st.tuples(conditions, st.sampled_from(["and", "or"]), conditions).map(
+            lambda n: f"({n[0]}) {n[1]} ({n[2]})"
+        ),
+        conditions.map("not ({})".format),
+        st.tuples(texts, texts).map("{0[0]} < {0[1]}".format),
+        st.sampled_from(["o == u", "p", "not q", "'k' in d", "isinstance(a, int)", "o is u"]),
+        lists.map("any(v > 2 for v in {})".format),
+    )
+)
+COMPARE = ["==", "!=", "<", "<=", ">", ">="]
+
+lists = st.deferred(
+    lambda: st.one_of(
+        st.sampled_from(["p", "q", "list(range(4))", "o.log", "sorted(p)", "list(e)"]),
+        st.lists(integers, max_size=3).map(lambda n: f"[{', '.join(n)}]"),
+        st.tuples(lists, lists).map("({0[0]} + {0[1]})".format),
+        st.tuples(lists, st.integers(-1, 3)).map("{0[0]} * {0[1]}".format),
+        st.tuples(lists, slices).map("{0[0]}[{0[1]}]".format),
+        st.tuples(integers, lists, conditions).map(
+            "[{0[0]} + v for v in {0[1]} if v > 1 or {0[2]}]".format
+        ),
+        lists.map("[*{}, c]".format),
+        lists.map("list(reversed({}))".format),
+        lists.map("list(map(lambda v: v % 5, {}))".format),
+        st.tuples(lists, lists).map("[m - n for m, n in zip({0[0]}, {0[1]})]".format),
+        lists.map("[i * v for i, v in enumerate({}, 1)]".format),
+        lists.map("sorted({}, key=lambda v: (-v % 3, v), reverse=True)".format),
+    )
+)
+bounds = st.one_of(st.just(""), st.integers(-5, 5).map(str))
+slices = st.tuples(bounds, bounds, st.sampled_from(["", ":2", ":-1", ":-2"])).map(
+    lambda n: f"{n[0]}:{n[1]}{n[2]}"
+)
+
+texts = st.deferred(
+    lambda: st.one_of(
+        st.sampled_from(["s", "t", "'a,b'", "str(a)", "str(p)", "repr(t)", "e.get(1)", "str(o)"]),
+        st.tuples(integers, st.sampled_from(SPECS)).map("f'<{{{0[0]}:{0[1]}}}>'".format),
+        st.tuples(texts, st.sampled_from(["!r", "!s:>6", ":^7", ""])).map(
+            "f'{{{0[0]}{0[1]}}}'".format
+        ),
+        st.tuples(texts, texts).map("({0[0]} + {0[1]})".format),
+        st.tuples(texts, st.integers(-1, 3)).map("{0[0]} * {0[1]}".format),
+        st.tuples(texts, slices).map("{0[0]}[{0[1]}]".format),
+        st.tuples(texts, st.sampled_from(METHODS)).map("{0[0]}.{0[1]}".format),
+        st.tuples(integers, texts).map("'%d:%s' % ({0[0]}, {0[1]})".format),
+        st.tuples(integers, texts).map(
+            "'{{1}}-{{0:03}}-{{v!r}}'.format({0[0]}, {0[1]}, v=p)".format
+        ),
+        lists.map("'/'.join(str(v) for v in {})".format),
+        conditions.map("str({})".format),
+    )
+)
+SPECS = ["d", ">4", "<5", "+", "05", "x", "#b", ",", "^8", "e"]
+METHODS = ["upper()", "replace('a', 'xy')", "strip()", "center(9, '*')", "zfill(5)", "title()"]
+
+anything = st.one_of(
+    *(integers, conditions, lists, texts),
+    st.sampled_from(["d", "e", "o", "u", "x / y", "x ** 2", "(a, s)"]),
+)
+
+# ---- statements ---------------------------------------------------------------------------------
+
+
+def block(lines: list[str]) -> str:
+    return textwrap.indent("\n".join(lines), "    ")
+
+
+simple = st.one_of(
+    anything.map("print({})".format),
+    st.tuples(st.sampled_from(["a", "b", "c"]), integers).map("{0[0]} = {0[1]}".format),
+    st.tuples(
+        st.sampled_from(["a", "b", "o.n", "p[0]", "d['k']"]),
+        st.sampled_from(["+=", "-=", "*=", "//=", "%=", "|="]),
+        integers,
+    ).map(" ".join),
+    st.tuples(st.sampled_from(["p", "q"]), lists).map("{0[0]} = {0[1]}".format),
+    st.tuples(st.sampled_from(["p", "q"]), lists).map("{0[0]} += {0[1]}".format),
+    st.tuples(st.sampled_from(["s", "t"]), texts).map("{0[0]} = {0[1]}".format),
+    st.tuples(st.sampled_from(["p.append", "q.extend", "o.grow"]), integers).map(
+        lambda n: f"{n[0]}({f'[{n[1]}]' if 'extend' in n[0] else n[1]})"
+    ),
+    st.tuples(slices, lists).map("p[{0[0]}] = {0[1]}".format),
+    st.tuples(integers, integers).map("a, (b, *q) = {0[0]}, [{0[1]}, a, b]".format),
+    integers.map("a = b = {}".format),
+    integers.map("d[str({})] = a".format),
+    st.sampled_from(["o, u = u, o + u", "f, g = g, f", "del p[0]", "d = {**d, 'z': a}", "pass"]),
+    conditions.map("assert {}, f'{{a}} {{s}}'".format),
+)
+
+
+@st.composite
+def compound(draw: Any, inner: Any) -> str:
+    inside = block(draw(st.lists(inner, min_size=1, max_size=3)))
+    other = block(draw(st.lists(inner, min_size=1, max_size=2)))
+    jump = draw(st.sampled_from(["pass", "continue", "break"]))
+    test = draw(conditions)
+    head = draw(st.sampled_from(HEADS)).format(test=test, items=draw(lists), text=draw(texts))
+    if head.startswith("if"):
+        return f"{head}\n{inside}\nelif {draw(conditions)}:\n{other}\nelse:\n{inside}"
+    if head.startswith("def"):
+        return f"{head}\n{inside}\n    return m\nprint(h({draw(integers)}))"
+    if head.startswith("n ="):
+        head += f"\n    n -= 1\n    if {test}: {jump}"
+    else:
+        head += f"\n    if {test}: {jump}"
+    return f"{head}\n{inside}\nelse:\n{other}"
+
+
+HEADS = [
+    "if {test}:",
+    "for a in {items}[:4]:",
+    "for i, (m, n) in enumerate(zip({items}, {items})):",
+    "for m in range(3):",
+    "for k, v in list(d.items()):",
+    "for letter in {text}[:3]:",
+    "n = 3\nwhile n and not ({test}):",
+    "n = 3\nwhile n > 0:",
+    "def h(m, a=a, b=b, c=c, p=list(p), q=list(q), s=s, t=t, o=o, u=u, f=f, g=g, d=d):",
+]
+statements = st.recursive(simple, compound, max_leaves=6)
+programs = st.lists(statements, min_size=1, max_size=7).map("\n".join)
+
+
+# ---- the two routes -----------------------------------------------------------------------------
+
+
+def by_python(code: str) -> tuple[str, str]:
+    """What Python prints, and the kind of error that ends it, or nothing."""
+    printed: list[str] = []
+    space: dict[str, Any] = {"print": lambda value: printed.append(f"{value}\n")}
+    try:
+        exec(compile(f"def kernel():\n{textwrap.indent(code, '    ')}", "k.py", "exec"), space)
+    except SyntaxError:  # the same quotes in a f-string and around it, which 3.12 allows
+        reject()
+    try:
+        space["kernel"]()
+    except Exception as error:
+        return "".join(printed), type(error).__name__
+    return "".join(printed), ""
+
+
+ERRORS = {
+    "AssertionError": "assertion-failed",
+    "AttributeError": "unknown-attribute",
+    "IndexError": "wrong-index",
+    "KeyError": "wrong-index",
+    "OverflowError": "wrong-value",
+    "TypeError": "wrong-type",
+    "UnboundLocalError": "unset-variable",
+    "ValueError": "wrong-value",
+    "ZeroDivisionError": "wrong-value",
+    "": "",
+}
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs)
+def test_programs_print_the_same_as_under_python(program: str) -> None:
+    code = f"{START.strip()}\n{program}"
+    expected, error = by_python(code)
+    done = body(code)
+    assert done.printed == expected
+    assert "".join(done.slugs) == ERRORS[error]
+    assert all(line > 2 for line, _ in done.places)
