@@ -49,7 +49,7 @@ class Place(NamedTuple):
     @property
     def disk(self) -> Path:
         """Where it is, as the user would write it."""
-        return Path(os.path.normpath(os.path.join(self.root.folder or ".", self.path)))  # noqa: PTH118
+        return Path(os.path.normpath(Path(self.root.folder, self.path)))
 
     @property
     def label(self) -> str:
@@ -71,7 +71,7 @@ class Loader:
     modules: Mapping[str, str] = field(default_factory=dict)
     _places: dict[str, Place] = field(default_factory=dict)
     _labels: dict[Path, str] = field(default_factory=dict)
-    _sources: dict[str, SourceFile] = field(default_factory=dict)
+    sources: dict[str, SourceFile] = field(default_factory=dict)  # read, by path inside nkic
 
     @classmethod
     def beside(
@@ -110,7 +110,7 @@ class Loader:
 
     def source(self, shown: str) -> SourceFile | None:
         """The file that is printed as `shown`."""
-        return next((s for path, s in self._sources.items() if self.shown(path) == shown), None)
+        return next((s for path, s in self.sources.items() if self.shown(path) == shown), None)
 
     def relocated(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
         """Diagnostics whose places are those to print."""
@@ -124,15 +124,16 @@ class Loader:
     def neighbour(self, path: str) -> SourceFile | None:
         """The file with this path inside nkic, if it lies where the kernel's file does."""
         place = Place(self.kernel, path)
-        return self._add(place) if place.disk.is_file() else None
+        beside = path.endswith(".py") and not path.startswith("/")
+        return self._add(place) if beside and place.disk.is_file() else None
 
     def _add(self, place: Place, path: str = "", data: bytes | None = None) -> SourceFile:
         shown = path or str(place.disk)
         label = self._labels.get(place.disk.resolve()) or self._new_label(place)
-        if label not in self._sources:
+        if label not in self.sources:
             content = files.read_bytes(shown, MAX_BYTES) if data is None else data
-            self._sources[label] = decode(content, label)
-        return self._sources[label]
+            self.sources[label] = decode(content, label)
+        return self.sources[label]
 
     def _new_label(self, place: Place) -> str:
         """A label for a file met for the first time; where another has it, with a mark."""

@@ -42,7 +42,7 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
-from nkic.specialise import PROVIDED, specialise
+from nkic.specialise import PROVIDED, library, specialise
 from nkic.specialise.request import Request
 from nkic.syntax.bindings import Kernel, Resolved
 
@@ -152,7 +152,9 @@ def _from_text(
     except (ValueError, LookupError, TypeError, SyntaxError) as error:
         report.fatal("bad-program-text", f"`{text.path}` is no program: {error}")
     yield "specialise", program
-    found = {path: find(path) for path in paths(program)}
+
+    shipped = {file.path: file for file in library.sources().values()}
+    found = {path: shipped.get(path) or find(path) for path in paths(program)}
     sources = {path: source for path, source in found.items() if source is not None}
     yield from _from_program(program, sources, None, report, options)
 
@@ -261,7 +263,7 @@ def _look_further(sound: Program, report: Reporter) -> NoReturn:
     one run reports as much as it can; then gives up.
     """
     later = Reporter(report.max_errors)
-    with suppress(CompileFailed):
+    with suppress(Exception):  # a program with holes must not hide the errors that made them
         lowered = lower(sound, later)
         allocate.allocate(lowered, depend(lowered), later)
     for diagnostic in later.all:

@@ -199,7 +199,7 @@ class _Reader:
         return Instruction(
             row,
             tuple(self.operand(operands[o.name]) for o in row.operands),
-            tuple(literal_eval(attributes[a.name]) for a in row.attributes),
+            tuple(_literal(attributes[a.name]) for a in row.attributes),
             None if engine == "any" else Engine(engine),
             at,
             int(number),
@@ -342,6 +342,10 @@ def _arguments(text: str) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _number(text: str) -> float | int | None:
-    special = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
-    value: float | int | None = special[text] if text in special else literal_eval(text)
+    value: float | int | None = _literal(text)
     return value
+
+
+def _literal(text: str) -> Any:
+    special = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
+    return special[text] if text in special else literal_eval(text)

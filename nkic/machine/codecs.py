@@ -4,8 +4,9 @@ All arithmetic is on float32. A *grid* is the set of float32 values that a type 
 `round_to_grid` moves values there without changing their representation, which is what the
 runner does after every instruction. Values are rounded to nearest, ties to even, with
 subnormals kept; docs/fidelity.md says which of the rules are documented and which assumed.
-NaN's sign and payload are lost where a type is narrower than float32: it becomes the canonical
-quiet NaN of that type. Copies within one type are copies of bits and go past this module.
+Where a NaN is rounded to a type narrower than float32, its sign and payload are lost: it becomes
+the canonical quiet NaN of that type. Decoding keeps them, so that what is decoded and encoded
+again without rounding (`on_grid`) has the same bits.
 """
 
 from __future__ import annotations
@@ -104,7 +105,10 @@ def pack(values: Floats, dtype: DType) -> Array:
 
 @cache
 def values_of_codes(dtype: DType) -> Floats:
-    """The number behind every bit pattern of a float type of at most 16 bits, in order."""
+    """The number behind every bit pattern of a float type of at most 16 bits, in order.
+
+    NaN keeps its sign and payload, in the highest bits of float32's, as bfloat16's does.
+    """
     if dtype is FLOAT8_E8M0FNU:
         powers = np.ldexp(np.float32(1), np.arange(255) - dtype.bias)
         return np.append(powers, np.float32(np.nan))
@@ -114,11 +118,15 @@ def values_of_codes(dtype: DType) -> Floats:
     leading = np.where(exponent > 0, 1 << dtype.mantissa_bits, 0)
     scale = np.maximum(exponent, 1) - dtype.bias - dtype.mantissa_bits
     values: Floats = np.ldexp((leading + mantissa).astype(np.float32), scale)
-    values[values > dtype.highest] = np.nan
+    nan = values > dtype.highest
     if dtype.has_inf:
-        values[(exponent == exponent.max()) & (mantissa == 0)] = np.inf
+        infinite = (exponent == exponent.max()) & (mantissa == 0)
+        values[infinite] = np.inf
+        nan &= ~infinite
+    payload = mantissa[nan] << (23 - dtype.mantissa_bits) | 0x7F800000
+    values.view(np.uint32)[nan] = payload
     negative = codes >> (dtype.exponent_bits + dtype.mantissa_bits) == 1
-    values[negative] *= -1
+    values.view(np.uint32)[negative] |= 1 << 31
     return values
 
 
@@ -126,15 +134,14 @@ def values_of_codes(dtype: DType) -> Floats:
 def _codes_of_values(dtype: DType) -> tuple[Array, NDArray[np.uint32]]:
     """The bit pattern of every value on the grid, indexed by its highest float32 bits.
 
-    Also how many low bits to drop for the index. What is not on the grid gives NaN.
+    Also how many low bits to drop for the index. What is not on the grid gives the quiet NaN.
     """
     drop = 13 if dtype.mantissa_bits > 7 else 16
     values = values_of_codes(dtype)
     codes = np.zeros(1 << (32 - drop), f"u{dtype.size}")
     if dtype.has_nan:
         codes[:] = _quiet_nan(dtype)
-    finite = np.flatnonzero(~np.isnan(values))
-    codes[values[finite].view(np.uint32) >> drop] = finite
+    codes[values.view(np.uint32) >> drop] = np.arange(values.size)
     return codes, np.array(drop, np.uint32)
 
 

@@ -55,8 +55,9 @@ def _only_definition(
 ) -> nodes.FunctionDef | nodes.ClassDef | None:
     """The function or class among several ways to bind a name, such as `f = nki.jit(f)`."""
     parts = (node for place in places for node in scopes.own([place.node]))
-    found = [n for n in parts if type(n) in _DEFINITIONS and n.name == name]  # type: ignore[attr-defined]
-    return found[0] if len(found) == 1 else None  # type: ignore[return-value]
+    definitions = (n for n in parts if isinstance(n, nodes.FunctionDef | nodes.ClassDef))
+    found = [node for node in definitions if node.name == name]
+    return found[0] if len(found) == 1 else None
 
 
 def _target(name: str, node: nodes.Statement) -> Import:

@@ -42,7 +42,7 @@ def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> 
     functions = [n.name for n in _functions(module)]
     advice = "put `@nki.jit` on the function to compile, or name it with `-k`"
     near = f"; functions in the file: {_listed(functions)}" if functions else ""
-    raise report.fatal("no-kernel", f"`{module.source.path}` has no kernel{near}", help=advice)
+    return report.fatal("no-kernel", f"`{module.source.path}` has no kernel{near}", help=advice)
 
 
 def _ambiguous(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> NoReturn:
@@ -61,7 +61,7 @@ def _plain(module: SourceModule, wanted: str, report: Reporter) -> Kernel:
         return Kernel(wanted, module, functions[wanted])
     known = [k.name for k in kernels(module)] or sorted(functions)
     near = did_you_mean(wanted, known)
-    raise report.fatal(
+    return report.fatal(
         "no-kernel",
         f"`{module.source.path}` has no kernel `{wanted}`",
         help=near or f"it has {_listed(known) or 'no functions'}",

@@ -57,29 +57,36 @@ class Reach:
 
     def _visit(self, module: SourceModule, definition: Definition) -> None:
         methods = _methods(definition)
-        self._check(module, definition, frozenset(methods))
-        if definition in self._inner:
-            self._scan(module, list(scopes.inside(definition)), scopes.taken_by(definition))
-            return
-        pieces = _pieces(definition)
-        is_class = isinstance(definition, nodes.ClassDef)
-        local = scopes.bound(definition) if is_class else frozenset[str]()
-        self._scan(module, pieces, scopes.taken_from_outside(pieces, local))
+        pieces = _pieces(definition, definition in self._inner)
+        everything = [node for piece in pieces for node in walk(piece)]
+        self._check(module, definition, frozenset(methods), everything)
+        self._scan(module, everything, self._uses(definition, pieces))
         for method in methods:
             self._inner.add(method)
             self._offer(module, method)
 
+    def _uses(self, definition: Definition, pieces: list[nodes.Node]) -> Iterator[nodes.Name]:
+        if definition in self._inner:
+            return scopes.taken_by(definition)
+        is_class = isinstance(definition, nodes.ClassDef)
+        local = scopes.bound(definition) if is_class else frozenset[str]()
+        return scopes.taken_from_outside(pieces, local)
+
     # ---- the subset ------------------------------------------------------------------------
 
     def _check(
-        self, module: SourceModule, definition: Definition, apart: frozenset[nodes.FunctionDef]
+        self,
+        module: SourceModule,
+        definition: Definition,
+        apart: frozenset[nodes.FunctionDef],
+        everything: list[nodes.Node],
     ) -> None:
         if module.trusted:
             return
         found = subset.violations(definition, self.profile, lambda scope: scope not in apart)
         for rule, span in found:
             self._refuse(rule, span)
-        for part in walk(definition):
+        for part in [definition, *everything]:
             self._check_hidden(part)
 
     def _refuse(self, rule: subset.Rule, span: Span) -> None:
@@ -106,13 +113,12 @@ class Reach:
     def _scan(
         self,
         module: SourceModule,
-        parts: list[nodes.Node],
+        everything: list[nodes.Node],
         uses: Iterable[nodes.Name],
         *,
         called: bool = True,
     ) -> None:
-        """Follows the names that `parts` use; functions that are called only if `called`."""
-        everything = [node for part in parts for node in walk(part)]
+        """Follows `uses`, and attributes in `everything`; called functions only if `called`."""
         self._use_attributes(everything)
         left_out = {id(n.func) for n in everything if isinstance(n, nodes.Call) and not called}
         for name in sorted(uses, key=lambda node: node.span):
@@ -184,7 +190,8 @@ class Reach:
         self._values.add(key)
         body = module.tree.body
         parts = [p for index in binding.statements for p in _value_parts(body[index])]
-        self._scan(module, parts, scopes.taken_from_outside(parts), called=False)
+        everything = [node for part in parts for node in walk(part)]
+        self._scan(module, everything, scopes.taken_from_outside(parts), called=False)
 
     def _chain(self, module: SourceModule, node: nodes.Attribute) -> None:
         """`package.module.function`, where an import binds the package."""
@@ -213,10 +220,13 @@ def _methods(definition: Definition) -> list[nodes.FunctionDef]:
     return [node for node in definition.body if isinstance(node, nodes.FunctionDef)]
 
 
-def _pieces(definition: Definition) -> list[nodes.Node]:
-    """What of a definition is evaluated when it is: of a class, not the insides of methods."""
+def _pieces(definition: Definition, is_method: bool) -> list[nodes.Node]:
+    """What of a definition is evaluated when it is: of a class, not the insides of methods.
+
+    The signature of a method belongs to its class.
+    """
     if isinstance(definition, nodes.FunctionDef):
-        return [definition]
+        return list(definition.body) if is_method else [definition]
     plain = [node for node in definition.body if not isinstance(node, nodes.FunctionDef)]
     signatures = [part for method in _methods(definition) for part in scopes.outside(method)]
     return [*scopes.outside(definition), *plain, *signatures]

@@ -67,7 +67,15 @@ def compare(
     name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Rule
 ) -> Comparison:
     """Compares an output in storage type with numbers of its shape (packed: unpacked)."""
-    got, element = numbers(output, dtype), dtype.element or dtype
+    with np.errstate(all="ignore"):  # what is not a number is counted, not warned of
+        return _compare(name, output, dtype, expected, rule)
+
+
+def _compare(
+    name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Rule
+) -> Comparison:
+    got, expected = np.atleast_1d(numbers(output, dtype)), np.atleast_1d(expected)
+    element = dtype.element or dtype
     errors = _errors(got, expected, element, rule)
     wrong = _wrong(got, expected, errors, rule)
     mismatch = np.isfinite(got) != np.isfinite(expected)
@@ -99,11 +107,9 @@ def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Rule) -> Number
         return _ulps(got, expected, dtype)
     if rule.mode == "exact":
         return _ulps(got, expected, dtype) + _other_zero(got, expected)
-    with np.errstate(all="ignore"):
-        off = np.abs(got - expected)
-        allowed = _allowed(expected, rule)
-        errors = np.where(off == 0, 0.0, off / allowed)
-        errors[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
+    off = np.abs(got - expected)
+    errors = np.where(off == 0, 0.0, off / _allowed(expected, rule))
+    errors[~(np.isfinite(got) & np.isfinite(expected))] = np.nan
     return errors
 
 
@@ -118,8 +124,7 @@ def _allowed(expected: Numbers, rule: Rule) -> Numbers | np.float64:
 
 def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Rule) -> Mask:
     most = {"ulp": rule.max_ulp, "exact": 0.0, "cosine": np.inf}.get(rule.mode, 1.0)
-    with np.errstate(invalid="ignore"):
-        right = (errors <= most) | (np.isinf(got) & (got == expected))
+    right = (errors <= most) | (np.isinf(got) & (got == expected))
     if rule.equal_nan:
         right |= np.isnan(got) & np.isnan(expected)
     found: Mask = ~right

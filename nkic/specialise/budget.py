@@ -26,6 +26,27 @@ class Limits:
     depth: int = 900  # calls within calls
 
 
+DEFAULT_LIMITS = Limits()
+
+
+def check_length(length: int, what: str, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Raises where `what` would have more elements than compile-time values may have."""
+    if length > limits.length:
+        raise KernelError(
+            "too-large",
+            f"{what} would have {grouped(length)} elements; "
+            f"compile-time values have at most {grouped(limits.length)}",
+            help="tensors hold data on the device; keep lists and texts small",
+        )
+
+
+def check_range(made: range, limits: Limits = DEFAULT_LIMITS) -> range:
+    """The range, if it could be gone through within the limits."""
+    reach = abs(made.stop - made.start)  # `len` itself fails for the largest
+    check_length(reach // abs(made.step) if made else 0, "the range", limits)
+    return made
+
+
 class Budget:
     """What is left. `tick` spends one step and is made to be called very often.
 
@@ -54,13 +75,7 @@ class Budget:
 
     def allow_length(self, length: int, what: str) -> None:
         """Raises where `what` would have more elements than values may have."""
-        if length > self.limits.length:
-            raise KernelError(
-                "too-large",
-                f"{what} would have {grouped(length)} elements; "
-                f"compile-time values have at most {grouped(self.limits.length)}",
-                help="tensors hold data on the device; keep lists and texts small",
-            )
+        check_length(length, what, self.limits)
 
     def allow_bits(self, bits: int) -> None:
         """Raises where an integer would have more bits than integers may have."""

@@ -10,7 +10,7 @@ import builtins
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from nkic.specialise.budget import Budget
+from nkic.specialise.budget import Budget, check_range
 from nkic.specialise.guards import Guards
 from nkic.specialise.kernel_sets import KernelFrozenSet, KernelSet, stable_hash
 from nkic.syntax import names
@@ -48,10 +48,7 @@ class Builtins:
 
     def range_(self, *bounds: Any) -> range:
         """A range that could be gone through within the limits."""
-        made = range(*bounds)
-        size = len(made) if _fits(made) else abs(made.stop - made.start) // abs(made.step)
-        self._budget.allow_length(size, "the range")
-        return made
+        return check_range(range(*bounds), self._budget.limits)
 
     def list_(self, values: Any = ()) -> list[Any]:
         """A list of the elements."""
@@ -210,14 +207,6 @@ def namespace(budget: Budget, guards: Guards, show: Print) -> dict[str, Any]:
 
 # The builtins that translated code calls under another name than it reads them.
 CALLED_APART = frozenset(_CLASSES)
-
-
-def _fits(made: range) -> bool:
-    try:
-        len(made)
-    except OverflowError:
-        return False
-    return True
 
 
 def _numbered(values: Iterator[Any], number: Any) -> Iterator[tuple[int, Any]]:

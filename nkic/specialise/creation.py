@@ -53,7 +53,8 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
     sizes = _sizes(shape)
     problem = _problem(sizes, where)
     if problem:
-        complain(*problem)
+        slug, message, help = problem
+        complain(slug, message, help=help)
         return NkiTensor(views.whole(Tensor(GHOST, name or "?", kind, sizes, where, here())))
     fixed = None if address is None else _address(address, where, sizes)
     return NkiTensor(views.whole(active().tensor(sizes, kind, where, _name(name), fixed)))
@@ -86,20 +87,23 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str] | None:
+def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | None:
+    """Code, message and advice where a tensor cannot have this shape."""
     if any(size < 1 for size in sizes):
-        return "bad-shape", f"every size of a tensor is at least 1; shape is {sizes}"
+        return "bad-shape", f"every size of a tensor is at least 1; shape is {sizes}", ""
     least = 2 if buffer.on_chip else 1
     if len(sizes) < least:
         return (
             "bad-shape",
             f"a tensor in {buffer.value} has at least {least} dimensions; shape is {sizes}",
+            "write (1, n) for n elements of one partition" if buffer.on_chip else "",
         )
     if buffer.on_chip and sizes[0] > PARTITIONS:
         return (
             "too-many-partitions",
             f"{buffer.value} has {PARTITIONS} partitions; dimension 0 of {sizes} asks for "
             f"{sizes[0]}",
+            f"loop over tiles of at most {PARTITIONS} rows, or make the rows a free dimension",
         )
     return None
 

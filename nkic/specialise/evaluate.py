@@ -92,6 +92,12 @@ class Evaluator:
         code = translate_expression(module, expression, runtime.defines)
         return self._guarded(lambda: eval(code, runtime.globals))
 
+    def schedule(self) -> tuple[Any, ...]:
+        """What `kernel.with_schedule([...])` asks for, where the file makes the kernel so."""
+        kernel = self.resolved.kernel
+        found = self._guarded(lambda: self._world.runtime(kernel.module).get(kernel.name))
+        return found.schedule if isinstance(found, objects.Kernel) else ()
+
     def library_function(self, source: SourceFile, name: str) -> Callable[..., Any]:
         """A function of our own standard library, which is written as kernel source.
 

@@ -43,7 +43,7 @@ def libraries(budget: Budget, guards: Guards) -> dict[str, Namespace]:
         Namespace("dataclasses", _dataclasses()),
         Namespace("enum", _enum()),
         Namespace("functools", _functools()),
-        Namespace("abc", {"ABC": _NoBase("ABC"), "abstractmethod": _same("abstractmethod")}),
+        Namespace("abc", {"ABC": Form("ABC"), "abstractmethod": _same("abstractmethod")}),
         Namespace("os", {"environ": {}}, advice=_NO_SYSTEM),
         Namespace("sys", _SYS, advice=_NO_SYSTEM),
         Namespace("__future__", {}),
@@ -211,10 +211,6 @@ class Form:
 
     def __repr__(self) -> str:
         return self.__name__
-
-
-class _NoBase(Form):
-    """A base class that adds nothing."""
 
 
 _FORMS = (

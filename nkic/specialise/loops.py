@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nkic.machine.facts import Register
+from nkic.specialise.budget import check_range
 from nkic.specialise.errors import KernelError
 from nkic.specialise.hooks import DeviceRange
 from nkic.specialise.registers import VirtualRegister
@@ -26,7 +27,7 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
             raise KernelError("loop-bounds", f"bounds and step of a range are ints, not {number!r}")
     if step == 0:
         raise KernelError("loop-bounds", "the step of a range is not 0")
-    return range(first, last, step)
+    return check_range(range(first, last, step))
 
 
 class DynamicRange(DeviceRange):

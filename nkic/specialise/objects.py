@@ -99,6 +99,19 @@ def _field_repr(self: Any) -> str:
     return f"{type(self).__qualname__}({parts})"
 
 
+def shown_fields(value: Any) -> tuple[str, list[tuple[str, Any]]] | None:
+    """Name and fields of an object that shows as `Name(field=value)`; None for others."""
+    kind = type(value)
+    if getattr(kind, "__repr__", None) is _field_repr:
+        named = [field.name for field in dataclasses.fields(value) if field.repr]
+        return kind.__qualname__, [(name, getattr(value, name)) for name in named]
+    if getattr(kind, "__repr__", None) is NKIObject.__repr__:
+        return kind.__qualname__, list(value.__dict__.items())
+    if isinstance(value, tuple) and hasattr(kind, "_fields") and "__repr__" in kind.__dict__:
+        return kind.__name__, list(zip(kind._fields, value, strict=True))
+    return None
+
+
 def as_dict(value: Any) -> dict[str, Any]:
     """`dataclasses.asdict`; tensors and other objects of ours stay the same objects."""
     names = [field.name for field in dataclasses.fields(value)]

@@ -173,6 +173,14 @@ class NkiTensor:
             patterns.access_pattern, pattern, offset, scalar, vector, indirect_dim, kind
         )
 
+    def indirect(self, index: NkiTensor, num_elem: int | None = None) -> NkiTensor:
+        """Columns chosen by a tensor of offsets, on trn3: not yet."""
+        raise KernelError(
+            "not-yet",
+            "nkic does not have NkiTensor.indirect yet",
+            help="gather rows from HBM with vector_select and nisa.dma_copy",
+        )
+
     def _made(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
         try:
             return NkiTensor(operation(self._access, *args))

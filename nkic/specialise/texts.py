@@ -15,10 +15,13 @@ from typing import Any
 from nkic.base.text import grouped
 from nkic.specialise.budget import Budget
 from nkic.specialise.errors import KernelError
+from nkic.specialise.objects import shown_fields
 
 _PLAIN = frozenset({int, float, bool, type(None)})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _NUMBER = re.compile(r"\d+")
+# How Python's own containers and plain objects answer `format(value, "")`: as `str` does.
+_PLAIN_FORMATS = (object.__format__, tuple.__format__)
 # Opening and closing text of the containers that are written element by element.
 _BRACKETS: dict[type, tuple[str, str]] = {
     list: ("[", "]"),
@@ -40,7 +43,7 @@ class Texts:
         kind = value.__class__
         if kind is str or kind in _PLAIN:
             return str(value)
-        if kind in _BRACKETS:
+        if kind in _BRACKETS or (kind.__str__ is object.__str__ and shown_fields(value)):
             return self._written(value)
         return self._short(_ADDRESS.sub("", str(value)))
 
@@ -53,7 +56,7 @@ class Texts:
         """`repr(value)`."""
         if value.__class__ in _PLAIN:
             return repr(value)
-        if value.__class__ in _BRACKETS:
+        if value.__class__ in _BRACKETS or shown_fields(value):
             return self._written(value)
         return self._short(_ADDRESS.sub("", repr(value)))
 
@@ -68,8 +71,8 @@ class Texts:
     def formatted(self, value: Any, spec: str = "") -> str:
         """`format(value, spec)`."""
         self._check_width(spec)
-        if spec == "" and value.__class__ in _BRACKETS:
-            return self._written(value)
+        if spec == "" and value.__class__.__format__ in _PLAIN_FORMATS:
+            return str(self.text(value))
         return self._short(_ADDRESS.sub("", format(value, spec)))
 
     def converted(self, value: Any, conversion: str, spec: str = "") -> str:
@@ -174,14 +177,28 @@ class _Writer:
 
     def _value(self, value: Any) -> None:
         brackets = _BRACKETS.get(value.__class__)
-        if brackets is None:
-            self._add(self._leaf(value))
-        elif id(value) in self._open:
-            self._add(f"{brackets[0]}...{brackets[1]}")
-        else:
-            self._open.add(id(value))
+        if id(value) in self._open:
+            first, last = brackets or ("", "")
+            self._add(f"{first}...{last}")
+            return
+        self._open.add(id(value))
+        if brackets is not None:
             self._container(value, *brackets)
-            self._open.discard(id(value))
+        else:
+            self._object(value)
+        self._open.discard(id(value))
+
+    def _object(self, value: Any) -> None:
+        shown = None if value.__class__ in _PLAIN else shown_fields(value)
+        if shown is None:
+            self._add(self._leaf(value))
+            return
+        name, fields = shown
+        self._add(f"{name}(")
+        for number, (field, part) in enumerate(fields):
+            self._add(f"{', ' if number else ''}{field}=")
+            self._value(part)
+        self._add(")")
 
     def _container(self, value: Any, first: str, last: str) -> None:
         self._add(first)
@@ -232,4 +249,6 @@ class _Formatter(string.Formatter):
 
 def _split(field_name: str) -> tuple[Any, Iterable[tuple[bool, Any]]]:
     # As string.Formatter does it; the module is CPython's own and has no stubs.
-    return string._string.formatter_field_name_split(field_name)  # type: ignore[attr-defined, no-any-return]
+    module: Any = string._string  # type: ignore[attr-defined]
+    first, rest = module.formatter_field_name_split(field_name)
+    return first, rest

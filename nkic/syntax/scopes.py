@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from nkic.syntax import nodes
-from nkic.syntax.walk import children, walk
+from nkic.syntax.walk import children
 
 Comprehension = nodes.ListComp | nodes.SetComp | nodes.DictComp | nodes.GeneratorExp
 Function = nodes.FunctionDef | nodes.Lambda
@@ -57,14 +57,21 @@ def _inside_comprehension(scope: Comprehension) -> Iterator[nodes.Node]:
             yield part.iter
 
 
-def own(parts: Iterable[nodes.Node], skip: Collection[nodes.Node] = ()) -> Iterator[nodes.Node]:
-    """The nodes of `parts` that belong to their scope: nested scopes are given, not entered."""
+def own(parts: Iterable[nodes.Node], *, live: bool = False) -> Iterator[nodes.Node]:
+    """The nodes of `parts` that belong to their scope: nested scopes are given, not entered.
+
+    With `live`, statements that follow a `return`, `raise`, `break` or `continue` in their block
+    are left out: no way leads to them.
+    """
     waiting = list(parts)[::-1]
     while waiting:
         node = waiting.pop()
-        if node not in skip:
-            yield node
-            waiting.extend(reversed(list(_own_children(node))))
+        yield node
+        below = list(_own_children(node))
+        if live and isinstance(node, _BLOCKS):
+            dead = _unreachable(node)
+            below = [part for part in below if part not in dead]
+        waiting.extend(reversed(below))
 
 
 def _own_children(node: nodes.Node) -> Iterator[nodes.Node]:
@@ -73,6 +80,28 @@ def _own_children(node: nodes.Node) -> Iterator[nodes.Node]:
     if isinstance(node, nodes.AnnAssign):
         return iter((node.target,) if node.value is None else (node.target, node.value))
     return children(node)
+
+
+_BLOCKS = nodes.If | nodes.For | nodes.While | nodes.With | nodes.Try
+_LEAVES = nodes.Return | nodes.Raise | nodes.Break | nodes.Continue
+
+
+def _unreachable(node: nodes.Node) -> list[nodes.Node]:
+    blocks = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody"))
+    return [part for block in blocks for part in block[len(reachable(block)) :]]
+
+
+def reachable(block: tuple[nodes.Statement, ...]) -> tuple[nodes.Statement, ...]:
+    """The statements of a block up to the first that leaves it."""
+    ends = (number for number, node in enumerate(block, 1) if _leaves(node))
+    return block[: next(ends, len(block))]
+
+
+def _leaves(node: nodes.Statement) -> bool:
+    """Nothing after the statement is ever reached."""
+    if isinstance(node, nodes.If) and node.orelse:
+        return _leaves(node.body[-1]) and _leaves(node.orelse[-1])
+    return isinstance(node, _LEAVES)
 
 
 def bound(scope: Scope) -> frozenset[str]:
@@ -149,30 +178,6 @@ def _walrus_inside(scope: Comprehension) -> Iterator[str]:
             yield from _walrus_inside(node)
 
 
-_LEAVES = nodes.Return | nodes.Raise | nodes.Break | nodes.Continue
-
-
-def unreachable(definition: nodes.Node) -> Iterator[nodes.Statement]:
-    """The statements that follow a `return`, `raise`, `break` or `continue` in their block."""
-    for node in walk(definition):
-        for block in ("body", "orelse", "finalbody"):
-            found = getattr(node, block, ())
-            if isinstance(found, tuple):
-                yield from _after_leaving(found)
-
-
-def _after_leaving(block: tuple[nodes.Statement, ...]) -> tuple[nodes.Statement, ...]:
-    ends = (number for number, node in enumerate(block, 1) if _leaves(node))
-    return block[next(ends, len(block)) :]
-
-
-def _leaves(node: nodes.Statement) -> bool:
-    """Nothing after the statement is ever reached."""
-    if isinstance(node, nodes.If) and node.orelse:
-        return _leaves(node.body[-1]) and _leaves(node.orelse[-1])
-    return isinstance(node, _LEAVES)
-
-
 def taken_from_outside(
     parts: Iterable[nodes.Node], local: frozenset[str] = frozenset()
 ) -> Iterator[nodes.Name]:
@@ -188,17 +193,16 @@ def taken_by(scope: Scope) -> Iterator[nodes.Name]:
     """Every use of a name inside a scope that nothing there binds."""
     names = bound(scope)
     below = frozenset[str]() if isinstance(scope, nodes.ClassDef) else names
-    yield from _taken(list(inside(scope)), names, below)
+    yield from _taken(_live_inside(scope), names, below)
 
 
 def _taken(
     parts: list[nodes.Node], here: frozenset[str], below: frozenset[str]
 ) -> Iterator[nodes.Name]:
-    dead = frozenset(node for part in parts for node in unreachable(part))
-    waiting = [(iter(parts), here, below)]
+    waiting = [(parts, here, below)]
     while waiting:
         pieces, here, below = waiting.pop()
-        for node in own(pieces, dead):
+        for node in own(pieces, live=True):
             if isinstance(node, nodes.Name):
                 if node.id not in here:
                     yield node
@@ -206,4 +210,10 @@ def _taken(
                 names = bound(node) | below - declared(inside(node), nodes.Global)
                 # Functions in a class body do not see the names of the class.
                 deeper = below if isinstance(node, nodes.ClassDef) else names
-                waiting.append((inside(node), names, deeper))
+                waiting.append((_live_inside(node), names, deeper))
+
+
+def _live_inside(scope: Scope) -> list[nodes.Node]:
+    if isinstance(scope, nodes.FunctionDef):
+        return list(reachable(scope.body))
+    return list(inside(scope))

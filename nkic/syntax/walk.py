@@ -25,7 +25,9 @@ def children(node: Node) -> Iterator[Node]:
         if isinstance(value, Node):
             yield value
         elif type(value) is tuple:
-            yield from (item for item in value if isinstance(item, Node))
+            for item in value:
+                if isinstance(item, Node):
+                    yield item
 
 
 def walk(node: Node) -> Iterator[Node]:

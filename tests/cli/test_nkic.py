@@ -4,116 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable
+import zipfile
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import jsonschema
 import numpy as np
 import pytest
 
 from nkic import pipeline
-from nkic.base import diagnostics
-from nkic.cli.common import run
-from nkic.cli.nkic import command, prints
-from nkic.cli.nkic.outputs import KINDS
-from nkic.forms import FORMS
-from nkic.neff.load import load
-from nkic.neff.records import Executable
+from tests.cli.nkic_fixtures import folder, nkic
+from tests.harness.commands import KERNEL, Ran, Run, failure, process, written
 
-ROOT = Path(__file__).resolve().parents[2]
-KERNEL = """\
-# /// nkic
-# [args]
-# a = "float32[128, 64]"
-# ///
-import nki
-import nki.isa as nisa
-import nki.language as nl
-
-
-@nki.jit
-def double(a, factor=2.0):
-    tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
-    nisa.dma_copy(dst=tile, src=a)
-    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=factor)
-    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
-    nisa.dma_copy(dst=out, src=tile)
-    return out
-"""
+__all__ = ["folder", "nkic"]
 RESOURCE_LINE = (
     r"double: SBUF 0\.0/26\.0 MiB \(0%\), PSUM 0/8 banks, 3 instr "
     r"\(PE 0 ACT 0 POOL 0 DVE 1 SP 0 DMA 2\), DMA 65\.5 kB, est\. [\d,]+ cycles\n"
 )
 
 
-class Ran(NamedTuple):
-    """How a run ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ran]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The present folder, with a kernel in it; no setting of the tester's own reaches in."""
-    for name in list(os.environ):
-        if name.startswith(("NKI", "NEURON", "FORCE_COLOR", "CLICOLOR")):
-            monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "k.py").write_text(KERNEL, encoding="utf-8")
-    return tmp_path
-
-
-@pytest.fixture
-def nkic(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in this process."""
-
-    def call(*words: str) -> Ran:
-        capfd.readouterr()
-        code = run(command, "nkic", words)
-        return Ran(code, *capfd.readouterr())
-
-    return call
-
-
-def process(*words: str, cwd: Path, stdin: bytes = b"", **environ: str) -> Any:
-    """Runs the command as users do."""
-    return subprocess.run(
-        [sys.executable, "-m", "nkic.cli.nkic", *words],
-        cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=120,
-    )
-
-
-def failure(ran: Ran, code: int, slug: str) -> str:
-    """The text of a run that must end with this code and this one complaint."""
-    number = diagnostics.code(slug).number
-    assert ran.code == code, ran.err
-    assert ran.out == ""
-    assert re.findall(r"error\[(NKI\d{4})\]", ran.err) == [number], ran.err
-    assert "Traceback" not in ran.err
-    return ran.err
-
-
-def written(path: Path) -> Executable:
-    return load(path.read_bytes())
-
-
-# ---- the artifact ------------------------------------------------------------------------------
+# ---- the artifact --------------------------------------------------------------------------------
 
 
 def test_success_is_silent_in_a_pipe(folder: Path) -> None:
@@ -202,7 +113,7 @@ def test_serial_builds_another_program(nkic: Run, folder: Path) -> None:
     assert written(folder / "b").meta["serial"] == "yes"
 
 
-# ---- what the kernel is compiled for -----------------------------------------------------------
+# ---- what the kernel is compiled for -------------------------------------------------------------
 
 
 def shape(path: Path) -> tuple[str, tuple[int, ...]]:
@@ -297,104 +208,8 @@ def test_words_that_cannot_be_understood(nkic: Run, words: tuple[str, ...], said
     assert said in failure(nkic("k.py", *words), 2, "bad-argument")
 
 
-# ---- other outputs -----------------------------------------------------------------------------
+# ---- rejected kernels ----------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize("kind", [k for k in FORMS if k != "neff"])
-def test_every_stage_can_be_shown(nkic: Run, folder: Path, kind: str) -> None:
-    shown = nkic("k.py", "--emit", f"{kind}=-")
-    assert (shown.code, shown.err) == (0, "")
-    assert "double" in shown.out or kind in ("graph",)
-    assert nkic("k.py", "--emit", kind) == Ran(0, "", "")
-    assert (folder / f"k{FORMS[kind].suffix}").read_text(encoding="utf-8") == shown.out
-    assert not (folder / "k.neff").exists()
-
-
-def test_a_printed_program_compiles_to_the_same_bytes(nkic: Run, folder: Path) -> None:
-    assert nkic("k.py", "--emit", "neff=a.neff,ir=p.ir,lowered=q.ir,allocated=r.ir").code == 0
-    for name in ("p", "q", "r"):
-        assert nkic(f"{name}.ir") == Ran(0, "", "")
-        assert (folder / f"{name}.neff").read_bytes() == (folder / "a.neff").read_bytes()
-
-
-def test_a_changed_program_compiles_to_others(nkic: Run, folder: Path) -> None:
-    assert nkic("k.py", "--emit", "ir").code == 0
-    text = (folder / "k.ir").read_text()
-    (folder / "k.ir").write_text(text.replace("operand0=2.0", "operand0=7.0"))
-    assert "operand0=7.0" in nkic("k.ir", "--emit", "sched=-").out
-    (folder / "k.ir").write_text(text.replace("tensor_scalar", "tensor_sclar"))
-    assert "`k.ir` is no program" in failure(nkic("k.ir"), 1, "bad-program-text")
-
-
-def test_dependencies_name_every_file(nkic: Run, folder: Path) -> None:
-    (folder / "a b.py").write_text("x = 1\n")
-    np.savez(folder / "d.npz", a=np.zeros((8, 8), np.float32))
-    (folder / "k.py").write_text(KERNEL.replace("import nki\n", "import nki\nimport near\n", 1))
-    text = (folder / "k.py").read_text().replace("operand0=factor", "operand0=near.N")
-    (folder / "k.py").write_text(text)
-    (folder / "near.py").write_text("N = 2.0\n")
-    words = ("--like", "d.npz", "-o", "out.neff", "--emit", "neff,deps=k.d")
-    assert nkic("k.py", *words).code == 0
-    assert (folder / "k.d").read_text() == "out.neff: k.py near.py d.npz\n"
-
-
-def test_check_writes_nothing(nkic: Run, folder: Path) -> None:
-    assert nkic("k.py", "--check") == Ran(0, "", "")
-    assert [p.name for p in folder.iterdir()] == ["k.py"]
-
-
-@pytest.mark.parametrize(
-    ("words", "slug"),
-    [
-        (("k.py", "--check", "-o", "x"), "conflicting-options"),
-        (("k.py", "--check", "--emit", "ir"), "conflicting-options"),
-        (("k.py", "--list-kernels", "-k", "double"), "conflicting-options"),
-        (("k.py", "--stdin-name", "x.py"), "conflicting-options"),
-        (("k.py", "--print", "targets"), "conflicting-options"),
-        (("k.ir", "--arg", "a=f32[1]"), "conflicting-options"),
-        (("k.py", "--emit", "ir=x,sched=x"), "conflicting-options"),
-        (("k.py", "--emit", "ir=-,neff=-"), "conflicting-options"),
-        (("k.py", "--emit", "ir", "--emit", "ir=y"), "conflicting-options"),
-        (("k.py", "--emit", "ir,sched", "-o", "x"), "conflicting-options"),
-        (("k.py", "--emit", "ir=x", "-o", "y"), "conflicting-options"),
-        (("k.py", "--emit", "irr"), "conflicting-options"),
-        (("k.py", "--emit", "ir="), "conflicting-options"),
-        (("k.py", "-o", "k.py"), "conflicting-options"),
-        (("k.py", "-o", "./sub/../k.py"), "conflicting-options"),
-        (("k.py", "--module", "x"), "bad-value"),
-        (("k.py", "--module", "x=gone.py"), "cannot-read"),
-        (("k.py", "--include", "gone"), "cannot-read"),
-        (("k.py", "--max-errors", "0"), "bad-value"),
-        (("k.py", "--lnc", "3"), "bad-value"),
-        (("k.py", "--like", "gone.npz"), "cannot-read"),
-        (("k.py", "more.py"), "bad-usage"),
-        ((), "missing-argument"),
-        (("--print", "tragets"), "bad-value"),
-        (("--print", "completion=tcsh"), "bad-value"),
-        (("gone.py",), "cannot-read"),
-        (("sub",), "cannot-read"),
-        (("k.py", "-o", "sub"), "cannot-write"),
-        (("k.py", "-o", "gone/k.neff"), "cannot-write"),
-        (("k.py", "-o", "/dev/full"), "cannot-write"),
-    ],
-)
-def test_wrong_command_lines(nkic: Run, folder: Path, words: tuple[str, ...], slug: str) -> None:
-    (folder / "sub").mkdir()
-    failure(nkic(*words), 2, slug)
-    assert sorted(p.name for p in folder.iterdir()) == ["k.py", "sub"]
-    assert (folder / "k.py").read_text() == KERNEL
-
-
-def test_a_misspelt_kind_names_the_near_one(nkic: Run) -> None:
-    assert "did you mean `sched`?" in nkic("k.py", "--emit", "shced").err
-
-
-def test_ir_files_have_no_earlier_stages(nkic: Run, folder: Path) -> None:
-    assert nkic("k.py", "--emit", "ir").code == 0
-    assert "has no tokens" in failure(nkic("k.ir", "--emit", "tokens"), 2, "conflicting-options")
-
-
-# ---- rejected kernels --------------------------------------------------------------------------
 
 FIVE = """\
 import nki
@@ -440,6 +255,7 @@ def test_five_mistakes_are_five_errors(nkic: Run, folder: Path) -> None:
         assert limit in text, (line, text)
         assert actual in text, (line, text)
         assert found[line]["level"] == "error"
+        assert found[line]["help"]
 
 
 def test_errors_name_the_file_as_the_user_does(nkic: Run, folder: Path) -> None:
@@ -489,7 +305,7 @@ def test_missing_types_show_the_signature(nkic: Run, folder: Path) -> None:
     assert "--arg a=" in ran.err
 
 
-# ---- what is said ------------------------------------------------------------------------------
+# ---- what is said --------------------------------------------------------------------------------
 
 
 def test_the_resource_line_comes_with_v(nkic: Run) -> None:
@@ -533,7 +349,10 @@ def test_an_internal_error_is_ours(
     ran = nkic("k.py", "--crash-dir", str(folder / "crash"))
     said = failure(ran, 70, "internal-error")
     assert "allocate made a wrong program: two tensors overlap" in said
-    assert len(list((folder / "crash").iterdir())) == 1
+    [report] = (folder / "crash").iterdir()
+    with zipfile.ZipFile(report) as archive:
+        assert archive.read("attached/k.py").decode() == KERNEL
+        assert b"tensor_scalar" in archive.read("attached/program.allocated.ir")
     assert not (folder / "k.neff").exists()
 
 
@@ -543,78 +362,3 @@ def test_an_audit_of_the_schedule_is_heeded_too(
     monkeypatch.setattr(pipeline.schedule, "audit", lambda schedule: ["a", "b"])
     ran = nkic("k.py", "--crash-dir", str(folder))
     assert "schedule made a wrong program: a, and 1 more" in failure(ran, 70, "internal-error")
-
-
-# ---- tables and help ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("targets", "trn2"),
-        ("ops", "nc_matmul"),
-        ("dtypes", "bfloat16"),
-        ("passes", "schedule-audit"),
-        ("profiles", "beta2"),
-        ("codes", "NKI0501"),
-        ("env", "NEURON_PLATFORM_TARGET_OVERRIDE"),
-        ("schema", "diagnostic"),
-        ("completion=bash", "_NKIC_COMPLETE"),
-        ("completion=zsh", "_NKIC_COMPLETE"),
-        ("completion=fish", "_NKIC_COMPLETE"),
-    ],
-)
-def test_tables(nkic: Run, what: str, said: str) -> None:
-    ran = nkic("--print", what)
-    assert (ran.code, ran.err) == (0, "")
-    assert said in ran.out
-
-
-def test_the_table_of_variables_is_complete() -> None:
-    read = set()
-    for path in (ROOT / "nkic").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        read |= set(re.findall(r"\benviron(?:\.get\(|\[)\"(\w+)\"", text))
-        read |= set(re.findall(r"envvar=\"(\w+)\"", text))
-    shown = " ".join(name + " " + effect for name, effect in prints.ENVIRONMENT.items())
-    assert len(read) >= 4
-    assert [name for name in sorted(read) if name not in shown and "NKI_RUN" not in name] == []
-
-
-def test_help_names_every_kind_and_table(nkic: Run) -> None:
-    text = re.sub(r"\s+", " ", nkic("--help").out)
-    for name in (*KINDS, *prints.TABLES):
-        assert re.search(rf"\b{name}\b", text), name
-
-
-@pytest.mark.parametrize("words", [("--version",), ("-h",), ("--help",), ("--explain", "NKI0501")])
-def test_quick_answers_import_nothing_slow(words: tuple[str, ...]) -> None:
-    code = (
-        "import sys\nfrom nkic.cli.nkic import main\ncode = main()\n"
-        "slow = {'numpy', 'lark', 'msgpack', 'nkic.pipeline'} & set(sys.modules)\n"
-        "assert not slow, slow\nsys.exit(code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout
-
-
-def test_kernels_complete(folder: Path) -> None:
-    words = {"COMP_WORDS": "nkic k.py -k d", "COMP_CWORD": "3", "_NKIC_COMPLETE": "bash_complete"}
-    done = process(cwd=folder, **words)
-    assert done.stdout == b"plain,double\n"
-
-
-def test_a_reader_that_goes_away(folder: Path) -> None:
-    line = f"{sys.executable} -m nkic.cli.nkic k.py --emit ir=- | true; exit ${{PIPESTATUS[0]}}"
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        ["bash", "-c", line], cwd=folder, env=environ, capture_output=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (141, b"")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from nkic.base.source import Span
 from nkic.syntax import nodes as n
 
 # Before 3.12 Python knew no exact positions inside f-strings.
@@ -30,7 +29,15 @@ _FIELDS = {("arg", "arg"): "name"} | {
     (kind, "decorator_list"): "decorators"
     for kind in ("FunctionDef", "AsyncFunctionDef", "ClassDef")
 }
-_IGNORED = {"ctx", "type_comment", "type_ignores", "kind", "simple", "default_value"}
+_IGNORED = {"ctx", "type_comment", "type_ignores", "kind", "default_value"}
+
+
+class Pair(NamedTuple):
+    """Two values to compare; `exact` tells whether Python's positions can be trusted."""
+
+    mine: Any
+    other: Any
+    exact: bool
 
 
 class Columns:
@@ -39,73 +46,82 @@ class Columns:
     def __init__(self, text: str) -> None:
         self.lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
-    def column(self, line: int, offset: int) -> int:
-        text = self.lines[line - 1]
-        return (offset if text.isascii() else len(text.encode()[:offset].decode())) + 1
-
     def span(self, node: Any) -> tuple[int, int, int, int]:
+        """Where `node` stands, in our units."""
+        start = self._column(node.lineno, node.col_offset)
         return (
             node.lineno,
-            self.column(node.lineno, node.col_offset),
+            start,
             node.end_lineno,
-            self.column(node.end_lineno, node.end_col_offset),
+            self._column(node.end_lineno, node.end_col_offset),
         )
+
+    def _column(self, line: int, offset: int) -> int:
+        text = self.lines[line - 1]
+        return (offset if text.isascii() else len(text.encode()[:offset].decode())) + 1
 
 
 def differences(ours: n.Module, text: str, theirs: ast.AST) -> Iterator[str]:
     """What differs, as sentences; nothing if the trees are equal."""
     columns = Columns(text)
-    waiting: list[tuple[Any, Any, bool]] = [(ours, theirs, True)]
+    waiting = [Pair(ours, theirs, True)]
     while waiting:
-        mine, other, exact = waiting.pop()
-        if isinstance(other, ast.AST) and not isinstance(mine, str):
-            yield from _node(mine, other, exact, columns, waiting)
-        elif isinstance(other, list):
-            if not isinstance(mine, tuple) or len(mine) != len(other):
-                yield f"{mine!r} is not {[ast.dump(o) if isinstance(o, ast.AST) else o for o in other]}"[
-                    :300
-                ]
-                continue
-            waiting += [(a, b, exact) for a, b in zip(mine, other, strict=True)]
-        elif _plain(other) != mine or type(_plain(other)) is not type(mine):
-            yield f"{mine!r} is not {other!r}"
+        pair = waiting.pop()
+        if isinstance(pair.other, list):
+            yield from _list(pair, waiting)
+        elif isinstance(pair.other, ast.AST) and type(pair.other) not in _OPERATORS:
+            yield from _node(pair, columns, waiting)
+        else:
+            yield from _plain(pair)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, ast.AST):
-        return _OPERATORS[type(value)]
-    return value
+def _plain(pair: Pair) -> Iterator[str]:
+    other = _OPERATORS.get(type(pair.other), pair.other)
+    if other != pair.mine or type(other) is not type(pair.mine):
+        yield f"{pair.mine!r} is not {other!r}"
 
 
-def _node(
-    mine: Any, other: ast.AST, exact: bool, columns: Columns, waiting: list[tuple[Any, Any, bool]]
-) -> Iterator[str]:
+def _list(pair: Pair, waiting: list[Pair]) -> Iterator[str]:
+    # Python 3.12 puts an empty text at the end of some formats.
+    others = [item for item in pair.other if not _is_empty_text(item)]
+    if not isinstance(pair.mine, tuple) or len(pair.mine) != len(others):
+        yield f"{pair.mine!r} is not {[_dump(item) for item in others]}"
+        return
+    waiting += [Pair(a, b, pair.exact) for a, b in zip(pair.mine, others, strict=True)]
+
+
+def _is_empty_text(item: Any) -> bool:
+    is_empty = isinstance(item, ast.Constant) and item.value == ""
+    return is_empty and item.col_offset == item.end_col_offset
+
+
+def _dump(item: Any) -> str:
+    return ast.dump(item)[:200] if isinstance(item, ast.AST) else repr(item)
+
+
+def _node(pair: Pair, columns: Columns, waiting: list[Pair]) -> Iterator[str]:
+    mine, other, exact = pair
     name = type(other).__name__
     if type(mine).__name__ != _NAMES.get(name, name):
-        yield f"{mine!r} is not {ast.dump(other)}"[:300]
+        yield f"{mine!r} is not {_dump(other)}"
         return
-    if hasattr(other, "lineno") and exact and tuple(mine.span)[1:] != columns.span(other):
-        yield f"{name} at {tuple(mine.span)[1:]} is not at {columns.span(other)}"
-    if name.startswith("Async") and not mine.is_async or name == "TryStar" and not mine.is_star:
-        yield f"{name} at {mine.span} has lost its flag"
-    if isinstance(other, ast.AnnAssign) and mine.simple != bool(other.simple):
-        yield f"{name} at {mine.span}: simple"
+    if hasattr(other, "lineno") and exact and mine.span[1:] != columns.span(other):
+        yield f"{name} at {mine.span[1:]} is not at {columns.span(other)}"
+    if name.startswith("Async") and not mine.is_async:
+        yield f"{mine!r} is not async"
+    if isinstance(mine, n.Try) and mine.is_star != (name == "TryStar"):
+        yield f"{mine!r}: is_star"
     inner = exact and (EXACT_FSTRINGS or name != "JoinedStr")
     for field, value in ast.iter_fields(other):
-        if field in _IGNORED:
-            continue
-        own = getattr(mine, _FIELDS.get((name, field), field))
-        if field == "conversion":
-            own = ord(own) if own else -1
-        if field == "is_async":
-            value = bool(value)
-        if field == "level":
-            value = value or 0
-        waiting.append((own, value, inner))
+        if field not in _IGNORED:
+            own = getattr(mine, _FIELDS.get((name, field), field))
+            waiting.append(Pair(own, _our_way(field, value), inner))
 
 
-def spans_nest(module: n.Module) -> Span | None:
-    """The first span that ends before it starts, if any."""
-    from nkic.syntax.walk import walk
-
-    return next((x.span for x in walk(module) if x.span[1:3] > x.span[3:5]), None)
+def _our_way(field: str, value: Any) -> Any:
+    """A field of Python's, with our type."""
+    if field == "conversion":
+        return chr(value) if value > 0 else ""
+    if field in ("is_async", "simple"):
+        return bool(value)
+    return value or 0 if field == "level" else value

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,19 +35,12 @@ from nkic.neff.verify import verify
 from nkic.neff.write import write
 from nkic.schedule import schedule
 from nkic.simulate import Options, Result, simulate
+from nkic.simulate.memory import GRID_TYPES
+from tests.harness.reference import numpy_type, stored
 from tests.programs import op, program
 
 Array = NDArray[Any]
 FILL = 0x5A  # every byte that no tile has
-
-
-def numpy_type(dtype: str) -> np.dtype[Any]:
-    """NumPy's type of the elements: with ml_dtypes all but the packed ones have one."""
-    if dtype == "tfloat32":
-        return np.dtype(np.float32)
-    if dtype == "bool":
-        return np.dtype(np.uint8)
-    return np.dtype(getattr(ml_dtypes, dtype, dtype))
 
 
 @dataclass(eq=False)
@@ -132,7 +125,9 @@ def tile(
     tensor = Tensor(kind, start + partitions, (offset + reach(dims) + room) * size, buffer)
     made = Tile(tensor, kind, start, partitions, first, dims)
     if isinstance(values, np.ndarray):
-        made.window(tensor.contents)[...] = values.reshape(made.shape).astype(numpy_type(kind))
+        exact = values.dtype == numpy_type(kind)
+        elements = values if exact else stored(values, kind)
+        made.window(tensor.contents)[...] = elements.reshape(made.shape)
     return made
 
 
@@ -154,26 +149,16 @@ def run_one(row: str, *, engine: str = "any", target: str = "trn2", **values: An
 
 
 def run(
-    calls: Sequence[Call],
-    *,
-    target: str = "trn2",
-    precise: bool = True,
-    raw: Sequence[Tile] = (),
-    serial: bool = False,
+    calls: Sequence[Call], *, target: str = "trn2", precise: bool = True, raw: bool = False
 ) -> Outcome:
-    """Runs instructions in order. The tensors of `raw` tiles are seen under a second type, so
-    that the runner keeps them as bytes.
-    """
-    build = _Build(calls, raw)
-    executable = build.executable(target, serial)
-    result = simulate(executable, build.inputs(executable), Options(precise=precise))
-    return Outcome(build, result)
+    """Runs instructions in order."""
+    return built(calls, target).run(precise, raw)
 
 
 class Outcome:
     """What is in memory afterwards: by tile, the elements. Nothing else may have been written."""
 
-    def __init__(self, build: _Build, result: Result) -> None:
+    def __init__(self, build: Built, result: Result) -> None:
         self.result = result
         self.memory = {
             tensor: np.ascontiguousarray(result.outputs[f"output_{i}"])
@@ -200,100 +185,85 @@ def _bytes(of: Tile, flags: Array) -> Array:
     return np.ndarray((*of.shape, size), np.bool_, flags, first, strides)
 
 
-class _Build:
-    """The program: every tensor is loaded from an input x0, x1 … and stored to an output."""
+class Built(NamedTuple):
+    """A program that is ready to run."""
 
-    def __init__(self, calls: Sequence[Call], raw: Sequence[Tile]) -> None:
-        self.calls = calls
-        self.raw = raw
-        used = [v for c in calls for v in c.values.values() if isinstance(v, Tile)]
-        self.tensors = list(dict.fromkeys(t.tensor for t in used))
-        self.written = [v for c in calls for v in _results(c)]
+    tensors: list[Tensor]
+    written: list[Tile]
+    executable: Executable
 
-    def inputs(self, executable: Executable) -> dict[str, Array]:
+    def run(self, precise: bool = True, raw: bool = False) -> Outcome:
+        """`raw`: no memory is kept as decoded numbers."""
         found = {}
-        for tensor, port in zip(self.tensors, executable.inputs, strict=True):
+        for tensor, port in zip(self.tensors, self.executable.inputs, strict=True):
             elements = tensor.contents.view(storage(DTYPES[tensor.dtype]))
-            found[port.name] = elements.reshape(executable.tensors[port.tensor].shape)
-        return found
-
-    def executable(self, target: str, serial: bool) -> Executable:
-        text = program("\n".join(self.lines()))
-        report = Reporter()
-        lowered = lower(replace(text, target=TARGETS[target]), report)
-        placed, graphs = allocate(lowered, depend(lowered), report)
-        executable = read(write(emit(schedule(placed, graphs, serial), {})))
-        verify(executable)
-        return executable
-
-    def lines(self) -> Iterator[str]:
-        size = len(self.tensors)
-        for block, name in enumerate(("x", "y", "t", "staged")):
-            for i, t in enumerate(self.tensors):
-                yield f"%{block * size + i} {name}{i}: {t.dtype}[{t.shape}] {_place(t, name)}"
-        for i, t in enumerate(self.raw):
-            yield f"%{4 * size + i} other{i}: uint{8 * _odd(t)}[1, 1] sbuf"
-        yield from (f"input x{i} = %{i}" for i in range(size))
-        yield from (f"output output_{i} = %{size + i}" for i in range(size))
-        yield "core"
-        number = count()
-        for i in range(size):
-            yield from self.moves(number, i, loading=True)
-        for c in self.calls:
-            yield op(
-                next(number), c.row, c.engine, **{k: self.operand(v) for k, v in c.values.items()}
-            )
-        yield from self.second_looks(number)
-        for i in range(size):
-            yield from self.moves(number, i, loading=False)
-
-    def moves(self, number: Iterator[int], i: int, loading: bool) -> Iterator[str]:
-        """Loads tensor i, or stores it; through SBUF if it is in PSUM."""
-        size, t = len(self.tensors), self.tensors[i]
-        places = [i if loading else size + i, 3 * size + i, 2 * size + i]
-        if t.buffer != "psum":
-            del places[1]
-        for a, b in pairwise(places if loading else places[::-1]):
-            row = "tensor_copy" if 2 * size + i in (a, b) and t.buffer == "psum" else "dma_copy"
-            engine = "vector" if row == "tensor_copy" else "dma"
-            yield op(next(number), row, engine, dst=self.whole(b, t), src=self.whole(a, t))
-
-    def whole(self, number: int, t: Tensor) -> str:
-        elements = t.bytes // DTYPES[t.dtype].size
-        in_hbm = number < 2 * len(self.tensors) or t.buffer == "hbm"
-        if in_hbm:
-            return f"%{number}[0; {elements}x{t.partitions}, 1x{elements}]"
-        return f"%{number}[0+{t.partitions}, 0; 1x{elements}]"
-
-    def second_looks(self, number: Iterator[int]) -> Iterator[str]:
-        """Reads of one element of each raw tensor under another type."""
-        size = len(self.tensors)
-        for i, t in enumerate(self.raw):
-            kind = f":uint{8 * _odd(t)}"
-            place = "[0; 1x1]" if t.tensor.buffer == "hbm" else "[0+1, 0; 1x1]"
-            src = f"%{2 * size + self.tensors.index(t.tensor)}{place}{kind}"
-            row, engine = (
-                ("dma_copy", "dma") if t.tensor.buffer == "hbm" else ("tensor_copy", "vector")
-            )
-            yield op(next(number), row, engine, dst=f"%{4 * size + i}[0+1, 0; 1x1]", src=src)
-
-    def operand(self, value: Any) -> str:
-        if isinstance(value, Tile):
-            return value.text(2 * len(self.tensors) + self.tensors.index(value.tensor))
-        return value if isinstance(value, str) and value.startswith("$") else repr(value)
+            found[port.name] = elements.reshape(self.executable.tensors[port.tensor].shape)
+        kept = frozenset() if raw else GRID_TYPES
+        with patch("nkic.simulate.memory.GRID_TYPES", kept):
+            return Outcome(self, simulate(self.executable, found, Options(precise=precise)))
 
 
-def _place(tensor: Tensor, name: str) -> str:
-    if name in "xy":
-        return "shared_hbm"
-    return "sbuf" if name == "staged" else tensor.buffer
-
-
-def _odd(t: Tile) -> int:
-    """Bytes of the unsigned integer under which a tensor is seen as well."""
-    return DTYPES[t.dtype].size
+def built(calls: Sequence[Call], target: str = "trn2") -> Built:
+    """Compiles and verifies."""
+    used = [v for c in calls for v in c.values.values() if isinstance(v, Tile)]
+    tensors = list(dict.fromkeys(t.tensor for t in used))
+    text = replace(program("\n".join(_lines(calls, tensors))), target=TARGETS[target])
+    report = Reporter()
+    lowered = lower(text, report)
+    placed, graphs = allocate(lowered, depend(lowered), report)
+    executable = read(write(emit(schedule(placed, graphs), {})))
+    verify(executable)
+    return Built(tensors, [tile for c in calls for tile in _results(c)], executable)
 
 
 def _results(c: Call) -> list[Tile]:
     written = [o.name for o in ROWS[c.row].operands if o.access.writes]
     return [v for name in written if isinstance(v := c.values.get(name), Tile)]
+
+
+# The text of the program. Tensor i comes in as %i, goes out as %(n + i), and is %(2 n + i) in
+# between; if that is in PSUM, %(3 n + i) is a stop on the way.
+
+
+def _lines(calls: Sequence[Call], tensors: list[Tensor]) -> Iterator[str]:
+    size, number = len(tensors), count()
+    for block, name in enumerate(("in", "out", "t", "stop")):
+        for i, t in enumerate(tensors):
+            yield f"%{block * size + i} {name}{i}: {t.dtype}[{t.shape}] {_memory(t, name)}"
+    yield from (f"input x{i} = %{i}" for i in range(size))
+    yield from (f"output output_{i} = %{size + i}" for i in range(size))
+    yield "core"
+    for i, t in enumerate(tensors):
+        yield from _moves(number, t, [i, 3 * size + i, 2 * size + i], size)
+    for c in calls:
+        texts = {name: _operand(value, tensors) for name, value in c.values.items()}
+        yield op(next(number), c.row, c.engine, **texts)
+    for i, t in enumerate(tensors):
+        yield from _moves(number, t, [2 * size + i, 3 * size + i, size + i], size)
+
+
+def _memory(tensor: Tensor, name: str) -> str:
+    return {"in": "shared_hbm", "out": "shared_hbm", "stop": "sbuf"}.get(name, tensor.buffer)
+
+
+def _moves(number: Iterator[int], t: Tensor, way: list[int], size: int) -> Iterator[str]:
+    if t.buffer != "psum":
+        del way[1]
+    for src, dst in pairwise(way):
+        row = "tensor_copy" if min(src, dst) >= 2 * size else "dma_copy"
+        engine = "vector" if row == "tensor_copy" else "dma"
+        whole = {"dst": _whole(dst, t, size), "src": _whole(src, t, size)}
+        yield op(next(number), row, engine, **whole)
+
+
+def _whole(number: int, t: Tensor, size: int) -> str:
+    elements = t.bytes // DTYPES[t.dtype].size
+    if number < 2 * size or t.buffer == "hbm":
+        return f"%{number}[0; {elements}x{t.partitions}, 1x{elements}]"
+    return f"%{number}[0+{t.partitions}, 0; 1x{elements}]"
+
+
+def _operand(value: Any, tensors: list[Tensor]) -> str:
+    if isinstance(value, Tile):
+        return value.text(2 * len(tensors) + tensors.index(value.tensor))
+    return value if isinstance(value, str) and value.startswith("$") else repr(value)

@@ -38,7 +38,7 @@ class Done:
     @property
     def places(self) -> list[tuple[int, int]]:
         """Line and column of everything that was said."""
-        return [one.primary.span[1:3] for one in self.said if one.primary]  # type: ignore[misc]
+        return [one.primary.span[1:3] for one in self.said if one.primary]
 
 
 class FakeRange(DeviceRange):

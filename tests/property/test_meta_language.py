@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
@@ -235,7 +236,8 @@ ERRORS = {
 }
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs)
 def test_programs_print_the_same_as_under_python(program: str) -> None:
     code = f"{START.strip()}\n{program}"

@@ -41,6 +41,8 @@ def contiguous(shape: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
 
 T = tile("float32[128, 512]")
 COLUMN = tile("float32[128, 1]")
+EIGHT = tile("uint32[128, 8]")
+EIGHT_FLOATS = tile("float32[128, 8]")
 REGISTER = Register(7)
 LEGAL: dict[str, Settings] = {
     "register_alloc": {"dst": REGISTER, "x": 5},
@@ -73,6 +75,33 @@ LEGAL: dict[str, Settings] = {
     "reciprocal": {"dst": T, "data": T},
     "tensor_copy_predicated": {"dst": T, "src": T, "predicate": tile("uint8[128, 512]")},
     "max8": {"dst": tile("float32[128, 8]"), "src": T},
+    "tensor_scalar_reduce": {
+        **{"dst": T, "data": T, "op0": "multiply", "operand0": 2.0, "reduce_op": "add"},
+        "reduce_res": COLUMN,
+    },
+    "tensor_scalar_cumulative": {"dst": T, "src": T, "op0": "add", "op1": "add", "imm0": 0.0},
+    "select_reduce": {
+        **{"dst": T, "predicate": tile("uint8[128, 512]"), "on_true": T, "on_false": 0.0},
+        **{"reduce_res": COLUMN, "reduce_cmd": "reset_reduce"},
+    },
+    "range_select": {
+        **{"dst": T, "on_true_tile": T, "comp_op0": "greater_equal", "comp_op1": "less"},
+        **{"bound0": COLUMN, "bound1": COLUMN, "reduce_res": COLUMN},
+    },
+    "nc_find_index8": {"dst": EIGHT, "data": T, "vals": EIGHT_FLOATS},
+    "nc_match_replace8": {"dst": T, "data": T, "vals": EIGHT_FLOATS, "imm": 0.0},
+    "nc_stream_shuffle": {"dst": T, "src": T, "shuffle_mask": tuple(range(32))},
+    "nc_n_gather": {"dst": EIGHT_FLOATS, "data": T, "indices": EIGHT},
+    "local_gather": {
+        "dst": tile("float32[128, 128]"),
+        **{"src_buffer": T, "index": tile("uint16[128, 8]")},
+    },
+    "tensor_partition_reduce": {"dst": tile("float32[1, 512]"), "op": "add", "data": T},
+    "sequence_bounds": {
+        "dst": tile("int32[1, 2, 512]"),
+        "segment_ids": tile("int32[1, 512]"),
+    },
+    "nonzero_with_count": {"dst": tile("int32[128, 513]"), "src": T},
     "activation": {"dst": T, "op": "exp", "data": T},
     "activation_reduce": {
         **{"dst": T, "op": "exp", "data": T, "reduce_op": "add", "reduce_res": COLUMN},

@@ -15,6 +15,7 @@ from nkic.forms import FORMS
 from nkic.ir.text import program_text
 from nkic.loader import Loader
 from nkic.neff.load import load
+from nkic.neff.records import InstructionRecord
 from nkic.pipeline import AuditFailed, compile_source, compile_text
 from nkic.request import Said, request_for
 
@@ -74,7 +75,8 @@ def test_every_form_names_a_stage() -> None:
 
 def test_serial_orders_every_pair() -> None:
     def waits(compiled: Compiled) -> int:
-        return sum(len(i.waits) for s in compiled.executable.streams for i in s.items)  # type: ignore[union-attr]
+        items = (item for stream in compiled.executable.streams for item in stream.items)
+        return sum(len(item.waits) for item in items if isinstance(item, InstructionRecord))
 
     more = "    y = nl.zeros(a.shape, dtype=a.dtype, buffer=nl.sbuf)\n    return out"
     text = SOURCE.replace("    return out", more)  # a fourth instruction that nothing needs
@@ -204,3 +206,10 @@ def test_kernels_are_listed(tmp_path: Path) -> None:
     text = SOURCE.replace("def double(a):", "def double(\n    a,  # in\n    *, n=(1, 2),\n):")
     [kernel] = pipeline.list_kernels(SourceFile("k.py", text))
     assert kernel.signature == "double(a, *, n=(1, 2))"
+
+
+def test_looking_further_never_hides_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipeline, "depend", lambda program: 1 // 0)
+    with pytest.raises(CompileFailed) as failure:
+        run(SOURCE.replace("src=a)", "src=a[:, 0:3])"))
+    assert slugs(failure) == ["element-count-mismatch"]

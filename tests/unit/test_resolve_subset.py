@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from nkic.base.profiles import Profile
 from nkic.resolve import subset
+from tests.harness.bless import blessing
 from tests.harness.metalanguage import HEAD, resolved
 
 # One kernel body per rule, with line and column of the complaint in it.
@@ -96,6 +99,28 @@ def test_decorated_kernels_inside_kernels(profile: Profile, count: int) -> None:
     text = f"{HEAD}@nki.jit\ndef inner(): pass\n@nki.jit\ndef kernel(): return inner()\n"
     _, said = resolved(text, "kernel", profile=profile)
     assert [one.primary.span.line for one in said if one.primary] == [6] * count
+
+
+def table() -> str:
+    """The rules as docs/language.md shows them."""
+    rules = [*subset.RULES.values(), subset.SUB_KERNEL, subset.KEYWORD_ONLY]
+    labels = [profile.label for profile in Profile]
+    rows = [f"| construct | {' | '.join(labels)} | instead |", "|---" * (len(labels) + 2) + "|"]
+    for rule in rules:
+        marks = " | ".join("x" if profile in rule.refused else " " for profile in Profile)
+        rows.append(f"| {rule.words} | {marks} | {rule.advice} |")
+    return "\n".join(rows)
+
+
+def test_the_documented_table_is_this_one() -> None:
+    page = Path(__file__).resolve().parents[2] / "docs" / "language.md"
+    before, begin, rest = page.read_text("utf-8").partition("<!-- subset: begin -->\n")
+    shown, end, after = rest.partition("\n<!-- subset: end -->")
+    assert begin and end
+    if blessing():
+        page.write_text(before + begin + table() + end + after, "utf-8")
+    else:
+        assert shown == table(), "run this test with NKIC_BLESS=1"
 
 
 @pytest.mark.parametrize(

@@ -262,10 +262,8 @@ def test_own_protocols() -> None:
 
 def test_objects_show_no_addresses() -> None:
     done = run(
-        (
-            f"{HEAD}class A:\n    pass\n@nki.jit\ndef kernel():\n"
-            "    print(A(), [A()], len, lambda: 1, A().__init__)\n"
-        )
+        f"{HEAD}class A:\n    pass\n@nki.jit\ndef kernel():\n"
+        "    print(A(), [A()], len, lambda: 1, A().__init__)\n"
     )
     assert done.slugs == []
     assert "0x" not in done.printed
@@ -298,10 +296,8 @@ print(partial(pow, 2)(5), reduce(lambda a, b: a * b, [1, 2, 3]), cast(int, 5), O
 
 def test_the_environment_is_empty() -> None:
     done = body(
-        (
-            "import os, sys\nprint(len(os.environ), os.environ.get('PATH'))\n"
-            "print('x', file=sys.stderr)"
-        )
+        "import os, sys\nprint(len(os.environ), os.environ.get('PATH'))\n"
+        "print('x', file=sys.stderr)"
     )
     assert done.printed == "0 None\nx\n"
 

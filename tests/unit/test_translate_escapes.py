@@ -153,6 +153,12 @@ WITHOUT_END = {
     "shared lists printed": "x = []\nfor i in range(60): x = [x, x]\nprint(x)",
     "shared lists in text": "x = []\nfor i in range(60): x = [x, x]\nreturn f'{x}'",
     "shared lists in percent": "x = []\nfor i in range(60): x = [x, x]\nreturn '%s' % [x]",
+    "shared fields": "class A(nl.NKIObject):\n    x: list\nx = []\n"
+    "for i in range(60): x = A([x, x])\nprint(x)",
+    "shared fields of dataclasses": "from dataclasses import dataclass\n@dataclass\n"
+    "class A:\n    x: int\n    y: int\nx = 1\nfor i in range(60): x = A(x, x)\nreturn f'{x}'",
+    "shared tuples": "from typing import NamedTuple\nclass A(NamedTuple):\n    x: int\n    y: int\n"
+    "x = 1\nfor i in range(60): x = A(x, x)\nreturn str([x])",
     "deep lists": "x = []\nfor i in range(50000): x = [x]\nreturn repr(x)",
 }
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -67,14 +66,12 @@ class _Job:
     def source(self) -> SourceFile:
         """The kernel's file."""
         data = files.read_bytes(STANDARD, MAX_BYTES) if self.line.source == STANDARD else None
-        source = self.loader.main(self.path, data)
-        self.session.attachments[Path(self.path).name] = source.text
-        return source
+        return self.loader.main(self.path, data)
 
     def list_kernels(self) -> None:
         """Prints the signatures."""
-        for kernel in pipeline.list_kernels(self.source()):
-            sys.stdout.write(f"{kernel.signature}\n")
+        kernels = pipeline.list_kernels(self.source())
+        files.write(STANDARD, "".join(f"{kernel.signature}\n" for kernel in kernels))
 
     # ---- compiling -------------------------------------------------------------------------
 
@@ -83,9 +80,9 @@ class _Job:
         line = self.line
         wanted: Sequence[Output] = ()
         if not line.check:
-            wanted = outputs.outputs(line.emit, line.output, Path(self.path).stem)
+            stem = Path(self.path).stem.strip("<>")
+            wanted = outputs.outputs(line.emit, line.output, stem)
         source = self.source()
-        outputs.refuse_overwriting(wanted, self.inputs())
         if self.path.endswith(IR):
             outputs.refuse_earlier_stages(wanted)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
@@ -99,6 +96,7 @@ class _Job:
             self.attach(compiled)
             raise
         self.report(compiled)
+        outputs.refuse_overwriting(wanted, self.inputs())
         for one in wanted:
             self.write(one, compiled, wanted)
 
@@ -111,11 +109,14 @@ class _Job:
         pipeline.compile_source(source, request, self.loader, options, compiled)
 
     def attach(self, compiled: Compiled) -> None:
-        """Adds the last readable result to the report of an internal error."""
+        """Adds the source and the last program to the report of an internal error."""
+        for path, source in self.loader.sources.items():
+            self.session.attachments[path] = source.text
         made = [k for k in ("allocated", "lowered", "ir") if FORMS[k].stage in compiled.results]
-        for kind in made[:1]:
-            text = FORMS[kind].make(compiled)
-            self.session.attachments[f"program{FORMS[kind].suffix}"] = str(text)
+        with suppress(Exception):  # what cannot be printed is left out
+            for kind in made[:1]:
+                text = str(FORMS[kind].make(compiled))
+                self.session.attachments[f"program{FORMS[kind].suffix}"] = text
 
     # ---- writing ---------------------------------------------------------------------------
 

@@ -40,12 +40,10 @@ def outputs(emit: Sequence[str], output: str | None, stem: str) -> tuple[Output,
 
 
 def last_stage(wanted: Sequence[Output]) -> str:
-    """The kind that is made last, in the order of the stages."""
-    order = list(FORMS)
-    kinds = [one.kind if one.kind != DEPS else "resolved" for one in wanted]
-    if DEPS in [one.kind for one in wanted]:
-        kinds.append("ir")  # evaluating a kernel may find its way to further files
-    return FORMS[max(kinds, key=order.index)].stage
+    """The stage after which everything can be written."""
+    # Evaluating a kernel may find its way to further files: only then are they all known.
+    kinds = ["ir" if one.kind == DEPS else one.kind for one in wanted]
+    return FORMS[max(kinds, key=list(FORMS).index)].stage
 
 
 def refuse_overwriting(wanted: Sequence[Output], inputs: Sequence[str]) -> None:

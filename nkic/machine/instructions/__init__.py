@@ -5,11 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from nkic.machine.instructions import dma, gpsimd, registers, scalar, tensor, vector
+from nkic.machine.instructions import (
+    dma,
+    gpsimd,
+    gpsimd_gather,
+    registers,
+    scalar,
+    tensor,
+    vector,
+    vector_search,
+    vector_select,
+)
 from nkic.machine.operands import Row
 
 Key = TypeVar("Key", str, int)
-FAMILIES = (registers, dma, tensor, vector, scalar, gpsimd)
+FAMILIES = (
+    registers,
+    dma,
+    tensor,
+    vector,
+    scalar,
+    gpsimd,
+    vector_select,
+    vector_search,
+    gpsimd_gather,
+)
 
 
 def _unique(key: Callable[[Row], Key], rows: Iterable[Row]) -> dict[Key, Row]:

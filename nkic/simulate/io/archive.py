@@ -95,7 +95,7 @@ _WHAT_NPZ_IS = "inputs are an npz file, as numpy.savez writes it"
 def _directory64(stream: BinaryIO, end: int) -> _Directory:
     place = _at(stream, end - _END64_PLACE.size, _END64_PLACE.size)
     sign, _, at, _ = _END64_PLACE.unpack(place)
-    if sign != b"PK\6\7":
+    if sign != b"PK\6\7" or at > end - _END64_PLACE.size - _END64.size:
         raise Damaged("its zip64 end record is missing")
     record = _at(stream, at, _END64.size)
     sign, _, _, _, disk, first, here, count, length, offset = _END64.unpack(record)

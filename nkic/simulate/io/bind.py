@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from math import isnan
+from math import ceil, floor, isfinite
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from nkic.machine.dtypes import DType
 from nkic.simulate.io import numbers
 from nkic.simulate.io.fills import Generator
 from nkic.simulate.io.npz import read_npz
-from nkic.simulate.io.offers import Offer, offer_npy, offer_raw
+from nkic.simulate.io.offers import Offer, natural, offer_npy, offer_raw
 from nkic.simulate.io.signature import Line, Parameter, Signature, in_short, table
 from nkic.simulate.io.specs import NpyFile, RawFile, Spec, Value
 from nkic.simulate.io.streams import Opened, opened
@@ -63,11 +63,11 @@ def bind(signature: Signature, wanted: Wanted) -> Bound:
 def _offers(signature: Signature, wanted: Wanted, files: ExitStack) -> dict[str, Choice]:
     """What there is by name, of files only the headers."""
     found: dict[str, Choice] = {}
-    if wanted.file is not None:
-        # A cast may come from elements of up to 8 bytes.
-        most = sum(p.elements * (8 if wanted.cast else p.dtype.size) for p in signature.inputs)
-        found.update(read_npz(files.enter_context(opened(wanted.file, most)), wanted.file))
+    # Elements of another type have 8 bytes at most: to be told apart, they may be read too.
     sizes = {p.name: p.elements * 8 for p in signature.inputs}
+    if wanted.file is not None:
+        file = files.enter_context(opened(wanted.file, sum(sizes.values())))
+        found.update(read_npz(file, wanted.file))
     for name, spec in wanted.specs.items():
         found[name] = _choice(spec, files, sizes.get(name, 0))
     return found
@@ -113,33 +113,29 @@ def _problem(parameter: Parameter, choice: Choice, cast: bool) -> str:
     if isinstance(choice, Value) and parameter.elements != 1:
         number, count = f"{choice.number:g}", grouped(parameter.elements)
         return f"one number for {count} elements; const({number}) fills them all"
-    return _unholdable(parameter.dtype, _constant(choice))
+    return next(filter(None, (_unholdable(parameter.dtype, n) for n in _limits(choice))), "")
 
 
-def _constant(choice: Generator | Value) -> float | None:
+def _limits(choice: Generator | Value) -> tuple[float, ...]:
+    """Numbers that the input must be able to hold."""
     if isinstance(choice, Value):
-        return choice.number
-    return choice.numbers[0] if choice.name == "const" else None
+        return (choice.number,)
+    if choice.name == "uniform":
+        return floor(choice.numbers[0]), ceil(choice.numbers[1]) - 1.0
+    return choice.numbers if choice.name == "const" else ()
 
 
-def _unholdable(dtype: DType, number: float | None) -> str:
-    """What a type cannot hold: for integers all but integers in range, for floats what overflows.
-
-    Rounding a float is no problem, since nobody writes 0.1 and means its nearest bfloat16.
+def _unholdable(dtype: DType, number: float) -> str:
+    """Why a type cannot hold a number. Rounding a float is no reason: nobody writes 0.1 and
+    means its nearest bfloat16.
     """
-    if number is None or dtype.is_float:
-        return (
-            ""
-            if number is None or abs(number) <= dtype.highest or _special(number)
-            else (f"{number:g} is beyond {dtype}, which ends at {dtype.highest:g}")
-        )
-    if not isnan(number) and dtype.lowest <= number <= dtype.highest and number.is_integer():
+    element = dtype.element or dtype
+    if element.is_float:
+        beyond = isfinite(number) and abs(number) > element.highest
+        return f"{number:g} is beyond {dtype}, which ends at {element.highest:g}" if beyond else ""
+    if element.lowest <= number <= element.highest and float(number).is_integer():
         return ""
     return f"{number:g} is no value of {dtype}: integers from {dtype.lowest:g} to {dtype.highest:g}"
-
-
-def _special(number: float) -> bool:
-    return isnan(number) or abs(number) == float("inf")
 
 
 def _castable(offer: Offer, dtype: DType) -> bool:
@@ -165,8 +161,8 @@ def _advice(signature: Signature, chosen: Mapping[str, Choice]) -> str:
 
 
 def _about_type(offer: Offer, dtype: DType) -> str:
-    same_size = dtype.is_float and offer.element.kind in "ui" and offer.element.size == dtype.size
-    if same_size and dtype.size < 4:
+    wanted = natural(dtype)
+    if wanted.kind == "V" and offer.element.kind in "ui" and offer.element.size == wanted.size:
         bits = f"if its elements are the bits of {dtype}"
         return f"{bits}, save it as raw bytes: array.view('V{dtype.size}')"
     if _castable(offer, dtype):

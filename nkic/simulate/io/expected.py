@@ -19,15 +19,19 @@ from nkic.simulate.io.streams import opened
 def load_expected(
     signature: Signature, path: str, skipped: Collection[str] = ()
 ) -> dict[str, Numbers]:
-    """The numbers expected of each output that is not `skipped`, packed elements unpacked.
+    """The numbers expected of each output that is not `skipped`, packed elements unpacked. Of an
+    output with two names one is enough.
 
     Raises `InputFailed` with the whole signature where an array is missing, too much, of
     another shape or not of numbers; `UsageFailed` for a file that cannot be read.
     """
-    wanted = [p for p in signature.outputs if p.name not in skipped]
     with opened(path, sum(p.elements * p.dtype.lanes * 8 for p in signature.outputs)) as file:
         offers = read_npz(file, path)
-        _check(signature, offers, skipped)
+        given = {p.tensor for p in signature.outputs if p.name in offers and p.tensor >= 0}
+        doubles = [p.name for p in signature.outputs if p.name not in offers and p.tensor in given]
+        left_out = {*skipped, *doubles}
+        _check(signature, offers, left_out)
+        wanted = [p for p in signature.outputs if p.name not in left_out]
         return {p.name: _numbers(offers[p.name], p) for p in wanted}
 
 

@@ -12,11 +12,14 @@ from nkic.neff.records import Executable, ParameterRecord
 
 
 class Parameter(NamedTuple):
-    """An array that goes in or comes out."""
+    """An array that goes in or comes out. `tensor` is its index in the file: an input that is
+    changed in place and returned comes out under two names.
+    """
 
     name: str
     dtype: DType
     shape: tuple[int, ...]
+    tensor: int = -1
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
@@ -44,8 +47,8 @@ def signature_of(executable: Executable) -> Signature:
     """The signature of the kernel in a file."""
 
     def parameters(records: Sequence[ParameterRecord]) -> tuple[Parameter, ...]:
-        tensors = ((record.name, executable.tensors[record.tensor]) for record in records)
-        return tuple(Parameter(name, t.dtype, t.shape) for name, t in tensors)
+        tensors = ((record, executable.tensors[record.tensor]) for record in records)
+        return tuple(Parameter(r.name, t.dtype, t.shape, r.tensor) for r, t in tensors)
 
     return Signature(executable.name, parameters(executable.inputs), parameters(executable.outputs))
 

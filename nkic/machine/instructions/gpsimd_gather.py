@@ -1,0 +1,273 @@
+"""Rows of the GpSimd engine that gather, search and reduce in SBUF.
+
+Each of its eight cores reads and writes 16 partitions.
+"""
+
+from __future__ import annotations
+
+from nkic.machine import costs
+from nkic.machine.constraints import (
+    elementwise,
+    integers_for_bitvec,
+    same_dtype,
+    same_partitions,
+    wrong_operator,
+)
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.instructions.parts import optional, result, source
+from nkic.machine.operands import SBUF, Attribute, Cost, Kind, Row, Violation, always
+from nkic.machine.operators import ALU
+
+GPSIMD = (Engine.GPSIMD,)
+CORE = 16  # partitions of one GpSimd core
+GROUP = 512  # elements that one instruction of nc_n_gather's group gathers
+LANES = 4  # of the gather's inner loop: t in the published formula
+RUNS = (1, 2, 4, 8, 16, 32)  # elements that one index of local_gather stands for
+MAX_INDICES = 4096
+ACROSS = ("add", "average", "maximum", "bitwise_or", "bitwise_and")
+NUMBERS = frozenset({"float32", "int32"})
+INT32 = frozenset({"int32"})
+
+
+# Costs
+
+
+def gathering(facts: Facts) -> Cost:
+    """nc_n_gather: a start for each group of 512, and a cycle per element (assumed)."""
+    dst = facts.tile("dst")
+    groups = -(-dst.free // GROUP)
+    cycles = costs.streaming(facts, dst.free, (facts.tile("indices"), dst))
+    return costs.engine_cost(facts, groups * costs.GPSIMD_START + cycles)
+
+
+def gathering_locally(facts: Facts) -> Cost:
+    """local_gather: 150 + indices x run / C (F), C = (28 + t run) / (t run) / min(4 / size, run).
+
+    The formula is used with C as a divisor, as it is printed.
+    """
+    run, size = facts.attributes["num_elem_per_idx"], facts.tile("dst").dtype.size
+    span = LANES * run
+    divisor = (28 + span) / span / min(4 / size, run)
+    cycles = round(facts.tile("dst").free / divisor)
+    return costs.engine_cost(facts, costs.GPSIMD_START + max(costs.MIN_INTERVAL, cycles))
+
+
+# Rules
+
+
+def whole_cores(facts: Facts) -> Violation | None:
+    """All 16 partitions of a core."""
+    src = facts.tile("src_buffer")
+    if src.partitions % CORE == 0:
+        return None
+    return Violation(
+        "operand-shape",
+        f"`src_buffer` has {src.partitions} partitions, but must have a multiple of {CORE}",
+        "src_buffer",
+        f"use tiles of {-(-src.partitions // CORE) * CORE} partitions",
+    )
+
+
+def run_length(facts: Facts) -> Violation | None:
+    """`num_elem_per_idx` is one that the engine has, and src_buffer holds one such run."""
+    run, src = facts.attributes["num_elem_per_idx"], facts.tile("src_buffer")
+    if run not in RUNS:
+        text = f"is {run}, but must be one of {', '.join(map(str, RUNS))}"
+    elif run > src.free:
+        text = f"is {run} and `src_buffer` has {src.free} elements per partition"
+    else:
+        return None
+    return Violation(
+        "index-count",
+        f"`num_elem_per_idx` {text}",
+        "num_elem_per_idx",
+        "gather shorter runs with more indices",
+    )
+
+
+def valid_indices(facts: Facts) -> Violation | None:
+    """As many indices as a core has and takes, and dst is as long as what they gather."""
+    held = CORE * facts.tile("index").free
+    given, run = facts.attributes["num_valid_indices"], facts.attributes["num_elem_per_idx"]
+    count = held if given is None else given
+    limit, dst = min(held, MAX_INDICES), facts.tile("dst")
+    if not 1 <= count <= limit:
+        return Violation(
+            "index-count",
+            f"`num_valid_indices` is {count}; a core has {held} indices and takes 1 to {limit}",
+            "num_valid_indices",
+            f"pass `num_valid_indices={limit}`, or gather in several instructions",
+        )
+    if dst.free == count * run:
+        return None
+    return Violation(
+        "element-count-mismatch",
+        f"`dst` has {dst.free} elements per partition; {count} indices of {run} elements each "
+        f"gather {count * run}",
+        "dst",
+        f"make `dst` a tile of shape [{dst.partitions}, {count * run}]",
+    )
+
+
+def across(facts: Facts) -> Violation | None:
+    """`op` is one that reduces over partitions."""
+    op = facts.attributes["op"]
+    return None if op in ACROSS else wrong_operator("op", ALU[op], f"one of {', '.join(ACROSS)}")
+
+
+def bits_of_one_type(facts: Facts) -> Violation | None:
+    """Bits are not converted."""
+    if ALU[facts.attributes["op"]].group == "arithmetic":
+        return None
+    return same_dtype("dst", "data")(facts)
+
+
+def one_row(facts: Facts) -> Violation | None:
+    """tensor_partition_reduce leaves one partition, as long as data's."""
+    dst, data = facts.tile("dst"), facts.tile("data")
+    return _one_partition("dst", dst) or _as_long(dst, data.free, "`data` has")
+
+
+def bounds_shape(facts: Facts) -> Violation | None:
+    """sequence_bounds works in one partition; dst holds two numbers for each element."""
+    dst, ids = facts.tile("dst"), facts.tile("segment_ids")
+    return (
+        _one_partition("dst", dst)
+        or _one_partition("segment_ids", ids)
+        or _as_long(dst, 2 * ids.free, "with two for each id it needs")
+    )
+
+
+def room_for_count(facts: Facts) -> Violation | None:
+    """nonzero_with_count adds the count at the end."""
+    dst, src = facts.tile("dst"), facts.tile("src")
+    return _as_long(dst, src.free + 1, "with the count after them it needs")
+
+
+def _one_partition(name: str, tile: Tile) -> Violation | None:
+    if tile.partitions == 1:
+        return None
+    return Violation(
+        "operand-shape",
+        f"`{name}` has {tile.partitions} partitions, but must have exactly 1",
+        name,
+        f"pass one partition of `{name}`, such as `[0:1, :]`",
+    )
+
+
+def _as_long(dst: Tile, wanted: int, what: str) -> Violation | None:
+    if dst.free == wanted:
+        return None
+    return Violation(
+        "element-count-mismatch",
+        f"`dst` has {dst.free} elements per partition; {what} {wanted}",
+        "dst",
+        f"make `dst` a tile of shape [{dst.partitions}, {wanted}]",
+    )
+
+
+ROWS = (
+    Row(
+        name="nc_n_gather",
+        opcode=102,
+        doc="dst[i] = data[indices[i]], in each partition.",
+        parameters=("dst", "data", "indices", "name"),
+        operands=(
+            result(buffers=SBUF),
+            source("data", buffers=SBUF),
+            source("indices", buffers=SBUF, dtypes=frozenset({"uint32"})),
+        ),
+        attributes=(),
+        engines=GPSIMD,
+        choose=always(Engine.GPSIMD),
+        cost=gathering,
+        rules=(
+            elementwise("dst", "indices"),
+            same_partitions("dst", "data"),
+            same_dtype("dst", "data"),
+        ),
+        source="nki.isa.nc_n_gather",
+    ),
+    Row(
+        name="local_gather",
+        opcode=103,
+        doc="In each 16 partitions, the elements of src_buffer from each index on, all of index "
+        "read down its columns.",
+        parameters=("dst", "src_buffer", "index", "num_elem_per_idx", "num_valid_indices", "name"),
+        operands=(
+            result(buffers=SBUF),
+            source("src_buffer", buffers=SBUF),
+            source("index", buffers=SBUF, dtypes=frozenset({"uint16"})),
+        ),
+        attributes=(
+            Attribute("num_elem_per_idx", Kind.INT, default=1),
+            optional("num_valid_indices", Kind.INT),
+        ),
+        engines=GPSIMD,
+        choose=always(Engine.GPSIMD),
+        cost=gathering_locally,
+        rules=(
+            same_partitions("src_buffer", "index", "dst"),
+            same_dtype("dst", "src_buffer"),
+            whole_cores,
+            run_length,
+            valid_indices,
+        ),
+        source="nki.isa.local_gather; its example in the SDK's tests (units of an index)",
+    ),
+    Row(
+        name="tensor_partition_reduce",
+        opcode=104,
+        doc="dst[i] = the elements i of all partitions of data, folded with op.",
+        parameters=("dst", "op", "data", "name"),
+        operands=(result(buffers=SBUF), source("data", buffers=SBUF)),
+        attributes=(Attribute("op", Kind.ALU),),
+        engines=GPSIMD,
+        choose=always(Engine.GPSIMD),
+        # No public figure, only that it is slow: assumed one cycle per partition of a core.
+        cost=costs.per_element("data", CORE, start=costs.GPSIMD_START),
+        rules=(one_row, across, integers_for_bitvec("op", "dst", "data"), bits_of_one_type),
+        source="nki.isa.tensor_partition_reduce",
+    ),
+    Row(
+        name="sequence_bounds",
+        opcode=105,
+        doc="For each element, where the run of equal segment_ids that it is in begins, and after "
+        "all of these where it ends: n and -1 for elements that are 0.",
+        parameters=("dst", "segment_ids", "name"),
+        operands=(
+            result(buffers=SBUF, dtypes=NUMBERS),
+            source("segment_ids", buffers=SBUF, dtypes=NUMBERS),
+        ),
+        attributes=(),
+        engines=GPSIMD,
+        choose=always(Engine.GPSIMD),
+        # No public figure: assumed one pass in each direction.
+        cost=costs.per_element("segment_ids", 2, start=costs.GPSIMD_START),
+        rules=(bounds_shape,),
+        source="nki.isa.sequence_bounds; its example in the SDK's tests",
+    ),
+    Row(
+        name="nonzero_with_count",
+        opcode=106,
+        doc="The indices, from index_offset on, of the elements of src that are not 0, then "
+        "padding_val, last how many there are; in partitions 0, 16 … 112 only.",
+        parameters=("dst", "src", "index_offset", "padding_val", "name"),
+        operands=(
+            result(buffers=SBUF, dtypes=INT32),
+            source("src", buffers=SBUF, dtypes=NUMBERS),
+        ),
+        attributes=(
+            Attribute("index_offset", Kind.INT32, default=0),
+            Attribute("padding_val", Kind.INT32, default=-1),
+        ),
+        engines=GPSIMD,
+        choose=always(Engine.GPSIMD),
+        # No public figure: assumed one pass.
+        cost=costs.per_element("src", start=costs.GPSIMD_START),
+        rules=(same_partitions("dst", "src"), room_for_count),
+        generation=3,
+        source="nki.isa.nonzero_with_count",
+    ),
+)

@@ -1,0 +1,37 @@
+"""Runs of equal numbers, and places of numbers that are not 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Indices = NDArray[np.int64]
+
+
+def sequence_bounds(ids: NDArray[Any]) -> Indices:
+    """First and one past the last index of the run that each of `ids` (N,) is in: (2, N).
+
+    Where it is 0: N and -1. NaN is a run of its own.
+    """
+    size = len(ids)
+    index = np.arange(size)
+    differs = ids[1:] != ids[:-1]
+    first = np.maximum.accumulate(np.where(np.append(True, differs), index, 0))
+    ends = np.where(np.append(differs, True), index + 1, size)
+    last = np.minimum.accumulate(ends[::-1])[::-1]
+    return np.stack((np.where(ids == 0, size, first), np.where(ids == 0, -1, last)))
+
+
+def nonzero_with_count(values: NDArray[Any], offset: int, padding: int) -> Indices:
+    """Of each row of (R, N), the indices of elements that are not 0, padding, and their count."""
+    rows, size = values.shape
+    there = values != 0
+    found = np.full((rows, size + 1), padding, np.int64)
+    row, column = np.nonzero(there)
+    counts = there.sum(axis=1)
+    slot = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    found[row, slot] = column + offset
+    found[:, -1] = counts
+    return found

@@ -1,0 +1,67 @@
+"""The vector engine's accumulators: what `reduce_cmd` does to one float32 per lane.
+
+Lanes are indexed by the partition that the data come from. What is accumulated are the results
+before they are rounded to dst's type (assumed; docs/fidelity.md). An accumulator that no
+instruction has set, or that one with `idle` may have disturbed, is NaN (assumed).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nkic.machine.operators import ALU
+from nkic.simulate.decode import Decoded
+from nkic.simulate.memory import PARTITIONS
+from nkic.simulate.numerics.alu import ARITHMETIC
+from nkic.simulate.numerics.reduction import reduce
+from nkic.simulate.semantics.binding import Floats, vector
+from nkic.simulate.tile import Tile
+
+
+def lanes_of(decoded: Decoded, data: Tile) -> Floats:
+    """The accumulators of the partitions of `data`: a view."""
+    every = decoded.state.array("accumulator", lambda: np.full(PARTITIONS, np.nan, np.float32))
+    return every[data.first : data.first + data.partitions]
+
+
+class Accumulator:
+    """The accumulators as one instruction uses them: `start`, `add`, and last `read_out`."""
+
+    def __init__(self, decoded: Decoded, data: Tile, op: str, initial: str = "") -> None:
+        """`initial` names the operand that load_reduce loads."""
+        self.op = op
+        self.command = decoded.attributes["reduce_cmd"]
+        self.lanes = lanes_of(decoded, data)
+        self._column = self.lanes[:, None]
+        self._identity = np.float32(ALU[op].identity or 0)
+        self._initial = vector(decoded, initial, None) if initial else None
+        self._total = decoded.scratch.floats(self.lanes.shape)
+        self._negate = bool(decoded.attributes.get("reduce_res_negate"))
+        taker = decoded.maybe("reduce_res") if "reduce_res" in decoded.operands else None
+        self._sink = taker.sink() if taker is not None else None
+
+    def start(self) -> Floats:
+        """What the command does before the first result; the accumulators, (partitions, 1)."""
+        if self.command == "load_reduce" and self._initial is not None:
+            np.copyto(self._column, self._initial())
+        elif self.command.startswith("reset"):
+            self._column[...] = self._identity
+        elif self.command == "idle":
+            self._column[...] = np.nan
+        return self._column
+
+    def add(self, values: Floats) -> None:
+        """Folds the results of each partition and combines them with its accumulator."""
+        self.start()
+        if self.command.endswith("reduce"):
+            reduce(self.op, values, self._total)
+            ARITHMETIC[self.op](self.lanes, self._total, self.lanes)
+
+    def read_out(self) -> None:
+        """Stores the accumulators to reduce_res, after dst: if both meet, it has them."""
+        if self._sink is None:
+            return
+        np.copyto(self._sink.out, self._column)
+        if self._negate:
+            np.negative(self._sink.out, out=self._sink.out)
+        self._sink.store()

@@ -1,0 +1,96 @@
+"""Meanings of the gpsimd engine's rows that gather, search and reduce in SBUF.
+
+Gathers move bits. An index beyond the last element takes the last one (assumed; the
+documentation leaves it undefined).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nkic.machine.operators import ALU
+from nkic.simulate.decode import Decoded, Step, semantics
+from nkic.simulate.numerics.reduction import reduce, reduce_bits
+from nkic.simulate.numerics.runs import nonzero_with_count as nonzero
+from nkic.simulate.numerics.runs import sequence_bounds as bounds
+from nkic.simulate.semantics.binding import words
+from nkic.simulate.semantics.copying import as_held
+
+CORE = 16  # partitions of one core
+
+
+@semantics("nc_n_gather")
+def nc_n_gather(decoded: Decoded) -> Step:
+    dst, data = decoded.tile("dst"), decoded.tile("data")
+    load = as_held(data, dst, (data.free,))
+    places, last = decoded.tile("indices").seen_as((dst.free,)), data.free - 1
+    window = dst.window
+
+    def step() -> None:
+        found = np.take_along_axis(load(), np.minimum(places(), last).astype(np.int64), axis=1)
+        np.copyto(window, found.reshape(window.shape))
+
+    return step
+
+
+@semantics("local_gather")
+def local_gather(decoded: Decoded) -> Step:
+    dst, src, index = decoded.tile("dst"), decoded.tile("src_buffer"), decoded.tile("index")
+    run, count = decoded.attributes["num_elem_per_idx"], decoded.attributes["num_valid_indices"]
+    load, places = as_held(src, dst, (src.free,)), index.seen_as((index.free,))
+    cores, last, window = src.partitions // CORE, src.free - 1, dst.window
+    within = np.arange(run)
+
+    def step() -> None:
+        # Down the columns of a core's 16 partitions, then cut; one run for each.
+        firsts = places().reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
+        elements = (firsts[:, :, None].astype(np.int64) + within).reshape(cores, -1)
+        every = np.repeat(np.minimum(elements, last), CORE, axis=0)
+        found = np.take_along_axis(load(), every, axis=1)
+        np.copyto(window, found.reshape(window.shape))
+
+    return step
+
+
+@semantics("tensor_partition_reduce")
+def tensor_partition_reduce(decoded: Decoded) -> Step:
+    op, data, dst = decoded.attributes["op"], decoded.tile("data"), decoded.tile("dst")
+    if ALU[op].group == "bitvec":
+        raw, into = words(data, data.sizes), words(dst, dst.sizes)
+
+        def bits() -> None:
+            total = np.empty(data.free, raw.dtype)
+            reduce_bits(op, raw.reshape(data.partitions, -1).T, total)
+            np.copyto(into, total.reshape(into.shape))
+
+        return bits
+    load, total = data.load(), decoded.scratch.floats((data.free,))
+
+    def step() -> None:
+        reduce(op, load().T, total)
+        dst.put(total)
+
+    return step
+
+
+@semantics("sequence_bounds")
+def sequence_bounds(decoded: Decoded) -> Step:
+    """Integers are compared as integers."""
+    ids, window = decoded.tile("segment_ids"), decoded.tile("dst").window
+    load = ids.seen_as((ids.free,))
+    return lambda: np.copyto(window, bounds(load()[0]).reshape(window.shape), casting="unsafe")
+
+
+@semantics("nonzero_with_count")
+def nonzero_with_count(decoded: Decoded) -> Step:
+    """Of each core's 16 partitions, the first; the others are left as they are."""
+    src, window = decoded.tile("src"), decoded.tile("dst").window
+    offset, padding = decoded.attributes["index_offset"], decoded.attributes["padding_val"]
+    load, rows = src.seen_as((src.free,)), slice(-src.first % CORE, None, CORE)
+    into = window[rows]
+
+    def step() -> None:
+        found = nonzero(load()[rows], offset, padding)
+        np.copyto(into, found.reshape(into.shape), casting="unsafe")
+
+    return step

@@ -1,0 +1,64 @@
+"""Meanings of the vector engine's rows that find values, or move partitions.
+
+Values are compared in float32 (assumed; docs/fidelity.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nkic.simulate.decode import Decoded, Step, semantics
+from nkic.simulate.numerics.search import Indices, match8
+from nkic.simulate.semantics.binding import result
+from nkic.simulate.semantics.copying import as_held
+from nkic.simulate.tile import Tile
+
+UPWARDS, DOWNWARDS = range(8), range(7, -1, -1)
+KEEP = 255
+QUADRANT = 32
+
+
+@semantics("nc_find_index8")
+def nc_find_index8(decoded: Decoded) -> Step:
+    tile, dst = decoded.tile("data"), decoded.tile("dst")
+    data, values = tile.load(), decoded.tile("vals").load()
+    taken = decoded.scratch.array((tile.partitions, tile.free), np.bool_)
+    return lambda: _put(dst, match8(data(), values(), UPWARDS, taken))
+
+
+@semantics("nc_match_replace8")
+def nc_match_replace8(decoded: Decoded) -> Step:
+    tile, indices = decoded.tile("data"), decoded.maybe("dst_idx")
+    data, values = tile.load(), decoded.tile("vals").load()
+    out, store, _ = result(decoded)
+    taken = decoded.scratch.array((tile.partitions, tile.free), np.bool_)
+    replacement = np.float32(decoded.attributes["imm"])
+
+    def step() -> None:
+        found = match8(data(), values(), DOWNWARDS, taken)
+        np.copyto(out, data())
+        np.copyto(out, replacement, where=taken)
+        store()
+        if indices is not None:
+            _put(indices, found)
+
+    return step
+
+
+def _put(dst: Tile, found: Indices) -> None:
+    """Indices in an unsigned type; -1 has all bits set."""
+    np.copyto(dst.window, found.reshape(dst.window.shape), casting="unsafe")
+
+
+@semantics("nc_stream_shuffle")
+def nc_stream_shuffle(decoded: Decoded) -> Step:
+    """Bits are moved. dst may be src: all is read before anything is written."""
+    dst, src, mask = decoded.tile("dst"), decoded.tile("src"), decoded.attributes["shuffle_mask"]
+    into = [p for p in range(dst.partitions) if mask[p % QUADRANT] != KEEP]
+    taken = [p - p % QUADRANT + mask[p % QUADRANT] for p in into]
+    load, window = as_held(src, dst, dst.sizes), dst.window
+
+    def step() -> None:
+        window[into] = load()[taken]
+
+    return step

@@ -1,0 +1,95 @@
+"""Meanings of the vector engine's rows that reduce on the way. Arithmetic is float32."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nkic.simulate.decode import Decoded, Step, semantics
+from nkic.simulate.numerics.alu import ARITHMETIC
+from nkic.simulate.numerics.scan import cumulative
+from nkic.simulate.numerics.vector import select
+from nkic.simulate.semantics.accumulator import Accumulator
+from nkic.simulate.semantics.binding import result, shape_of, vector
+
+
+@semantics("tensor_scalar_reduce")
+def tensor_scalar_reduce(decoded: Decoded) -> Step:
+    op0, reduce_op = decoded.attributes["op0"], decoded.attributes["reduce_op"]
+    sizes = shape_of(decoded, "dst", "data")
+    data, (out, store, _) = decoded.tile("data").load(sizes), result(decoded, sizes)
+    operand = vector(decoded, "operand0", sizes)
+    total = Accumulator(decoded, decoded.tile("data"), reduce_op, "reduce_init")
+    function = ARITHMETIC[op0]
+
+    def step() -> None:
+        function(data(), operand(), out)
+        total.add(out)
+        store()
+        total.read_out()
+
+    return step
+
+
+@semantics("tensor_scalar_cumulative")
+def tensor_scalar_cumulative(decoded: Decoded) -> Step:
+    op0, op1 = decoded.attributes["op0"], decoded.attributes["op1"]
+    src, (out, store, _) = decoded.tile("src"), decoded.tile("dst").sink()
+    load, operand = src.load(), vector(decoded, "imm0", None)
+    accumulator = Accumulator(decoded, src, op1, "imm1")
+    between, function = decoded.scratch.floats(out.shape), ARITHMETIC[op0]
+
+    def step() -> None:
+        function(load(), operand(), between)
+        column = accumulator.start()
+        cumulative(between, column, out, op1)
+        np.copyto(column, out[:, -1:])
+        store()
+
+    return step
+
+
+@semantics("select_reduce")
+def select_reduce(decoded: Decoded) -> Step:
+    """`reduce_op` is maximum; the rules refuse others."""
+    sizes = shape_of(decoded, "dst", "predicate", "on_true")
+    chosen, (out, store, _) = decoded.tile("on_true").load(sizes), result(decoded, sizes)
+    flags = decoded.tile("predicate").seen_as(out.shape[1:])
+    otherwise = vector(decoded, "on_false", sizes)
+    compare = np.equal if decoded.attributes["reverse_pred"] else np.not_equal
+    greatest = Accumulator(decoded, decoded.tile("on_true"), "maximum")
+    mask = decoded.scratch.array(out.shape, np.bool_)
+
+    def step() -> None:
+        compare(flags(), 0, out=mask)
+        select(mask, chosen(), otherwise(), out)
+        greatest.add(out)
+        store()
+        greatest.read_out()
+
+    return step
+
+
+@semantics("range_select")
+def range_select(decoded: Decoded) -> Step:
+    """`reduce_op` is maximum; the rules refuse others."""
+    tile, values = decoded.tile("on_true_tile"), decoded.attributes
+    sizes = shape_of(decoded, "dst", "on_true_tile")
+    chosen, (out, store, _) = tile.load(sizes), result(decoded, sizes)
+    index = (values["range_start"] + np.arange(tile.free)).astype(np.float32)
+    index = index.reshape(1, *out.shape[1:])
+    bounds = [vector(decoded, name, sizes) for name in ("bound0", "bound1")]
+    compare0, compare1 = ARITHMETIC[values["comp_op0"]], ARITHMETIC[values["comp_op1"]]
+    mask, other = (decoded.scratch.array(out.shape, np.bool_) for _ in range(2))
+    fill = np.array(values["on_false_value"], np.float32)
+    greatest = Accumulator(decoded, tile, "maximum")
+
+    def step() -> None:
+        compare0(index, bounds[0](), mask)
+        compare1(index, bounds[1](), other)
+        np.logical_and(mask, other, out=mask)
+        select(mask, chosen(), fill, out)
+        greatest.add(out)
+        store()
+        greatest.read_out()
+
+    return step

@@ -1,0 +1,104 @@
+"""The present folder with a compiled kernel in it, and nki-run run there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from nkic.base import diagnostics
+from nkic.cli.common import run
+from nkic.cli.nki_run import command
+from nkic.cli.nkic import command as compiler
+from tests.harness.commands import ROOT, Ran, Run
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+KERNEL = """\
+# /// nkic
+# [args]
+# a = "float32[128, 8]"
+# b = "bfloat16[4, 16]"
+# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def scale(a, b):
+    x = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=a)
+    nisa.tensor_scalar(dst=x, data=x, op0=nl.multiply, operand0=2.0)
+    nisa.dma_copy(dst=a, src=x)
+    y = nl.ndarray(b.shape, dtype=b.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=y, src=b)
+    nisa.tensor_scalar(dst=y, data=y, op0=nl.add, operand0=1.0)
+    out = nl.ndarray(b.shape, dtype=b.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=y)
+    return a, out
+"""
+A = np.arange(1024, dtype=np.float32).reshape(128, 8)
+B = np.arange(64, dtype=np.float32).reshape(4, 16).astype(BF16)
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = tmp_path_factory.mktemp("kernel")
+    (folder / "k.py").write_text(KERNEL, encoding="utf-8")
+    assert run(compiler, "nkic", [str(folder / "k.py"), "-o", str(folder / "k.neff")]) == 0
+    return (folder / "k.neff").read_bytes()
+
+
+@pytest.fixture
+def folder(artifact: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The present folder: a compiled kernel, its inputs, and what should come out."""
+    for name in list(os.environ):
+        if name.startswith(("NKI", "FORCE_COLOR", "CLICOLOR")):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernel.neff").write_bytes(artifact)
+    np.savez("data.npz", a=A, b=B)
+    np.savez("e.npz", output_0=2 * A, output_1=(B.astype(np.float32) + 1))
+    return tmp_path
+
+
+@pytest.fixture
+def nki(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in this process."""
+
+    def call(*words: str) -> Ran:
+        capfd.readouterr()
+        code = run(command, "nki-run", words)
+        return Ran(code, *capfd.readouterr())
+
+    return call
+
+
+def process(*words: str, stdin: bytes = b"", **environ: str) -> Any:
+    """Runs the command as users do, in the present folder."""
+    return subprocess.run(
+        [sys.executable, "-m", "nkic.cli.nki_run", *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def refused(ran: Ran, code: int, slug: str) -> str:
+    """The text of a run that must end with this code and this one complaint."""
+    assert ran.code == code, ran.err
+    assert re.findall(r"error\[(NKI\d{4})\]", ran.err) == [diagnostics.code(slug).number], ran.err
+    assert "Traceback" not in ran.err
+    return ran.err
+
+
+RUN = ("kernel.neff", "--inputs", "data.npz")

@@ -1,0 +1,203 @@
+"""The command nkic, from outside: --emit, --print, help, and command lines that are wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nkic.cli.nkic import EXAMPLES, prints
+from nkic.cli.nkic.outputs import KINDS
+from nkic.forms import FORMS
+from tests.cli.nkic_fixtures import folder, nkic
+from tests.harness.commands import KERNEL, ROOT, Ran, Run, failure, process
+
+__all__ = ["folder", "nkic"]
+
+# ---- other outputs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [k for k in FORMS if k != "neff"])
+def test_every_stage_can_be_shown(nkic: Run, folder: Path, kind: str) -> None:
+    shown = nkic("k.py", "--emit", f"{kind}=-")
+    assert (shown.code, shown.err) == (0, "")
+    assert "double" in shown.out or kind in ("graph",)
+    assert nkic("k.py", "--emit", kind) == Ran(0, "", "")
+    assert (folder / f"k{FORMS[kind].suffix}").read_text(encoding="utf-8") == shown.out
+    assert not (folder / "k.neff").exists()
+
+
+def test_a_printed_program_compiles_to_the_same_bytes(nkic: Run, folder: Path) -> None:
+    text = KERNEL.replace("    return out", "    nl.store(out, nl.exp(tile))\n    return out")
+    (folder / "k.py").write_text(text)  # with places in the standard library too
+    assert nkic("k.py", "--emit", "neff=a.neff,ir=p.ir,lowered=q.ir,allocated=r.ir").code == 0
+    for name in ("p", "q", "r"):
+        assert nkic(f"{name}.ir") == Ran(0, "", "")
+        assert (folder / f"{name}.neff").read_bytes() == (folder / "a.neff").read_bytes()
+
+
+def test_a_changed_program_compiles_to_others(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--emit", "ir").code == 0
+    text = (folder / "k.ir").read_text()
+    (folder / "k.ir").write_text(text.replace("operand0=2.0", "operand0=7.0"))
+    assert "operand0=7.0" in nkic("k.ir", "--emit", "sched=-").out
+    (folder / "k.ir").write_text(text.replace("tensor_scalar", "tensor_sclar"))
+    assert "`k.ir` is no program" in failure(nkic("k.ir"), 1, "bad-program-text")
+
+
+def test_dependencies_name_every_file(nkic: Run, folder: Path) -> None:
+    (folder / "a b.py").write_text("x = 1\n")
+    np.savez(folder / "d.npz", a=np.zeros((8, 8), np.float32))
+    (folder / "k.py").write_text(KERNEL.replace("import nki\n", "import nki\nimport near\n", 1))
+    text = (folder / "k.py").read_text().replace("operand0=factor", "operand0=near.N")
+    (folder / "k.py").write_text(text)
+    (folder / "near.py").write_text("N = 2.0\n")
+    words = ("--like", "d.npz", "-o", "out.neff", "--emit", "neff,deps=k.d")
+    assert nkic("k.py", *words).code == 0
+    assert (folder / "k.d").read_text() == "out.neff: k.py near.py d.npz\n"
+
+
+def test_check_writes_nothing(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--check") == Ran(0, "", "")
+    assert [p.name for p in folder.iterdir()] == ["k.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (("k.py", "--check", "-o", "x"), "conflicting-options"),
+        (("k.py", "--check", "--emit", "ir"), "conflicting-options"),
+        (("k.py", "--list-kernels", "-k", "double"), "conflicting-options"),
+        (("k.py", "--stdin-name", "x.py"), "conflicting-options"),
+        (("k.py", "--print", "targets"), "conflicting-options"),
+        (("k.ir", "--arg", "a=f32[1]"), "conflicting-options"),
+        (("k.py", "--emit", "ir=x,sched=x"), "conflicting-options"),
+        (("k.py", "--emit", "ir=-,neff=-"), "conflicting-options"),
+        (("k.py", "--emit", "ir", "--emit", "ir=y"), "conflicting-options"),
+        (("k.py", "--emit", "ir,sched", "-o", "x"), "conflicting-options"),
+        (("k.py", "--emit", "ir=x", "-o", "y"), "conflicting-options"),
+        (("k.py", "--emit", "irr"), "conflicting-options"),
+        (("k.py", "--emit", "ir="), "conflicting-options"),
+        (("k.py", "-o", "k.py"), "conflicting-options"),
+        (("k.py", "-o", "./sub/../k.py"), "conflicting-options"),
+        (("k.py", "--module", "x"), "bad-value"),
+        (("k.py", "--module", "x=gone.py"), "cannot-read"),
+        (("k.py", "--include", "gone"), "cannot-read"),
+        (("k.py", "--max-errors", "0"), "bad-value"),
+        (("k.py", "--lnc", "3"), "bad-value"),
+        (("k.py", "--like", "gone.npz"), "cannot-read"),
+        (("k.py", "more.py"), "bad-usage"),
+        ((), "missing-argument"),
+        (("--print", "tragets"), "bad-value"),
+        (("--print", "completion=tcsh"), "bad-value"),
+        (("gone.py",), "cannot-read"),
+        (("sub",), "cannot-read"),
+        (("k.py", "-o", "sub"), "cannot-write"),
+        (("k.py", "-o", "gone/k.neff"), "cannot-write"),
+        (("k.py", "-o", "/dev/full"), "cannot-write"),
+    ],
+)
+def test_wrong_command_lines(nkic: Run, folder: Path, words: tuple[str, ...], slug: str) -> None:
+    (folder / "sub").mkdir()
+    failure(nkic(*words), 2, slug)
+    assert sorted(p.name for p in folder.iterdir()) == ["k.py", "sub"]
+    assert (folder / "k.py").read_text() == KERNEL
+
+
+def test_a_misspelt_kind_names_the_near_one(nkic: Run) -> None:
+    assert "did you mean `sched`?" in nkic("k.py", "--emit", "shced").err
+
+
+def test_ir_files_have_no_earlier_stages(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--emit", "ir").code == 0
+    assert "has no tokens" in failure(nkic("k.ir", "--emit", "tokens"), 2, "conflicting-options")
+
+
+# ---- tables and help -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("targets", "trn2"),
+        ("ops", "nc_matmul"),
+        ("dtypes", "bfloat16"),
+        ("passes", "schedule-audit"),
+        ("profiles", "beta2"),
+        ("codes", "NKI0501"),
+        ("env", "NEURON_PLATFORM_TARGET_OVERRIDE"),
+        ("schema", "diagnostic"),
+        ("completion=bash", "_NKIC_COMPLETE"),
+        ("completion=zsh", "_NKIC_COMPLETE"),
+        ("completion=fish", "_NKIC_COMPLETE"),
+    ],
+)
+def test_tables(nkic: Run, what: str, said: str) -> None:
+    ran = nkic("--print", what)
+    assert (ran.code, ran.err) == (0, "")
+    assert said in ran.out
+
+
+def test_the_table_of_variables_is_complete() -> None:
+    read = set()
+    for path in (ROOT / "nkic").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        read |= set(re.findall(r"\benviron(?:\.get\(|\[)\"(\w+)\"", text))
+        read |= set(re.findall(r"envvar=\"(\w+)\"", text))
+    shown = " ".join(name + " " + effect for name, effect in prints.ENVIRONMENT.items())
+    assert len(read) >= 4
+    assert [name for name in sorted(read) if name not in shown and "NKI_RUN" not in name] == []
+
+
+def test_help_names_every_kind_and_table(nkic: Run) -> None:
+    text = re.sub(r"\s+", " ", nkic("--help").out)
+    for name in (*KINDS, *prints.TABLES):
+        assert re.search(rf"\b{name}\b", text), name
+
+
+@pytest.mark.parametrize("words", [("--version",), ("-h",), ("--help",), ("--explain", "NKI0501")])
+def test_quick_answers_import_nothing_slow(words: tuple[str, ...]) -> None:
+    code = (
+        "import sys\nfrom nkic.cli.nkic import main\ncode = main()\n"
+        "slow = {'numpy', 'lark', 'msgpack', 'nkic.pipeline'} & set(sys.modules)\n"
+        "assert not slow, slow\nsys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_kernels_complete(folder: Path) -> None:
+    words = {"COMP_WORDS": "nkic k.py -k d", "COMP_CWORD": "3", "_NKIC_COMPLETE": "bash_complete"}
+    done = process(cwd=folder, **words)
+    assert done.stdout == b"plain,double\n"
+
+
+def test_a_reader_that_goes_away(folder: Path) -> None:
+    line = f"{sys.executable} -m nkic.cli.nkic k.py --emit ir=- | true; exit ${{PIPESTATUS[0]}}"
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-c", line], cwd=folder, env=environ, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_examples_in_the_help_run(nkic: Run, folder: Path) -> None:
+    text = KERNEL.replace("double", "add").replace("factor=2.0", "n=2").replace("factor", "n")
+    (folder / "kernel.py").write_text(text)
+    assert len(EXAMPLES) == 4
+    for line, _ in EXAMPLES:
+        name, *words = line.split()
+        assert name == "nkic"
+        assert nkic(*words).code == 0, line

@@ -1,0 +1,74 @@
+"""The command nkic as users run it, and how a run ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nkic.base import diagnostics
+from nkic.neff.load import load
+from nkic.neff.records import Executable
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNEL = """\
+# /// nkic
+# [args]
+# a = "float32[128, 64]"
+# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def double(a, factor=2.0):
+    tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=a)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=factor)
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+"""
+
+
+class Ran(NamedTuple):
+    """How a run ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+def process(*words: str, cwd: Path, stdin: bytes = b"", **environ: str) -> Any:
+    """Runs the command as users do."""
+    return subprocess.run(
+        [sys.executable, "-m", "nkic.cli.nkic", *words],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environ},
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def failure(ran: Ran, code: int, slug: str) -> str:
+    """The text of a run that must end with this code and this one complaint."""
+    number = diagnostics.code(slug).number
+    assert ran.code == code, ran.err
+    assert ran.out == ""
+    assert re.findall(r"error\[(NKI\d{4})\]", ran.err) == [number], ran.err
+    assert "Traceback" not in ran.err
+    return ran.err
+
+
+def written(path: Path) -> Executable:
+    return load(path.read_bytes())

@@ -1,0 +1,66 @@
+"""What the documentation says, in NumPy's float64 and Python's integers: no code of nkic."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.dtypes import DTYPES
+
+Array = NDArray[Any]
+INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "uint8": 8, "uint16": 16, "uint32": 32}
+
+
+def numpy_type(dtype: str) -> np.dtype[Any]:
+    """NumPy's type of the elements, by name; words of bits for the packed types."""
+    names = {"tfloat32": "float32", "bool": "uint8"}
+    if DTYPES[dtype].kind == "packed":
+        return np.dtype(f"u{DTYPES[dtype].size}")
+    return np.dtype(getattr(ml_dtypes, dtype, names.get(dtype, dtype)))
+
+
+def stored(values: Array, dtype: str) -> Array:
+    """Numbers as elements of `dtype`: rounded to float32, then to the type; integers to the
+    nearest, ties to even, saturating, NaN to 0.
+    """
+    with np.errstate(all="ignore"):
+        wide = np.asarray(values).astype(np.float32)
+        if dtype == "bool":
+            return (wide != 0).astype(np.uint8)
+        if dtype == "tfloat32":
+            return _short(wide)
+        if dtype not in INTEGER_BITS:
+            return wide.astype(numpy_type(dtype))
+    bits, signed = INTEGER_BITS[dtype], not dtype.startswith("u")
+    low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    whole = np.clip(np.nan_to_num(np.rint(wide.astype(np.float64)), nan=0.0), low, high)
+    return whole.astype(np.int64).astype(dtype)
+
+
+def _short(wide: Array) -> Array:
+    """float32 with 10 bits of mantissa: the significand times 2^11, to the nearest integer."""
+    significand, exponent = np.frexp(wide.astype(np.float64))
+    return np.ldexp(np.rint(significand * 2**11), exponent - 11).astype(np.float32)
+
+
+def loaded(elements: Array) -> Array:
+    """Elements as the engines see them, in float32: 32-bit integers are rounded."""
+    return elements.astype(np.float32)
+
+
+def single(values: Array) -> Array:
+    """Rounded to float32, in float64."""
+    with np.errstate(all="ignore"):
+        return np.asarray(values, np.float64).astype(np.float32).astype(np.float64)
+
+
+def same(found: Array, expected: Array) -> None:
+    """Equal bit for bit, but for the sign and payload of NaN, and the sign of zero."""
+    assert found.dtype == expected.dtype and found.size == expected.size
+    a, b = found.ravel(), expected.ravel()
+    if found.dtype.kind not in "iu":
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    np.testing.assert_array_equal(a, b)

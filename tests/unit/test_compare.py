@@ -1,0 +1,345 @@
+"""Comparison with what was expected: the verdict, and the report on what differs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from numpy.typing import NDArray
+
+from nkic.machine.dtypes import DTYPES, DType
+from nkic.simulate import compare_report
+from nkic.simulate.compare import Comparison, compare
+from nkic.simulate.io.numbers import stored
+from nkic.simulate.stats import stats_of
+from nkic.simulate.tolerance import EVERY, Rule, Settings
+
+Array = NDArray[Any]
+F32, BF16, I32 = DTYPES["float32"], DTYPES["bfloat16"], DTYPES["int32"]
+NAN, INF = float("nan"), float("inf")
+
+
+def compared(got: Any, expected: Any, dtype: DType = F32, **rule: Any) -> Comparison:
+    """A comparison by `close` with no tolerance, unless `rule` says otherwise."""
+    output = stored(np.asarray(got, np.float64), dtype)
+    wanted = np.asarray(expected, np.float64)
+    return compare("o", output, dtype, wanted, Rule(**{"mode": "close", **rule}))
+
+
+# ---- verdicts ------------------------------------------------------------------------------
+
+
+def test_close_is_per_element() -> None:
+    expected = [1.0, 100.0]
+    assert compared([1.0625, 106.25], expected, rtol=0.0625).passed
+    found = compared([1.125, 106.25], expected, rtol=0.0625)
+    assert (found.passed, found.failures) == (False, 1)
+    assert found.first is not None
+    assert found.first.index == (0,)
+    assert compared([1.125, 106.25], expected, rtol=0.0625, atol=0.0625).passed
+
+
+def test_the_tolerance_itself_is_allowed() -> None:
+    assert compared([1.5], [1.0], atol=0.5).passed
+    assert not compared([np.nextafter(1.5, 2, dtype=np.float32)], [1.0], atol=0.5).passed
+
+
+def test_range_measures_by_the_largest_expected() -> None:
+    assert compared([1.0, 106.0], [0.0, 100.0], mode="range", rtol=0.0625).passed
+    assert not compared([7.0, 100.0], [0.0, 100.0], mode="range", rtol=0.0625).passed
+
+
+values = st.one_of(
+    st.floats(-4, 4, width=32), st.sampled_from([NAN, INF, -INF, 0.0, -0.0, 1e30, -1e30])
+)
+pairs = st.integers(1, 12).flatmap(
+    lambda n: st.tuples(
+        hnp.arrays(np.float32, n, elements=values), hnp.arrays(np.float32, n, elements=values)
+    )
+)
+
+
+def whole_tensor_close(
+    a: Array, b: Array, rtol: float, atol: float, equal_nan: bool, rate: float
+) -> bool:
+    """The rule of nki-library's maxAllClose, as its documentation has it: |a - b| at most
+    atol + rtol * max |b|, equal infinities are equal, and no pass rate excuses an element that
+    is finite in one array alone.
+    """
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    finite = np.abs(b[np.isfinite(b)])
+    limit = atol + rtol * (finite.max() if finite.size else 0.0)
+    passed = 0
+    for x, y in zip(a, b, strict=True):
+        if np.isfinite(x) != np.isfinite(y):
+            return False
+        if np.isfinite(x):
+            passed += bool(abs(x - y) <= limit)
+        else:
+            passed += bool(x == y or (equal_nan and np.isnan(x) and np.isnan(y)))
+    return passed == len(a) or (rate < 1 and passed / len(a) >= rate)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    pairs,
+    st.sampled_from([0.0, 1e-3, 0.25, 1.0]),
+    st.sampled_from([0.0, 0.5]),
+    st.booleans(),
+    st.sampled_from([1.0, 0.5, 0.9]),
+    st.booleans(),
+)
+def test_range_agrees_with_max_all_close(
+    pair: tuple[Array, Array], rtol: float, atol: float, nan: bool, rate: float, near: bool
+) -> None:
+    a, b = pair
+    a = np.where(np.arange(len(a)) % 2, a, b) if near else a
+    rule = {"rtol": rtol, "atol": atol, "equal_nan": nan, "min_pass_rate": rate}
+    assert compared(a, b, mode="range", **rule).passed == whole_tensor_close(
+        a, b, rtol, atol, nan, rate
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(pairs, st.sampled_from([0.0, 0.25]), st.sampled_from([0.0, 0.5]), st.booleans())
+def test_close_agrees_with_numpy(
+    pair: tuple[Array, Array], rtol: float, atol: float, nan: bool
+) -> None:
+    a, b = pair
+    wanted = np.allclose(a.astype(np.float64), b.astype(np.float64), rtol, atol, nan)
+    assert compared(a, b, rtol=rtol, atol=atol, equal_nan=nan).passed == wanted
+
+
+def test_infinity_is_right_only_where_it_is_expected() -> None:
+    """|inf - -inf| <= rtol * inf, and |1 - inf| <= rtol * inf: neither makes them close."""
+    for mode in ("close", "range", "ulp", "exact", "cosine"):
+        rule = {"mode": mode, "rtol": 1.0, "max_ulp": 1e9, "min_cosine": -1.0}
+        assert compared([INF, 1.0], [INF, 1.0], **rule).passed, mode
+        assert not compared([INF, 1.0], [-INF, 1.0], **rule).passed, mode
+        assert not compared([1.0, 1.0], [INF, 1.0], **rule).passed, mode
+        assert not compared([INF, 1.0], [1.0, 1.0], **rule).passed, mode
+
+
+@pytest.mark.parametrize("mode", ["close", "range", "ulp", "exact", "cosine"])
+def test_nan_equals_nothing_unless_asked(mode: str) -> None:
+    rule = {"mode": mode, "rtol": 1.0, "max_ulp": 1e9, "min_cosine": -1.0}
+    assert not compared([NAN, 1.0], [NAN, 1.0], **rule).passed
+    assert compared([NAN, 1.0], [NAN, 1.0], equal_nan=True, **rule).passed
+    assert not compared([NAN, 1.0], [1.0, 1.0], equal_nan=True, **rule).passed
+    assert not compared([1.0, 1.0], [NAN, 1.0], equal_nan=True, **rule).passed
+
+
+def test_a_pass_rate_excuses_errors_but_not_nan() -> None:
+    expected = np.zeros(10)
+    got = expected.copy()
+    got[3] = 1
+    assert not compared(got, expected).passed
+    assert compared(got, expected, min_pass_rate=0.9).passed
+    assert not compared(got, expected, min_pass_rate=0.91).passed
+    got[3] = NAN
+    assert not compared(got, expected, min_pass_rate=0.5).passed
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2"])
+def test_ulps_are_steps_of_the_grid(name: str) -> None:
+    """Along all values of the type in order, neighbours are one step apart."""
+    kind = getattr(ml_dtypes, name)
+    codes = np.arange(256 if DTYPES[name].size == 1 else 65536)
+    with np.errstate(invalid="ignore"):
+        grid = codes.astype(f"u{DTYPES[name].size}").view(kind).astype(np.float64)
+    grid = np.unique(grid[np.isfinite(grid)])  # sorted; both zeros are one
+    found = compared(grid[1:], grid[:-1], DTYPES[name], mode="ulp", max_ulp=1)
+    assert found.passed
+    assert not compared(grid[2:], grid[:-2], DTYPES[name], mode="ulp", max_ulp=1).passed
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(0, 40))
+def test_ulps_of_float32_are_nextafter(start: float, steps: int) -> None:
+    far = np.float32(start)
+    for _ in range(steps):
+        with np.errstate(over="ignore"):
+            far = np.nextafter(far, np.float32(np.inf))
+    if np.isfinite(far):
+        found = compared([far], [start], mode="ulp", max_ulp=steps)
+        assert found.worst is not None
+        assert found.worst.ulp == steps
+
+
+def test_expected_is_put_on_the_grid_for_ulp_and_exact() -> None:
+    assert compared([0.1], [0.1], BF16, mode="exact").passed
+    assert not compared([0.1], [0.1], BF16).passed  # bfloat16 has no 0.1
+
+
+def test_exact_means_bits() -> None:
+    assert compared([2**31 - 1], [2**31 - 1], I32, mode="exact").passed
+    assert not compared([2**31 - 2], [2**31 - 1], I32, mode="exact").passed
+    assert not compared([0.0], [-0.0], mode="exact").passed
+    assert compared([0.0], [-0.0], mode="ulp").passed
+
+
+def test_cosine() -> None:
+    a = np.array([3.0, 4.0])
+    assert compared(a, 2 * a, mode="cosine", min_cosine=1 - 1e-12).cosine == pytest.approx(1)
+    found = compared([4.0, 3.0], a, mode="cosine", min_cosine=0.97)
+    assert found.cosine == pytest.approx(0.96)
+    assert not found.passed
+    assert found.failures == 0
+    assert compared([0.0, 0.0], [0.0, 0.0], mode="cosine").passed
+    assert not compared([0.0, 0.0], a, mode="cosine", min_cosine=0.5).passed
+
+
+def test_packed_elements_are_compared_unpacked() -> None:
+    dtype = DTYPES["float8_e4m3fn_x4"]
+    expected = np.array([[1.0, 2.0, 3.0, 4.0]])
+    output = stored(np.array([[1.0, 2.0, 3.5, 4.0]]), dtype)
+    found = compare("o", output, dtype, expected, Rule("close"))
+    assert found.first is not None
+    assert (found.first.index, found.first.ulp, found.elements) == ((0, 2), 2, 4)
+
+
+# ---- rules ---------------------------------------------------------------------------------
+
+
+def test_defaults_follow_the_type() -> None:
+    rules = {name: str(Settings().rule("o", DTYPES[name])) for name in DTYPES}
+    assert rules["float32"] == "close, rtol 1e-05, atol 1e-05"
+    assert rules["bfloat16"] == "close, rtol 0.015625, atol 0.0078125"
+    assert rules["float16"] == "close, rtol 0.00195312, atol 0.000976562"
+    assert rules["float8_e5m2_x4"] == rules["float8_e5m2"] == "close, rtol 0.5, atol 0.25"
+    assert rules["int32"] == rules["bool"] == "close, rtol 0, atol 0"
+
+
+def test_a_name_wins_over_every() -> None:
+    found = Settings(
+        {"mode": {"b": "ulp"}, "rtol": {EVERY: 0.5, "a": 0.25}, "max_ulp": {EVERY: 3.0}}, True
+    )
+    assert found.rule("a", F32) == Rule("close", 0.25, 1e-5, 4, 0.99999, equal_nan=True)
+    assert found.rule("c", F32).rtol == 0.5
+    assert found.rule("b", F32).max_ulp == 3.0
+    assert str(found.rule("b", F32)) == "ulp, max_ulp 3, NaN equals NaN"
+
+
+# ---- the report ----------------------------------------------------------------------------
+
+
+def report(found: Comparison) -> str:
+    diagnostic = compare_report.diagnostic(found)
+    return "\n".join([diagnostic.message, *diagnostic.notes])
+
+
+def test_report_of_a_stripe() -> None:
+    """One partition of every tile, and the second half of the columns, are off."""
+    expected = np.ones((256, 1024))
+    got = expected.copy()
+    got[5::128, 512:] += 0.25
+    found = compared(got, expected, rtol=1e-2)
+    assert report(found).split("\n") == [
+        "output `o`: 1,024 of 262,144 elements differ from what was expected "
+        "(close, rtol 0.01, atol 0)",
+        "first: [5, 512] is 1.25, expected 1 (off by 0.25, 2,097,152 ulp)",
+        "around it, [4:7, 511:514], got and expected:",
+        "     1      1      1   |     1      1      1 ",
+        "     1   1.25*  1.25*  |     1      1      1 ",
+        "     1      1      1   |     1      1      1 ",
+        "elements by error, in tolerances:",
+        "  up to 1 x tolerance         261,120",
+        "  up to 100 x tolerance         1,024",
+        "where it fails:",
+        "  rows (axis 0): 5, 133, 2 of 256",
+        "  columns (axis 1): 512-1023, 512 of 1,024",
+        "  partitions, for tiles of 128 rows: 5, 1 of 128",
+        "  map, 16 x 16 elements in each cell, # all of them fail, : some:",
+        "    " + "." * 32 + ":" * 32,
+        *["    " + "." * 64] * 7,
+        "    " + "." * 32 + ":" * 32,
+        *["    " + "." * 64] * 7,
+    ]
+
+
+def test_report_names_nan_and_the_worst() -> None:
+    expected = np.array([1.0, 2.0, NAN, 4.0])
+    found = compared([1.0, 2.5, NAN, 8.0], expected, rtol=0.1)
+    text = report(found)
+    assert "first: [1] is 2.5, expected 2 (off by 0.5, 2,097,152 ulp)" in text
+    assert "worst: [3] is 8, expected 4" in text
+    assert "NaN or infinite                   1" in text
+    assert "axis 0: 1-3, 3 of 4" in text
+    assert compare_report.diagnostic(found).help == "NaN equals nothing unless --equal-nan is given"
+
+
+def test_report_of_ulps_and_single_elements() -> None:
+    text = report(compared(3.0, 2.0, mode="exact"))
+    assert "1 of 1 element differ" in text
+    assert "first: [0] is 3, expected 2" in text
+    assert "steps of the grid" in text
+    assert "around" not in text
+    assert "above 256 ulp                     1" in text
+
+
+def test_failing_ranges_are_cut_short() -> None:
+    expected = np.zeros(40)
+    got = expected.copy()
+    got[::2] = 1
+    assert "axis 0: 0, 2, 4, 6, 8, 10, and 14 more, 20 of 40" in report(compared(got, expected))
+
+
+def test_report_of_a_tensor_with_four_dimensions() -> None:
+    expected = np.zeros((2, 3, 4, 5))
+    got = expected.copy()
+    got[1, 2, 0, 4] = 1
+    text = report(compared(got, expected))
+    assert "first: [1, 2, 0, 4]" in text
+    assert "around it, [1, 2, 0:2, 3:5], got and expected:" in text
+    assert "axis 1: 2, 1 of 3" in text
+    assert "columns (axis 3): 4, 1 of 5" in text
+
+
+def test_verdict_of_what_is_right() -> None:
+    found = compared([1.0, 2.25], [1.0, 2.0], rtol=0.5)
+    assert compare_report.verdict(found) == (
+        "o: as expected (close, rtol 0.5, atol 0), largest error 0.25, 1,048,576 ulp at [1]"
+    )
+    assert compare_report.verdict(compared([1.0], [1.0])).endswith("all equal")
+    partly = compared([1.0, 9.0], [1.0, 2.0], min_pass_rate=0.5)
+    assert "1 of 2 elements beyond it" in compare_report.verdict(partly)
+
+
+@pytest.mark.parametrize("mode", ["close", "range", "ulp", "exact", "cosine"])
+def test_json_is_strict(mode: str) -> None:
+    found = compared([[NAN, INF], [1.0, 3.0]], [[1.0, INF], [1.0, 2.0]], mode=mode)
+    record = json.loads(json.dumps(compare_report.as_json(found), allow_nan=False))
+    assert record["passed"] is False
+    assert record["first"]["index"] == [0, 0]
+    assert record["first"]["got"] is None
+    assert record["not_finite"] == 1
+    assert record["failing"][0][0][0] == 0
+    if mode != "cosine":
+        assert (record["failures"], record["failing"]) == (2, [[[0, 1]], [[0, 1]]])
+        assert sum(row["count"] for row in record["histogram"]) + record["not_finite"] == 4
+
+
+# ---- stats ---------------------------------------------------------------------------------
+
+
+def test_stats_leave_out_what_is_not_finite() -> None:
+    found = stats_of(np.array([1, NAN, 3, INF, -INF], np.float32), F32)
+    assert (found.minimum, found.mean, found.maximum) == (1, 2, 3)
+    assert (found.nan, found.inf) == (1, 2)
+    none = stats_of(np.array([NAN], np.float32), F32)
+    assert (none.minimum, none.mean, none.maximum, none.nan) == (None, None, None, 1)
+
+
+def test_stats_are_of_values_and_the_hash_of_bytes() -> None:
+    from hashlib import sha256
+
+    output = stored(np.array([1.5, -2.0]), BF16)
+    found = stats_of(output, BF16)
+    assert (found.minimum, found.mean, found.maximum) == (-2, -0.25, 1.5)
+    assert found.sha256 == sha256(bytes([0xC0, 0x3F, 0x00, 0xC0])).hexdigest()
