@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.source import SourceFile
-from nkic.ir.program import Program
+from nkic.ir.program import Program, lines
 from nkic.neff.records import Executable
 
 
@@ -52,6 +52,11 @@ class Compiled:
         """What the kernel printed while it was evaluated."""
         program: Program | None = self.results.get("specialise")
         return program.messages if program is not None else ()
+
+    def lines(self) -> set[tuple[str, int]]:
+        """The source lines (path, number) that the program was made of; none before specialise."""
+        program: Program | None = self.results.get("specialise")
+        return lines(program) if program is not None else set()
 
     @property
     def data(self) -> bytes:

@@ -127,13 +127,13 @@ SHOWN = [page for page in PAGES if NOT_SHOWN not in page.read_text("utf-8")]
 
 @pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
 def test_the_wrong_example_raises_exactly_this_code(page: Path) -> None:
-    said = compile_text(example(page.read_text("utf-8"), "## Wrong"))
+    said = compile_text(example(page.read_text("utf-8"), "## Wrong"), warn=slug_of(page))
     assert {one.code.slug for one in said} == {slug_of(page)}, shown(said)
 
 
 @pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
 def test_the_right_example_compiles(page: Path) -> None:
-    said = compile_text(example(page.read_text("utf-8"), "## Right"))
+    said = compile_text(example(page.read_text("utf-8"), "## Right"), warn=slug_of(page))
     assert said == (), shown(said)
 
 

@@ -19,6 +19,11 @@ def title(code: Code) -> str:
     return _text(code).partition("\n")[0].removeprefix("# ").strip()
 
 
+def meaning(code: Code) -> str:
+    """The paragraph below the title: what the code says, without reason and examples."""
+    return _text(code).partition("\n")[2].partition("\n## ")[0].strip()
+
+
 def page(wanted: str) -> str:
     """The Markdown page of a code, headed by its number and slug; `all` gives every page.
 

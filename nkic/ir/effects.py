@@ -12,6 +12,7 @@ from typing import NamedTuple
 from nkic.ir.overlap import Box, box
 from nkic.ir.program import Body, Instruction, instructions
 from nkic.ir.tensors import AccessPattern, View
+from nkic.machine.facts import Register
 from nkic.machine.operands import Access, Effects, Row, no_access, no_effects
 from nkic.machine.targets import Target
 
@@ -86,6 +87,28 @@ def touches_of(body: Body, target: Target) -> Touches:
 
 
 def state_effects(instruction: Instruction, target: Target) -> Effects:
-    """Engine state that `instruction` reads and writes."""
+    """Engine state and registers that `instruction` reads and writes."""
     row = instruction.row
-    return Effects() if row.effects is no_effects else row.effects(instruction.facts(target))
+    effects = NOTHING if row.effects is no_effects else row.effects(instruction.facts(target))
+    registers = _registers(instruction)
+    if not registers:
+        return effects
+    reads = tuple(name for name, access in registers if access.reads)
+    writes = tuple(name for name, access in registers if access.writes)
+    return Effects(effects.reads + reads, effects.writes + writes)
+
+
+NOTHING = Effects()
+
+
+def _registers(instruction: Instruction) -> list[tuple[str, Access]]:
+    """The registers among the operands, those of run-time offsets included."""
+    found = []
+    for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
+        if type(operand) is Register:
+            found.append((f"register {operand.number}", rule.access))
+        elif type(operand) is AccessPattern and operand.dynamic is not None:
+            source = operand.dynamic.source
+            if isinstance(source, Register):
+                found.append((f"register {source.number}", Access.READ))
+    return found

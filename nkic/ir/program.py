@@ -136,6 +136,15 @@ def paths(program: Program) -> tuple[str, ...]:
     return tuple(dict.fromkeys(s.path for chain in chains.values() for s in chain.frames()))
 
 
+def lines(program: Program) -> set[tuple[str, int]]:
+    """The source lines (path, number) that the program's places cover."""
+    chains = {id(tensor.at): tensor.at for tensor in program.tensors}
+    for body in program.cores:
+        chains |= {id(one.at): one.at for one in instructions(body)}
+    spans = {span for chain in chains.values() for span in chain.frames()}
+    return {(s.path, n) for s in spans for n in range(s.line, max(s.line, s.end_line) + 1)}
+
+
 def tiles(instruction: Instruction) -> Iterator[tuple[str, Tile]]:
     """The tile operands by name."""
     for name, index in instruction.row.operand_index.items():

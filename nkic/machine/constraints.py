@@ -164,6 +164,19 @@ def same_dtype(first: str, second: str) -> Rule:
     return rule
 
 
+def packed_as_is(facts: Facts) -> Violation | None:
+    """src goes to dst through float32 if the types differ, which the packed types do not have."""
+    dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
+    if dst is src or "packed" not in (dst.kind, src.kind):
+        return None
+    return Violation(
+        "dtype-mismatch",
+        f"`src` is {src.name} and `dst` is {dst.name}; packed types are not converted",
+        "dst",
+        "reinterpret one of them with `.view()`",
+    )
+
+
 def float32_vectors(*names: str) -> Rule:
     """Where a tile stands for a number, it is float32."""
 

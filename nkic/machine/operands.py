@@ -49,7 +49,8 @@ class Operand:
     is a value. `default` is what a call that omits the operand means; `...` = required.
     `keep_rank` stops lower from merging dimensions that mean something. `indexed`: takes a
     view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
-    NeuronCore-v4).
+    NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
+    as they are, but not computed with.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Operand:
     register: bool = False
     default: Any = ...
     indexed: bool = False
+    packed: bool = False
 
     @property
     def required(self) -> bool:

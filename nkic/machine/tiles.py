@@ -45,6 +45,8 @@ def _wrong_place(operand: Operand, tile: Tile) -> Violation | None:
         return _unreachable(operand, tile)
     if operand.dtypes and tile.dtype.name not in operand.dtypes:
         return _bad_dtype(operand, tile)
+    if tile.dtype.kind == "packed" and not operand.packed:
+        return _is_packed(operand, tile)
     for _, num in tile.dims:
         if num < 1:
             return _empty(operand, tile)
@@ -114,6 +116,16 @@ def _bad_dtype(operand: Operand, tile: Tile) -> Violation:
         f"`{operand.name}` is {tile.dtype.name}, but must be one of {allowed}",
         operand.name,
         f"make `{operand.name}` a tile of one of these types",
+    )
+
+
+def _is_packed(operand: Operand, tile: Tile) -> Violation:
+    return Violation(
+        "dtype-not-supported",
+        f"`{operand.name}` is {tile.dtype.name}, four numbers in each element, which cannot be "
+        "computed with",
+        operand.name,
+        "move packed data with `nisa.dma_copy` or `nisa.tensor_copy`",
     )
 
 

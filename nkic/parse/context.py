@@ -34,6 +34,7 @@ _BODIES: dict[type[n.Node], tuple[str, ...]] = {
     n.For: ("orelse",),  # the body is in the loop, this is not
     n.While: ("orelse",),
 }
+Comprehension: TypeAlias = n.ListComp | n.SetComp | n.DictComp | n.GeneratorExp
 _COMPREHENSIONS = (n.ListComp, n.SetComp, n.DictComp, n.GeneratorExp)
 _SUSPENDS = frozenset({"yield", "await", "async"})
 
@@ -75,19 +76,27 @@ def _inner(node: n.FunctionDef | n.ClassDef) -> Context:
 
 
 def _everything_below(node: n.Node, context: Context) -> Iterator[Found]:
+    if isinstance(node, _COMPREHENSIONS):
+        yield from _below_comprehension(node, context)
+        return
     below = list(_statements_below(node, context))
     statements = {statement for statement, _ in below}
-    inner = context
-    if isinstance(node, n.Lambda):
-        inner = Context("lambda")
-    elif isinstance(node, _COMPREHENSIONS):
-        inner = context._replace(in_comprehension=True)
     for child in children(node):
-        if child in statements:
-            continue
-        first = isinstance(node, _COMPREHENSIONS) and child is node.generators[0]
-        yield child, context if first or isinstance(child, n.Arguments) else inner
+        if child not in statements:
+            in_lambda = isinstance(node, n.Lambda) and child is node.body
+            yield child, Context("lambda") if in_lambda else context
     yield from below
+
+
+def _below_comprehension(node: Comprehension, context: Context) -> Iterator[Found]:
+    """All but the first iterable is in a function of its own."""
+    function = "async def" if isinstance(node, n.GeneratorExp) else context.function
+    inner = Context(function, in_comprehension=True)  # a generator that awaits is an async one
+    elements = (node.key, node.value) if isinstance(node, n.DictComp) else (node.elt,)
+    yield from ((element, inner) for element in elements)
+    for clause in node.generators:
+        yield from ((part, inner) for part in (clause.target, *clause.ifs))
+        yield clause.iter, context if clause is node.generators[0] else inner
 
 
 # ---- complaints ----------------------------------------------------------------------------
@@ -115,11 +124,11 @@ def _awaits(node: n.For | n.With | n.ListComp | n.SetComp | n.DictComp) -> bool:
 
 
 def _yield(node: n.Yield | n.YieldFrom, context: Context) -> CompileFailed | None:
-    if not context.function:
-        return _outside_function("yield", node)
     if context.in_comprehension:
         message = "`yield` cannot stand in a comprehension"
         return refusal("outside-function", message, node.span, help="write a loop instead")
+    if not context.function:
+        return _outside_function("yield", node)
     if isinstance(node, n.YieldFrom) and context.function == "async def":
         message = "`yield from` cannot stand in an async function"
         return refusal("outside-function", message, node.span, help="loop with `async for`")

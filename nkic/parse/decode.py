@@ -20,7 +20,7 @@ def decode(data: bytes, path: str) -> SourceFile:
     data = data.removeprefix(codecs.BOM_UTF8)
     name, span = _declared(data, path)
     codec = _codec(name, span)
-    if marked and codec != "utf-8":
+    if marked and not re.fullmatch("utf[-_]8([-_].*)?", name, re.IGNORECASE):  # as strict as Python
         message = f"the file starts with the mark of UTF-8 and declares `{name}`"
         raise refusal("unknown-encoding", message, span, help="remove one of the two")
     try:

@@ -169,7 +169,7 @@ def _block_in_line(at: Situation) -> CompileFailed | None:
 def _missing_colon(at: Situation) -> CompileFailed | None:
     if at.brackets or at.head not in HEADS:
         return None
-    if at.first.text in ("match", "case") and not at.accepts(":"):
+    if at.first.kind == at.words.name:  # `match` or `case`, taken for a name
         return _match_without_colon(at)
     has_colon = any(token.text == ":" for token in at.rest_of_line())
     if not at.accepts(":") or has_colon or at.token.text in ("=", ":="):

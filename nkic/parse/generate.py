@@ -123,7 +123,7 @@ def _actions(
         sets = {rule: tuple(sorted(found)) for rule, found in reduces.items()}
         numbered = [(r, lookaheads.setdefault(s, len(lookaheads))) for r, s in sets.items()]
         rows.append([shifts, [number for pair in numbered for number in pair]])
-    return {"lookaheads": list(lookaheads), "actions": rows}
+    return {"lookaheads": [list(found) for found in lookaheads], "actions": rows}
 
 
 def _gotos(row: Row, nonterminals: list[str]) -> list[int]:

@@ -16,9 +16,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Instruction, Loop
+from nkic.ir.program import Instruction, Loop, instructions
 from nkic.ir.schedule import Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
 from nkic.schedule.order import Placed
 
 Clock = list[int]
@@ -122,9 +123,16 @@ class Wiring:
         return tuple(Stream(line.id, line.nested()) for line in self.order if line.items)
 
     def loop(self, loop: Loop, body: Callable[[], None]) -> None:
-        """Wires a device loop: barriers before and after, and at the end of each iteration."""
+        """Wires a device loop: barriers before and after, and at the end of each iteration.
+
+        Where a register decides how often it runs, every iteration begins with one too: all
+        streams have decided before any goes on to change the register.
+        """
         self.barrier(self.order)
         starts = [len(line.items) for line in self.order]
+        if any(isinstance(v, Register) for v in (loop.start, loop.stop, loop.condition)):
+            engines = {i.engine for i in instructions(loop.body)}
+            self.barrier([line for line in self.order if line.id.engine in engines])
         body()
         busy = [
             line for line, start in zip(self.order, starts, strict=True) if len(line.items) > start

@@ -24,11 +24,30 @@ from nkic.simulate.tile import Tile
 Step = Callable[[], None]
 
 
+class Registers:
+    """The registers as one stream sees them.
+
+    A core's streams share their values: a device would keep a copy for each engine and load
+    all of them, which costs nothing here (assumed; docs/fidelity.md). The counter of a loop is
+    the stream's own.
+    """
+
+    def __init__(self, shared: list[int]) -> None:
+        self.shared = shared
+        self.own: dict[int, int] = {}
+
+    def __getitem__(self, number: int) -> int:
+        return self.own[number] if number in self.own else self.shared[number]
+
+    def __setitem__(self, number: int, value: int) -> None:
+        self.shared[number] = value
+
+
 class EngineState:
     """What an engine keeps between instructions: registers, and named arrays."""
 
-    def __init__(self, registers: int) -> None:
-        self.registers = [0] * registers
+    def __init__(self, registers: Registers) -> None:
+        self.registers = registers
         self.arrays: dict[str, NDArray[Any]] = {}
 
     def array(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:

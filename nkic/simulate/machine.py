@@ -108,12 +108,7 @@ class Machine:
             for _ in range(count):
                 there.popleft()
         if item.step is not None:
-            for check, pattern in item.checks:
-                if not check():
-                    raise self._unwritten(item, pattern.tensor)
-            item.step()
-            for mark in item.marks:
-                mark()
+            self._run(item)
             runner.count += 1
         self._pass_time(runner, item, start)
         for semaphore in item.signals:
@@ -122,6 +117,20 @@ class Machine:
             if waiting is not None:
                 heappush(queue, (max(waiting.free, start), waiting.index))
         runner.at += 1
+
+    def _run(self, item: Item) -> None:
+        """Computes an item's values."""
+        for check, pattern in item.checks:
+            if not check():
+                raise self._unwritten(item, pattern.tensor)
+        if item.resolve is not None:
+            for fixed in item.resolve():
+                self._run(fixed)
+            return
+        if item.step is not None:
+            item.step()
+        for mark in item.marks:
+            mark()
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
         """Advances the stream's times over `item`, started at `start`."""

@@ -8,13 +8,13 @@ what a former owner left there is not its value, although the bytes are still in
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.neff.records import Executable, PatternRecord
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.memory import Home, Memory
 
 Segment = tuple[int, str, int]
@@ -114,6 +114,8 @@ def _flags(executable: Executable, memory: Memory) -> dict[int, _Flags]:
     grains: dict[int, list[int]] = {}
     for pattern in memory.patterns:
         _refine(grains.setdefault(pattern.tensor, [0, 0]), pattern)
+    for pattern in _taken_by_rows(executable):
+        grains[pattern.tensor][0] = 1
     found = {}
     for number, (rows, columns) in grains.items():
         tensor, home = executable.tensors[number], memory.homes[number]
@@ -122,13 +124,22 @@ def _flags(executable: Executable, memory: Memory) -> dict[int, _Flags]:
     return found
 
 
+def _taken_by_rows(executable: Executable) -> Iterator[PatternRecord]:
+    """The operands of gathers and scatters, which run row by row."""
+    for stream in executable.streams:
+        for item in stream.items:
+            if isinstance(item, InstructionRecord) and item.row is not None:
+                patterns = [o for o in item.operands if type(o) is PatternRecord]
+                if len(item.operands) > len(item.row.operands) and any(p.indexed for p in patterns):
+                    yield from patterns
+
+
 def _refine(grain: list[int], pattern: PatternRecord) -> None:
     """Makes the granule small enough for `pattern`."""
     grain[0] = gcd(grain[0], pattern.start, pattern.partitions)
     size = pattern.dtype.size
     if pattern.dynamic is not None:
-        grain[1] = gcd(grain[1], size)
-        return
+        grain[1] = gcd(grain[1], pattern.dynamic[2] * size)
     dims = [(step * size, num) for step, num in pattern.dims if num > 1]
     run = size * dims.pop()[1] if dims and dims[-1][0] == size else size
     grain[1] = gcd(grain[1], pattern.offset * size, run, *(step for step, _ in dims))

@@ -15,7 +15,8 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import Timing
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.simulate.clock import Clock
-from nkic.simulate.decode import Decoder, EngineState, Step
+from nkic.simulate.decode import Decoder, EngineState, Registers, Step
+from nkic.simulate.dynamic import Resolver, is_dynamic
 from nkic.simulate.shadow import Shadow
 
 Check = Callable[[], bool]
@@ -27,7 +28,8 @@ class Item:
 
     `checks` are the reads that must find written bytes, with their patterns; `marks` record
     what the item writes. `follows` means: it needs the result of the item before it, so the
-    engine stalls until that is there.
+    engine stalls until that is there. `resolve`, where places are known at run time only, gives
+    the items to run in its place.
     """
 
     record: InstructionRecord
@@ -39,11 +41,21 @@ class Item:
     follows: bool
     checks: tuple[tuple[Check, PatternRecord], ...] = ()
     marks: tuple[Step, ...] = ()
+    resolve: Callable[[], list[Item]] | None = None
+
+
+class _Open(NamedTuple):
+    """A loop that a stream is in: its first item, one past its last, and its upper bound."""
+
+    first: int
+    end: int
+    record: LoopRecord
+    stop: int
 
 
 @dataclass(slots=True)
 class Runner:
-    """A stream at run time. `loops` are the open ones: (first item, end, record)."""
+    """A stream at run time, with the loops that are open, outermost first."""
 
     index: int
     record: StreamRecord
@@ -54,7 +66,7 @@ class Runner:
     done: int = 0  # when the last item issued is complete
     busy: int = 0
     count: int = 0
-    loops: list[tuple[int, int, LoopRecord]] = field(default_factory=list)
+    loops: list[_Open] = field(default_factory=list)
 
     @property
     def is_dma(self) -> bool:
@@ -63,7 +75,7 @@ class Runner:
     def current(self) -> Item | None:
         """The next item to run, after opening and closing the loops before it."""
         while True:
-            if self.loops and self.at == self.loops[-1][1]:
+            if self.loops and self.at == self.loops[-1].end:
                 self._next_iteration()
                 continue
             if self.at >= len(self.items):
@@ -77,31 +89,38 @@ class Runner:
         return self.state.registers[value.number] if isinstance(value, Register) else value
 
     def _open(self, loop: LoopRecord) -> None:
+        """Enters a loop; its bounds are those that hold now."""
         first = self.at + 1
+        opened = _Open(first, first + loop.length, loop, self._value(loop.stop))
         if loop.counter is not None:
-            self.state.registers[loop.counter.number] = self._value(loop.start)
-        if self._goes_on(loop):
-            self.loops.append((first, first + loop.length, loop))
-            self.at = first
-        else:
-            self.at = first + loop.length
+            self.state.registers.own[loop.counter.number] = self._value(loop.start)
+        self.loops.append(opened)
+        self._repeat_or_leave(opened)
 
     def _next_iteration(self) -> None:
-        first, end, loop = self.loops[-1]
-        if loop.counter is not None:
-            self.state.registers[loop.counter.number] += loop.step
-        if self._goes_on(loop):
-            self.at = first
-        else:
-            self.loops.pop()
-            self.at = end
+        opened = self.loops[-1]
+        if opened.record.counter is not None:
+            self.state.registers.own[opened.record.counter.number] += opened.record.step
+        self._repeat_or_leave(opened)
 
-    def _goes_on(self, loop: LoopRecord) -> bool:
+    def _repeat_or_leave(self, opened: _Open) -> None:
+        if self._goes_on(opened):
+            self.at = opened.first
+            return
+        self.loops.pop()
+        self.at = opened.end
+
+    def _goes_on(self, opened: _Open) -> bool:
+        loop = opened.record
+        if loop.length == 0:
+            return False
         if loop.condition is not None:
             return self.state.registers[loop.condition.number] != 0
-        if loop.counter is None or loop.length == 0:
-            return False
-        return self.state.registers[loop.counter.number] < self._value(loop.stop)
+        return loop.counter is not None and self.state.registers[loop.counter.number] < opened.stop
+
+
+def _nothing() -> None:
+    """The step of an item that others run for."""
 
 
 def prepare(
@@ -134,10 +153,12 @@ class _Builder:
         self.decoder = decoder
         self.shadow = shadow
         self.clock = Clock(executable, target)
+        self.registers = [[0] * executable.registers for _ in range(executable.cores)]
         self.roles: dict[Row, Roles] = {}
+        self.resolver = Resolver(executable, decoder.memory)
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
-        state = EngineState(self.executable.registers)
+        state = EngineState(Registers(self.registers[stream.core]))
         items: list[Item | LoopRecord] = []
         written: list[PatternRecord] = []  # by the item before
         for record in stream.items:
@@ -161,19 +182,41 @@ class _Builder:
         row = record.row
         if row is None:
             return Item(record, None, timing, 0, record.waits, record.signals, False), before
+        if is_dynamic(record):
+            return self.dynamic_item(record, timing, size, engine, state), []
         step = self.decoder.step(record, engine, state)
         roles = self.roles.get(row) or self.roles_of(row, record, engine)
         operands = record.operands
         reads = [p for i in roles.reads if type(p := operands[i]) is PatternRecord]
         writes = [p for i in roles.writes if type(p := operands[i]) is PatternRecord]
-        if len(operands) > len(row.operands):  # where run-time offsets are
-            reads += [p for p in operands[len(row.operands) :] if type(p) is PatternRecord]
         follows = engine is not Engine.DMA and _meet(before, reads)
         item = Item(record, step, timing, size, record.waits, record.signals, follows)
         if self.shadow is not None:
             item.checks = tuple([(self.shadow.reader(p), p) for p in reads])
             item.marks = tuple([self.shadow.writer(p) for p in writes])
         return item, writes
+
+    def dynamic_item(
+        self,
+        record: InstructionRecord,
+        timing: Timing,
+        size: int,
+        engine: Engine,
+        state: EngineState,
+    ) -> Item:
+        """An item that is decoded anew each time it runs. It checks where its offsets are."""
+
+        def resolve() -> list[Item]:
+            found = self.resolver.concrete(record, state)
+            return [self.item(fixed, [], engine, state)[0] for fixed in found]
+
+        item = Item(record, _nothing, timing, size, record.waits, record.signals, True)
+        item.resolve = resolve
+        hidden = record.operands[len(record.row.operands) if record.row else 0 :]
+        sources = [p for p in hidden if type(p) is PatternRecord]
+        if self.shadow is not None:
+            item.checks = tuple((self.shadow.reader(p), p) for p in sources)
+        return item
 
     def roles_of(self, row: Row, record: InstructionRecord, engine: Engine) -> Roles:
         """Which operands `record` reads and writes; remembered if all of its row do the same."""

@@ -123,15 +123,12 @@ class Binder:
             if type(value) is NkiTensor:
                 view = value._access
                 tensor = view.tensor
-                number = tensor.number
-                if number == GHOST:
-                    ghost = True
-                elif tensor.scope:
-                    trace.check_scope(tensor)
+                if tensor.number == GHOST or tensor.scope or view.dynamic is not None:
+                    ghost = not trace.accept(view) or ghost
                 if reads:
-                    trace.read.add(number)
+                    trace.read.add(tensor.number)
                 if writes:
-                    trace.written.add(number)
+                    trace.written.add(tensor.number)
                 operands.append(view)
             elif type(value) is NkiInstruction and value._place < 0:
                 ghost = True  # what went wrong there has been said

@@ -55,7 +55,9 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
     if problem:
         slug, message, help = problem
         complain(slug, message, help=help)
-        return NkiTensor(views.whole(Tensor(GHOST, name or "?", kind, sizes, where, here())))
+        return NkiTensor(
+            views.whole(Tensor(GHOST, name or "?", kind, sizes or (1,), where, here()))
+        )
     fixed = None if address is None else _address(address, where, sizes)
     return NkiTensor(views.whole(active().tensor(sizes, kind, where, _name(name), fixed)))
 

@@ -67,6 +67,8 @@ class Kernel:
     def __getitem__(self, grid: Any) -> Kernel:
         return self
 
+    __iter__ = None  # or Python would go through the grids 0, 1, 2 … for ever
+
     def with_schedule(self, edges: Any) -> Kernel:
         """The kernel with further order among its named instructions."""
         return Kernel(self.function, (*self.schedule, *edges))

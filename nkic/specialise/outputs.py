@@ -75,7 +75,7 @@ class Outputs:
             self._error(f"{which} is {problem}", advice, tensor)
             return None
         # A reshape of the whole: the caller gets the shape that the kernel returns.
-        tensor.shape, tensor.dtype = view.shape, view.dtype
+        tensor.shape, tensor.dtype, tensor.free = view.shape, view.dtype, prod(view.shape)
         return tensor
 
     def _problem(self, view: View) -> tuple[str, str]:

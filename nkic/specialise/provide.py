@@ -29,6 +29,8 @@ class TensorAnnotation:
     def __getitem__(self, shape: Any) -> TensorAnnotation:
         return TensorAnnotation(shape if isinstance(shape, tuple) else (shape,))
 
+    __iter__ = None  # or Python would go through the shapes 0, 1, 2 … for ever
+
     def __repr__(self) -> str:
         return f"nt.tensor[{', '.join(map(repr, self.shape))}]"
 

@@ -23,6 +23,7 @@ from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.specialise.errors import KernelError
 from nkic.specialise.location import here
+from nkic.specialise.views import whole
 
 GHOST = -1  # number of a tensor that stands for one that could not be made
 
@@ -51,6 +52,10 @@ class NkiInstruction:
 
     def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
         """Orders this instruction after `producers`."""
+        for producer in producers:
+            if not isinstance(producer, NkiInstruction):
+                text = f"depends_on takes what instructions return, not {producer!r}"
+                raise KernelError("argument-kind", text)
         own = self._recorded()
         if own is not None:
             found = (producer._recorded() for producer in producers)
@@ -65,7 +70,7 @@ class NkiInstruction:
 
 
 class Trace:
-    """The state of one compilation. `ids` and `core` change from instance to instance."""
+    """The state of one compilation. `ids` changes from instance to instance."""
 
     def __init__(
         self, target: Target, profile: Profile, report: Reporter, grid: tuple[int, ...] = ()
@@ -75,7 +80,6 @@ class Trace:
         self.report = report
         self.grid = grid
         self.ids: tuple[int, ...] = ()
-        self.core = 0
         self.library: Callable[[str], Callable[..., Any]] = _no_library
         self.name_of: Callable[[CallChain], str] = _no_name
         self.tensors: list[Tensor] = []
@@ -105,7 +109,6 @@ class Trace:
         if core == len(self._cores):
             self._cores.append([])
             self._instructions = 0
-        self.core = core
         self.body = self._cores[core]
 
     @property
@@ -223,7 +226,19 @@ class Trace:
         self.scope = self.scope[:-1]
         self.body.append(Loop(loop.number, tuple(loop.body), loop.at, **loop.head))
 
-    def check_scope(self, tensor: Tensor) -> None:
+    def accept(self, view: View) -> bool:
+        """The view, and the index that it is read at, belong to the program; else a ghost is
+        among them. Reports tensors of loops that have ended.
+        """
+        tensor, dynamic = view.tensor, view.dynamic
+        if tensor.scope:
+            self._check_scope(tensor)
+        if dynamic is not None and isinstance(dynamic.source, View):
+            self.read.add(dynamic.source.tensor.number)
+            return self.accept(dynamic.source) and tensor.number != GHOST
+        return tensor.number != GHOST
+
+    def _check_scope(self, tensor: Tensor) -> None:
         """A tensor declared in the body of a device loop is used in that body only."""
         depth = len(tensor.scope)
         if self.scope[:depth] != tensor.scope:
@@ -240,12 +255,8 @@ class Trace:
 
         Instructions on it are not recorded, so that one mistake gives one error.
         """
-        from_ = view.tensor
-        tensor = Tensor(GHOST, from_.name, view.dtype, tuple(shape), from_.buffer, from_.at)
-        strides = [1]
-        for size in reversed(tensor.shape[1:]):
-            strides.insert(0, strides[0] * size)
-        return View(tensor, tensor.shape, tuple(strides), 0, view.dtype)
+        old = view.tensor
+        return whole(Tensor(GHOST, old.name, view.dtype, tuple(shape), old.buffer, old.at))
 
 
 def _no_name(at: CallChain) -> str:

@@ -236,8 +236,7 @@ def _lines(calls: Sequence[Call], tensors: list[Tensor]) -> Iterator[str]:
     for i, t in enumerate(tensors):
         yield from _moves(number, t, [i, 3 * size + i, 2 * size + i], size)
     for c in calls:
-        texts = {name: _operand(value, tensors) for name, value in c.values.items()}
-        yield op(next(number), c.row, c.engine, **texts)
+        yield _text(next(number), c, tensors)
     for i, t in enumerate(tensors):
         yield from _moves(number, t, [2 * size + i, 3 * size + i, size + i], size)
 
@@ -261,6 +260,15 @@ def _whole(number: int, t: Tensor, size: int) -> str:
     if number < 2 * size or t.buffer == "hbm":
         return f"%{number}[0; {elements}x{t.partitions}, 1x{elements}]"
     return f"%{number}[0+{t.partitions}, 0; 1x{elements}]"
+
+
+def _text(number: int, c: Call, tensors: list[Tensor]) -> str:
+    row, values = ROWS[c.row], c.values
+    operands = [
+        f"{o.name}={_operand(values.get(o.name, o.default), tensors)}" for o in row.operands
+    ]
+    attributes = [f"{a.name}={values.get(a.name, a.default)!r}" for a in row.attributes]
+    return f"#{number} {c.engine} {c.row}({', '.join(operands)}; {', '.join(attributes)})"
 
 
 def _operand(value: Any, tensors: list[Tensor]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nkic.base.diagnostics import Diagnostic, NkicError
+from nkic.base.levels import DEFAULT, Settings, Wish, apply
 from nkic.compiled import Compiled, Options
 from nkic.forms import FORMS
 from nkic.loader import Loader
@@ -21,12 +22,18 @@ def run_kernel(case: Case) -> Outcome:
     return _compile(str(case.path), case.text, _said(case), _options(case))
 
 
-def compile_text(text: str) -> tuple[Diagnostic, ...]:
-    """What is said of a kernel file of this text, compiled for what its inline block says."""
-    return _compile("kernel.py", text, Said(), Options())[1]
+def compile_text(text: str, warn: str = "") -> tuple[Diagnostic, ...]:
+    """What is said of a kernel file of this text, compiled for what its inline block says.
+
+    `warn` is the code of a warning that is wanted also where it is off by default.
+    """
+    wanted = DEFAULT.adding(Wish.WARN, warn) if warn else DEFAULT
+    return _compile("kernel.py", text, Said(), Options(), wanted)[1]
 
 
-def _compile(path: str, text: str, said: Said, options: Options) -> Outcome:
+def _compile(
+    path: str, text: str, said: Said, options: Options, wanted: Settings = DEFAULT
+) -> Outcome:
     loader = Loader.beside(path)
     try:
         source = loader.main(path, text.encode("utf-8"))
@@ -34,7 +41,7 @@ def _compile(path: str, text: str, said: Said, options: Options) -> Outcome:
         compiled = compile_source(source, request, loader, options)
     except NkicError as failure:
         return None, failure.diagnostics
-    return compiled, compiled.warnings
+    return compiled, apply(compiled.warnings, wanted, loader.sources, compiled.lines)
 
 
 def form(case: Case, compiled: Compiled) -> str:

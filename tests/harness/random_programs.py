@@ -26,7 +26,18 @@ from nkic.neff.records import (
 )
 
 SIDE = 32  # most tiles are square, so that most shape rules hold
-SHAPES = ((SIDE, SIDE),) * 6 + ((SIDE, 1), (SIDE, 8), (1, 1), (SIDE, 6), (SIDE, 2))
+SHAPES = ((SIDE, SIDE),) * 6 + (
+    (SIDE, 1),
+    (SIDE, 8),
+    (1, 1),
+    (SIDE, 6),
+    (SIDE, 2),
+    (1, 16),
+    (1, 32),
+)
+COLUMNS = ((SIDE, 1),) * 4 + ((1, 1),)
+SHUFFLE = (*range(1, SIDE), 255)
+LIKELY = ("add", "maximum", "multiply", "bypass")
 COMMON = ("float32", "bfloat16", "int32")
 REGISTERS = 4
 TRIES = 2500
@@ -54,7 +65,7 @@ def pattern(rng: Random, operand: Operand) -> PatternRecord:
     ]
     common = [pair for pair in allowed if pair[1].dtype.name in COMMON]
     index, tensor = rng.choice(common if common and rng.random() < 0.8 else allowed)
-    partitions, free = (SIDE, 1) if operand.column else rng.choice(SHAPES)
+    partitions, free = rng.choice(COLUMNS if operand.column else SHAPES)
     step = rng.choice((1, 1, 1, 2))
     if tensor.buffer.on_chip:
         offset = rng.randrange(0, 2 * SIDE - step * (free - 1))
@@ -82,14 +93,14 @@ def attribute_value(rng: Random, attribute: Attribute) -> Any:
     if attribute.default is not ... and rng.random() < 0.6:
         return attribute.default
     values = {
-        Kind.ALU: lambda: rng.choice(("add", "maximum", *sorted(operators.ALU))),
+        Kind.ALU: lambda: rng.choice((*LIKELY * 4, *sorted(operators.ALU))),
         Kind.ACTIVATION: lambda: rng.choice(sorted(operators.ACTIVATIONS)),
         Kind.BOOL: lambda: rng.random() < 0.5,
         Kind.INT: lambda: rng.choice((0, 1, 2, SIDE)),
         Kind.INT32: lambda: rng.choice((0, 1, -1, SIDE, -(2**31))),
         Kind.NUMBER: lambda: rng.choice((0, 1, 0.5, -3.0, float("-inf"))),
         Kind.PATTERN: lambda: rng.choice((((1, SIDE),), ((1, 4), (4, 8)), ((SIDE, 1),))),
-        Kind.INTS: lambda: rng.choice(((), (1,), (1,), (1, 0), (SIDE, SIDE))),
+        Kind.INTS: lambda: rng.choice(((), (1,), (1,), (1, 0), (SIDE, SIDE), SHUFFLE)),
         Kind.CHOICE: lambda: rng.choice(attribute.choices),
     }
     return values[attribute.kind]()

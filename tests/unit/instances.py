@@ -102,6 +102,17 @@ LEGAL: dict[str, Settings] = {
         "segment_ids": tile("int32[1, 512]"),
     },
     "nonzero_with_count": {"dst": tile("int32[128, 513]"), "src": T},
+    "exponential": {"dst": T, "src": T},
+    "activate2": {
+        **{"dst": T, "op": "gelu", "data": T, "imm0": 2.0, "imm1": COLUMN},
+        **{"op0": "multiply", "op1": "add"},
+    },
+    "dropout": {"dst": T, "data": T, "prob": 0.5},
+    "rng": {"dst": tile("uint32[128, 512]")},
+    "set_rng_seed": {"src_seeds": tile("uint32[1, 1]")},
+    "rand2": {"dst": T, "min": 0.0, "max": COLUMN},
+    "rand_set_state": {"src_seeds": tile("uint32[128, 6]")},
+    "rand_get_state": {"dst": tile("uint32[128, 6]")},
     "activation": {"dst": T, "op": "exp", "data": T},
     "activation_reduce": {
         **{"dst": T, "op": "exp", "data": T, "reduce_op": "add", "reduce_res": COLUMN},

@@ -186,7 +186,8 @@ def test_soft_keywords_are_names_elsewhere(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "subject", ["x", "(x)", "[x]", "-x", "*x, y", "x, ", "match", "case", "x := y", "{}", "lambda: 0"]
+    "subject",
+    ["x", "(x)", "[x]", "-x", "*x, y", "x, ", "match", "case", "x := y", "{}", "lambda: 0"],
 )
 def test_match_with_any_subject(subject: str) -> None:
     found = only(n.Match, f"match {subject}:\n    case case:\n        match = case\n")
@@ -194,7 +195,9 @@ def test_match_with_any_subject(subject: str) -> None:
 
 
 def test_case_inside_and_outside_of_its_block() -> None:
-    text = "match x:\n  case 1:\n    case = 2\n    match y:\n      case _: case(1)\n  case 3: pass\n"
+    text = (
+        "match x:\n  case 1:\n    case = 2\n    match y:\n      case _: case(1)\n  case 3: pass\n"
+    )
     matches = [x for x in walk(tree(text)) if isinstance(x, n.Match)]
     assert [len(x.cases) for x in matches] == [2, 1]
 
@@ -242,7 +245,10 @@ def test_parentheses_after_with(head: str, items: list[tuple[str, str | None]] |
         items = [("lambda x, *y: 0", "c")]
     found = only(n.With, source.text)
     assert [
-        (source.text_of(i.context_expr.span), i.optional_vars and source.text_of(i.optional_vars.span))
+        (
+            source.text_of(i.context_expr.span),
+            i.optional_vars and source.text_of(i.optional_vars.span),
+        )
         for i in found.items
     ] == items
 
@@ -286,3 +292,22 @@ def test_the_same_text_is_parsed_once() -> None:
     assert tree("kept = 1\n") is first
     assert parse(SourceFile("other.py", "kept = 1\n")) is not first
     assert tree("kept = 2\n") is not first
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def f(): return (i for i in a if await g(i))",
+        "x = (i async for i in a)",
+        "async def f(): return [await g(i) async for i in await h()]",
+        "async def f():\n  async with a as b: yield await c",
+        "def f(): x = lambda: (yield)",
+        "x = lambda: (yield)",
+        "for a in b:\n  try: continue\n  finally: break",
+        "while a:\n  with b:\n    match c:\n      case d: break",
+        "for a in b:\n  for c in d: pass\n  else: break",
+        "def f():\n  class A:\n    def g(self): return (yield)\n  return",
+    ],
+)
+def test_statements_in_their_place(text: str) -> None:
+    assert len(tree(text).body) == 1

@@ -24,7 +24,7 @@ DMA = [
     Case(
         "dma_copy",
         {"src": tile("float8_e4m3fn_x4[128, 512] hbm")},
-        "`src` is float8_e4m3fn_x4 and `dst` is float32; DMA does not convert packed types",
+        "`src` is float8_e4m3fn_x4 and `dst` is float32; packed types are not converted",
         "dtype-mismatch",
     ),
     Case("dma_copy", {"dge_mode": "hwdge", "engine": "scalar"}),

@@ -1,12 +1,12 @@
-"""Rules of the rows that reduce on the way, find values, shuffle and gather."""
+"""Rules of the vector engine's rows that reduce on the way or find values, and of v4's."""
 
 from __future__ import annotations
 
 import pytest
 
 from nkic.machine.instructions import ROWS
-from nkic.machine.targets import TRN1, TRN2
-from tests.unit.instances import COLUMN, Case, T, facts_of, tile
+from nkic.machine.targets import TRN1, TRN2, TRN3
+from tests.unit.instances import COLUMN, Case, facts_of, tile
 
 PSUM = tile("float32[128, 512] psum")
 HALF = tile("bfloat16[128, 1]")
@@ -229,122 +229,95 @@ SEARCH = [
     ),
 ]
 
-GATHER = [
+
+NEWEST = [
+    Case("exponential", {}, "needs trn3 or newer; the target is trn2", "needs-newer-target"),
+    Case("exponential", {"reduce_cmd": "load_reduce", "reduce_init": COLUMN}, target=TRN3),
     Case(
-        "nc_n_gather",
-        {"indices": tile("int32[128, 8]")},
-        "`indices` is int32, but must be one of uint32",
+        "exponential",
+        {"reduce_init": 1.0},
+        f"`reduce_init` is 1.0 and `reduce_cmd` is idle, {LOADS}",
+        "operand-missing",
+        TRN3,
+    ),
+    Case(
+        "exponential",
+        {"reduce_res": COLUMN},
+        "`reduce_res` is given and `reduce_cmd` is idle, which leaves the accumulators unknown",
+        "operand-missing",
+        TRN3,
+    ),
+    Case(
+        "exponential",
+        {"max_value": HALF},
+        "`max_value` is bfloat16, but must be float32",
+        "operand-not-float32",
+        TRN3,
+    ),
+    Case(
+        "exponential",
+        {"dst": tile("uint32[128, 512]")},
+        "`dst` is uint32, but must be one of bfloat16, float16, float32, float8_e4m3, "
+        "float8_e5m2, int16, int32, int8, tfloat32, uint16, uint8",
         "dtype-not-supported",
+        TRN3,
     ),
     Case(
-        "nc_n_gather",
-        {"data": PSUM},
-        "`data` is in psum, but must be in sbuf",
-        "buffer-not-allowed",
-    ),
-    Case(
-        "nc_n_gather",
-        {"data": WORDS},
-        "`data` is int32 and `dst` is float32; they must be equal",
-        "dtype-mismatch",
-    ),
-    Case(
-        "nc_n_gather",
-        {"dst": tile("float32[128, 9]")},
-        "`indices` has 8 elements per partition and `dst` has 9; they must be equal",
-        "element-count-mismatch",
-    ),
-    Case("local_gather", {"num_valid_indices": 32, "num_elem_per_idx": 4}),
-    Case(
-        "local_gather",
-        {"num_valid_indices": 129},
-        "`num_valid_indices` is 129; a core has 128 indices and takes 1 to 128",
-        "index-count",
-    ),
-    Case(
-        "local_gather",
-        {"num_elem_per_idx": 3, "dst": tile("float32[128, 384]")},
-        "`num_elem_per_idx` is 3, but must be one of 1, 2, 4, 8, 16, 32",
-        "index-count",
-    ),
-    Case(
-        "local_gather",
-        {"num_valid_indices": 100},
-        "`dst` has 128 elements per partition; 100 indices of 1 elements each gather 100",
-        "element-count-mismatch",
-    ),
-    Case(
-        "local_gather",
-        {
-            name: tile(f"{kind}[24, {free}]")
-            for name, kind, free in (
-                ("dst", "float32", 128),
-                ("src_buffer", "float32", 512),
-                ("index", "uint16", 8),
-            )
-        },
-        "`src_buffer` has 24 partitions, but must have a multiple of 16",
-        "operand-shape",
-    ),
-    Case(
-        "tensor_partition_reduce",
-        {"op": "multiply"},
-        "`op` is multiply, but must be one of add, average, maximum, bitwise_or, bitwise_and",
+        "activate2",
+        {"op0": "add"},
+        "`op0` is add and `op1` is add; the pairs are (multiply, add), (multiply, subtract), "
+        "(multiply, bypass), (add, bypass), (subtract, bypass), (bypass, bypass)",
         "operator-not-supported",
+        TRN3,
     ),
-    Case("tensor_partition_reduce", {"op": "average"}),
+    Case("activate2", {"op0": "bypass", "op1": "bypass", "imm1": 0.0}, target=TRN3),
     Case(
-        "tensor_partition_reduce",
-        {"dst": T},
-        "`dst` has 128 partitions, but must have exactly 1",
-        "operand-shape",
+        "activate2",
+        {"op1": "bypass", "reverse1": True, "reverse0": True},
+        "`reverse1` is True and `op1` is bypass, which has one input",
+        "operand-missing",
+        TRN3,
+    ),
+    Case("activate2", {"op": "prelu", "relu_param": COLUMN}, target=TRN3),
+    Case(
+        "activate2",
+        {"relu_param": 0.5},
+        "`relu_param` is 0.5 and `op` is gelu, which has no parameter",
+        "operand-missing",
+        TRN3,
     ),
     Case(
-        "tensor_partition_reduce",
-        {"dst": COLUMN._replace(partitions=1)},
-        "`dst` has 1 elements per partition; `data` has 512",
-        "element-count-mismatch",
-    ),
-    Case(
-        "tensor_partition_reduce",
-        {"op": "bitwise_or", "dst": tile("int32[1, 512]"), "data": BYTES},
-        "`data` is uint8 and `dst` is int32; they must be equal",
+        "activate2",
+        {"imm0": HALF},
+        "`imm1` is float32 and `imm0` is bfloat16; they must be equal",
         "dtype-mismatch",
+        TRN3,
     ),
     Case(
-        "sequence_bounds",
-        {"segment_ids": tile("int32[2, 512]")},
-        "`segment_ids` has 2 partitions, but must have exactly 1",
-        "operand-shape",
+        "activate2",
+        {"reduce_cmd": "reduce"},
+        "`reduce_cmd` is reduce and `reduce_op` is None",
+        "operand-missing",
+        TRN3,
     ),
     Case(
-        "sequence_bounds",
-        {"dst": tile("int32[1, 512]")},
-        "`dst` has 512 elements per partition; with two for each id it needs 1024",
-        "element-count-mismatch",
+        "activate2",
+        {"reduce_cmd": "reduce", "reduce_op": "multiply"},
+        "`reduce_op` is multiply, but must be one of add, maximum, minimum, abs_max, abs_min",
+        "operator-not-supported",
+        TRN3,
     ),
     Case(
-        "sequence_bounds",
-        {"segment_ids": tile("uint8[1, 512]")},
-        "`segment_ids` is uint8, but must be one of float32, int32",
-        "dtype-not-supported",
-    ),
-    Case(
-        "nonzero_with_count",
-        {"dst": tile("int32[128, 512]")},
-        "`dst` has 512 elements per partition; with the count after them it needs 513",
-        "element-count-mismatch",
-    ),
-    Case(
-        "nonzero_with_count",
-        {"padding_val": 2**31},
-        "`padding_val` is 2147483648, but must be a 32-bit int",
-        "argument-kind",
+        "activate2",
+        {"dst": PSUM._replace(indexed=True)},
+        "`dst` is scattered into psum, which the scalar engine cannot do",
+        "indexed-operand",
+        TRN3,
     ),
 ]
 
 
-@pytest.mark.parametrize("case", [*SELECT, *SEARCH, *GATHER], ids=str)
+@pytest.mark.parametrize("case", [*SELECT, *SEARCH, *NEWEST], ids=str)
 def test_rules(case: Case) -> None:
     case.holds()
 

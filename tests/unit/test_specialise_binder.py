@@ -172,11 +172,11 @@ def test_numbers_stand_for_enumerations(profile: str, slugs: list[str]) -> None:
 
 
 def test_instructions_to_come_are_refused_where_they_are_called(trace: Trace) -> None:
-    topk, t = nisa.topk, tile()
-    topk(t, t, t, n=4)
+    t = tile()
+    isa.NotYet("fold")(t, t, n=4)
     nisa.memset(t, 0.0)
     (found,) = trace.report.errors
-    assert (found.code.slug, found.message) == ("not-yet", "nkic does not have nisa.topk yet")
+    assert (found.code.slug, found.message) == ("not-yet", "nkic does not have nisa.fold yet")
     assert len(trace.body) == 1
 
 
@@ -266,3 +266,17 @@ def test_the_counter_cannot_be_written(trace: Trace) -> None:
     nl.fori_loop(0, 2, lambda i: nisa.register_move(i, 3) and None)
     (found,) = trace.report.errors
     assert found.code.slug == "register-value"
+
+
+def test_a_wrong_index_tensor_gives_one_error_too(trace: Trace) -> None:
+    table = tile(64, 128, buffer=nl.shared_hbm)
+    index = nl.ndarray((128, 1), dtype=nl.int32)[0:200, :]
+    nisa.dma_copy(tile(128, 128), table.vector_select(0, index))
+    nisa.dma_copy(tile(1, 128), table.select(0, index[0:1, :]))
+    assert [e.code.slug for e in trace.report.errors] == ["index-out-of-bounds"]
+    assert trace.body == []
+
+
+def test_depends_on_takes_instructions(trace: Trace) -> None:
+    with pytest.raises(KernelError, match="not 5"):
+        nisa.memset(tile(), 0.0).depends_on(5)

@@ -393,7 +393,6 @@ def kernel(a):
         ("nl.ndarray((4, 4), nl.int8, nl.hbm, address=(1, 0))", "bad-address", "no address"),
         ("nl.arange(128)", "removed-name", "nki.language.arange"),
         ("nisa.tensor_copy_dynamic_src(tile)", "removed-name", "tensor_copy_dynamic_src"),
-        ("nisa.activate2(tile)", "not-yet", "nisa.activate2"),
         ("nisa.tensor_cpoy(tile, tile)", "unknown-attribute", "tensor_cpoy"),
         ("nl.program_id(1)", "bad-grid-axis", "without a launch grid"),
         ("nl.affine_range(nisa.register_alloc(1))", "register-value", "unrolled"),

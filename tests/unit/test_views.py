@@ -32,6 +32,7 @@ class Key:
 
 
 KEY = Key()
+TEXT: Any = "no offset"
 SBUF, PSUM, HBM = Buffer.SBUF, Buffer.PSUM, Buffer.SHARED_HBM
 
 
@@ -145,7 +146,7 @@ Call = Callable[[View], View]
         (lambda t: patterns.access_pattern(t, [24, 128]), "bad-pattern"),
         (lambda t: patterns.access_pattern(t, [[24, 128]]), "bad-pattern"),
         (lambda t: patterns.access_pattern(t, [[24, 128], [1, 0]]), "bad-pattern"),
-        (lambda t: patterns.access_pattern(t, [[24, 128], [1, 2]], 1.0), "bad-pattern"),  # type: ignore[arg-type]
+        (lambda t: patterns.access_pattern(t, [[24, 128], [1, 2]], TEXT), "bad-pattern"),
         (lambda t: patterns.vector_select(t, 0, make((4, 1))), "indirect-view"),
         (lambda t: indexing.select_at_run_time(t, 0, Register(0)), "partition-dimension"),
     ],

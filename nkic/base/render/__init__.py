@@ -1,4 +1,7 @@
-"""Diagnostics as text: for people (human, short) and for programs (JSON lines)."""
+"""Diagnostics as text: for people (human, short), for programs (JSON lines) and for services
+(workflow commands of GitHub; SARIF, which is one document and not line by line, so that
+`sarif.log` makes it when everything has been said).
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,27 @@ from collections import Counter
 from collections.abc import Sequence
 
 from nkic.base.diagnostics import Diagnostic, Level
-from nkic.base.render import human, json_lines, short
+from nkic.base.render import github, human, json_lines, short
 from nkic.base.render.human import Sources
 from nkic.base.render.paint import PLAIN, Paint
+from nkic.base.render.places import from_root
 from nkic.base.text import plural
 
-__all__ = ["FORMATS", "PLAIN", "Paint", "Sources", "render", "summary"]
+__all__ = ["FORMATS", "PLAIN", "SARIF", "Paint", "Sources", "render", "summary"]
 
-FORMATS = ("human", "short", "json")
+SARIF = "sarif"
+FORMATS = ("human", "short", "json", SARIF, "github")
 
 
 def render(
     diagnostics: Sequence[Diagnostic], format: str, sources: Sources, paint: Paint = PLAIN
 ) -> str:
-    """The diagnostics in one of `FORMATS`, in their order, with the last line's end.
+    """The diagnostics in one of `FORMATS` but `SARIF`, in their order, with the last line's end.
 
     For people, a blank line stands between any two.
     """
+    if format == "github":
+        return "".join(github.line(d, from_root) for d in diagnostics)
     if format == "json":
         return "".join(json_lines.line(d, sources) for d in diagnostics)
     if format == "short":

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
 
 from nkic import __version__
 from nkic.base.explain import page
+from nkic.base.levels import Wish
 from nkic.base.render import FORMATS
 from nkic.cli.common.help import Option, Tool
 from nkic.cli.common.session import Session
@@ -32,6 +34,19 @@ def _kept(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 def _louder(ctx: click.Context, param: click.Parameter, value: int) -> None:
     session = ctx.ensure_object(Session)
     session.verbosity += value if param.name == "verbose" else -value
+
+
+def _wishes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> None:
+    """-W, -A and -D; `-Werror` and `-Werror=CODE` are values of -W."""
+    session, wish = ctx.ensure_object(Session), Wish(param.opts[0])
+    for word in words:
+        name, equals, code = word.partition("=")
+        if wish is not Wish.WARN or name != "error":
+            session.levels = session.levels.adding(wish, word)
+        elif equals:
+            session.levels = session.levels.adding(Wish.DENY, code)
+        else:
+            session.levels = replace(session.levels, all_errors=True)
 
 
 def _print_and_leave(ctx: click.Context, text: str) -> None:
@@ -63,6 +78,16 @@ def _option(*names: str, **more: Any) -> Callable[[Function], Function]:
     return click.option(*names, cls=Option, expose_value=False, **more)
 
 
+_WISHES = (
+    (
+        "-W",
+        "warn",
+        "Warn of CODE, also where it is off by default. -Werror: every warning is an "
+        "error; -Werror=CODE: this one. CODE is a number, a name or a family (05).",
+    ),
+    ("-A", "allow", "Say nothing of the warning CODE."),
+    ("-D", "deny", "Make the warning CODE an error."),
+)
 _OPTIONS = (
     _option(
         "--message-format",
@@ -80,7 +105,19 @@ _OPTIONS = (
         metavar="PATH",
         callback=_kept,
         group="Messages",
-        help="Write the messages to PATH too, as JSON lines.",
+        help="Write the messages to PATH too: SARIF if it ends in .sarif, else JSON lines.",
+    ),
+    *(
+        _option(
+            name,
+            dest,
+            metavar="CODE",
+            multiple=True,
+            callback=_wishes,
+            group="Messages",
+            help=meaning,
+        )
+        for name, dest, meaning in _WISHES
     ),
     _option(
         "--color",

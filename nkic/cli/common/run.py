@@ -33,6 +33,7 @@ def run(command: click.Command, tool: str, argv: Sequence[str] | None = None) ->
     try:
         with _termination_raises():
             code = _finish(session, _attempt(command, session))
+            session.end()
     except KeyboardInterrupt:
         code = INTERRUPTED
     except _Terminated:

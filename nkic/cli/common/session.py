@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
-from nkic.base.render import FORMATS, Sources, json_lines, render, summary
+from nkic.base.levels import DEFAULT, Settings
+from nkic.base.render import FORMATS, SARIF, Sources, json_lines, render, summary
+from nkic.base.render.github import harmless
+from nkic.base.render.places import from_root
 from nkic.base.source import SourceFile
 from nkic.base.text import clean
 from nkic.cli.common.streams import COLOUR_CHOICES, paint_for
@@ -30,6 +33,8 @@ class Session:
     color: str = "auto"
     verbosity: int = 0
     crash_dir: str | None = None
+    levels: Settings = DEFAULT
+    """What to do with warnings: `levels.apply` does it, before `report`."""
     sources: Sources = _no_source
     """Where excerpts come from: the tool sets it to the texts that it has read."""
     attachments: dict[str, str] = field(default_factory=dict)
@@ -50,8 +55,9 @@ class Session:
         """Says them on standard error, and keeps their machine form for --message-file."""
         if self.message_file is not None:
             self._lines += [json_lines.line(d, self.sources) for d in diagnostics]
-        paint = paint_for(sys.stderr, self.color)
-        sys.stderr.write(self._gap() + render(diagnostics, self.format, self.sources, paint))
+        if self.format != SARIF:
+            paint = paint_for(sys.stderr, self.color)
+            sys.stderr.write(self._gap() + render(diagnostics, self.format, self.sources, paint))
         self._said += diagnostics
 
     def artifact(self, kind: str, path: str, **more: object) -> None:
@@ -67,8 +73,8 @@ class Session:
         In a pipe, and for `level` 1 and more, only with as many -v.
         """
         needed = max(level, 0 if sys.stderr.isatty() else 1)
-        if self.format != "json" and self.verbosity >= needed:
-            sys.stderr.write(text + "\n")
+        if self.format not in ("json", SARIF) and self.verbosity >= needed:
+            sys.stderr.write(self._for_people(text))
 
     def tell(self, type: str, text: str, **fields: object) -> None:
         """Something that was asked for: `text` to people, an event of this type to programs."""
@@ -76,16 +82,31 @@ class Session:
         self._lines.append(line)
         if self.format == "json":
             sys.stderr.write(line)
-        elif self.verbosity >= 0:
-            sys.stderr.write(clean(text, keep="\n\t") + "\n")
+        elif self.verbosity >= 0 and self.format != SARIF:
+            sys.stderr.write(self._for_people(clean(text, keep="\n\t")))
 
     def close(self) -> None:
-        """The summary line for people, and the file for machines."""
+        """The summary line for people, and the file for machines: SARIF if its name says so."""
         placed = any(d.primary for d in self._said)  # a complaint about the call needs no sum
         if placed and self.format == "human" and self.verbosity >= 0:
             sys.stderr.write(f"{self._gap()}{summary(self._said)}\n")
         if self.message_file is not None:
-            files.write(self.message_file, "".join(self._lines))
+            is_log = self.message_file.endswith(".sarif")
+            files.write(self.message_file, self._log() if is_log else "".join(self._lines))
+
+    def end(self) -> None:
+        """What can only be said when everything is known; nothing is reported after it."""
+        if self.format == SARIF:
+            sys.stderr.write(self._log())
+
+    def _log(self) -> str:
+        from nkic.base.render import sarif  # slow to import, and rarely wanted
+
+        return sarif.log(self._said, sarif.Run(self.sources, self.tool, from_root))
+
+    def _for_people(self, text: str) -> str:
+        """A kernel's own words must not give orders to the service that reads them."""
+        return (harmless(text) if self.format == "github" else text) + "\n"
 
     def _gap(self) -> str:
         """The blank line that people see between two diagnostics, and before the summary."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from nkic.base import files
-from nkic.base.diagnostics import ProgramFault, UsageFailed, make
+from nkic.base import files, levels
+from nkic.base.diagnostics import Level, NkicError, ProgramFault, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
 from nkic.base.text import clean, plural
@@ -77,8 +77,11 @@ class _Job:
         """The inputs, with remarks on what was done to them."""
         check_memory(self.executable, self.line.max_memory)
         bound = bind(self.signature, wanted)
-        if bound.remarks and self.session.verbosity >= 0:
-            self.session.report(bound.remarks)
+        remarks = levels.apply(bound.remarks, self.session.levels)
+        if any(one.level is Level.ERROR for one in remarks):
+            raise NkicError(remarks)
+        if remarks and self.session.verbosity >= 0:
+            self.session.report(remarks)
         return bound
 
     def expected(self) -> dict[str, Numbers]:

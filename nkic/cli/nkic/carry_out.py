@@ -9,8 +9,8 @@ from hashlib import sha256
 from pathlib import Path
 
 from nkic import pipeline
-from nkic.base import files
-from nkic.base.diagnostics import NkicError, UsageFailed, make
+from nkic.base import files, levels
+from nkic.base.diagnostics import CompileFailed, Level, NkicError, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
 from nkic.base.text import size
@@ -59,7 +59,8 @@ class _Job:
         try:
             yield
         except NkicError as error:
-            raise type(error)(self.loader.relocated(error.diagnostics)) from error
+            said = levels.apply(error.diagnostics, self.session.levels, self.loader.sources)
+            raise type(error)(self.loader.relocated(said)) from error
 
     # ---- reading ---------------------------------------------------------------------------
 
@@ -121,8 +122,12 @@ class _Job:
     # ---- writing ---------------------------------------------------------------------------
 
     def report(self, compiled: Compiled) -> None:
-        """Warnings, what the kernel printed, times."""
-        self.session.report(self.loader.relocated(compiled.warnings))
+        """Warnings, what the kernel printed, times. Raises `CompileFailed` for denied warnings."""
+        sources, found = self.loader.sources, compiled.warnings
+        said = levels.apply(found, self.session.levels, sources, compiled.lines)
+        if any(one.level is Level.ERROR for one in said):
+            raise CompileFailed(said)
+        self.session.report(self.loader.relocated(said))
         for text in "".join(compiled.messages).splitlines():
             self.session.tell("print", text, message=text)
         if self.line.time_passes:

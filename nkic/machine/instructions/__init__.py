@@ -9,26 +9,22 @@ from nkic.machine.instructions import (
     dma,
     gpsimd,
     gpsimd_gather,
+    random,
     registers,
     scalar,
     tensor,
     vector,
     vector_search,
     vector_select,
+    vector_v4,
 )
 from nkic.machine.operands import Row
 
 Key = TypeVar("Key", str, int)
 FAMILIES = (
-    registers,
-    dma,
-    tensor,
-    vector,
-    scalar,
-    gpsimd,
-    vector_select,
-    vector_search,
-    gpsimd_gather,
+    *(registers, dma, tensor),
+    *(vector, vector_select, vector_search, vector_v4),
+    *(scalar, gpsimd, gpsimd_gather, random),
 )
 
 

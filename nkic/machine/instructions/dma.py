@@ -8,7 +8,7 @@ says who starts a transfer and how long that keeps it busy.
 from __future__ import annotations
 
 from nkic.machine import costs
-from nkic.machine.constraints import same_dtype
+from nkic.machine.constraints import packed_as_is, same_dtype
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import dma_rules as rules
 from nkic.machine.instructions.parts import choice, optional, result, source
@@ -27,8 +27,8 @@ ROWS = (
         "float32 if the types differ.",
         parameters=("dst", "src", "priority", "oob_mode", "dge_mode", "engine", "name"),
         operands=(
-            result(buffers=SBUF_OR_HBM, indexed=True),
-            source("src", buffers=SBUF_OR_HBM, indexed=True),
+            result(buffers=SBUF_OR_HBM, indexed=True, packed=True),
+            source("src", buffers=SBUF_OR_HBM, indexed=True, packed=True),
         ),
         attributes=(
             PRIORITY,
@@ -41,7 +41,7 @@ ROWS = (
         cost=costs.dma_copying,
         rules=(
             rules.same_elements,
-            rules.packed_as_is,
+            packed_as_is,
             rules.descriptor_mode,
             rules.gathering,
             rules.priority,
@@ -55,8 +55,8 @@ ROWS = (
         parameters=("dst", "src", "axes", "priority", "dge_mode", "oob_mode", "name"),
         # The permutation is one of dimensions, so lower leaves them as they are.
         operands=(
-            result(buffers=SBUF, keep_rank=True),
-            source("src", buffers=SBUF_OR_HBM, keep_rank=True, indexed=True),
+            result(buffers=SBUF, keep_rank=True, packed=True),
+            source("src", buffers=SBUF_OR_HBM, keep_rank=True, indexed=True, packed=True),
         ),
         attributes=(optional("axes", Kind.INTS), PRIORITY, DESCRIPTORS, OUT_OF_BOUNDS),
         engines=DMA,

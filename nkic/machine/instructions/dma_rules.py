@@ -29,19 +29,6 @@ def _shape(tile: Tile) -> str:
     return str(list(tile.shape))
 
 
-def packed_as_is(facts: Facts) -> Violation | None:
-    """DMA converts through float32, which the packed types do not have."""
-    dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
-    if dst is src or "packed" not in (dst.kind, src.kind):
-        return None
-    return Violation(
-        "dtype-mismatch",
-        f"`src` is {src.name} and `dst` is {dst.name}; DMA does not convert packed types",
-        "dst",
-        "reinterpret one of them with `.view()`",
-    )
-
-
 def descriptor_mode(facts: Facts) -> Violation | None:
     """dma_copy: what hardware descriptors ask, and who may trigger them."""
     mode, engine = facts.attributes["dge_mode"], facts.attributes["engine"]

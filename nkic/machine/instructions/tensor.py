@@ -66,7 +66,7 @@ ROWS = (
         opcode=31,
         doc="dst = data with partitions and (flattened) free dimensions exchanged.",
         parameters=("dst", "data", "engine", "name"),
-        operands=(result(), source("data")),
+        operands=(result(packed=True), source("data", packed=True)),
         attributes=(),
         engines=(Engine.TENSOR, Engine.VECTOR),
         choose=rules.transpose_engine,

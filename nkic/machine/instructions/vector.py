@@ -17,6 +17,7 @@ from nkic.machine.constraints import (
     integers_for_bitvec,
     not_both_psum,
     operators,
+    packed_as_is,
     reducing,
     same_dtype,
     same_partitions,
@@ -46,13 +47,17 @@ ROWS = (
         opcode=40,
         doc="dst = src; the same bits if the types are equal, else through float32.",
         parameters=("dst", "src", "engine", "name"),
-        operands=(result(indexed=True), source("src", indexed=True)),
+        operands=(
+            result(indexed=True, packed=True),
+            source("src", indexed=True, packed=True),
+        ),
         attributes=(),
         engines=COPYING,
         choose=always(Engine.VECTOR),
         cost=costs.copying("src"),
         rules=(
             elementwise("dst", "src"),
+            packed_as_is,
             engine_since(
                 Engine.SCALAR, 3, "use `nisa.activation` with `op=nl.copy`, or another engine"
             ),
@@ -65,7 +70,7 @@ ROWS = (
         opcode=41,
         doc="Every element of dst = value.",
         parameters=("dst", "value", "engine", "name"),
-        operands=(result(),),
+        operands=(result(packed=True),),
         attributes=(Attribute("value", Kind.NUMBER),),
         engines=FILLING,
         choose=rules.fill_engine,

@@ -1,0 +1,206 @@
+"""Which warnings are said, and which of them stop the artifact.
+
+The user chooses by code (`NKI0531`, `small-dma-rows`) or family (`05`); a code beats its
+family, both beat -Werror, so that no order of options matters. Errors stay errors. In source,
+`# nkic: ignore[NKI0531] reason` takes a warning back, on its line or on a line of its own
+above; one that takes nothing back is itself a warning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NamedTuple
+
+from nkic.base.diagnostics import Code, Diagnostic, Level, UsageFailed, codes, make
+from nkic.base.source import SourceFile, Span
+from nkic.base.suggest import nearest
+
+OFF = frozenset({"float32-matmul"})  # said only where asked for: a choice that good kernels make
+
+_FAMILY = re.compile(r"(?:NKI)?(\d\d)", re.IGNORECASE)
+_NUMBER = re.compile(r"(?:NKI)?(\d{4})", re.IGNORECASE)
+_IGNORE = re.compile(r"#\s*nkic:\s*ignore\b(?:\[(?P<names>[^\]]*)\])?")
+
+
+class Wish(Enum):
+    """What to do with a warning."""
+
+    ALLOW = "-A"
+    WARN = "-W"
+    DENY = "-D"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Wishes by number of a code (`NKI0531`) or family (`05`), and whether -Werror is given."""
+
+    wishes: Mapping[str, Wish] = field(default_factory=dict)
+    all_errors: bool = False
+
+    def adding(self, wish: Wish, word: str) -> Settings:
+        """With one more wish. Raises `UsageFailed` for unknown codes and contradictions."""
+        name = selected(word, f"{wish.value} {word}")
+        before = self.wishes.get(name, wish)
+        if before is not wish:
+            text = f"`{before.value} {name}` and `{wish.value} {name}` do not go together"
+            raise UsageFailed([make("conflicting-options", text, help="leave out one of them")])
+        return replace(self, wishes={**self.wishes, name: wish})
+
+    def wish(self, code: Code) -> Wish | None:
+        """What is wanted of a code; None where nothing was said of it."""
+        by_default = Wish.ALLOW if code.slug in OFF else None
+        by_family = self.wishes.get(code.number[3:5], by_default)
+        return self.wishes.get(code.number, by_family)
+
+
+DEFAULT = Settings()
+Lines = Callable[[], Collection[tuple[str, int]]]
+
+
+def apply(
+    diagnostics: Iterable[Diagnostic],
+    settings: Settings,
+    files: Mapping[str, SourceFile] | None = None,
+    compiled: Lines | None = None,
+) -> tuple[Diagnostic, ...]:
+    """The diagnostics to report, at the levels wanted; applying it twice changes nothing more.
+
+    `files` are the sources by the path that spans name; their comments count. `compiled` gives
+    the lines (path, number) that the program was made of: an ignore there that was not needed
+    is reported. Without it none is, because nobody knows whether the compilation got there.
+    """
+    ignores = [one for file in (files or {}).values() for one in _ignores(file)]
+    found, used = [], set()
+    for diagnostic in diagnostics:
+        matching = {one for one in ignores if _covers(one, diagnostic)}
+        used |= matching
+        found += [] if matching else [diagnostic]
+    if ignores and compiled is not None:
+        found += _unused([one for one in ignores if one not in used], compiled())
+    return tuple(kept for one in found if (kept := _leveled(one, settings)) is not None)
+
+
+def _leveled(diagnostic: Diagnostic, settings: Settings) -> Diagnostic | None:
+    if diagnostic.level is Level.ERROR:
+        return diagnostic
+    wish = settings.wish(diagnostic.code)
+    if wish is Wish.ALLOW:
+        return None
+    if wish is Wish.WARN:
+        return replace(diagnostic, level=Level.WARNING)
+    if wish is Wish.DENY:
+        return _denied(diagnostic, f"-D {diagnostic.code.number}")
+    is_warning = diagnostic.level is Level.WARNING
+    return _denied(diagnostic, "-Werror") if settings.all_errors and is_warning else diagnostic
+
+
+def _denied(diagnostic: Diagnostic, why: str) -> Diagnostic:
+    note = f"a {diagnostic.level.value}, made an error by `{why}`"
+    return replace(diagnostic, level=Level.ERROR, notes=(*diagnostic.notes, note))
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+def selected(word: str, origin: str) -> str:
+    """The code's number or the family's two digits that `word` means.
+
+    Raises `UsageFailed`, naming the nearest, if there is none; `origin` says where it stood.
+    """
+    family = _FAMILY.fullmatch(word)
+    families = {row.number[3:5] for row in codes().values()}
+    if family is not None and family[1] in families:
+        return family[1]
+    found = _code(word)
+    if found is None:
+        known = f"families are {', '.join(sorted(families))}; `--print codes` lists the codes"
+        text = f"{origin}: there is no code or family `{word}`"
+        raise UsageFailed([make("unknown-code", text, help=_near(word) or known)])
+    return found.number
+
+
+def _code(word: str) -> Code | None:
+    number = _NUMBER.fullmatch(word)
+    if number is not None:
+        wanted = f"NKI{number[1]}"
+        return next((row for row in codes().values() if row.number == wanted), None)
+    return codes().get(word.lower())
+
+
+def _near(word: str) -> str:
+    near = nearest(word.lower(), codes()) or nearest(word, [r.number for r in codes().values()])
+    return f"did you mean `{near}`?" if near else ""
+
+
+# ---- comments ------------------------------------------------------------------------------------
+
+
+class _Ignore(NamedTuple):
+    """One code in a comment; `line` is the line that the comment is about."""
+
+    span: Span
+    name: str
+    code: Code | None
+    line: int
+
+
+def _ignores(file: SourceFile) -> Iterator[_Ignore]:
+    if "nkic:" not in file.text:
+        return
+    for number, text in enumerate(file.lines, 1):
+        found = _IGNORE.search(text)
+        if found is None:
+            continue
+        alone = not text[: found.start()].strip()
+        about = _next_code(file.lines, number) if alone else number
+        yield from _named(file.path, number, about, found)
+
+
+def _named(path: str, number: int, about: int, found: re.Match[str]) -> Iterator[_Ignore]:
+    """The codes of one comment; a comment without any is one ignore without a name."""
+    if not (found["names"] or "").strip():
+        span = Span(path, number, found.start() + 1, number, found.end() + 1)
+        yield _Ignore(span, "", None, about)
+        return
+    for part in re.finditer(r"[^,\s]+", found["names"]):
+        start = found.start("names") + part.start() + 1
+        span = Span(path, number, start, number, start + len(part[0]))
+        yield _Ignore(span, part[0], _code(part[0]), about)
+
+
+def _next_code(lines: Sequence[str], number: int) -> int:
+    """The first line below line `number` that is more than a comment."""
+    below = enumerate(lines[number:], number + 1)
+    return next((n for n, text in below if text.strip() and text.lstrip()[0] != "#"), number)
+
+
+def _covers(ignore: _Ignore, diagnostic: Diagnostic) -> bool:
+    if diagnostic.level is Level.ERROR or diagnostic.primary is None:
+        return False
+    span = diagnostic.primary.span
+    inside = span.line <= ignore.line <= max(span.line, span.end_line)
+    return ignore.code == diagnostic.code and ignore.span.path == span.path and inside
+
+
+def _unused(ignores: Iterable[_Ignore], lines: Collection[tuple[str, int]]) -> Iterator[Diagnostic]:
+    for one in ignores:
+        if one.code is None:
+            yield _unknown(one)
+        elif (one.span.path, one.line) in lines:
+            number, slug = one.code.number, one.code.slug
+            text = f"line {one.line} gives no warning {number} ({slug}) that could be ignored"
+            yield _report(one, text, "remove the comment, or this code from it")
+
+
+def _unknown(ignore: _Ignore) -> Diagnostic:
+    if not ignore.name:
+        return _report(ignore, "the comment ignores no code", "write # nkic: ignore[CODE] reason")
+    help = _near(ignore.name) or "`--print codes` lists them"
+    return _report(ignore, f"there is no code `{ignore.name}` to ignore", help)
+
+
+def _report(ignore: _Ignore, text: str, help: str) -> Diagnostic:
+    return make("unused-ignore", text, ignore.span, help=help, level=Level.WARNING)

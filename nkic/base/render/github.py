@@ -1,0 +1,57 @@
+"""Diagnostics as workflow commands: GitHub shows them beside the lines of a pull request.
+
+Source: GitHub's documentation, workflow commands. Columns are given only within one line,
+because annotations have none across several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from nkic.base.diagnostics import Diagnostic, Level
+from nkic.base.render.short import again
+from nkic.base.source import Span
+from nkic.base.text import clean
+
+COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.REMARK: "notice"}
+
+
+def line(diagnostic: Diagnostic, path_of: Callable[[str], str] = str) -> str:
+    """The command, one line; `path_of` turns a span's path into the one from the root."""
+    place = [*_place(diagnostic.primary.span, path_of)] if diagnostic.primary else []
+    code = diagnostic.code
+    properties = [*place, ("title", f"{code.number} {code.slug}")]
+    written = ",".join(f"{name}={_property(value)}" for name, value in properties)
+    return f"::{COMMANDS[diagnostic.level]} {written}::{_data(_message(diagnostic))}\n"
+
+
+def harmless(text: str) -> str:
+    """`text` of a kernel with no line that the service would take for a command."""
+    lines = text.replace("##[", "## [").split("\n")
+    return "\n".join(f"| {one}" if one.lstrip().startswith("::") else one for one in lines)
+
+
+def _place(span: Span, path_of: Callable[[str], str]) -> Iterator[tuple[str, str]]:
+    yield "file", path_of(span.path)
+    if span.line < 1:  # about the file as a whole
+        return
+    yield "line", str(span.line)
+    yield "endLine", str(max(span.line, span.end_line))
+    if span.end_line == span.line and span.column >= 1:
+        yield "col", str(span.column)
+        yield "endColumn", str(max(span.column, span.end_column))
+
+
+def _message(diagnostic: Diagnostic) -> str:
+    said = [diagnostic.message + again(diagnostic.count)]
+    said += [f"note: {note}" for note in diagnostic.notes]
+    said += [f"help: {diagnostic.help}"] if diagnostic.help else []
+    return clean("\n".join(said), keep="\n")
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(clean(text, keep="\r\n")).replace(":", "%3A").replace(",", "%2C")

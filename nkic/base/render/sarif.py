@@ -1,0 +1,205 @@
+"""Diagnostics as one SARIF 2.1.0 log, for code scanning services.
+
+Sources: OASIS SARIF 2.1.0; GitHub's documentation, SARIF support for code scanning: URIs from
+the repository's root, a stable `ruleId`, `partialFingerprints` that tell an old finding from a
+new one. A fingerprint is made of the code, the file and the text of the line, not of its
+number: moving a line does not make a new finding.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import NamedTuple
+from urllib.parse import quote
+
+from nkic import __version__
+from nkic.base import explain
+from nkic.base.diagnostics import Code, Diagnostic, Fix, Label, Level
+from nkic.base.render.human import Sources
+from nkic.base.source import Span
+from nkic.base.text import grouped
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+MAX_RESULTS = 5000  # services show no more of one run
+LEVELS = {Level.ERROR: "error", Level.WARNING: "warning", Level.REMARK: "note"}
+ROOT = "%SRCROOT%"
+HELP = "urn:nkic:"  # with the code's number behind it: `--explain` has the pages
+
+Json = dict[str, object]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a log is about: which tool, its sources, and how to write a path from the root."""
+
+    sources: Sources
+    tool: str = "nkic"
+    path_of: Callable[[str], str] = str
+
+
+class Placed(NamedTuple):
+    """A diagnostic that has a place."""
+
+    label: Label
+    diagnostic: Diagnostic
+
+
+def log(diagnostics: Sequence[Diagnostic], run: Run, limit: int = MAX_RESULTS) -> str:
+    """The document, pure ASCII, with its last line's end.
+
+    Results need a place. What has none (a wrong command line, outputs that differ) becomes a
+    notification: services refuse results without one.
+    """
+    placed = [Placed(d.primary, d) for d in diagnostics if d.primary is not None]
+    others = [d for d in diagnostics if d.primary is None]
+    notes = [_notification(d) for d in others] + _left_out(len(placed), limit)
+    placed = placed[:limit]
+    driver = {
+        "name": run.tool,
+        "version": __version__,
+        "semanticVersion": __version__,
+        "rules": [_rule(code) for code in _codes(one.diagnostic for one in placed)],
+        "notifications": [_rule(code) for code in _codes(others)],
+    }
+    invocation = {
+        "executionSuccessful": not any(d.level is Level.ERROR for d in others),
+        "toolExecutionNotifications": notes,
+    }
+    record = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {ROOT: {"description": {"text": "The root of the repository."}}},
+        "invocations": [invocation],
+        "results": _results(placed, run),
+    }
+    document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [record]}
+    return json.dumps(_valid(document), allow_nan=False, indent=2) + "\n"
+
+
+def _valid(value: object) -> object:
+    """With halves of surrogate pairs, which no encoding has, as escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {key: _valid(item) for key, item in value.items()}
+    return [_valid(item) for item in value] if isinstance(value, list) else value
+
+
+# ---- rules ---------------------------------------------------------------------------------------
+
+
+def _codes(diagnostics: Iterable[Diagnostic]) -> list[Code]:
+    """Those that fired, by number."""
+    return sorted({d.code for d in diagnostics}, key=lambda code: code.number)
+
+
+def _rule(code: Code) -> Json:
+    page = explain.page(code.number)
+    return {
+        "id": code.number,
+        "name": "".join(word.capitalize() for word in code.slug.split("-")),
+        "shortDescription": {"text": explain.title(code)},
+        "fullDescription": {"text": explain.meaning(code)},
+        "helpUri": HELP + code.number,
+        "help": {"text": page, "markdown": page},
+    }
+
+
+# ---- results -------------------------------------------------------------------------------------
+
+
+def _results(placed: Sequence[Placed], run: Run) -> list[Json]:
+    index = {code: at for at, code in enumerate(_codes(one.diagnostic for one in placed))}
+    seen: Counter[str] = Counter()
+    found = []
+    for one in placed:
+        result, identity = _result(one, run), _identity(one, run)
+        seen[identity] += 1
+        result["ruleIndex"] = index[one.diagnostic.code]
+        result["partialFingerprints"] = {"primaryLocationLineHash": f"{identity}:{seen[identity]}"}
+        found.append(result)
+    return found
+
+
+def _identity(placed: Placed, run: Run) -> str:
+    """A hash of the code, the file and the line's text without its spacing."""
+    span = placed.label.span
+    source = run.sources(span.path)
+    text = " ".join(source.line(span.line).split()) if source is not None else ""
+    parts = (placed.diagnostic.code.number, run.path_of(span.path), text)
+    return sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def _result(placed: Placed, run: Run) -> Json:
+    diagnostic = placed.diagnostic
+    found: Json = {
+        "ruleId": diagnostic.code.number,
+        "level": LEVELS[diagnostic.level],
+        "message": {"text": _message(diagnostic)},
+        "locations": [_location(placed.label, run)],
+        "occurrenceCount": diagnostic.count,
+    }
+    if diagnostic.labels:
+        related = [_location(label, run) for label in diagnostic.labels]
+        found["relatedLocations"] = [{"id": at, **one} for at, one in enumerate(related, 1)]
+    if diagnostic.fixes:
+        found["fixes"] = [_fix(fix, run) for fix in diagnostic.fixes]
+    return found
+
+
+def _message(diagnostic: Diagnostic) -> str:
+    """Services show nothing but this text beside the line, so the advice is in it."""
+    said = [diagnostic.message, *(f"note: {note}" for note in diagnostic.notes)]
+    return "\n".join([*said, *([f"help: {diagnostic.help}"] if diagnostic.help else [])])
+
+
+def _location(label: Label, run: Run) -> Json:
+    place: Json = {"artifactLocation": _artifact(label.span.path, run)}
+    if label.span.line >= 1:  # else it is about the file as a whole
+        place["region"] = _region(label.span)
+    more: Json = {"message": {"text": label.text}} if label.text else {}
+    return {"physicalLocation": place, **more}
+
+
+def _artifact(path: str, run: Run) -> Json:
+    path = run.path_of(path)
+    uri = quote(path.encode("utf-8", "surrogatepass"), safe="/~")
+    return {"uri": f"file://{uri}"} if path.startswith("/") else {"uri": uri, "uriBaseId": ROOT}
+
+
+def _region(span: Span) -> Json:
+    """Both count from 1 and end just past the last character; columns are code points."""
+    column, last = max(span.column, 1), max(span.end_line, span.line)
+    end = max(span.end_column, column if last == span.line else 1)
+    return {"startLine": span.line, "startColumn": column, "endLine": last, "endColumn": end}
+
+
+def _fix(fix: Fix, run: Run) -> Json:
+    replacement = {
+        "deletedRegion": _region(fix.span._replace(line=max(fix.span.line, 1))),
+        "insertedContent": {"text": fix.replacement},
+    }
+    change = {"artifactLocation": _artifact(fix.span.path, run), "replacements": [replacement]}
+    return {"description": {"text": fix.title}, "artifactChanges": [change]}
+
+
+# ---- notifications -------------------------------------------------------------------------------
+
+
+def _notification(diagnostic: Diagnostic) -> Json:
+    return {
+        "descriptor": {"id": diagnostic.code.number},
+        "level": LEVELS[diagnostic.level],
+        "message": {"text": _message(diagnostic)},
+    }
+
+
+def _left_out(found: int, limit: int) -> list[Json]:
+    if found <= limit:
+        return []
+    text = f"{grouped(found)} results were found; this log holds the first {grouped(limit)}"
+    return [{"level": "warning", "message": {"text": text}}]

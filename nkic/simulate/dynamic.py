@@ -1,0 +1,103 @@
+"""Run-time offsets: an instruction whose patterns depend on registers or on index tiles becomes,
+each time it runs, one with fixed patterns, or one for each row that it gathers or scatters.
+
+Sources: `nki.isa.dma_copy` (indirect addressing, out-of-bounds modes), access pattern guide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nkic.base.diagnostics import ProgramFault
+from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
+from nkic.simulate.decode import EngineState
+from nkic.simulate.faults import fault
+from nkic.simulate.memory import Memory
+from nkic.simulate.tile import Tile
+
+
+def is_dynamic(record: InstructionRecord) -> bool:
+    """Some operand's place is known at run time only."""
+    return any(type(o) is PatternRecord and o.dynamic is not None for o in record.operands)
+
+
+class Resolver:
+    """Reads offsets from where they are at this moment."""
+
+    def __init__(self, executable: Executable, memory: Memory) -> None:
+        self.executable = executable
+        self.memory = memory
+
+    def concrete(
+        self, record: InstructionRecord, state: EngineState
+    ) -> Iterator[InstructionRecord]:
+        """`record` with fixed patterns: one, or one for each row of a gather or scatter."""
+        count = len(record.row.operands) if record.row is not None else 0
+        for row in range(self._rows(record)) or [-1]:
+            operands = [self._fixed(o, record, state, row) for o in record.operands[:count]]
+            if all(o is not _SKIPPED for o in operands):
+                yield record._replace(operands=tuple(operands))
+
+    def _rows(self, record: InstructionRecord) -> int:
+        """How many rows a gather or scatter has; 0 if the instruction is neither."""
+        for operand in record.operands:
+            if type(operand) is PatternRecord and operand.indexed:
+                return operand.dims[0][1]
+        return 0
+
+    def _fixed(
+        self, operand: OperandRecord, record: InstructionRecord, state: EngineState, row: int
+    ) -> OperandRecord:
+        if type(operand) is not PatternRecord:
+            return operand
+        if operand.dynamic is None:
+            return operand if row < 0 else self._one_row(operand, row)
+        _, source, stride, limit, _ = operand.dynamic
+        index = self._indices(record.operands[source], state)[max(row, 0)]
+        dims = operand.dims[1:] or ((1, 1),) if operand.indexed else operand.dims
+        moved = operand._replace(offset=operand.offset + index * stride, dims=dims, dynamic=None)
+        if 0 <= index < limit and self._inside(moved):
+            return moved
+        if _skips(record):
+            return _SKIPPED
+        raise self._outside(record, operand, index, limit)
+
+    def _one_row(self, pattern: PatternRecord, row: int) -> PatternRecord:
+        """The part of the other operand that belongs to one row."""
+        if self.executable.tensors[pattern.tensor].buffer.on_chip:
+            return pattern._replace(start=pattern.start + row, partitions=1)
+        step = pattern.dims[0][0]
+        dims = pattern.dims[1:] or ((1, 1),)
+        return pattern._replace(offset=pattern.offset + row * step, dims=dims)
+
+    def _indices(self, source: OperandRecord, state: EngineState) -> list[int]:
+        if type(source) is PatternRecord:
+            return [int(word) for word in Tile(self.memory, source).bits().reshape(-1)]
+        return [state.registers[source.number]]  # type: ignore[union-attr]
+
+    def _inside(self, pattern: PatternRecord) -> bool:
+        low, high = pattern.extent()
+        return low >= 0 and high <= self.memory.homes[pattern.tensor].pitch
+
+    def _outside(
+        self, record: InstructionRecord, operand: PatternRecord, index: int, limit: int
+    ) -> ProgramFault:
+        name = self.executable.tensors[operand.tensor].name
+        return fault(
+            self.executable,
+            "index-outside",
+            f"{record.row.name if record.row else ''}: index {index} is outside `{name}`, whose "
+            f"indexed dimension has {limit}",
+            record.place,
+            operand.tensor,
+            help="check the index, or pass oob_mode=nisa.oob_mode.skip to leave such rows out",
+        )
+
+
+def _skips(record: InstructionRecord) -> bool:
+    """Indices that are out of bounds are left out."""
+    names = record.row.attribute_index if record.row is not None else {}
+    return "oob_mode" in names and record.attributes[names["oob_mode"]] == "skip"
+
+
+_SKIPPED = PatternRecord(-1, None, 0, 0, 0, ())  # type: ignore[arg-type]

@@ -1,0 +1,99 @@
+"""Meanings of the rows that draw pseudo random numbers.
+
+Every engine and target uses XORWOW: one generator in each lane of gpsimd, four in each lane of
+vector. The vector engine's own generator before NeuronCore-v4 is unpublished, and so are the
+seeding and the order of draws (assumed; docs/fidelity.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nkic.machine.engines import Engine
+from nkic.simulate.decode import Decoded, Step, semantics
+from nkic.simulate.memory import PARTITIONS
+from nkic.simulate.numerics.xorwow import Words, draw, seeded, uniform
+from nkic.simulate.semantics.binding import result, vector
+from nkic.simulate.semantics.copying import as_held
+from nkic.simulate.tile import Tile
+
+GENERATORS = {Engine.VECTOR: 4, Engine.GPSIMD: 1}  # in each lane
+
+
+def _states(decoded: Decoded) -> Words:
+    """The engine's generators, (128, words). Before a seed is set they have that of 0."""
+    generators = GENERATORS[decoded.engine]
+    return decoded.state.array("random", lambda: seeded(0, PARTITIONS, generators))
+
+
+def _lanes(decoded: Decoded, tile: Tile) -> Words:
+    """Those of the partitions of `tile`: a view."""
+    return _states(decoded)[tile.first : tile.first + tile.partitions]
+
+
+@semantics("dropout")
+def dropout(decoded: Decoded) -> Step:
+    """An element is dropped where a number in [0, 1) is less than its probability."""
+    dst, data = decoded.tile("dst"), decoded.tile("data")
+    lanes, window = _lanes(decoded, data), dst.window
+    load, probability = as_held(data, dst, dst.sizes), vector(decoded, "prob", None)
+    zero = np.zeros((), window.dtype)
+
+    def step() -> None:
+        dropped = uniform(draw(lanes, dst.free)) < probability()
+        np.copyto(window, np.where(dropped.reshape(window.shape), zero, load()))
+
+    return step
+
+
+@semantics("rng")
+def rng(decoded: Decoded) -> Step:
+    dst = decoded.tile("dst")
+    lanes, window = _lanes(decoded, dst), dst.window
+
+    def step() -> None:
+        bits = draw(lanes, dst.free).astype(f"u{dst.dtype.size}").view(window.dtype)
+        np.copyto(window, bits.reshape(window.shape))
+
+    return step
+
+
+@semantics("set_rng_seed")
+def set_rng_seed(decoded: Decoded) -> Step:
+    states, tile = _states(decoded), decoded.tile("src_seeds")
+
+    def step() -> None:
+        (seed,) = np.ascontiguousarray(tile.bits()).view(np.uint32).ravel()
+        states[...] = seeded(int(seed), PARTITIONS, GENERATORS[decoded.engine])
+
+    return step
+
+
+@semantics("rand2")
+def rand2(decoded: Decoded) -> Step:
+    """min + (max - min) u, u in [0, 1), each operation rounded to float32; at most max."""
+    lanes, (out, store, _) = _lanes(decoded, decoded.tile("dst")), result(decoded)
+    low, high = vector(decoded, "min", None), vector(decoded, "max", None)
+
+    def step() -> None:
+        numbers = uniform(draw(lanes, out.shape[1]))
+        least, most = low(), high()
+        scaled = least + (most - least) * numbers
+        np.minimum(scaled, most, out=out)
+        store()
+
+    return step
+
+
+@semantics("rand_set_state")
+def rand_set_state(decoded: Decoded) -> Step:
+    seeds = decoded.tile("src_seeds")
+    lanes, load = _lanes(decoded, seeds), seeds.seen_as((seeds.free,))
+    return lambda: np.copyto(lanes, load())
+
+
+@semantics("rand_get_state")
+def rand_get_state(decoded: Decoded) -> Step:
+    dst = decoded.tile("dst")
+    lanes, window = _lanes(decoded, dst), dst.window
+    return lambda: np.copyto(window, lanes.reshape(window.shape))

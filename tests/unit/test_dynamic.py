@@ -1,0 +1,198 @@
+"""Device loops, registers and run-time offsets: kernels through the whole road, against NumPy."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nkic.base.diagnostics import ProgramFault
+from nkic.base.source import SourceFile
+from nkic.pipeline import Options, compile_source
+from nkic.simulate import simulate
+from nkic.specialise.arguments import parse_arg
+from nkic.specialise.request import Request
+
+HEADER = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel({names}):
+"""
+START = """
+t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=t, src=a)
+c = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=c, src=n)
+r = nisa.register_alloc()
+nisa.register_load(r, c)
+"""
+END = """
+out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=t)
+return out
+"""
+ADD = "nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)"
+DATA = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
+Arrays = dict[str, NDArray[np.generic]]
+
+
+def run(body: str, types: dict[str, str], inputs: Arrays, serial: bool = False) -> Arrays:
+    text = HEADER.format(names=", ".join(types)) + indent(dedent(body).strip("\n"), "    ") + "\n"
+    args = dict(parse_arg(f"{name}={kind}") for name, kind in types.items())
+    done = compile_source(
+        SourceFile("k.py", text), Request(args=args), lambda *_: None, Options(serial=serial)
+    )
+    return dict(simulate(done.executable, inputs).outputs)
+
+
+def counted(body: str, number: int, serial: bool = False) -> NDArray[np.generic]:
+    """The kernel with a tile `t`, a counter tile `c` and a register `r` that holds `number`."""
+    types = {"a": "float32[128,64]", "n": "int32[1,1]"}
+    inputs: Arrays = {"a": DATA, "n": np.full((1, 1), number, np.int32)}
+    return run(START + dedent(body) + END, types, inputs, serial)["output_0"]
+
+
+@pytest.mark.parametrize("serial", [False, True])
+@pytest.mark.parametrize("number", [0, 1, 5])
+def test_a_loop_bounded_by_a_register(number: int, serial: bool) -> None:
+    found = counted(f"for i in nl.dynamic_range(r):\n    {ADD}\n", number, serial)
+    assert np.array_equal(found, DATA + number)
+
+
+def test_start_and_step() -> None:
+    found = counted(f"for i in nl.dynamic_range(1, r, 3):\n    {ADD}\n", 10)
+    assert np.array_equal(found, DATA + 3)  # 1, 4, 7
+
+
+@pytest.mark.parametrize("number", [0, 4])
+def test_while_a_register_is_not_zero(number: int) -> None:
+    body = f"""
+    one = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.memset(dst=one, value=1)
+    while r:
+        for j in nl.dynamic_range(2):
+            {ADD}
+        nisa.tensor_tensor(dst=c, data1=c, data2=one, op=nl.subtract)
+        nisa.register_load(r, c)
+    """
+    assert np.array_equal(counted(body, number), DATA + 2 * number)
+
+
+def test_fori_loop_with_a_nested_function() -> None:
+    body = f"""
+    def body(i):
+        {ADD}
+
+    nl.fori_loop(0, r, body)
+    """
+    assert np.array_equal(counted(body, 3), DATA + 3)
+
+
+def test_a_register_changed_after_the_loop_it_bounded() -> None:
+    body = f"""
+    for i in nl.dynamic_range(r):
+        {ADD}
+    nisa.register_move(r, 2)
+    for i in nl.dynamic_range(r):
+        {ADD}
+    """
+    assert np.array_equal(counted(body, 5), DATA + 7)
+
+
+def test_a_register_stored_and_loaded() -> None:
+    body = f"""
+    d = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.register_store(d, r)
+    s = nisa.register_alloc()
+    nisa.register_load(s, d)
+    for i in nl.dynamic_range(s):
+        {ADD}
+    """
+    assert np.array_equal(counted(body, 6), DATA + 6)
+
+
+COPIES = """
+out = nl.ndarray((4, 128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+for i in {loop}(4):
+    nisa.dma_copy(dst=t, src={source})
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
+    nisa.dma_copy(dst={target}, src=t)
+return out
+"""
+BY_REGISTER = "{0}.ap([[64, 128], [1, 64]], scalar_offset=i, indirect_dim=0)"
+
+
+def test_offsets_by_the_loop_counter_do_what_the_unrolled_loop_does() -> None:
+    data = np.random.default_rng(0).standard_normal((4, 128, 64)).astype(np.float32)
+    types, inputs = {"a": "float32[4,128,64]"}, {"a": data}
+    dynamic = COPIES.format(
+        loop="nl.dynamic_range", source=BY_REGISTER.format("a"), target=BY_REGISTER.format("out")
+    )
+    unrolled = COPIES.format(loop="range", source="a[i]", target="out[i]")
+    first, second = (run(body, types, inputs)["output_0"] for body in (dynamic, unrolled))  # type: ignore[arg-type]
+    assert np.array_equal(first, second)
+    assert np.array_equal(first, data * 2)
+
+
+GATHER = """
+out = nl.ndarray((96, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+i = nl.ndarray((96, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=i, src=idx)
+t = nl.ndarray((96, 64), dtype=nl.float32, buffer=nl.sbuf)
+nisa.memset(dst=t, value=-1.0)
+nisa.dma_copy(
+    dst=t,
+    src=data.ap([[64, 96], [1, 64]], vector_offset=i, indirect_dim=0),
+    oob_mode=nisa.oob_mode.{mode},
+)
+nisa.dma_copy(dst=out, src=t)
+return out
+"""
+SCATTER = """
+i = nl.ndarray((96, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=i, src=idx)
+t = nl.ndarray((96, 64), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=t, src=data[0:96, :])
+nisa.dma_copy(dst=table.ap([[64, 96], [1, 64]], vector_offset=i, indirect_dim=0), src=t)
+return table
+"""
+GATHERED = {"data": "float32[300,64]", "idx": "int32[96,1]"}
+ROWS = np.random.default_rng(1).standard_normal((300, 64)).astype(np.float32)
+
+
+def indices() -> NDArray[np.int32]:
+    return np.random.default_rng(2).permutation(300)[:96].astype(np.int32)[:, None]
+
+
+def test_gather_by_an_index_tile() -> None:
+    idx = indices()
+    found = run(GATHER.format(mode="error"), GATHERED, {"data": ROWS, "idx": idx})
+    assert np.array_equal(found["output_0"], ROWS[idx[:, 0]])
+
+
+def test_scatter_by_an_index_tile() -> None:
+    idx = indices()
+    types = {**GATHERED, "table": "float32[300,64]"}
+    found = run(SCATTER, types, {"data": ROWS, "idx": idx, "table": np.zeros_like(ROWS)})
+    expected = np.zeros_like(ROWS)
+    expected[idx[:, 0]] = ROWS[:96]
+    assert np.array_equal(found["output_0"], expected)
+
+
+def test_an_index_outside_is_a_fault_or_skipped() -> None:
+    idx = indices()
+    idx[7], idx[8] = 300, -1
+    with pytest.raises(ProgramFault, match="index 300 is outside `data`") as caught:
+        run(GATHER.format(mode="error"), GATHERED, {"data": ROWS, "idx": idx})
+    assert caught.value.diagnostics[0].code.slug == "index-outside"
+    found = run(GATHER.format(mode="skip"), GATHERED, {"data": ROWS, "idx": idx})["output_0"]
+    expected = ROWS[np.clip(idx[:, 0], 0, 299)]
+    expected[7:9] = -1.0
+    assert np.array_equal(found, expected)
