@@ -131,7 +131,7 @@ def _code(word: str) -> Code | None:
 
 
 def _near(word: str) -> str:
-    near = nearest(word.lower(), codes()) or nearest(word, [r.number for r in codes().values()])
+    near = nearest(word.lower(), codes())
     return f"did you mean `{near}`?" if near else ""
 
 

@@ -321,7 +321,7 @@ class _Lexer:
         if string.fields == MAX_FIELDS:
             raise errors.fields_too_deep(self._span(brace, brace + 1))
         self._push(Bracket("}", len(self.tokens), field_start=brace + 1), brace)
-        self._add(self.words.fixed["{"], brace, brace + 1)
+        self._add(self.words.field_open, brace, brace + 1)
         string.fields += 1
         return brace + 1
 

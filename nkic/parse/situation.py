@@ -38,10 +38,12 @@ class Situation:
 
     @property
     def words(self) -> Words:
+        """The terminals by role."""
         return words()
 
     @property
     def tokens(self) -> list[Token]:
+        """All tokens of the file."""
         return self.lexed.tokens
 
     @property
@@ -56,6 +58,7 @@ class Situation:
 
     @property
     def span(self) -> Span:
+        """Where the token that does not fit stands."""
         return self.token.span(self.path)
 
     @property
@@ -81,6 +84,7 @@ class Situation:
 
     @property
     def first(self) -> Token:
+        """The line's first token."""
         return self.tokens[self.first_index]
 
     @property
@@ -107,10 +111,13 @@ class Situation:
         return found
 
     def is_opening(self, token: Token) -> bool:
+        """Whether it opens a bracket, a field or the items of `with`."""
         w = self.words
-        return token.kind == w.with_open or (token.text in "([{" and self.is_fixed(token))
+        special = token.kind in (w.with_open, w.field_open)
+        return special or (token.text in "([{" and self.is_fixed(token))
 
     def is_closing(self, token: Token) -> bool:
+        """Whether it closes one of these."""
         return token.text in ")]}" and self.is_fixed(token)
 
     def is_fixed(self, token: Token) -> bool:
@@ -125,22 +132,7 @@ class Situation:
     @property
     def in_field(self) -> bool:
         """Whether the innermost bracket is a field of a f-string."""
-        if not self.brackets or not self.brackets[-1].token or self.brackets[-1].closer != "}":
-            return False
-        w, before = self.words, self.tokens[self.brackets[-1].token - 1]
-        if before.kind in (w.fstring_start, w.middle, w.raw_middle):
-            return True
-        # Behind another field, or at the start of a format: no dict touches these two.
-        brace = self.tokens[self.brackets[-1].token]
-        touches = before[4:] == brace[2:4]
-        return (
-            touches
-            and before.text in ("}", ":")
-            and any(
-                token.kind == w.fstring_start
-                for token in self.tokens[self.first_index : self.index]
-            )
-        )
+        return self.opener is not None and self.opener.kind == self.words.field_open
 
     def rest_of_line(self) -> list[Token]:
         """The tokens from the one that does not fit to the end of the logical line."""
@@ -157,27 +149,33 @@ class Situation:
 
     @cached_property
     def wants_name(self) -> bool:
+        """Whether a name would fit, alone or at the start of a value."""
         return parser().accepts(self.states, self.words.name)
 
     @cached_property
     def wants_value(self) -> bool:
+        """Whether any value would fit."""
         return parser().accepts(self.states, self.words.number)
 
     @cached_property
     def wants_block(self) -> bool:
+        """Whether only an indented block would fit."""
         return parser().accepts(self.states, self.words.indent)
 
     # ---- kinds of tokens -------------------------------------------------------------------
 
     def is_keyword(self, token: Token) -> bool:
+        """Whether it is one of Python's reserved words."""
         return token.text in KEYWORDS and self.is_fixed(token)
 
     def starts_value(self, token: Token) -> bool:
+        """Whether a value can start with it, and nothing but a value can."""
         w = self.words
         plain = token.kind in (w.name, w.number, w.string, w.fstring_start)
         return plain or (token.text in _STARTS_VALUE and self.is_fixed(token))
 
     def ends_value(self, token: Token) -> bool:
+        """Whether it can be a value's last token."""
         w = self.words
         plain = token.kind in (w.name, w.number, w.string, w.fstring_end)
         return plain or (token.text in _ENDS_VALUE and self.is_fixed(token))

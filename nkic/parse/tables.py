@@ -62,10 +62,6 @@ class Tables:
         """The number of the terminal with this name."""
         return self.terminals.index(terminal)
 
-    def text_of(self, kind: int) -> str:
-        """The text of a fixed terminal, or the empty string."""
-        return next((text for text, number in self.texts.items() if number == kind), "")
-
 
 def folder() -> Traversable:
     """The package's `grammar/`; the one beside `nkic/` in a checkout that is not installed."""

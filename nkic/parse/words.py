@@ -17,6 +17,7 @@ class Words:
         self.keywords = {text: kind for text, kind in tables.texts.items() if text.isalpha()}
         self.name, self.number, self.string = number("NAME"), number("NUMBER"), number("STRING")
         self.fstring_start, self.fstring_end = number("FSTRING_START"), number("_FSTRING_END")
+        self.field_open = number("_FIELD_OPEN")
         self.middle, self.raw_middle = number("FSTRING_MIDDLE"), number("RAW_FSTRING_MIDDLE")
         self.newline, self.indent, self.dedent = map(number, ("_NEWLINE", "_INDENT", "_DEDENT"))
         self.with_open, self.with_, self.match = map(number, ("_WITH_OPEN", "WITH", "MATCH"))

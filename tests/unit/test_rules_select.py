@@ -96,7 +96,7 @@ SELECT = [
     Case(
         "tensor_scalar_cumulative",
         {"src": WORDS},
-        "`src` is int32, but must be one of bfloat16, float16, float32, float8_e4m3, "
+        "`src` is int32, but must be one of bfloat16, float16, float32, float8_e4m3, float8_e4m3fn, "
         "float8_e5m2, int16, int8, tfloat32, uint16, uint8",
         "dtype-not-supported",
     ),
@@ -116,7 +116,7 @@ SELECT = [
     Case(
         "select_reduce",
         {"on_true": WORDS},
-        "`on_true` is int32, but must be one of bfloat16, bool, float16, float32, float8_e4m3, "
+        "`on_true` is int32, but must be one of bfloat16, bool, float16, float32, float8_e4m3, float8_e4m3fn, "
         "float8_e5m2, int16, int8, uint16, uint8",
         "dtype-not-supported",
     ),

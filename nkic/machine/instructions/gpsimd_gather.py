@@ -174,8 +174,8 @@ ROWS = (
         doc="dst[i] = data[indices[i]], in each partition.",
         parameters=("dst", "data", "indices", "name"),
         operands=(
-            result(buffers=SBUF),
-            source("data", buffers=SBUF),
+            result(buffers=SBUF, packed=True),
+            source("data", buffers=SBUF, packed=True),
             source("indices", buffers=SBUF, dtypes=frozenset({"uint32"})),
         ),
         attributes=(),
@@ -196,8 +196,8 @@ ROWS = (
         "read down its columns.",
         parameters=("dst", "src_buffer", "index", "num_elem_per_idx", "num_valid_indices", "name"),
         operands=(
-            result(buffers=SBUF),
-            source("src_buffer", buffers=SBUF),
+            result(buffers=SBUF, packed=True),
+            source("src_buffer", buffers=SBUF, packed=True),
             source("index", buffers=SBUF, dtypes=frozenset({"uint16"})),
         ),
         attributes=(

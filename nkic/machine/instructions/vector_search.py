@@ -140,7 +140,7 @@ ROWS = (
         doc="In each quadrant of 32, partition i of dst = partition shuffle_mask[i] of src; 255 "
         "leaves it unchanged.",
         parameters=("dst", "src", "shuffle_mask", "name"),
-        operands=(result(), source("src")),
+        operands=(result(packed=True), source("src", packed=True)),
         attributes=(Attribute("shuffle_mask", Kind.INTS),),
         engines=VECTOR,
         choose=always(Engine.VECTOR),

@@ -31,11 +31,12 @@ FP32_MIN = -3.4028234663852886e38  # the lowest finite float32
 FP32_MIN_ULP = 2.0**104
 EXACT = 1 << 24  # indices are compared in float32, which holds all integers up to here
 FLOAT32 = frozenset({"float32"})
-NARROW = FLOATS | {"int8", "int16", "uint8", "uint16"}  # no 32-bit integers
+ANY_FLOAT = FLOATS | {"float8_e4m3fn"}
+NARROW = ANY_FLOAT | {"int8", "int16", "uint8", "uint16"}  # no 32-bit integers
 RANGES = ("equal", "less", "less_equal", "greater", "greater_equal")
 CUMULATIVE = ("add", "subtract", "multiply", "maximum", "minimum")
 REDUCTIONS = ("add", "multiply", "maximum", "minimum")
-READ_FLOAT = result("reduce_res", dtypes=FLOATS, column=True, optional=True, default=None)
+READ_FLOAT = result("reduce_res", dtypes=ANY_FLOAT, column=True, optional=True, default=None)
 
 
 def not_reversed(facts: Facts) -> Violation | None:
@@ -210,7 +211,7 @@ ROWS = (
         ),
         operands=(
             result(),
-            source("on_true_tile", dtypes=FLOATS),
+            source("on_true_tile", dtypes=ANY_FLOAT),
             source("bound0", dtypes=FLOAT32, column=True),
             source("bound1", dtypes=FLOAT32, column=True),
             READ_OUT,
