@@ -11,7 +11,7 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all bless bench demo samples docs clean
+.PHONY: help setup check lint types test test-all bless bench demo samples grammar docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -52,6 +52,9 @@ demo: $(STAMP)  ## compile a sample kernel, run it on data, compare with NumPy
 
 samples: $(STAMP)  ## compile, run and compare every sample
 	$(PY) -m samples.run $(ARGS)
+
+grammar: $(STAMP)  ## build the parser's tables anew, after an edit of grammar/nki.lark
+	$(PY) -m nkic.parse.generate
 
 docs: $(STAMP)  ## write the pages that are made from the tables
 	$(PY) -m nkic.machine.listing > docs/instructions.md

@@ -169,6 +169,7 @@ def _from_program(
     sound = check.find(program, report, locate)
     if report.errors:
         _look_further(sound, report)
+    check.warn(program, report)
     yield "check", None
 
     lowered = lower(program, report)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from statistics import median
 from subprocess import run
 from typing import Any
@@ -214,7 +215,7 @@ def bench_start() -> None:
     for module in ("nkic.cli.nkic", "nkic.cli.nki_run"):
         for flag in (["--version"], ["--help"], ["--explain", "NKI0501"]):
             command = [sys.executable, "-m", module, *flag]
-            took = seconds(lambda c=command: run(c, capture_output=True, check=True), 5)  # type: ignore[misc]
+            took = seconds(partial(run, command, capture_output=True, check=True), 5)
             print(f"| `{module.rsplit('.', 1)[1]} {' '.join(flag)}` | {took * 1e3:.0f} |")
     bare = seconds(lambda: run([sys.executable, "-c", ""], check=True), 5)
     print(f"| bare python | {bare * 1e3:.0f} |")

@@ -1,12 +1,14 @@
 """check: every instruction against its row, and every view against its tensor.
 
 Takes a program of views; reports all violations of shapes, types, buffers and limits, each at
-the argument that breaks the rule; gives nothing. A program that passes can be lowered.
+the argument that breaks the rule; gives nothing. A program that passes can be lowered, and
+`warn` says what it probably does not mean.
 
 Non-goals: capacity of memories (allocate), rank of access patterns (lower), anything that
 depends on run-time values (the runner).
 """
 
 from nkic.check.check import Locate, check, find
+from nkic.check.warnings import warn
 
-__all__ = ["Locate", "check", "find"]
+__all__ = ["Locate", "check", "find", "warn"]

@@ -7,7 +7,7 @@ from nkic.machine.facts import Facts
 from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, timing
-from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 
 Key = tuple[object, ...]
 
@@ -24,17 +24,18 @@ class Clock:
         """The timing of `record` on `engine`, and the bytes that it moves by DMA."""
         if record.row is None:
             return Timing(0, 0), 0
-        key = (record.row, engine, record.attributes, *(self._shape(o) for o in record.operands))
+        tensors = self.executable.tensors
+        shapes = [
+            (tensors[o.tensor].buffer, o.dtype, o.partitions, o.dims, o.dynamic and o.dynamic[0])
+            if type(o) is PatternRecord
+            else o
+            for o in record.operands
+        ]
+        key = (record.row, engine, record.attributes, *shapes)
         found = self.known.get(key)
         if found is None:
             found = self.known[key] = self._compute(record.row, record, engine)
         return found
-
-    def _shape(self, operand: OperandRecord) -> object:
-        if type(operand) is not PatternRecord:
-            return operand
-        buffer = self.executable.tensors[operand.tensor].buffer
-        return (buffer, operand.dtype, operand.partitions, operand.dims)
 
     def _compute(self, row: Row, record: InstructionRecord, engine: Engine) -> tuple[Timing, int]:
         facts = self.executable.facts(record, self.target, engine)

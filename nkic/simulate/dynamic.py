@@ -17,8 +17,8 @@ from nkic.simulate.tile import Tile
 
 
 def is_dynamic(record: InstructionRecord) -> bool:
-    """Some operand's place is known at run time only."""
-    return any(type(o) is PatternRecord and o.dynamic is not None for o in record.operands)
+    """Some operand's place is known at run time only: it has a source after the row's own."""
+    return record.row is not None and len(record.operands) > len(record.row.operands)
 
 
 class Resolver:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +31,23 @@ def simulate(executable: Executable, inputs: Arrays, options: Options | None = N
     Arrays are in the storage type of their element type, C-contiguous, in the signature's
     shape; so are the outputs. Raises ProgramFault and LimitHit.
     """
-    options = options or Options()
+    with _without_collector():
+        return _run(executable, inputs, options or Options())
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """What a run makes is kept until its end, and the collector would look through it often."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _run(executable: Executable, inputs: Arrays, options: Options) -> Result:
     target = TARGETS[executable.target]
     contents = _contents(executable, inputs)
     memory = Memory(executable, contents)

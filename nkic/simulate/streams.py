@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -128,20 +126,7 @@ def prepare(
 ) -> list[Runner]:
     """Every stream of the file, ready to run."""
     builder = _Builder(executable, target, decoder, shadow)
-    with _without_collector():
-        return [builder.runner(i, stream) for i, stream in enumerate(executable.streams)]
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Nothing made at load is garbage, and the collector would look through all of it often."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+    return [builder.runner(i, stream) for i, stream in enumerate(executable.streams)]
 
 
 class _Builder:

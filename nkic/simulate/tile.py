@@ -74,7 +74,7 @@ class Tile:
         return self.dtype is FLOAT32 or (self.grid is not None and not self.precise)
 
     def shaped(self, sizes: Sizes) -> NDArray[np.generic]:
-        """The window with its free dimensions split into `sizes` (see `common_sizes`)."""
+        """The window with its free dimensions split into `sizes`, which refine them."""
         return self.window if sizes == self.sizes else self.window.reshape(self.partitions, *sizes)
 
     def seen_as(self, sizes: Sizes) -> Callable[[], NDArray[Any]]:
@@ -161,7 +161,10 @@ class Tile:
 
     def straddles(self, others: Iterable[Tile]) -> bool:
         """May share bytes with one of `others` that is not the very same tile."""
-        return any(o.pattern != self.pattern and self.meets(o) for o in others)
+        for other in others:
+            if other is not self and self.meets(other) and other.pattern != self.pattern:
+                return True
+        return False
 
 
 def _same(array: NDArray[Any]) -> NDArray[Any]:
@@ -187,16 +190,12 @@ def _nothing() -> None:
     """What is stored already."""
 
 
-def common_sizes(tiles: Iterable[Tile]) -> Sizes | None:
-    """Free dimensions into which all `tiles` can be split without copying, or None."""
-    return refined(tuple(tile.sizes for tile in tiles))
-
-
 @lru_cache(maxsize=4096)
 def refined(shapes: tuple[Sizes, ...]) -> Sizes | None:
     """The fewest sizes that refine all `shapes`, which have the same product; None if none do.
 
-    Only the dimension boundaries matter: their union works if each divides the next.
+    An array of any of the shapes can be seen in these sizes without copying it. Only the
+    dimension boundaries matter: their union works if each divides the next.
     """
     ends = sorted({end for sizes in shapes for end in _boundaries(sizes)}, reverse=True)
     if any(outer % inner for outer, inner in itertools.pairwise(ends)):

@@ -136,7 +136,8 @@ def test_offsets_by_the_loop_counter_do_what_the_unrolled_loop_does() -> None:
         loop="nl.dynamic_range", source=BY_REGISTER.format("a"), target=BY_REGISTER.format("out")
     )
     unrolled = COPIES.format(loop="range", source="a[i]", target="out[i]")
-    first, second = (run(body, types, inputs)["output_0"] for body in (dynamic, unrolled))  # type: ignore[arg-type]
+    first = run(dynamic, types, dict(inputs))["output_0"]
+    second = run(unrolled, types, dict(inputs))["output_0"]
     assert np.array_equal(first, second)
     assert np.array_equal(first, data * 2)
 

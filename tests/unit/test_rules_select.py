@@ -87,16 +87,18 @@ SELECT = [
         "`op1` is logical_and, but must be one of add, subtract, multiply, maximum, minimum",
         "operator-not-supported",
     ),
+    Case("tensor_scalar_cumulative", {"imm1": COLUMN, "reduce_cmd": "reduce"}),
     Case(
         "tensor_scalar_cumulative",
-        {"imm1": COLUMN},
-        f"`imm1` is a tile float32[128, 1] in sbuf and `reduce_cmd` is reset_reduce, {LOADS}",
+        {"reduce_cmd": "load_reduce"},
+        "`reduce_cmd` is load_reduce and `imm1` is None",
         "operand-missing",
     ),
     Case(
         "tensor_scalar_cumulative",
         {"src": WORDS},
-        "`src` is int32, but must be one of bfloat16, float16, float32, float8_e4m3, float8_e4m3fn, "
+        "`src` is int32, but must be one of bfloat16, float16, float32, float8_e4m3, "
+        "float8_e4m3fn, "
         "float8_e5m2, int16, int8, tfloat32, uint16, uint8",
         "dtype-not-supported",
     ),
@@ -116,7 +118,8 @@ SELECT = [
     Case(
         "select_reduce",
         {"on_true": WORDS},
-        "`on_true` is int32, but must be one of bfloat16, bool, float16, float32, float8_e4m3, float8_e4m3fn, "
+        "`on_true` is int32, but must be one of bfloat16, bool, float16, float32, "
+        "float8_e4m3, float8_e4m3fn, "
         "float8_e5m2, int16, int8, uint16, uint8",
         "dtype-not-supported",
     ),

@@ -189,6 +189,12 @@ def test_cumulative_goes_on_from_what_was_loaded(imm1: float | None) -> None:
     np.testing.assert_array_equal(outcome[two], expected[:, 5:])
 
 
+def test_cumulative_does_not_load_without_load_reduce() -> None:
+    x, common = values(8, 5), {"op0": "add", "op1": "add", "imm0": 0.0}
+    found = run_one("tensor_scalar_cumulative", dst=tile((8, 5)), src=tile(x), imm1=7.0, **common)
+    np.testing.assert_array_equal(found, cumulated(x, "add", 0))
+
+
 # select_reduce
 
 

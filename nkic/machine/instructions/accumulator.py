@@ -35,14 +35,14 @@ def reduces_with(*names: str) -> Rule:
     return rule
 
 
-def initial(name: str) -> Rule:
-    """`name` is what load_reduce loads; other commands take None or 0."""
+def initial(name: str, only: bool = True) -> Rule:
+    """`name` is what load_reduce loads; `only`: other commands take None or 0."""
 
     def rule(facts: Facts) -> Violation | None:
         command, value = facts.attributes["reduce_cmd"], facts.operands[name]
         if command == "load_reduce":
             return _no_value(name) if value is None else None
-        if value is None or (not isinstance(value, Tile) and value == 0):
+        if not only or value is None or (not isinstance(value, Tile) and value == 0):
             return None
         return Violation(
             "operand-missing",

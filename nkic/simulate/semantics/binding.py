@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nkic.machine.operators import ALU
 from nkic.simulate.decode import Decoded
 from nkic.simulate.numerics.alu import ARITHMETIC
-from nkic.simulate.tile import Load, Sink, Sizes, Tile, common_sizes
+from nkic.simulate.tile import Load, Sink, Sizes, Tile, refined
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
@@ -20,7 +20,8 @@ Binary = Callable[[Floats, Floats, Floats], Any]
 
 def shape_of(decoded: Decoded, *names: str) -> Sizes | None:
     """Free dimensions that the tiles among these operands can share without a copy."""
-    return common_sizes(t for name in names if (t := decoded.maybe(name)) is not None)
+    found = [decoded.operands[name] for name in names]
+    return refined(tuple([tile.sizes for tile in found if type(tile) is Tile]))
 
 
 def result(decoded: Decoded, sizes: Sizes | None = None) -> Sink:
@@ -29,8 +30,7 @@ def result(decoded: Decoded, sizes: Sizes | None = None) -> Sink:
     docs/fidelity.md).
     """
     dst = decoded.tile("dst")
-    sources = [tile for tile in decoded.tiles() if tile is not dst]
-    return dst.sink(sizes, apart=dst.straddles(sources))
+    return dst.sink(sizes, apart=dst.straddles(decoded.tiles()))
 
 
 def vector(decoded: Decoded, name: str, sizes: Sizes | None, default: float = 0.0) -> Load:

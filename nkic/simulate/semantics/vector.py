@@ -28,6 +28,7 @@ from nkic.simulate.semantics.binding import (
 )
 from nkic.simulate.semantics.bitwise import Stage, bitvec_step, integer_step, reduce_bits_step
 from nkic.simulate.semantics.copying import as_held, constant, copy_step, fill_step
+from nkic.simulate.tile import Tile
 
 
 @semantics("tensor_copy")
@@ -94,7 +95,7 @@ def _is_address_arithmetic(decoded: Decoded, stages: list[Stage]) -> bool:
     """32-bit integers throughout, some of them in a vector: exact (assumed; docs/fidelity.md)."""
     operands = [decoded.operands[stage.operand] for stage in stages]
     return (
-        any(decoded.maybe(stage.operand) is not None for stage in stages)
+        any(isinstance(value, Tile) for value in operands)
         and all(not isinstance(value, float) or value.is_integer() for value in operands)
         and all(stage.op in INTEGERS for stage in stages)
         and all_int32(decoded)

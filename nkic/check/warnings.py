@@ -1,0 +1,218 @@
+"""What is legal and probably not meant: memory never used, results never written, work done
+slowly, digits lost. Asked of a program that check found nothing wrong with.
+
+Non-goals: anything that depends on values (the runner's sanitizers).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import prod
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.base.source import SHIPPED, CallChain
+from nkic.base.text import grouped, plural
+from nkic.check.check import call_labels
+from nkic.ir.overlap import Box, Cells, axes_of, box
+from nkic.ir.program import Instruction, Program, instructions
+from nkic.ir.tensors import AccessPattern, Tensor, View
+from nkic.machine.costs import DMA_DESCRIPTOR_NS
+from nkic.machine.engines import Engine
+from nkic.machine.memory import Buffer
+from nkic.machine.operators import ALU
+from nkic.machine.patterns import Dims, run
+from nkic.machine.targets import Target
+
+EFFICIENT_ROW = 512  # bytes; NKI DMA overview and performance guide: shorter rows waste bandwidth
+TINY_ROW = 64  # bytes; at the price of a row, under a seventh of the bandwidth is left
+SMALL_TRANSFER = 4096  # bytes; so little is over soon, whatever its rows
+EXACT_BITS = 24  # of an integer in float32
+INT32 = ("int32", "uint32")
+TRANSPOSES = "dma_transpose"  # moves blocks, not rows
+TILES = (View, AccessPattern)  # a program read from its text may be lowered already
+
+
+def warn(program: Program, report: Reporter) -> None:
+    """Reports every warning, those of one source line once."""
+    finder = _Finder(program, report)
+    for body in program.cores:
+        for one in instructions(body):
+            finder.instruction(one)
+    finder.unused_tensors()
+    finder.partly_written_outputs()
+
+
+@dataclass
+class _Finder:
+    program: Program
+    report: Reporter
+    used: set[int] = field(default_factory=set)
+    written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
+
+    def __post_init__(self) -> None:
+        inputs = {p.tensor.number for p in self.program.inputs}
+        self.outputs = {p.tensor.number for p in self.program.outputs} - inputs
+
+    def instruction(self, one: Instruction) -> None:
+        self.note_uses(one)
+        row = one.row
+        if Engine.DMA in row.engines and row.name != TRANSPOSES:
+            self.dma_rows(one)
+        elif row.name == "nc_matmul":
+            self.matmul(one)
+        elif row.name in ("tensor_tensor", "tensor_scalar"):
+            self.integers(one)
+
+    def complain(self, slug: str, message: str, at: CallChain, help: str, *more: Label) -> None:
+        self.report.warning(slug, message, at.primary, labels=[*more, *call_labels(at)], help=help)
+
+    # ---- memory ----------------------------------------------------------------------------
+
+    def note_uses(self, one: Instruction) -> None:
+        for index, operand in enumerate(one.operands):
+            if not isinstance(operand, TILES):
+                continue
+            number, dynamic = operand.tensor.number, operand.dynamic
+            self.used.add(number)
+            if dynamic is not None and isinstance(dynamic.source, TILES):
+                self.used.add(dynamic.source.tensor.number)
+            if number in self.outputs and one.row.operands[index].access.writes:
+                self.written.setdefault(number, {})[_hbm_box(operand)] = None
+
+    def unused_tensors(self) -> None:
+        bound = {p.tensor.number for p in (*self.program.inputs, *self.program.outputs)}
+        for tensor in self.program.tensors:
+            known = tensor.number in self.used or tensor.number in bound
+            # What nkic's own library leaves unused is no fault of the kernel's.
+            if not known and not tensor.at.span.path.startswith(SHIPPED):
+                text = f"`{tensor.name}` is declared and never used: {_size(tensor)}"
+                self.complain("unused-tensor", text, tensor.at, "leave out the declaration")
+
+    def partly_written_outputs(self) -> None:
+        for number, parameter in enumerate(self.program.outputs):
+            tensor = parameter.tensor
+            boxes = self.written.get(tensor.number)
+            hole = _first_hole(tensor, boxes) if boxes else None
+            if hole is not None:
+                text = f"output {number}, `{tensor.name}`, is written only in part: nothing writes "
+                help = "write all of it, or return a smaller tensor"
+                self.complain("output-partly-written", text + hole, tensor.at, help)
+
+    # ---- speed -----------------------------------------------------------------------------
+
+    def dma_rows(self, one: Instruction) -> None:
+        for operand in one.operands:
+            if not isinstance(operand, TILES) or operand.tensor.on_chip:
+                continue
+            tile = operand.tile()
+            if tile.indexed:  # a row for each index: its length is the tensor's, and no choice
+                continue
+            rows, length = _rows(tile.dims, operand.dtype.size)
+            if length < EFFICIENT_ROW and rows * length > SMALL_TRANSFER:
+                self.small_rows(one, operand.tensor, rows, length)
+                return
+
+    def small_rows(self, one: Instruction, tensor: Tensor, rows: int, length: int) -> None:
+        slug = "tiny-dma-rows" if length < TINY_ROW else "small-dma-rows"
+        text = (
+            f"{one.row.name}: {grouped(rows)} rows of {plural(length, 'byte')} of "
+            f"`{tensor.name}`; rows under {EFFICIENT_ROW} bytes waste DMA bandwidth, as each costs "
+            f"{DMA_DESCRIPTOR_NS:g} ns beside its bytes"
+        )
+        help = "move longer rows and slice them in SBUF, or store the tensor in another layout"
+        self.complain(slug, text, one.at, help)
+
+    def matmul(self, one: Instruction) -> None:
+        tiles = [one.operand(name) for name in ("stationary", "moving")]
+        if any(not isinstance(tile, TILES) or tile.dtype.name != "float32" for tile in tiles):
+            return
+        marks = ("is_transpose", "is_stationary_onezero", "is_moving_onezero")
+        if not any(one.attribute(name) for name in marks):
+            text = "nc_matmul: float32 takes 4 passes through the tensor engine"
+            help = "bfloat16 takes 1: copy stationary and moving to bfloat16 where that will do"
+            self.complain("float32-matmul", text, one.at, help)
+
+    # ---- numbers ---------------------------------------------------------------------------
+
+    def integers(self, one: Instruction) -> None:
+        tiles = [tile for tile in one.operands if isinstance(tile, TILES)]
+        if any(tile.dtype.name not in INT32 for tile in tiles):
+            return
+        text = _two_tiles(one, self.program.target) or _constant(one)
+        if text:
+            help = "tensor_tensor on gpsimd, without PSUM, is exact for 32-bit integers"
+            self.complain("inexact-int32", f"{one.row.name}: {text}", one.at, help)
+
+
+def _size(tensor: Tensor) -> str:
+    place, sizes = tensor.buffer.value, ", ".join(map(str, tensor.shape))
+    per = " per partition" if tensor.on_chip else ""
+    return f"{tensor.dtype.name}[{sizes}], {plural(tensor.bytes, 'byte')}{per} of {place}"
+
+
+def _hbm_box(tile: View | AccessPattern) -> Box:
+    """The part of a tensor in HBM that `tile` may touch; all of it where run time decides."""
+    dims, dynamic = tile.tile().dims, tile.dynamic
+    return box(AccessPattern(tile.tensor, tile.dtype, 0, 0, tile.offset, dims, dynamic))
+
+
+def _first_hole(tensor: Tensor, boxes: Iterable[Box]) -> str | None:
+    """The first part of a tensor in HBM that no box has, as a slice; None where all is covered."""
+    whole: Box = tuple((0, length) for length in axes_of(tensor))
+    cells = Cells([whole, *boxes])
+    covered = {cell for one in boxes for cell in cells[one]}
+    if len(covered) >= cells.count:
+        return None
+    missing = next(cell for cell in range(cells.count) if cell not in covered)
+    ranges = [*_ranges(cells, missing)]
+    low, high = ranges[-1]
+    ranges[-1] = (low // tensor.dtype.size, -(-high // tensor.dtype.size))  # bytes to elements
+    return f"[{', '.join(f'{low}:{high}' for low, high in ranges)}]"
+
+
+def _ranges(cells: Cells, number: int) -> Iterator[tuple[int, int]]:
+    """The sides of a cell, outermost axis first."""
+    for axis, cuts in enumerate(cells.cuts):
+        at = number // prod(cells.sizes[axis + 1 :]) % cells.sizes[axis]
+        yield cuts[at], cuts[at + 1]
+
+
+@lru_cache(maxsize=4096)
+def _rows(pattern: Dims, size: int) -> tuple[int, int]:
+    """How many contiguous rows a pattern in HBM has, repeats once, and the bytes of each."""
+    dims = tuple((step, num) for step, num in pattern if step)
+    length = run(dims)
+    return prod(num for _, num in dims) // length, length * size
+
+
+def _two_tiles(one: Instruction, target: Target) -> str:
+    """Why tensor_tensor of 32-bit integers is not exact; empty where it is."""
+    op = ALU[one.attribute("op")] if one.row.name == "tensor_tensor" else None
+    if op is None or not op.integers or op.name.startswith("logical_"):
+        return ""
+    engine = one.engine or one.row.choose(one.facts(target))
+    if engine is Engine.GPSIMD:
+        return ""
+    psum = any(isinstance(o, TILES) and o.tensor.buffer is Buffer.PSUM for o in one.operands)
+    why = ", because of an operand in PSUM," if psum else ""
+    return f"the {engine.value} engine{why} computes in float32: from 2**24 on, int32 is rounded"
+
+
+def _constant(one: Instruction) -> str:
+    """The number of a tensor_scalar that float32 does not hold; empty where all is exact."""
+    if one.row.name != "tensor_scalar" or ALU[one.attribute("op0")].group == "bitvec":
+        return ""
+    values = {name: one.operand(name) for name in ("operand0", "operand1")}
+    if any(isinstance(value, TILES) for value in values.values()):
+        return ""  # with a vector of integers, arithmetic is in integers
+    for name, value in values.items():
+        if isinstance(value, int) and not isinstance(value, bool) and _digits(value) > EXACT_BITS:
+            return f"`{name}` is {grouped(value)}, which float32, the type of arithmetic, rounds"
+    return ""
+
+
+def _digits(value: int) -> int:
+    """Binary digits from the first one to the last."""
+    return (abs(value) // (value & -value)).bit_length() if value else 0
