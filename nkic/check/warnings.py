@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
-from nkic.base.diagnostics import Label, Reporter
+from nkic.base.diagnostics import Reporter
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
 from nkic.check.check import call_labels
@@ -65,8 +65,8 @@ class _Finder:
         elif row.name in ("tensor_tensor", "tensor_scalar"):
             self.integers(one)
 
-    def complain(self, slug: str, message: str, at: CallChain, help: str, *more: Label) -> None:
-        self.report.warning(slug, message, at.primary, labels=[*more, *call_labels(at)], help=help)
+    def complain(self, slug: str, message: str, at: CallChain, help: str) -> None:
+        self.report.warning(slug, message, at.primary, labels=call_labels(at), help=help)
 
     # ---- memory ----------------------------------------------------------------------------
 

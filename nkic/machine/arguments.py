@@ -97,6 +97,10 @@ def _is_ints(value: Any) -> bool:
     return type(value) is tuple and all(map(_is_int, value))
 
 
+def _is_numbers(value: Any) -> bool:
+    return type(value) is tuple and all(is_number(item) and item == item for item in value)
+
+
 def _is_pattern(value: Any) -> bool:
     return type(value) is tuple and all(
         type(pair) is tuple and len(pair) == 2 and all(map(_is_int32, pair)) for pair in value
@@ -112,6 +116,7 @@ _ACCEPTORS: dict[Kind, Callable[[Any], bool]] = {
     Kind.NUMBER: is_number,
     Kind.PATTERN: _is_pattern,
     Kind.INTS: _is_ints,
+    Kind.NUMBERS: _is_numbers,
 }
 
 

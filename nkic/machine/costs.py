@@ -269,6 +269,15 @@ def dma_copying(facts: Facts) -> Cost:
     return Cost(0, DMA_DONE_NS, busy, DMA_START_NS, engines)
 
 
+def dma_computing(facts: Facts) -> Cost:
+    """dma_compute: no public figure; assumed one copy per source, one after another."""
+    dst, *sources = facts.tiles.values()
+    copies = [
+        dma_copying(Facts(facts.target, {"src": tile, "dst": dst}, {})) for tile in sources
+    ]
+    return copies[0]._replace(busy_ns=sum(copy.busy_ns for copy in copies))
+
+
 def dma_peak_rate(effective: float) -> float:
     """Bytes per ns between descriptors, so that full descriptors give the published rate."""
     return DMA_DESCRIPTOR_BYTES / (DMA_DESCRIPTOR_BYTES / effective - DMA_DESCRIPTOR_NS)

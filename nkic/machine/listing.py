@@ -98,6 +98,9 @@ Generated from `nkic/machine/instructions`; do not edit. What holds for all of t
 def _section(row: Row) -> str:
     shown = {operand.name: _operand(operand) for operand in row.operands}
     shown |= {attribute.name: _attribute(attribute) for attribute in row.attributes}
+    if row.spread:
+        first, *more = row.spread_operands
+        shown[row.spread] = f"a list of 1 to {1 + len(more)} operands, {_operand(first)}"
     if row.has_engine_parameter:
         shown["engine"] = f"one of {_engines(row.engines)}; chosen if left out"
     lines = [

@@ -84,6 +84,7 @@ class Kind(Enum):
     NUMBER = "number"
     PATTERN = "list of [step, num] pairs"
     INTS = "tuple of ints"
+    NUMBERS = "tuple of numbers"  # no NaN
     CHOICE = "choice"
 
     __hash__ = object.__hash__
@@ -159,6 +160,8 @@ class Row:
     accumulates updates its dst). `engines` lists the engines that may run it; `choose` picks
     one where the kernel does not say. `since` and `until` are the profiles that have it.
     `returns` names an operand that is no parameter: the call creates and returns it.
+    `spread` names a parameter that is a list of tiles: its elements are the operands that
+    are no parameters.
     """
 
     name: str
@@ -178,6 +181,7 @@ class Row:
     generation: int = 2  # first NeuronCore version that has it
     source: str = ""
     returns: str = ""
+    spread: str = ""
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -188,7 +192,7 @@ class Row:
         }
         for name, value in indexes.items():
             object.__setattr__(self, name, value)
-        known = {*indexes["operand_index"], *indexes["attribute_index"], "engine", "name"}
+        known = {*indexes["operand_index"], *indexes["attribute_index"], "engine", "name", self.spread}
         if unknown := set(self.parameters) - known:
             raise ValueError(f"{self.name}: parameters without a row entry: {sorted(unknown)}")
 
@@ -198,6 +202,12 @@ class Row:
     def has_engine_parameter(self) -> bool:
         """The kernel may choose the engine. (In DMA, `engine` is an attribute: the trigger.)"""
         return "engine" in self.parameters and "engine" not in self.attribute_index
+
+    @cached_property
+    def spread_operands(self) -> tuple[Operand, ...]:
+        """The operands that the list `spread` gives, first to last."""
+        named = set(self.parameters)
+        return tuple(o for o in self.operands if o.name not in named) if self.spread else ()
 
     @cached_property
     def streams(self) -> bool:

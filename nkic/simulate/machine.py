@@ -11,6 +11,8 @@ from __future__ import annotations
 import time
 from collections import deque
 from heapq import heappop, heappush
+from math import inf
+from typing import NoReturn
 
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
 from nkic.machine.timing import SEMAPHORE_PS
@@ -20,7 +22,7 @@ from nkic.simulate.options import Options
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner
 
-CLOCK_CHECK = 4096  # items between two looks at the host's clock
+CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock
 
 
 class Machine:
@@ -47,30 +49,35 @@ class Machine:
         self.dma_free = [0] * cores
         self.end = 0
         self.dma_bytes = 0
+        self.turns = 0
+        self.deadline = inf
 
     def run(self) -> None:
         """Runs until every stream has ended; raises ProgramFault or LimitHit."""
         queue = [(0, r.index) for r in self.runners]
-        deadline = None
         if self.options.timeout_s is not None:
-            deadline = time.monotonic() + self.options.timeout_s
-        count = 0
+            self.deadline = time.monotonic() + self.options.timeout_s
+        for runner in self.runners:
+            runner.look = self._look
         while queue:
             now, index = heappop(queue)
-            runner = self.runners[index]
-            again = self._advance(runner, now, queue)
+            again = self._advance(self.runners[index], now, queue)
             if again is not None:
                 heappush(queue, (again, index))
-            count += 1
-            if deadline is not None and count % CLOCK_CHECK == 0 and time.monotonic() > deadline:
-                self._too_long()
         stuck = [r for r in self.runners if r.current() is not None]
         if stuck:
             raise self._deadlock(stuck)
 
+    def _look(self) -> None:
+        """Looks at the host's clock, now and then; called for every item and loop iteration."""
+        self.turns += 1
+        if self.turns % CLOCK_CHECK == 0 and time.monotonic() > self.deadline:
+            self._too_long()
+
     def _advance(self, runner: Runner, now: int, queue: list[tuple[int, int]]) -> int | None:
         """Runs the stream's next items while no other stream comes first; when to go on."""
         while True:
+            self._look()
             item = runner.current()
             if item is None:
                 return None
@@ -86,23 +93,21 @@ class Machine:
 
     def _start(self, runner: Runner, item: Item, now: int) -> int | None:
         """When the item can start; None if a semaphore it waits for is not there yet."""
-        start = max(now, runner.free)
-        if item.follows:
-            start = max(start, runner.done)
-        tokens = self.tokens[runner.record.core]
-        for semaphore, count in item.waits:
-            there = tokens[semaphore]
-            if len(there) < count:
-                self.parked[runner.record.core][semaphore] = runner
-                return None
-            start = max(start, there[count - 1] + SEMAPHORE_PS)
+        start = max(now, runner.done if item.follows else runner.free)
+        if item.waits:
+            tokens = self.tokens[runner.core]
+            for semaphore, count in item.waits:
+                there = tokens[semaphore]
+                if len(there) < count:
+                    self.parked[runner.core][semaphore] = runner
+                    return None
+                start = max(start, there[count - 1] + SEMAPHORE_PS)
         return start
 
     def _execute(
         self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]
     ) -> None:
-        core = runner.record.core
-        tokens = self.tokens[core]
+        tokens = self.tokens[runner.core]
         for semaphore, count in item.waits:
             there = tokens[semaphore]
             for _ in range(count):
@@ -111,10 +116,11 @@ class Machine:
             self._run(item)
             runner.count += 1
         self._pass_time(runner, item, start)
+        parked = self.parked[runner.core]
         for semaphore in item.signals:
             tokens[semaphore].append(runner.done)
-            waiting = self.parked[core].pop(semaphore, None)
-            if waiting is not None:
+            if semaphore in parked:
+                waiting = parked.pop(semaphore)
                 heappush(queue, (max(waiting.free, start), waiting.index))
         runner.at += 1
 
@@ -136,19 +142,22 @@ class Machine:
         """Advances the stream's times over `item`, started at `start`."""
         times = item.timing
         if runner.is_dma:
-            core = runner.record.core
-            start = max(start, self.dma_free[core])
-            self.dma_free[core] = start + times.pool
+            start = max(start, self.dma_free[runner.core])
+            self.dma_free[runner.core] = start + times.pool
             self.dma_bytes += item.bytes
         runner.free = start + times.hold
         runner.busy += times.hold
         runner.done = max(runner.done, runner.free + times.start + times.latency)
-        self.end = max(self.end, runner.done)
-        if self.limit_ps is not None and self.end > self.limit_ps:
-            message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"
-            raise LimitHit([make("cycle-limit", message, help="raise the limit, or drop it")])
+        if runner.done > self.end:
+            self.end = runner.done
+            if self.limit_ps is not None and self.end > self.limit_ps:
+                self._too_many_cycles()
 
-    def _too_long(self) -> None:
+    def _too_many_cycles(self) -> NoReturn:
+        message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"
+        raise LimitHit([make("cycle-limit", message, help="raise the limit, or drop it")])
+
+    def _too_long(self) -> NoReturn:
         message = f"the simulation took longer than --timeout {self.options.timeout_s:g} s"
         raise LimitHit([make("time-limit", message, help="raise the limit, or drop it")])
 
@@ -175,7 +184,7 @@ class Machine:
             if item is None:
                 continue
             place = item.record.place if place < 0 else place
-            lacking = [s for s, n in item.waits if len(self.tokens[runner.record.core][s]) < n]
+            lacking = [s for s, n in item.waits if len(self.tokens[runner.core][s]) < n]
             where = span_of(self.executable, item.record.place)
             notes.append(
                 f"{runner.record.name} waits for semaphore {', '.join(map(str, lacking))}"

@@ -53,12 +53,18 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class Runner:
-    """A stream at run time, with the loops that are open, outermost first."""
+    """A stream at run time, with the loops that are open, outermost first.
+
+    `look` is called at every iteration of a loop, some of which hold nothing that is run.
+    """
 
     index: int
     record: StreamRecord
     items: list[Item | LoopRecord]
     state: EngineState
+    core: int = field(init=False)
+    is_dma: bool = field(init=False)
+    look: Step = field(init=False)
     at: int = 0
     free: int = 0  # when the next item may be issued
     done: int = 0  # when the last item issued is complete
@@ -66,9 +72,10 @@ class Runner:
     count: int = 0
     loops: list[_Open] = field(default_factory=list)
 
-    @property
-    def is_dma(self) -> bool:
-        return self.record.engine is Engine.DMA
+    def __post_init__(self) -> None:
+        self.core = self.record.core
+        self.is_dma = self.record.engine is Engine.DMA
+        self.look = _nothing
 
     def current(self) -> Item | None:
         """The next item to run, after opening and closing the loops before it."""
@@ -96,6 +103,7 @@ class Runner:
         self._repeat_or_leave(opened)
 
     def _next_iteration(self) -> None:
+        self.look()
         opened = self.loops[-1]
         if opened.record.counter is not None:
             self.state.registers.own[opened.record.counter.number] += opened.record.step

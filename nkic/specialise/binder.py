@@ -35,8 +35,12 @@ class Binder:
         self._places = {name: place for place, name in enumerate(row.parameters)}
         self._defaults = [_default(row, name) for name in row.parameters]
         self._required = [n for n, default in enumerate(self._defaults) if default is REQUIRED]
+        self._list_place = self._places.get(row.spread, -1)
+        places = self._places | {
+            o.name: len(row.parameters) + n for n, o in enumerate(row.spread_operands)
+        }
         self._operands = [
-            (self._places[o.name], o, o.access.reads, o.access.writes)
+            (places[o.name], o, o.access.reads, o.access.writes)
             for o in row.operands
             if o.name != row.returns
         ]
@@ -76,7 +80,18 @@ class Binder:
         for place in self._required:
             if given[place] is REQUIRED:
                 raise self._missing(given)
-        return given
+        return given if self._list_place < 0 else [*given, *self._spread(given[self._list_place])]
+
+    def _spread(self, value: Any) -> list[Any]:
+        """The elements of a list of tiles as operands, None where there are fewer."""
+        name, limit = self._row.spread, len(self._row.spread_operands)
+        if not isinstance(value, list | tuple):
+            text = f"`{name}` is {shown(value)}, but must be a list of tiles"
+            raise CallRefused("argument-kind", text, f"pass a list of 1 to {limit} tiles")
+        if not 1 <= len(value) <= limit:
+            text = f"`{name}` has {len(value)} elements, but must have 1 to {limit}"
+            raise CallRefused("argument-kind", text, f"pass a list of 1 to {limit} tiles")
+        return [*value, *[None] * (limit - len(value))]
 
     def _wrong_call(self, message: str, help: str = "") -> CallRefused:
         """The call does not fit the parameters."""
@@ -180,6 +195,8 @@ def _default(row: Row, name: str) -> Any:
     if name in row.attribute_index:
         attribute = row.attributes[row.attribute_index[name]]
         return REQUIRED if attribute.required else attribute.default
+    if name == row.spread:
+        return REQUIRED
     if name in row.operand_index:
         operand = row.operands[row.operand_index[name]]
         return REQUIRED if operand.required else operand.default

@@ -119,6 +119,7 @@ _READERS: dict[Kind, Callable[[Attribute, Any], Any]] = {
     Kind.NUMBER: _number,
     Kind.PATTERN: _tuple,
     Kind.INTS: _ints,
+    Kind.NUMBERS: _tuple,
     Kind.CHOICE: _choice,
 }
 

@@ -74,8 +74,8 @@ def pattern(rng: Random, operand: Operand) -> PatternRecord:
     return PatternRecord(index, tensor.dtype, 0, 0, rng.randrange(SIDE), dims)
 
 
-def operand_value(rng: Random, operand: Operand) -> OperandRecord:
-    """Anything that `operand` allows."""
+def operand_value(rng: Random, operand: Operand, listed: bool = False) -> OperandRecord:
+    """Anything that `operand` allows; most lists of tiles are short."""
     choices: list[OperandRecord] = []
     if operand.buffers:
         choices += [pattern(rng, operand)] * 2
@@ -84,7 +84,7 @@ def operand_value(rng: Random, operand: Operand) -> OperandRecord:
     if operand.register:
         choices += [Register(rng.randrange(REGISTERS))]
     if operand.optional:
-        choices += [None]
+        choices += [None] * (20 if listed else 1)
     return rng.choice(choices)
 
 
@@ -101,6 +101,7 @@ def attribute_value(rng: Random, attribute: Attribute) -> Any:
         Kind.NUMBER: lambda: rng.choice((0, 1, 0.5, -3.0, float("-inf"))),
         Kind.PATTERN: lambda: rng.choice((((1, SIDE),), ((1, 4), (4, 8)), ((SIDE, 1),))),
         Kind.INTS: lambda: rng.choice(((), (1,), (1,), (1, 0), (SIDE, SIDE), SHUFFLE)),
+        Kind.NUMBERS: lambda: rng.choice(((1.0,), (1.0, 1.0), (1, 1.0, 1.0), (0.5,))),
         Kind.CHOICE: lambda: rng.choice(attribute.choices),
     }
     return values[attribute.kind]()
@@ -136,11 +137,12 @@ def legal_instructions(
 ) -> tuple[tuple[Engine, InstructionRecord], ...]:
     """Legal instances of a row with the engine each is for; none for rows not on `target`."""
     row, rng, found = ROWS[name], Random(name), []
+    lists = row.spread_operands
     for _ in range(TRIES):
         engine = rng.choice(row.engines)
         item = InstructionRecord(
             row,
-            tuple(operand_value(rng, operand) for operand in row.operands),
+            tuple(operand_value(rng, operand, operand in lists) for operand in row.operands),
             tuple(attribute_value(rng, attribute) for attribute in row.attributes),
             (),
             (),

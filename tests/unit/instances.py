@@ -51,6 +51,10 @@ LEGAL: dict[str, Settings] = {
     "register_store": {"dst": tile("int32[1] hbm"), "src": REGISTER},
     "dma_copy": {"dst": T, "src": tile("float32[128, 512] hbm")},
     "dma_transpose": {"dst": tile("bfloat16[128, 16]"), "src": tile("bfloat16[16, 128] hbm")},
+    "dma_compute": {
+        **{"dst": T, "src0": tile("float32[128, 512] hbm"), "src1": tile("bfloat16[65536] hbm")},
+        "reduce_op": "add",
+    },
     "nc_matmul": {
         "dst": tile("float32[64, 512] psum"),
         "stationary": tile("bfloat16[128, 64]"),

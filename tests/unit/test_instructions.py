@@ -35,6 +35,10 @@ PUBLISHED = {
         11,
         "dst, src, axes=None, priority=None, dge_mode='unknown', oob_mode='error', name=None",
     ),
+    "dma_compute": (
+        12,
+        "dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode='error', name=None",
+    ),
     "nc_matmul": (
         30,
         "dst, stationary, moving, is_stationary_onezero=False, is_moving_onezero=False, "
@@ -130,7 +134,7 @@ PUBLISHED = {
 
 def call(row: Row) -> str:
     """The parameters with their defaults, as Python writes them."""
-    defaults: dict[str, Any] = {"name": None, "engine": None}
+    defaults: dict[str, Any] = {"name": None, "engine": None, row.spread: ...}
     defaults |= {o.name: o.default for o in row.operands}
     defaults |= {a.name: a.default for a in row.attributes}
     words = ((name, defaults[name]) for name in row.parameters)
@@ -155,7 +159,8 @@ def test_row_is_complete(row: Row) -> None:
     assert row.generation in (2, 3, 4) and row.since >= Profile.BETA1
     assert BY_OPCODE[row.opcode] is row
     places = {o.name for o in row.operands} | {a.name for a in row.attributes}
-    assert places - set(row.parameters) == ({row.returns} if row.returns else set())
+    unnamed = {row.returns} if row.returns else {o.name for o in row.spread_operands}
+    assert places - set(row.parameters) == unnamed
     for attribute in row.attributes:
         if attribute.kind is Kind.CHOICE:
             assert attribute.default in attribute.choices
@@ -183,7 +188,7 @@ def test_what_streams_through_access_patterns() -> None:
     others = [name for name, row in ROWS.items() if not row.streams]
     assert others == [
         *("register_alloc", "register_move", "register_load", "register_store"),
-        *("dma_copy", "dma_transpose"),
+        *("dma_copy", "dma_transpose", "dma_compute"),
     ]
 
 

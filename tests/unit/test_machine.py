@@ -12,7 +12,9 @@ from nkic.allocate import allocate
 from nkic.base.diagnostics import LimitHit, ProgramFault, Reporter
 from nkic.depend import depend
 from nkic.emit import emit
+from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
+from nkic.machine.instructions import ROWS
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamRecord
 from nkic.neff.verify import verify
 from nkic.schedule import schedule
@@ -177,6 +179,26 @@ def test_an_endless_loop_meets_the_cycle_limit() -> None:
     assert any(isinstance(i, LoopRecord) for i in items)
     with pytest.raises(LimitHit, match="--max-cycles 1,000"):
         run(executable, max_cycles=1000)
+
+
+def test_an_endless_loop_of_one_stream_meets_the_time_limit() -> None:
+    """Whether it runs instructions, or only another loop that has no iterations."""
+    executable = build(*LOOP)
+    vector = stream(executable, "core0.vector").items
+    loop, step = (i for i in vector[:2])
+    assert isinstance(loop, LoopRecord) and isinstance(step, InstructionRecord)
+    endless = loop._replace(counter=None, condition=Register(0), length=1)
+    start = InstructionRecord(ROWS["register_move"], (Register(0), 1), (), (), (), -1)
+    nothing = loop._replace(counter=Register(1), start=0, stop=0, length=1)
+    body = step._replace(waits=(), signals=())
+    for items in ([endless, body], [endless._replace(length=2), nothing, body]):
+        alone = replace(
+            executable,
+            streams=(StreamRecord(0, Engine.VECTOR, 0, (start, *items)),),
+            registers=2,
+        )
+        with pytest.raises(LimitHit, match="--timeout 0.2 s"):
+            run(alone, timeout_s=0.2, check_init=False)
 
 
 def test_the_same_run_twice() -> None:

@@ -89,7 +89,7 @@ def test_every_row_binds_its_own_parameters(trace: Trace) -> None:
     for row in ROWS.values():
         binder = Binder(row)
         required = {o.name for o in row.operands if o.required and o.name != row.returns}
-        required |= {a.name for a in row.attributes if a.required}
+        required |= {a.name for a in row.attributes if a.required} | {row.spread}
         if not required:
             continue
         trace.report = Reporter()
@@ -137,6 +137,21 @@ Call = Callable[[Any], Any]
         (lambda t: nisa.tensor_copy(t, t, name=5), "argument-kind", "`name` is 5", ""),
         (lambda t: nisa.dma_copy(t, t, oob_mode=7), "argument-kind", "oob_mode", "nisa.oob_mode"),
         (lambda t: nisa.iota(t, [[1, {}]]), "argument-kind", "`pattern` is a dict", ""),
+        (
+            lambda t: nisa.dma_compute(t, t, nl.add),
+            "argument-kind",
+            "`srcs` is the tensor",
+            "list of 1 to 16 tiles",
+        ),
+        (
+            lambda t: nisa.dma_compute(t, [t] * 17, nl.add),
+            "argument-kind",
+            "`srcs` has 17 elements, but must have 1 to 16",
+            "list of 1 to 16 tiles",
+        ),
+        (lambda t: nisa.dma_compute(t, [], nl.add), "argument-kind", "`srcs` has 0 elements", ""),
+        (lambda t: nisa.dma_compute(t, [t, "x"], nl.add), "argument-kind", "`src1` is 'x'", ""),
+        (lambda t: nisa.dma_compute(t, src0=t), "wrong-call", "no parameter `src0`", "`srcs`"),
         (lambda t: nisa.memset(t, "x"), "argument-kind", "`value` is 'x'", ""),
         (
             lambda t: nisa.tensor_reduce(t, nl.add, t, axis="x"),
@@ -155,6 +170,16 @@ def test_calls_that_do_not_fit(trace: Trace, call: Call, slug: str, said: str, a
     assert advice in found.help
     kept = [i.row.name for i in trace.body if isinstance(i, Instruction)]
     assert kept in ([], ["tensor_copy"]), "the wrong call itself is not recorded"
+
+
+def test_a_list_of_tiles_becomes_operands(trace: Trace) -> None:
+    dst, one, two = tile(), tile(), tile()
+    nisa.dma_compute(dst, (one, two[:, :]), nl.add, scales=[1.0, 1])
+    found = only(trace)
+    numbers = [o.tensor.number for o in found.operands if isinstance(o, View)]
+    assert numbers == [t._access.tensor.number for t in (dst, one, two)]
+    assert found.operands[3:] == (None,) * 14
+    assert found.attributes == ("add", (1.0, 1), True, "error")
 
 
 @pytest.mark.parametrize(("profile", "slugs"), [("beta2", []), ("0.3", ["number-for-enum"])])

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from nkic.machine.instructions import (
     dma,
+    dma_compute,
     gpsimd,
     gpsimd_gather,
     random,
@@ -22,7 +23,7 @@ from nkic.machine.operands import Row
 
 Key = TypeVar("Key", str, int)
 FAMILIES = (
-    *(registers, dma, tensor),
+    *(registers, dma, dma_compute, tensor),
     *(vector, vector_select, vector_search, vector_v4),
     *(scalar, gpsimd, gpsimd_gather, random),
 )

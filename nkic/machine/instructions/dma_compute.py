@@ -1,0 +1,95 @@
+"""The DMA engines' sum of tiles, in its static form: no run-time offsets, no indices."""
+
+from __future__ import annotations
+
+from nkic.machine import costs
+from nkic.machine.constraints import wrong_operator
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts
+from nkic.machine.instructions.dma import OUT_OF_BOUNDS
+from nkic.machine.instructions.parts import alu, optional, result, source
+from nkic.machine.operands import SBUF_OR_HBM, Attribute, Kind, Row, Violation, always
+from nkic.machine.operators import ALU
+
+SOURCES = tuple(f"src{i}" for i in range(16))
+
+
+def only_sums(facts: Facts) -> Violation | None:
+    """`reduce_op` is add."""
+    op = facts.attributes["reduce_op"]
+    return None if op == "add" else wrong_operator("reduce_op", ALU[op], "add")
+
+
+def ones(facts: Facts) -> Violation | None:
+    """As many `scales` as sources, each 1."""
+    scales = facts.attributes["scales"]
+    if scales is None:
+        return None
+    count = len(facts.tiles) - 1
+    if len(scales) != count:
+        text = f"`scales` has {len(scales)} numbers and `srcs` has {count} tiles"
+    elif wrong := [scale for scale in scales if scale != 1]:
+        text = f"`scales` has {wrong[0]:g}; each must be 1.0"
+    else:
+        return None
+    hint = "leave `scales` out, and scale with `nisa.tensor_scalar`"
+    return Violation("dma-mode", text, "scales", hint)
+
+
+def same_elements(facts: Facts) -> Violation | None:
+    """Every source has as many elements as dst: shapes may differ."""
+    dst = facts.tile("dst")
+    for name, tile in facts.tiles.items():
+        if tile.elements != dst.elements:
+            return Violation(
+                "element-count-mismatch",
+                f"`{name}` has {tile.elements} elements {list(tile.shape)} and `dst` has "
+                f"{dst.elements} {list(dst.shape)}; they must be equal",
+                name,
+                "slice both to the same number of elements",
+            )
+    return None
+
+
+def fixed_places(facts: Facts) -> Violation | None:
+    """Descriptors are made at compile time, so addresses must be known by then."""
+    for name, tile in facts.tiles.items():
+        if tile.dynamic:
+            return Violation(
+                "dma-mode",
+                f"`{name}` has a run-time offset, but addresses must be known at compile time",
+                name,
+                f"copy `{name}` with `nisa.dma_copy`, and add with `nisa.tensor_tensor`",
+            )
+    return None
+
+
+ROWS = (
+    Row(
+        name="dma_compute",
+        opcode=12,
+        doc="dst = the sum of srcs, element by element in the order of the dimensions, in float32.",
+        parameters=("dst", "srcs", "reduce_op", "scales", "unique_indices", "oob_mode", "name"),
+        operands=(
+            result(buffers=SBUF_OR_HBM),
+            source(SOURCES[0], buffers=SBUF_OR_HBM),
+            *(
+                source(name, buffers=SBUF_OR_HBM, optional=True, default=None)
+                for name in SOURCES[1:]
+            ),
+        ),
+        # The last two speak of indices, which the static form does not have.
+        attributes=(
+            alu("reduce_op"),
+            optional("scales", Kind.NUMBERS),
+            Attribute("unique_indices", Kind.BOOL, default=True),
+            OUT_OF_BOUNDS,
+        ),
+        engines=(Engine.DMA,),
+        choose=always(Engine.DMA),
+        cost=costs.dma_computing,
+        rules=(only_sums, ones, same_elements, fixed_places),
+        spread="srcs",
+        source="nki.isa.dma_compute",
+    ),
+)

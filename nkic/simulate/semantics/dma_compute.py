@@ -1,0 +1,26 @@
+"""The meaning of dma_compute. Source: `nki.isa.dma_compute`.
+
+`scales` are ones, and `unique_indices` and `oob_mode` speak of indices, which the rules refuse.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nkic.simulate.decode import Decoded, Step, semantics
+
+
+@semantics("dma_compute")
+def dma_compute(decoded: Decoded) -> Step:
+    """Sums are rounded to float32, first source to last. dst may be one of the sources."""
+    dst, *sources = decoded.tiles()
+    first, *others = [source.load(source.sizes) for source in sources]
+    total = decoded.scratch.floats(dst.window.shape)
+
+    def step() -> None:
+        np.copyto(total, first().reshape(total.shape))
+        for load in others:
+            np.add(total, load().reshape(total.shape), out=total)
+        dst.put(total)
+
+    return step
