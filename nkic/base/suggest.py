@@ -15,10 +15,11 @@ def nearest(word: str, names: Iterable[str]) -> str | None:
     """The name that was probably meant by `word`, or None.
 
     Near is: equal but for case, or made of the same parts in another order
-    (`copy_tensor`, `tensor_copy`), or at most one edit for every three characters away. Of
-    equally near names the one that sorts first, so that messages do not change between runs.
+    (`copy_tensor`, `tensor_copy`), or at most one edit for every three characters away (one
+    in two characters; one letter is never near another). Of equally near names the one that
+    sorts first, so that messages do not change between runs.
     """
-    limit = max(1, len(word) // 3)
+    limit = max(len(word) > 1, len(word) // 3)
     scored = ((_distance(word, name, limit), name) for name in set(names) if name != word)
     best, name = min(scored, default=(limit + 1, ""))
     return name if best <= limit else None

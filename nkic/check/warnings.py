@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 
-from nkic.base.diagnostics import Reporter
+from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
 from nkic.check.check import call_labels
@@ -50,6 +50,7 @@ class _Finder:
     report: Reporter
     used: set[int] = field(default_factory=set)
     written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
+    said: dict[tuple[str, CallChain], Diagnostic] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         inputs = {p.tensor.number for p in self.program.inputs}
@@ -66,7 +67,12 @@ class _Finder:
             self.integers(one)
 
     def complain(self, slug: str, message: str, at: CallChain, help: str) -> None:
-        self.report.warning(slug, message, at.primary, labels=call_labels(at), help=help)
+        known = self.said.get((slug, at))
+        if known is None:
+            labels, level = call_labels(at), Level.WARNING
+            known = make(slug, message, at.primary, labels=labels, help=help, level=level)
+            self.said[slug, at] = known
+        self.report.add(known)  # counted where it is known: unrolled loops come here often
 
     # ---- memory ----------------------------------------------------------------------------
 

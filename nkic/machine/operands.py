@@ -50,7 +50,8 @@ class Operand:
     `keep_rank` stops lower from merging dimensions that mean something. `indexed`: takes a
     view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
     NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
-    as they are, but not computed with.
+    as they are, but not computed with. `scales` are those of microscaling groups, four
+    partitions of every 32; the row's rules say where they may start.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Operand:
     default: Any = ...
     indexed: bool = False
     packed: bool = False
+    scales: bool = False
 
     @property
     def required(self) -> bool:
@@ -150,7 +152,7 @@ def no_access(name: str, facts: Facts) -> Access | None:
     return None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Row:
     """One instruction. Everything that nkic and nki-run know of it, but for its arithmetic,
     which is the function of the same name in simulate/semantics.
@@ -197,6 +199,9 @@ class Row:
             raise ValueError(f"{self.name}: parameters without a row entry: {sorted(unknown)}")
 
     __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
 
     @cached_property
     def has_engine_parameter(self) -> bool:

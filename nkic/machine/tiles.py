@@ -69,7 +69,8 @@ def _wrong_partitions(operand: Operand, tile: Tile) -> Violation | None:
 
 def _wrong_access(operand: Operand, tile: Tile, target: Target) -> Violation | None:
     """What compute engines ask, and DMA does not."""
-    if tile.start and tile.start not in start_partitions(tile.partitions):
+    anywhere = tile.start == 0 or operand.scales
+    if not anywhere and tile.start not in start_partitions(tile.partitions):
         return _bad_start(operand, tile)
     if len(tile.dims) > 1 and tile.free > MAX_FREE:
         return _too_long(operand, tile)

@@ -128,7 +128,8 @@ def _recognise(data: bytes, limits: Limits) -> None:
     if same >= PREFIX.index(b"\r"):
         text = "the line ends in the file's first bytes were changed by a transfer as text"
         refuse("artifact-damaged", text, offset=same, help="transfer the file as binary")
-    refuse("not-an-artifact", "this is not a file that nkic made", offset=same)
+    advice = "compile the kernel first: nkic kernel.py -o kernel.neff"
+    refuse("not-an-artifact", "this is not a file that nkic made", offset=same, help=advice)
 
 
 def _sections(data: bytes, at: int, head: Header, limits: Limits) -> dict[str, Section]:

@@ -116,6 +116,10 @@ class Tile:
         out = self.memory.scratch.floats(shape)
         return Sink(out, partial(self._put, window, out.reshape(window.shape)), False)
 
+    def bit_sink(self, sizes: Sizes) -> Sink:
+        """Writes elements as memory holds them, (partitions, *sizes); `sizes` refine its own."""
+        return Sink(self.shaped(sizes), _nothing, True)  # type: ignore[arg-type]
+
     def _put(self, window: NDArray[Any], values: Array) -> None:
         """Stores float32, rounded to the element type."""
         if self.keeps_float32:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from typing import IO, Any
 
+from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
@@ -135,8 +136,7 @@ def read_like(path: str) -> Types:
         with zipfile.ZipFile(path) as archive:
             return _types(archive.open, archive.namelist(), f"--like {path}")
     except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-        text = f"cannot read `{path}` as npz: {error}"
-        raise UsageFailed([make("cannot-read", text)]) from error
+        raise UsageFailed([files.cannot_read(path, error)]) from error
 
 
 def _types(open_member: Callable[[str], IO[bytes]], names: list[str], origin: str) -> Types:

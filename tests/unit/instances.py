@@ -60,6 +60,18 @@ LEGAL: dict[str, Settings] = {
         "stationary": tile("bfloat16[128, 64]"),
         "moving": tile("bfloat16[128, 512]"),
     },
+    "nc_matmul_mx": {
+        "dst": tile("float32[64, 512] psum"),
+        "stationary": tile("float8_e5m2_x4[128, 64]"),
+        "moving": tile("float4_e2m1fn_x4[128, 512]"),
+        "stationary_scale": tile("float8_e8m0fnu[128, 64]"),
+        "moving_scale": tile("uint8[124, 512]", start=4),
+    },
+    "quantize_mx": {
+        "dst": tile("float8_e5m2_x4[64, 128]"),
+        "src": tile("bfloat16[64, 512]"),
+        "dst_scale": tile("uint8[64, 128]"),
+    },
     "nc_transpose": {"dst": tile("float32[64, 128] psum"), "data": tile("float32[128, 64]")},
     "tensor_copy": {"dst": T, "src": T},
     "memset": {"dst": T, "value": 1.5},

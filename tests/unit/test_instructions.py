@@ -45,6 +45,12 @@ PUBLISHED = {
         "is_transpose=False, accumulate=None, tile_position=(), tile_size=(), perf_mode='none', "
         "name=None",
     ),
+    "nc_matmul_mx": (
+        32,
+        "dst, stationary, moving, stationary_scale, moving_scale, tile_position=(), tile_size=(), "
+        "accumulate=None, name=None",
+    ),
+    "quantize_mx": (66, "dst, src, dst_scale, name=None"),
     "nc_transpose": (31, "dst, data, engine=None, name=None"),
     "tensor_copy": (40, "dst, src, engine=None, name=None"),
     "memset": (41, "dst, value, engine=None, name=None"),

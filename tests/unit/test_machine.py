@@ -185,8 +185,8 @@ def test_an_endless_loop_of_one_stream_meets_the_time_limit() -> None:
     """Whether it runs instructions, or only another loop that has no iterations."""
     executable = build(*LOOP)
     vector = stream(executable, "core0.vector").items
-    loop, step = (i for i in vector[:2])
-    assert isinstance(loop, LoopRecord) and isinstance(step, InstructionRecord)
+    loop = next(i for i in vector if isinstance(i, LoopRecord))
+    step = next(i for i in vector if isinstance(i, InstructionRecord) and i.row is not None)
     endless = loop._replace(counter=None, condition=Register(0), length=1)
     start = InstructionRecord(ROWS["register_move"], (Register(0), 1), (), (), (), -1)
     nothing = loop._replace(counter=Register(1), start=0, stop=0, length=1)
@@ -197,7 +197,7 @@ def test_an_endless_loop_of_one_stream_meets_the_time_limit() -> None:
             streams=(StreamRecord(0, Engine.VECTOR, 0, (start, *items)),),
             registers=2,
         )
-        with pytest.raises(LimitHit, match="--timeout 0.2 s"):
+        with pytest.raises(LimitHit, match=r"--timeout 0\.2 s"):
             run(alone, timeout_s=0.2, check_init=False)
 
 
@@ -215,3 +215,15 @@ def test_transfers_on_different_queues_share_the_dma_engines() -> None:
     busy = eight.engines["core0.dma"].busy_ns
     assert busy == pytest.approx(8 * one.engines["core0.dma"].busy_ns)
     assert eight.time_ns == pytest.approx(one.time_ns + busy * 7 / 8, rel=0.02)
+
+
+def test_a_copy_onto_itself_reads_before_it_writes() -> None:
+    """Overlapping, with another step: NumPy's copyto alone would read what it has written."""
+    row = "%2[0+1, 0; "
+    body = (
+        load(0, f"%2{TILE}", f"%0{HBM}"),
+        copy(1, f"{row}2x3]", f"{row}1x3]"),
+        load(2, f"%1{HBM}", f"%2{TILE}"),
+    )
+    found = output(build(*body))
+    assert found[0, :6].tolist() == [0, 1, 1, 3, 2, 5]

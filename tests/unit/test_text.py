@@ -115,6 +115,11 @@ def test_equally_near_names_are_chosen_by_the_alphabet() -> None:
     assert nearest("bbt", ["bit", "abt", "bat"]) == "abt"
 
 
+def test_one_letter_is_no_misspelling_of_another() -> None:
+    assert nearest("n", ["a", "b"]) is None
+    assert nearest("A", ["a", "b"]) == "a"
+
+
 def test_an_exact_name_is_not_its_own_correction() -> None:
     assert nearest("exp", ["exp"]) is None
 

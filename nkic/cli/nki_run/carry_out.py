@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from nkic.base.diagnostics import ArtifactFailed
+from nkic.base.text import clean
 from nkic.cli.common import Session
 from nkic.cli.nki_run import inspecting
 from nkic.cli.nki_run.conflicts import refuse_conflicts
@@ -11,6 +15,15 @@ from nkic.cli.nki_run.options import CommandLine
 def carry_out(line: CommandLine, session: Session) -> int:
     """Does it; gives the exit code. Raises `NkicError` with what is wrong."""
     refuse_conflicts(line)
+    try:
+        return _do(line, session)
+    except ArtifactFailed as refused:  # the reader knows bytes, not where they came from
+        path = clean(line.artifact or "")
+        named = [replace(d, message=f"`{path}`: {d.message}") for d in refused.diagnostics]
+        raise ArtifactFailed(named) from refused
+
+
+def _do(line: CommandLine, session: Session) -> int:
     if line.info:
         inspecting.describe(line)
     elif line.disasm:

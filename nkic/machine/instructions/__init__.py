@@ -10,6 +10,7 @@ from nkic.machine.instructions import (
     dma_compute,
     gpsimd,
     gpsimd_gather,
+    mx,
     random,
     registers,
     scalar,
@@ -26,6 +27,7 @@ FAMILIES = (
     *(registers, dma, dma_compute, tensor),
     *(vector, vector_select, vector_search, vector_v4),
     *(scalar, gpsimd, gpsimd_gather, random),
+    mx,
 )
 
 

@@ -21,7 +21,7 @@ TILE_SIZES = {2: (64, 128), 3: (32, 64, 128), 4: (32, 64, 128)}  # by generation
 
 def held_and_streamed(facts: Facts) -> tuple[int, int]:
     """Columns of the stationary and of the moving operand. double_row reads them in pairs."""
-    rows = 2 if facts.attributes["perf_mode"] == "double_row" else 1
+    rows = 2 if facts.attributes.get("perf_mode") == "double_row" else 1
     return facts.tile("stationary").free // rows, facts.tile("moving").free // rows
 
 
@@ -121,7 +121,7 @@ def result_types(facts: Facts) -> tuple[str, ...]:
     allowed = ["float32"]
     if facts.target.generation >= 4:
         allowed.append("bfloat16")
-    if facts.attributes["is_transpose"] and facts.target.generation >= 3:
+    if facts.attributes.get("is_transpose") and facts.target.generation >= 3:
         operand = facts.tile("stationary").dtype
         allowed += ("bfloat16", "float16") if operand.size == 1 else (operand.name,)
     return tuple(dict.fromkeys(allowed))

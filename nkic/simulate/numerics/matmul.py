@@ -20,11 +20,12 @@ from nkic.machine.scratch import scratch
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
+Factor = Floats | Doubles  # whose products are exact in float64
 
 SLAB = 128  # rows of the systolic array
 
 
-def matmul(stationary: Floats, moving: Floats, out: Floats, accumulate: bool = False) -> None:
+def matmul(stationary: Factor, moving: Factor, out: Floats, accumulate: bool = False) -> None:
     """out[M, N] = stationary[K, M].T @ moving[K, N]; with `accumulate`, out += in float32."""
     (rows, columns), size = stationary.shape, moving.shape[1]
     padded = (-(-columns // 32) * 32, -(-size // 16) * 16)
@@ -51,7 +52,7 @@ def _store(total: Doubles, out: Floats, accumulate: bool) -> None:
     np.add(out, rounded, out=out)
 
 
-def _padded(slot: str, operand: Floats, columns: int) -> Doubles:
+def _padded(slot: str, operand: Factor, columns: int) -> Doubles:
     """The operand as float64 with zeros in the columns that it lacks."""
     rows, used = operand.shape
     wide: Doubles = scratch(slot, (rows, columns), np.float64)

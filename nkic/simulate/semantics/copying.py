@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.codecs import decode, encode, round_to_grid, storage
 from nkic.simulate.decode import Step
+from nkic.simulate.numerics.vector import select
 from nkic.simulate.tile import Sizes, Tile, refined
 
 Array = NDArray[Any]
@@ -26,6 +27,8 @@ def copy_step(dst: Tile, src: Tile) -> Step:
     if dst.grid is not src.grid:  # the same elements, decoded on one side only
         return lambda: dst.put_bits(src.bits())
     to, given = dst.window, src.window
+    if dst.meets(src):  # np.copyto does not look for overlap in one dimension
+        return lambda: np.copyto(to, given.copy().reshape(to.shape))
     sizes = refined((to.shape, given.shape))
     if sizes is not None:
         return partial(np.copyto, to.reshape(sizes), given.reshape(sizes))
@@ -53,6 +56,15 @@ def as_held(src: Tile, dst: Tile, sizes: Sizes) -> Callable[[], Array]:
     if dst.grid is None:
         return lambda: src.bits().reshape(shape)
     return lambda: decode(src.bits(), src.dtype).reshape(shape)
+
+
+def choosing(out: Array) -> Callable[[Array, Array, Array, Array], None]:
+    """The fastest f(mask, chosen, otherwise, out) for elements like those of `out`."""
+    return select if out.itemsize == 4 else _choose
+
+
+def _choose(mask: Array, chosen: Array, otherwise: Array, out: Array) -> None:
+    np.copyto(out, np.where(mask, chosen, otherwise))
 
 
 def constant(dst: Tile, value: float) -> Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.alu import INTEGERS
-from nkic.simulate.numerics.vector import select
 from nkic.simulate.semantics.binding import result, shape_of
-from nkic.simulate.semantics.copying import as_held, constant
-from nkic.simulate.tile import Load, Tile
+from nkic.simulate.semantics.copying import as_held, choosing, constant
+from nkic.simulate.tile import Load, Sink, Tile
 
 Array = NDArray[Any]
 Words = NDArray[np.int32]
@@ -64,37 +63,23 @@ def iota(decoded: Decoded) -> Step:
 def affine_select(decoded: Decoded) -> Step:
     dst = decoded.tile("dst")
     compute, compare = _computed(decoded, dst), INTEGERS[decoded.attributes["cmp_op"]]
-    load, otherwise, out, store = _choices(decoded)
+    load, otherwise, (out, store, _) = _choices(decoded)
     flags = decoded.scratch.array((dst.partitions, dst.free), np.bool_)
-    mask, zero = flags.reshape(out.shape), np.zeros((), np.int32)
-    blend = select if out.itemsize == 4 else _select_narrow
+    mask, zero, choose = flags.reshape(out.shape), np.zeros((), np.int32), choosing(out)
 
     def step() -> None:
         compare(compute(), zero, flags)
-        blend(mask, load(), otherwise, out)
+        choose(mask, load(), otherwise, out)
         store()
 
     return step
 
 
-def _choices(decoded: Decoded) -> tuple[Load, Array, Array, Step]:
-    """What to take, what to take elsewhere, where to put it, and how to store that."""
+def _choices(decoded: Decoded) -> tuple[Load, Array, Sink]:
+    """What to take, what to take elsewhere, and where to put it: bits within one type."""
     dst, source = decoded.tile("dst"), decoded.tile("on_true_tile")
     value, sizes = decoded.attributes["on_false_value"], shape_of(decoded, "dst", "on_true_tile")
     if dst.dtype is not source.dtype:
-        out, store, _ = result(decoded, sizes)
-        return source.load(sizes), np.array(value, np.float32), out, store
+        return source.load(sizes), np.array(value, np.float32), result(decoded, sizes)
     sizes = sizes or dst.sizes
-    load, window = as_held(source, dst, sizes), dst.shaped(sizes)
-    if not dst.straddles([source]):
-        return load, constant(dst, value), window, _nothing
-    apart = decoded.scratch.array(window.shape, window.dtype)
-    return load, constant(dst, value), apart, partial(np.copyto, window, apart)
-
-
-def _nothing() -> None:
-    """The window has it."""
-
-
-def _select_narrow(mask: Array, chosen: Array, otherwise: Array, out: Array) -> None:
-    np.copyto(out, np.where(mask, chosen, otherwise))
+    return as_held(source, dst, sizes), constant(dst, value), dst.bit_sink(sizes)

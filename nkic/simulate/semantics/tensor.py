@@ -8,11 +8,13 @@ rows 128 to 255 of the contraction), `nki.isa.nc_transpose`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from nkic.machine.engines import Engine
 from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.numerics.matmul import matmul
+from nkic.simulate.numerics.matmul import Factor, matmul
 from nkic.simulate.numerics.vector import transpose
 from nkic.simulate.semantics.binding import Floats
 from nkic.simulate.semantics.copying import as_held
@@ -29,18 +31,21 @@ def nc_matmul(decoded: Decoded) -> Step:
         left, right = _double(stationary), _double(moving)
     else:
         left, right = stationary.load(), moving.load()
-    product = _product(dst, left, right, accumulate)
+    compute = product(dst, left, right, accumulate)
     if accumulate or not decoded.attributes["is_transpose"] or not _moves_bits(decoded):
-        return product
+        return compute
     move = _transposing(dst, stationary)
-    return lambda: move() if _is_identity(right()) else product()
+    return lambda: move() if _is_identity(right()) else compute()
 
 
 def _moves_bits(decoded: Decoded) -> bool:
     return decoded.target.generation >= BIT_ACCURATE
 
 
-def _product(dst: Tile, left: Load, right: Load, accumulate: bool) -> Step:
+def product(
+    dst: Tile, left: Callable[[], Factor], right: Callable[[], Factor], accumulate: bool
+) -> Step:
+    """dst = left transposed, times right; with `accumulate`, added to dst in float32."""
     out, store, direct = dst.sink()
     if direct or not accumulate:
 
@@ -85,7 +90,7 @@ def nc_transpose(decoded: Decoded) -> Step:
     dst, data = decoded.tile("dst"), decoded.tile("data")
     if decoded.engine is Engine.TENSOR and data.dtype.is_float and not _moves_bits(decoded):
         identity = np.eye(data.partitions, dtype=np.float32)
-        return _product(dst, data.load(), lambda: identity, False)
+        return product(dst, data.load(), lambda: identity, False)
     return _transposing(dst, data)
 
 

@@ -27,7 +27,13 @@ from nkic.simulate.semantics.binding import (
     vector,
 )
 from nkic.simulate.semantics.bitwise import Stage, bitvec_step, integer_step, reduce_bits_step
-from nkic.simulate.semantics.copying import as_held, constant, copy_step, fill_step
+from nkic.simulate.semantics.copying import (
+    as_held,
+    choosing,
+    constant,
+    copy_step,
+    fill_step,
+)
 from nkic.simulate.tile import Tile
 
 
@@ -199,8 +205,10 @@ def tensor_copy_predicated(decoded: Decoded) -> Step:
     compare = np.equal if decoded.attributes["reverse_pred"] else np.not_equal
     number = constant(dst, decoded.number("src"))
     load = as_held(src, dst, sizes) if src else lambda: number
+    mask, choose = decoded.scratch.array(window.shape, np.bool_), choosing(window)
 
     def step() -> None:
-        np.copyto(window, load(), where=compare(flags(), 0))
+        compare(flags(), 0, out=mask)
+        choose(mask, load(), window, window)
 
     return step

@@ -1,0 +1,212 @@
+"""Rows of the microscaling formats (OCP MX), from NeuronCore-v4 on.
+
+A group of 32 elements, 8 partitions of one packed element of four each, has one scale. The
+scales of partitions 32 q to 32 q + 31 are in four partitions of the same quadrant q: the first
+ones, or those from 4, 8 or 12 on, so that the scales of four tiles fit into one.
+"""
+
+from __future__ import annotations
+
+from nkic.machine import costs
+from nkic.machine.constraints import same_partitions
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.instructions import tensor_rules
+from nkic.machine.instructions.parts import optional, result, source
+from nkic.machine.instructions.tensor import matmul_access
+from nkic.machine.operands import PSUM, SBUF, Attribute, Kind, Row, Rule, Violation, always
+
+QUADRANT = 32  # partitions
+GROUP = 8  # partitions of one group
+LANES = 4  # elements of one packed element
+PACKED_FP8 = frozenset({"float8_e4m3fn_x4", "float8_e5m2_x4"})
+PACKED = PACKED_FP8 | {"float4_e2m1fn_x4"}
+SCALES = frozenset({"float8_e8m0fnu", "uint8"})
+SCALE_STARTS = (0, 4, 8, 12)  # within a quadrant
+
+
+def whole_quadrants(name: str) -> Rule:
+    """Partitions by 32."""
+
+    def rule(facts: Facts) -> Violation | None:
+        count = facts.tile(name).partitions
+        if count % QUADRANT == 0:
+            return None
+        return Violation(
+            "operand-shape",
+            f"`{name}` has {count} partitions, which must be a multiple of {QUADRANT}",
+            name,
+            f"pad `{name}` with zeros to whole quadrants of {QUADRANT} partitions",
+        )
+
+    return rule
+
+
+def scales_of(name: str, scale: str) -> Rule:
+    """One scale for each packed element of `name`, every 8 partitions, where they belong."""
+
+    def rule(facts: Facts) -> Violation | None:
+        data, scales = facts.tile(name), facts.tile(scale)
+        if scales.free != data.free:
+            return _columns(name, data, scale, scales)
+        needed = scale_partitions(data.partitions)
+        if scales.partitions < needed:
+            return _too_few_partitions(name, data, scale, scales)
+        if scales.start in [data.start // QUADRANT * QUADRANT + at for at in SCALE_STARTS]:
+            return None
+        return _wrong_start(name, data, scale, scales)
+
+    return rule
+
+
+def scale_partitions(partitions: int) -> int:
+    """Partitions from the first scale to the last."""
+    return max(0, partitions // QUADRANT - 1) * QUADRANT + QUADRANT // GROUP
+
+
+def _columns(name: str, data: Tile, scale: str, scales: Tile) -> Violation:
+    return Violation(
+        "element-count-mismatch",
+        f"`{scale}` has {scales.free} elements per partition and `{name}` has {data.free}; "
+        "they must be equal",
+        scale,
+        f"slice `{scale}` to {data.free} elements per partition",
+    )
+
+
+def _too_few_partitions(name: str, data: Tile, scale: str, scales: Tile) -> Violation:
+    needed = scale_partitions(data.partitions)
+    return Violation(
+        "operand-shape",
+        f"`{scale}` has {scales.partitions} partitions; the scales of {data.partitions} "
+        f"partitions of `{name}` are spread over {needed}",
+        scale,
+        f"make `{scale}` a tile of {data.partitions} partitions",
+    )
+
+
+def _wrong_start(name: str, data: Tile, scale: str, scales: Tile) -> Violation:
+    return Violation(
+        "operand-shape",
+        f"`{scale}` starts at partition {scales.start} and `{name}` at {data.start}; scales start "
+        "0, 4, 8 or 12 partitions into the same quadrant of 32",
+        scale,
+        f"slice `{scale}` from one of these partitions on",
+    )
+
+
+def quartered(facts: Facts) -> Violation | None:
+    """Four elements of src become one of dst."""
+    src, dst = facts.tile("src"), facts.tile("dst")
+    if src.free % LANES:
+        return Violation(
+            "operand-shape",
+            f"`src` has {src.free} elements per partition, which must be a multiple of {LANES}",
+            "src",
+            f"pad `src` with zeros to {-(-src.free // LANES) * LANES}",
+        )
+    if dst.free == src.free // LANES:
+        return None
+    return Violation(
+        "element-count-mismatch",
+        f"`dst` has {dst.free} elements per partition; {src.free} of `src` are packed into "
+        f"{src.free // LANES}",
+        "dst",
+        f"make `dst` a tile of shape [{src.partitions}, {src.free // LANES}]",
+    )
+
+
+def even_columns(facts: Facts) -> Violation | None:
+    """The array takes the columns of stationary in pairs."""
+    held = facts.tile("stationary").free
+    if held % 2 == 0:
+        return None
+    return Violation(
+        "operand-shape",
+        f"`stationary` has {held} columns, which must be even",
+        "stationary",
+        "pad `stationary` with one column of zeros",
+    )
+
+
+def rows_only(facts: Facts) -> Violation | None:
+    """The array is cut into tiles of rows, not of columns."""
+    size = facts.attributes["tile_size"]
+    if len(size) < 2 or size[1] == tensor_rules.ARRAY:
+        return None
+    return Violation(
+        "matmul-mode",
+        f"the column size is {size[1]}, but must be {tensor_rules.ARRAY}: nc_matmul_mx is tiled "
+        "by rows only",
+        "tile_size",
+        "pass such as `tile_position=(64, 0), tile_size=(64, 128)`",
+    )
+
+
+ROWS = (
+    Row(
+        name="quantize_mx",
+        opcode=66,
+        doc="dst = src divided by its group's power of two, which goes to dst_scale, and rounded "
+        "to 8 bits; four elements that follow one another are packed into one.",
+        parameters=("dst", "src", "dst_scale", "name"),
+        operands=(
+            result(buffers=SBUF, dtypes=PACKED_FP8, packed=True),
+            source("src", buffers=SBUF, dtypes=tensor_rules.HALF_TYPES),
+            result("dst_scale", buffers=SBUF, dtypes=SCALES, scales=True),
+        ),
+        attributes=(),
+        engines=(Engine.VECTOR,),
+        choose=always(Engine.VECTOR),
+        # Four elements per cycle, by the Trainium3 architecture guide.
+        cost=costs.per_element("src", 1 / LANES),
+        rules=(
+            whole_quadrants("src"),
+            same_partitions("src", "dst"),
+            quartered,
+            scales_of("dst", "dst_scale"),
+        ),
+        generation=4,
+        source="nki.isa.quantize_mx; MXFP matrix multiplication guide, scale tensor",
+    ),
+    Row(
+        name="nc_matmul_mx",
+        opcode=32,
+        doc="dst = stationary transposed, times moving, each element times its group's scale; the "
+        "four elements of a packed one are contracted. Added to dst if accumulate is True.",
+        parameters=(
+            *("dst", "stationary", "moving", "stationary_scale", "moving_scale"),
+            *("tile_position", "tile_size", "accumulate", "name"),
+        ),
+        operands=(
+            result(buffers=PSUM, dtypes=frozenset({"float32", "bfloat16"})),
+            source("stationary", buffers=SBUF, dtypes=PACKED, packed=True),
+            source("moving", buffers=SBUF, dtypes=PACKED, packed=True),
+            source("stationary_scale", buffers=SBUF, dtypes=SCALES, scales=True),
+            source("moving_scale", buffers=SBUF, dtypes=SCALES, scales=True),
+        ),
+        attributes=(
+            Attribute("tile_position", Kind.INTS, default=()),
+            Attribute("tile_size", Kind.INTS, default=()),
+            optional("accumulate", Kind.BOOL),
+        ),
+        engines=(Engine.TENSOR,),
+        choose=always(Engine.TENSOR),
+        # Four times as much as a product of 16-bit floats in the same time: one pass.
+        cost=costs.matmul,
+        rules=(
+            whole_quadrants("stationary"),
+            same_partitions("stationary", "moving"),
+            tensor_rules.matmul_sizes,
+            even_columns,
+            tensor_rules.matmul_shape,
+            tensor_rules.tiling,
+            rows_only,
+            scales_of("stationary", "stationary_scale"),
+            scales_of("moving", "moving_scale"),
+        ),
+        access=matmul_access,
+        generation=4,
+        source="nki.isa.nc_matmul_mx; MXFP matrix multiplication guide, data and scale tensor",
+    ),
+)

@@ -1,0 +1,55 @@
+"""Groups of 32 elements with one scale, a power of two (OCP MX), as the hardware lays them out.
+
+A group is 8 partitions of 4 elements that follow one another. A scale is a code of
+float8_e8m0fnu: 2^(code - 127), 255 is NaN.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.dtypes import DType
+
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Codes = NDArray[np.uint8]
+
+PARTITIONS, LANES = 8, 4  # of a group
+BIAS, NAN = 127, 255  # of a scale's code
+
+
+def quantized(values: Floats, element: DType) -> tuple[Floats, Codes]:
+    """`values` (P, 4 F) over their scales, not yet rounded to `element`, and the codes of these,
+    (P / 8, F).
+
+    A scale is 2^(floor(log2 of the greatest magnitude) - largest exponent + 1), so that no
+    element is rounded to more than its type holds; at least 2^-127, which a group of zeros has,
+    too. A group with NaN or an infinity has NaN as its scale and its elements (assumed).
+    """
+    rows, columns = values.shape[0] // PARTITIONS, values.shape[1] // LANES
+    groups = values.reshape(rows, PARTITIONS, columns, LANES)
+    greatest = np.abs(groups).max(axis=(1, 3))
+    finite = np.isfinite(greatest)
+    _, above = np.frexp(np.where(finite, greatest, 0))  # floor(log2) + 1
+    exponent = np.where(greatest > 0, above - largest_exponent(element), -BIAS)
+    exponent = np.maximum(exponent, -BIAS)
+    scaled = np.ldexp(groups, -exponent[:, None, :, None])
+    scaled = np.where(finite[:, None, :, None], scaled, np.float32(np.nan))
+    codes = np.where(finite, exponent + BIAS, NAN).astype(np.uint8)
+    return scaled.reshape(values.shape), codes
+
+
+def largest_exponent(element: DType) -> int:
+    """Of the greatest number that `element` holds: 8 for float8_e4m3fn, 15 for float8_e5m2."""
+    return int(np.frexp(element.highest)[1]) - 1
+
+
+def dequantized(elements: Floats, codes: Codes) -> Doubles:
+    """`elements` (P, 4 F) times their scales (P / 8, F): exact in float64."""
+    rows, columns = codes.shape
+    groups = elements.astype(np.float64).reshape(rows, PARTITIONS, columns, LANES)
+    scales = np.ldexp(1.0, codes.astype(np.int32) - BIAS)
+    scales[codes == NAN] = np.nan
+    found: Doubles = groups * scales[:, None, :, None]
+    return found.reshape(elements.shape)
