@@ -272,9 +272,7 @@ def dma_copying(facts: Facts) -> Cost:
 def dma_computing(facts: Facts) -> Cost:
     """dma_compute: no public figure; assumed one copy per source, one after another."""
     dst, *sources = facts.tiles.values()
-    copies = [
-        dma_copying(Facts(facts.target, {"src": tile, "dst": dst}, {})) for tile in sources
-    ]
+    copies = [dma_copying(Facts(facts.target, {"src": tile, "dst": dst}, {})) for tile in sources]
     return copies[0]._replace(busy_ns=sum(copy.busy_ns for copy in copies))
 
 

@@ -194,7 +194,8 @@ class Row:
         }
         for name, value in indexes.items():
             object.__setattr__(self, name, value)
-        known = {*indexes["operand_index"], *indexes["attribute_index"], "engine", "name", self.spread}
+        known = {*indexes["operand_index"], *indexes["attribute_index"]}
+        known |= {"engine", "name", self.spread}
         if unknown := set(self.parameters) - known:
             raise ValueError(f"{self.name}: parameters without a row entry: {sorted(unknown)}")
 

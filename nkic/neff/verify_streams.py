@@ -196,6 +196,10 @@ class _StreamVerifier:
             self._claim(semaphore, core.waiters, "waited for")
             if count < 1:
                 raise Unsound(f"a wait for {count} of semaphore s{semaphore}")
+        awaited = [semaphore for semaphore, _ in item.waits]
+        if len(set(awaited)) < len(awaited):
+            names = ", ".join(f"s{semaphore}" for semaphore in awaited)
+            raise Unsound(f"two waits for one semaphore among {names}")
         for semaphore in item.signals:
             self._claim(semaphore, core.signallers, "signalled")
 

@@ -284,7 +284,9 @@ def test_message_file_that_cannot_be_written(tool: Demo) -> None:
     done = tool("ok", "--message-file", "no/m.jsonl")
     assert done.returncode == 2
     assert "error[NKI0006]: cannot write `no/m.jsonl`" in done.stderr
-    assert tool("ArtifactFailed", "--message-file", "no/m.jsonl").returncode == 3
+    done = tool("ArtifactFailed", "--message-file", "no/m.jsonl")
+    assert done.returncode == 3
+    assert "error[NKI0006]: cannot write `no/m.jsonl`" in done.stderr
 
 
 @pytest.mark.parametrize(

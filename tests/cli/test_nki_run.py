@@ -260,4 +260,5 @@ def test_verify(nki: Run, artifact: bytes) -> None:
     Path("kernel.neff").write_bytes(changed)
     done = nki("kernel.neff", "--verify")
     assert (done.code, done.out) == (3, "")
+    assert done.err.startswith("error[NKI0804]: `kernel.neff`: ")
     assert nki(*RUN).code == 3

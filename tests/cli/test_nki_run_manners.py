@@ -41,7 +41,7 @@ def test_inputs_that_do_not_fit(nki: Run) -> None:
     text = refused(nki("kernel.neff", "-i", "b=iota", "-i", "c=3"), 4, "inputs-do-not-fit")
     assert "✗ a  float32[128, 8]  missing" in text
     assert "✓ b  bfloat16[4, 16]" in text
-    assert "✗ c                   no such input; did you mean `a`?" in text
+    assert "✗ c                   no such input\n" in text
 
 
 def test_marks_have_a_form_in_ascii(folder: Path) -> None:

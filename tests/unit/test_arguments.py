@@ -164,11 +164,11 @@ def test_like_knows_bfloat16_and_stored_dtypes(tmp_path: Path) -> None:
 def test_like_refuses_other_files(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "d.npz"
     path.write_bytes(content)
-    with pytest.raises(UsageFailed, match="d.npz`: file is not a zip file$"):
+    with pytest.raises(UsageFailed, match=r"d\.npz`: file is not a zip file$"):
         arguments.read_like(str(path))
-    with pytest.raises(UsageFailed, match="`: is a directory$"):
+    with pytest.raises(UsageFailed, match=r"`: is a directory$"):
         arguments.read_like(str(tmp_path))
-    with pytest.raises(UsageFailed, match="gone.npz`: no such file or directory$"):
+    with pytest.raises(UsageFailed, match=r"gone\.npz`: no such file or directory$"):
         arguments.read_like(str(tmp_path / "gone.npz"))
 
 

@@ -382,6 +382,7 @@ def test_the_step_of_gathered_rows_is_not_what_they_reach() -> None:
         ((DONE._replace(signals=(2,)),), "semaphore s2, the program has 2 per core"),
         ((DONE._replace(waits=((-1, 1),)),), "semaphore s-1"),
         ((DONE._replace(waits=((0, 0),)),), "a wait for 0 of semaphore s0"),
+        ((DONE._replace(waits=((1, 1), (1, 1))),), "two waits for one semaphore among s1, s1"),
         ((DONE._replace(operands=(A_TILE,)),), "operands without an instruction"),
         ((SET._replace(operands=(Register(2),)),), "register r2, the program has 2"),
         ((SET._replace(operands=(Register(-1),)),), "register r-1"),

@@ -97,6 +97,7 @@ VALUES = {
     Kind.NUMBER: NUMBERS,
     Kind.PATTERN: PAIRS,
     Kind.INTS: INTS,
+    Kind.NUMBERS: st.lists(NUMBERS, max_size=3).map(tuple),
 }
 
 

@@ -68,7 +68,7 @@ CASES = [
         dst=tile("float8_e5m2_x4[64, 128]", start=64),
     ),
     quantize(
-        "`dst` is float4_e2m1fn_x4, but must be float8_e4m3fn_x4 or float8_e5m2_x4",
+        "`dst` is float4_e2m1fn_x4, but must be one of float8_e4m3fn_x4, float8_e5m2_x4",
         "dtype-not-supported",
         dst=tile("float4_e2m1fn_x4[64, 128]"),
     ),

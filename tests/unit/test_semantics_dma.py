@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nkic.base.diagnostics import ArtifactFailed
-from tests.harness.instruction import Call, Tile, built, run_one, tile
+from tests.harness.instruction import Call, built, run_one, tile
 from tests.harness.reference import same, stored
 
 Array = NDArray[Any]
@@ -131,13 +131,18 @@ def test_other_permutations_and_shapes_are_refused(
         moved("dma_transpose", dst=tile(dst), src=tile(NUMBERS), axes=axes)
 
 
-def overlapping(x: Tile) -> Tile:
-    return x.over(offset=3, dims=((1, 20),))
-
-
 def test_all_is_read_before_any_is_overwritten() -> None:
     """dst begins three elements into src (assumed; docs/fidelity.md)."""
     x = tile(NUMBERS, room=3)
-    assert np.array_equal(moved("dma_copy", dst=overlapping(x), src=x), NUMBERS)
+    dst = x.over(offset=3, dims=((1, 20),))
+    assert np.array_equal(moved("dma_copy", dst=dst, src=x), NUMBERS)
     y = tile(NUMBERS[:, :6])
     assert np.array_equal(moved("dma_transpose", dst=y, src=y), NUMBERS[:, :6].T)
+
+
+def test_long_transfers_may_be_cast_over_themselves() -> None:
+    """Casts work in blocks; yet all is read before anything is written."""
+    values = np.arange(100_000, dtype=np.float32)
+    x = tile(values, buffer="hbm", room=50_000)
+    dst = x.over(dtype="int32", offset=50_000)
+    assert np.array_equal(moved("dma_copy", dst=dst, src=x)[0], values)

@@ -37,7 +37,7 @@ def total(*sources: Array) -> Array:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "float8_e4m3"])
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 16])
 def test_sums_of_tiles_of_any_type_shape_and_memory(count: int, dtype: str) -> None:
-    sources = {}
+    sources: dict[str, Any] = {}
     for i in range(count):
         shape, memory = SHAPES[i % 5], ("hbm", "sbuf")[i % 2]
         given = stored(values(120), TYPES[i % 6]).reshape(shape)
@@ -134,7 +134,7 @@ def test_rule(case: Case) -> None:
 
 
 def test_the_cost_is_that_of_a_copy_per_source() -> None:
-    row, facts = facts_of("dma_compute")
+    _, facts = facts_of("dma_compute")
     dst, *sources = facts.tiles.values()
     copies = [dma_copying(Facts(TRN2, {"src": t, "dst": dst}, {})) for t in sources]
     found = dma_computing(facts)

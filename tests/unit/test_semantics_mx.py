@@ -48,13 +48,14 @@ def quantized(values: Array, element: str) -> tuple[Array, Array]:
 def numbers(elements: Array, codes: Array) -> Array:
     """Elements times their scales."""
     scales = 2.0 ** (codes.astype(np.float64) - 127)
-    return elements.astype(np.float64) * np.repeat(np.repeat(scales, 8, axis=0), 4, axis=1)
+    spread = np.repeat(np.repeat(scales, 8, axis=0), 4, axis=1)
+    return np.asarray(elements.astype(np.float64) * spread)
 
 
 def product(left: Array, right: Array) -> Array:
     """(M, N) from (K, 4 M) and (K, 4 N): packed elements are contracted, too."""
     k = len(left)
-    return np.einsum("kmi,kni->mn", left.reshape(k, -1, 4), right.reshape(k, -1, 4))
+    return np.asarray(np.einsum("kmi,kni->mn", left.reshape(k, -1, 4), right.reshape(k, -1, 4)))
 
 
 def packed(elements: Array, element: str) -> Array:
@@ -68,7 +69,8 @@ def packed(elements: Array, element: str) -> Array:
 def unpacked(words: Array, element: str) -> Array:
     """8-bit elements of words, as numbers."""
     codes = np.stack([words >> 8 * i & 255 for i in range(4)], axis=-1).astype(np.uint8)
-    return codes.view(getattr(ml_dtypes, element)).astype(np.float64).reshape(len(words), -1)
+    found = codes.view(getattr(ml_dtypes, element)).astype(np.float64)
+    return np.asarray(found.reshape(len(words), -1))
 
 
 def scale_tile(codes: Array, partitions: int, dtype: str, at: int = 0) -> Tile:
@@ -147,7 +149,7 @@ def test_nc_matmul_mx(left: str, right: str, partitions: int) -> None:
     m, n = 6, 10
     a, b = operand(partitions, m, left), operand(partitions, n, right)
     dst = tile((m, n), buffer="psum", steps=(2,))
-    values = {
+    values: dict[str, Any] = {
         "stationary": tile(packed(a[0], left), dtype=f"{left}_x4"),
         "moving": tile(packed(b[0], right).reshape(-1, 2, 5), dtype=f"{right}_x4", steps=(7, 1)),
         "stationary_scale": scale_tile(a[1], partitions, "float8_e8m0fnu"),
@@ -171,7 +173,7 @@ def test_extreme_scales_and_nan(tiling: dict[str, Any]) -> None:
     large = elements * np.array([448.0 / 1.5])
     right[1, 1] = 255
     dst = tile((2, 2), dtype="bfloat16", buffer="psum")
-    values = {
+    values: dict[str, Any] = {
         "stationary": tile(packed(large, "float8_e4m3fn"), dtype="float8_e4m3fn_x4"),
         "moving": tile(packed(elements, "float8_e5m2"), dtype="float8_e5m2_x4"),
         "stationary_scale": tile(left, dtype="uint8"),
@@ -202,7 +204,7 @@ def test_quantise_and_multiply(partitions: int, element: str) -> None:
         for to, given, scale in zip(data, (x, y), scales, strict=True)
     ]
     names = ("stationary", "moving", "stationary_scale", "moving_scale")
-    operands = dict(zip(names, (*data, *scales), strict=True))
+    operands: dict[str, Any] = dict(zip(names, (*data, *scales), strict=True))
     found = run([*steps, call("nc_matmul_mx", dst=dst, **operands)], target="trn3")[dst]
     left, right = (numbers(*quantized(given, element)) for given in (x, y))
     np.testing.assert_allclose(found, product(left, right), rtol=1e-6, atol=1e-9)

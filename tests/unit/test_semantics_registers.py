@@ -54,6 +54,11 @@ def test_register_load_takes_one_element(buffer: str, dtype: str, number: int) -
     assert stored_register(loading(one), dtype=dtype, buffer=buffer) == number
 
 
+@pytest.mark.parametrize(("dtype", "number"), [("uint8", 200), ("int8", -56), ("uint16", 65_000)])
+def test_narrow_integers_keep_their_value(dtype: str, number: int) -> None:
+    assert stored_register(loading(tile(np.array([[number]], dtype)))) == number
+
+
 def test_register_store_cuts_what_is_too_wide() -> None:
     move = call("register_move", "sync", dst="$0", src=0x1FE)
     assert stored_register(move, dtype="uint8") == 0xFE

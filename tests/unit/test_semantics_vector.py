@@ -268,7 +268,10 @@ def test_tensor_scalar_computes_addresses_exactly() -> None:
     given = {"op0": "multiply", "operand0": 5, "op1": "add", "operand1": y}
     found = run_one("tensor_scalar", dst=x.like(), data=x, **given)
     assert np.array_equal(found.view(np.uint32), WORDS * np.uint32(5) + WORDS[:, :1])
-    given["operand0"] = 0.5
+    given |= {"op0": "add", "operand0": y, "op1": "less", "operand1": 0}  # wraps in between
+    found = run_one("tensor_scalar", dst=x.like(), data=x, **given)
+    assert np.array_equal(found, (WORDS + WORDS[:, :1]).view(np.int32) < 0)
+    given = {"op0": "multiply", "operand0": 0.5, "op1": "add", "operand1": y}
     found = run_one("tensor_scalar", dst=x.like(), data=x, **given)
     half = WORDS.view(np.int32).astype(np.float32) * np.float32(0.5)
     same(found, stored(half + WORDS.view(np.int32)[:, :1].astype(np.float32), "int32"))

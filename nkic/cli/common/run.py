@@ -114,14 +114,15 @@ def _let_go(error: MemoryError) -> None:
 
 
 def _finish(session: Session, code: int) -> int:
-    """Writes out what is pending; where that fails and nothing else did, it is the verdict."""
+    """Writes out what is pending; a failure is said, and is the verdict if nothing else failed."""
     try:
         session.close()
         sys.stdout.flush()
     except (NkicError, OSError) as error:
         if isinstance(error, BrokenPipeError):
             raise
-        return code or _failed(error, session)
+        failed = _failed(error, session)
+        return code or failed
     return code
 
 
