@@ -43,3 +43,17 @@ def encodable(dims: Dims, pairs: int) -> bool:
         if num > MAX_NUM or (num > 1 and not -MAX_STEP <= step <= MAX_STEP):
             return False
     return True
+
+
+def cuts(dims: Dims, count: int) -> tuple[int, ...] | None:
+    """Into how many parts to cut each dimension so that the stream of elements falls into
+    `count` equal pieces, each a pattern of its own; None if there is no way.
+    """
+    found = []
+    for _, num in dims:
+        part = num if count % num == 0 else count
+        if num % part:
+            return None
+        found.append(part)
+        count //= part
+    return tuple(found) if count == 1 else None

@@ -14,8 +14,8 @@ from math import gcd
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.neff.records import Executable, InstructionRecord, PatternRecord
-from nkic.simulate.memory import Home, Memory
+from nkic.neff.records import Executable, PatternRecord
+from nkic.simulate.memory import Home, Memory, instructions
 
 Segment = tuple[int, str, int]
 
@@ -115,7 +115,8 @@ def _flags(executable: Executable, memory: Memory) -> dict[int, _Flags]:
     for pattern in memory.patterns:
         _refine(grains.setdefault(pattern.tensor, [0, 0]), pattern)
     for pattern in _taken_by_rows(executable):
-        grains[pattern.tensor][0] = 1
+        grain = grains[pattern.tensor]
+        grain[:] = 1, gcd(grain[1], pattern.dtype.size)
     found = {}
     for number, (rows, columns) in grains.items():
         tensor, home = executable.tensors[number], memory.homes[number]
@@ -126,12 +127,11 @@ def _flags(executable: Executable, memory: Memory) -> dict[int, _Flags]:
 
 def _taken_by_rows(executable: Executable) -> Iterator[PatternRecord]:
     """The operands of gathers and scatters, which run row by row."""
-    for stream in executable.streams:
-        for item in stream.items:
-            if isinstance(item, InstructionRecord) and item.row is not None:
-                patterns = [o for o in item.operands if type(o) is PatternRecord]
-                if len(item.operands) > len(item.row.operands) and any(p.indexed for p in patterns):
-                    yield from patterns
+    for item in instructions(executable):
+        if item.row is not None and len(item.operands) > len(item.row.operands):
+            patterns = [o for o in item.operands if type(o) is PatternRecord]
+            if any(p.indexed for p in patterns):
+                yield from patterns
 
 
 def _refine(grain: list[int], pattern: PatternRecord) -> None:

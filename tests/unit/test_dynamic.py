@@ -197,3 +197,58 @@ def test_an_index_outside_is_a_fault_or_skipped() -> None:
     expected = ROWS[np.clip(idx[:, 0], 0, 299)]
     expected[7:9] = -1.0
     assert np.array_equal(found, expected)
+
+
+FOLDED = """
+out = nl.ndarray(({p}, {f}), dtype=nl.float32, buffer=nl.shared_hbm)
+i = nl.ndarray((96, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=i, src=idx)
+rows = data.ap([[64, 96], [1, 64]], vector_offset=i, indirect_dim=0)
+t = nl.ndarray(({p}, {f}), dtype=nl.float32, buffer=nl.{buffer})
+nisa.dma_copy(dst=t, src=rows)
+nisa.dma_copy(dst=out, src=t)
+return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "buffer"), [((96, 64), "hbm"), ((48, 128), "sbuf"), ((8, 768), "hbm")]
+)
+def test_gathered_rows_may_be_runs_of_other_dimensions(shape: tuple[int, int], buffer: str) -> None:
+    idx, body = indices(), FOLDED.format(p=shape[0], f=shape[1], buffer=buffer)
+    found = run(body, GATHERED, {"data": ROWS, "idx": idx})["output_0"]
+    assert np.array_equal(found, ROWS[idx[:, 0]].reshape(shape))
+
+
+TRANSPOSED = """
+out = nl.ndarray((64, 96), dtype=nl.int16, buffer=nl.shared_hbm)
+i = nl.ndarray((96, 1), dtype=nl.uint32, buffer=nl.sbuf)
+nisa.dma_copy(dst=i, src=idx)
+t = nl.ndarray((64, 96), dtype=nl.int16, buffer=nl.sbuf)
+nisa.memset(dst=t, value=-1)
+src = data.ap([[64, 96], [1, 64]], vector_offset=i, indirect_dim=0)
+nisa.dma_transpose(dst=t, src=src, axes=(1, 0), oob_mode=nisa.oob_mode.skip)
+nisa.dma_copy(dst=out, src=t)
+return out
+"""
+
+
+def test_a_gathering_transpose_leaves_out_what_is_outside() -> None:
+    """Release notes of NKI 0.5.0: rows out of bounds do not overwrite dst. Bits are kept."""
+    data = np.random.default_rng(3).integers(-(2**15), 2**15, (300, 64), np.int16)
+    idx = indices().astype(np.uint32)
+    idx[5] = 300
+    types = {"data": "int16[300,64]", "idx": "uint32[96,1]"}
+    expected = data[np.minimum(idx[:, 0], 299)].T.copy()
+    expected[:, 5] = -1
+    assert np.array_equal(run(TRANSPOSED, types, {"data": data, "idx": idx})["output_0"], expected)
+
+
+def test_skipping_keeps_the_bits_of_integers() -> None:
+    """Release notes of NKI 0.4.0: no cast to float32 on the way."""
+    data = np.random.default_rng(4).integers(-(2**31), 2**31, (300, 64), np.int32)
+    idx = indices()
+    types = {"data": "int32[300,64]", "idx": "int32[96,1]"}
+    body = GATHER.format(mode="skip").replace("float32", "int32").replace("-1.0", "-1")
+    found = run(body, types, {"data": data, "idx": idx})["output_0"]
+    assert np.array_equal(found, data[idx[:, 0]])

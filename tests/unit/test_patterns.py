@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nkic.machine.patterns import encodable, merged, reach, run
+from nkic.machine.patterns import cuts, encodable, merged, reach, run
 
 
 @pytest.mark.parametrize(
@@ -48,3 +48,39 @@ def test_encodable_ignores_the_step_of_a_single_element() -> None:
     assert not encodable(((1, 65_536),), 4)
     assert not encodable(((-32_768, 2),), 4)
     assert not encodable(((4, 2), (1, 2)), 1)
+
+
+def places(dims: Any, offset: int = 0) -> list[int]:
+    """Every element of a pattern, in order."""
+    found = [offset]
+    for step, num in dims:
+        found = [place + i * step for place in found for i in range(num)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("nums", "count", "wanted"),
+    [
+        ((6, 4), 6, (6, 1)),
+        ((6, 4), 3, (3, 1)),
+        ((6, 4), 12, (6, 2)),
+        ((6, 4), 24, (6, 4)),
+        ((6, 4), 1, (1, 1)),
+        ((6, 4), 4, None),
+        ((6, 4), 48, None),
+        ((1, 6), 2, (1, 2)),
+        ((), 1, ()),
+    ],
+)
+def test_cuts(nums: tuple[int, ...], count: int, wanted: tuple[int, ...] | None) -> None:
+    """Pieces are as long, follow each other, and are patterns: all but one size is whole or 1."""
+    dims = tuple((7 - i, num) for i, num in enumerate(nums))
+    found = cuts(dims, count)
+    assert found == wanted
+    if found is not None:
+        stream = places(dims)
+        size = len(stream) // count
+        inside = tuple((s, n // part) for (s, n), part in zip(dims, found, strict=True))
+        starts = places(tuple((s * (n // p), p) for (s, n), p in zip(dims, found, strict=True)))
+        pieces = [places(inside, start) for start in starts]
+        assert pieces == [stream[i : i + size] for i in range(0, len(stream), size)]

@@ -92,16 +92,17 @@ def test_the_notes_of_the_build() -> None:
     assert int(meta["estimate_ns"]) > 1000
 
 
-def test_peaks_count_what_is_in_use_at_one_time() -> None:
+def test_peaks_count_bytes_that_change_hands_once() -> None:
     body = "".join(
         f"    t{i} = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)\n"
         f"    nisa.tensor_copy(dst=t{i}, src={'x' if i == 0 else f't{i - 1}'})\n"
-        for i in range(5)
+        for i in range(40)
     )
     text = SOURCE.replace("    out =", body + "    out =").replace(
-        "src=x)\n    return", "src=t4)\n    return"
+        "src=x)\n    return", "src=t39)\n    return"
     )
-    assert run(text).executable.meta["sbuf_peak"] == str(2 * 256)
+    slots = int(run(text).executable.meta["sbuf_peak"]) // 256
+    assert 2 < slots < 15  # of 41 tensors; freed slots rest a while before they are taken over
 
 
 @pytest.mark.parametrize("stage", ["allocate", "schedule"])

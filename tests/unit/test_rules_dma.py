@@ -48,6 +48,13 @@ DMA = [
         TRN1,
     ),
     Case("dma_copy", {"src": INDEXED}),
+    Case("dma_copy", {"src": INDEXED, "dst": tile("float32[64, 1024]")}),
+    Case(
+        "dma_copy",
+        {"dst": tile("float32[96, 32]"), "src": tile("float32[64, 48] hbm", indexed=True)},
+        "`src` has 64 rows by `vector_offset`, into which `dst` [96, 32] does not fall",
+        "operand-shape",
+    ),
     Case(
         "dma_copy",
         {"src": INDEXED},

@@ -453,38 +453,3 @@ def test_long_rows_may_be_moved_over_themselves() -> None:
     x = tile(values, room=8)
     found = run_one("activation", dst=x.over(offset=5), data=x, op="softplus")
     assert np.array_equal(found, run_one("activation", dst=x.like(), data=x, op="softplus"))
-
-
-# How memory is kept
-
-
-def test_neighbours_of_another_type_change_no_bit() -> None:
-    """A bfloat16 tile is kept decoded, unless something sees its bytes as another type."""
-    x = tile(X * 100, dtype="bfloat16")
-    step = call("tensor_scalar", dst=x.like(), data=x, op0="multiply", operand0=0.1)
-    look = call(
-        "tensor_copy", dst=tile((8, 1), dtype="uint16"), src=x.over(dtype="uint16", dims=((1, 1),))
-    )
-    alone, beside = run([step]), run([step, look])
-    dst = step.values["dst"]
-    assert alone[dst].tobytes() == beside[dst].tobytes()
-
-
-def test_without_precision_numbers_between_instructions_stay_float32() -> None:
-    """`Options(precise=False)`: what leaves, and what is kept as bytes, is rounded all the same."""
-    x, third, back = tile(X), tile((8, 12), dtype="bfloat16"), tile((8, 12))
-    given = {"op0": "multiply"}
-    steps = [
-        call("tensor_scalar", dst=third, data=x, operand0=1 / 3, **given),
-        call("tensor_scalar", dst=back, data=third, operand0=3.0, **given),
-    ]
-    divided = single(X * np.float64(np.float32(1 / 3)))
-    rounded = stored(divided, "bfloat16")
-    for precise, raw, kept in (
-        (True, False, rounded.astype(np.float64)),
-        (False, False, divided),
-        (False, True, rounded.astype(np.float64)),
-    ):
-        outcome = run(steps, precise=precise, raw=raw)
-        same(outcome[back], stored(single(kept * 3), "float32"))
-        same(outcome[third], rounded)

@@ -4,6 +4,7 @@ so that `--version`, `--help` and `--explain` answer at once. Nothing of the com
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -37,5 +38,10 @@ def command(session: Session, /, **words: Any) -> int:
 
 
 def main() -> int:
-    """Runs the command line of the process; gives the exit code."""
+    """Runs the command line of the process; gives the exit code.
+
+    Products of tiles are small: a second BLAS thread gains little on an idle machine and waits
+    for its core on a busy one, which takes many times as long. Results do not depend on it.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     return run(command, "nki-run")

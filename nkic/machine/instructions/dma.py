@@ -44,6 +44,7 @@ ROWS = (
             packed_as_is,
             rules.descriptor_mode,
             rules.gathering,
+            rules.whole_rows,
             rules.priority,
         ),
         source="nki.isa.dma_copy; NKI DMA overview; migration guide to NKI 0.3.0",

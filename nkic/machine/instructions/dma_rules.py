@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nkic.machine.facts import Facts, Tile
 from nkic.machine.operands import Violation
+from nkic.machine.patterns import cuts
 
 AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}  # by rank of src
 TRANSPOSE_ROWS = (1, 2, 4, 8, 16)  # src.shape[0] that the descriptor hardware transposes
@@ -88,6 +89,33 @@ def gathering(facts: Facts) -> Violation | None:
             )
         return _before_v3(f"`{name}` has a `vector_offset`", facts)
     return None
+
+
+def whole_rows(facts: Facts) -> Violation | None:
+    """dma_copy: each gathered or scattered row is a run of the other side's dimensions."""
+    sides = {name: facts.tile(name) for name in ("dst", "src")}
+    counts = {name: tile.dims[0][1] for name, tile in sides.items() if tile.indexed}
+    for name, tile in sides.items():
+        for other, rows in counts.items():
+            if other != name and not _falls_into(tile, rows):
+                return Violation(
+                    "operand-shape",
+                    f"`{other}` has {rows} rows by `vector_offset`, into which `{name}` "
+                    f"{_shape(tile)} does not fall",
+                    name,
+                    f"make `{name}` a tile of {rows} partitions, or rows",
+                )
+    return None
+
+
+def _falls_into(tile: Tile, rows: int) -> bool:
+    if tile.indexed:
+        return tile.dims[0][1] == rows
+    if not tile.on_chip:
+        return cuts(tile.dims, rows) is not None
+    if tile.partitions % rows == 0:
+        return True
+    return rows % tile.partitions == 0 and cuts(tile.dims, rows // tile.partitions) is not None
 
 
 def priority(facts: Facts) -> Violation | None:

@@ -98,7 +98,7 @@ def _transposing(dst: Tile, data: Tile) -> Step:
     """dst = data transposed: the same bits within one type, else through float32."""
     if dst.dtype is data.dtype:
         return _exchanging(dst, data)
-    load, (out, store, _) = data.load(), dst.sink(apart=True)
+    load, (out, store, _) = data.load(), dst.sink()
 
     def step() -> None:
         transpose(load(), out)
