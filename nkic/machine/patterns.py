@@ -35,6 +35,16 @@ def reach(dims: Dims) -> int:
     return 1 + sum(abs(step) * (num - 1) for step, num in dims)
 
 
+def repeats(dims: Dims) -> bool:
+    """Whether some element may be visited twice."""
+    inside = 0
+    for step, num in sorted((abs(step), num) for step, num in dims if num > 1):
+        if step <= inside:
+            return True
+        inside += step * (num - 1)
+    return False
+
+
 def encodable(dims: Dims, pairs: int) -> bool:
     """Whether a compute engine's pattern of at most `pairs` pairs can say `dims` as they are."""
     if len(dims) > pairs:

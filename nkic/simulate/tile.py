@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.codecs import decode, encode, round_to_grid
 from nkic.machine.dtypes import FLOAT32, DType
-from nkic.machine.patterns import merged
+from nkic.machine.patterns import merged, repeats
 from nkic.neff.records import PatternRecord
 from nkic.simulate.memory import Memory
 
@@ -111,7 +111,8 @@ class Tile:
         """
         window = self._flat() if sizes is None else self.shaped(sizes)
         shape = (self.partitions, self.free) if sizes is None else window.shape
-        if self.keeps_float32 and window.shape == shape and not apart:
+        direct = self.keeps_float32 and window.shape == shape
+        if direct and not apart and not _repeats(self.pattern.dims):
             return Sink(window, _nothing, True)  # type: ignore[arg-type]
         out = self.memory.scratch.floats(shape)
         return Sink(out, partial(self._put, window, out.reshape(window.shape)), False)
@@ -124,6 +125,9 @@ class Tile:
         """Stores float32, rounded to the element type."""
         if self.keeps_float32:
             np.copyto(window, values)
+        elif _repeats(self.pattern.dims):  # rounding may write an element more than once
+            rounded = round_to_grid(values, self.dtype, np.empty_like(values))
+            np.copyto(window, rounded if self.grid else encode(rounded, self.dtype))
         elif self.grid is not None:
             round_to_grid(values, self.dtype, window)
         else:
@@ -169,6 +173,9 @@ class Tile:
             if other is not self and self.meets(other) and other.pattern != self.pattern:
                 return True
         return False
+
+
+_repeats = lru_cache(maxsize=4096)(repeats)
 
 
 def _same(array: NDArray[Any]) -> NDArray[Any]:

@@ -34,21 +34,23 @@ def stored(values: Array, dtype: str) -> Array:
             return _short(wide)
         if dtype not in INTEGER_BITS:
             return wide.astype(numpy_type(dtype))
+        whole = np.nan_to_num(np.rint(wide.astype(np.float64)), nan=0.0)
     bits, signed = INTEGER_BITS[dtype], not dtype.startswith("u")
     low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-    whole = np.clip(np.nan_to_num(np.rint(wide.astype(np.float64)), nan=0.0), low, high)
-    return whole.astype(np.int64).astype(dtype)
+    return np.clip(whole, low, high).astype(np.int64).astype(dtype)
 
 
 def _short(wide: Array) -> Array:
-    """float32 with 10 bits of mantissa: the significand times 2^11, to the nearest integer."""
-    significand, exponent = np.frexp(wide.astype(np.float64))
-    return np.ldexp(np.rint(significand * 2**11), exponent - 11).astype(np.float32)
+    """float32 with 10 bits of mantissa: to the nearest multiple of the last bit."""
+    _, exponent = np.frexp(wide.astype(np.float64))
+    last = np.maximum(exponent, -125) - 11  # the least normal number is 2^-126
+    return np.ldexp(np.rint(np.ldexp(wide.astype(np.float64), -last)), last).astype(np.float32)
 
 
 def loaded(elements: Array) -> Array:
     """Elements as the engines see them, in float32: 32-bit integers are rounded."""
-    return elements.astype(np.float32)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        return elements.astype(np.float32)
 
 
 def single(values: Array) -> Array:

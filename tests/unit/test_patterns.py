@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nkic.machine.patterns import cuts, encodable, merged, reach, run
+from nkic.machine.patterns import cuts, encodable, merged, reach, repeats, run
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,26 @@ def test_cuts(nums: tuple[int, ...], count: int, wanted: tuple[int, ...] | None)
         starts = places(tuple((s * (n // p), p) for (s, n), p in zip(dims, found, strict=True)))
         pieces = [places(inside, start) for start in starts]
         assert pieces == [stream[i : i + size] for i in range(0, len(stream), size)]
+
+
+@given(st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 4)), max_size=4).map(tuple))
+def test_repeats(dims: Any) -> None:
+    """Never silent about an element that is visited twice."""
+    found = places(dims)
+    if len(set(found)) < len(found):
+        assert repeats(dims)
+
+
+@pytest.mark.parametrize(
+    ("dims", "wanted"),
+    [
+        (((8, 4), (1, 8)), False),
+        (((1, 8), (-8, 4)), False),
+        (((8, 4), (2, 4)), False),
+        (((7, 4), (1, 8)), True),
+        (((0, 2),), True),
+        (((0, 1), (1, 5)), False),
+    ],
+)
+def test_patterns_that_repeat(dims: Any, wanted: bool) -> None:
+    assert repeats(dims) is wanted

@@ -67,3 +67,19 @@ def test_every_bit_pattern_survives_copies(dtype: str) -> None:
     for outcome in (program.run(), program.run(raw=True)):
         assert np.array_equal(outcome[moved].view(codes.dtype), codes)
         same(outcome[wide], loaded(codes.view(kind)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "tfloat32", "int8"])
+@pytest.mark.parametrize("row", ["activation", "tensor_copy", "tensor_scalar"])
+def test_the_last_one_stays_where_elements_are_written_twice(dtype: str, row: str) -> None:
+    """A dst of step 0, which takes results that nobody needs."""
+    x, dst = tile(X), tile((8, 12), dtype=dtype, steps=(0,))
+    given = {
+        "activation": {"data": x, "op": "gelu"},
+        "tensor_copy": {"src": x},
+        "tensor_scalar": {"data": x, "op0": "maximum", "operand0": 0.1},
+    }[row]
+    program = built([call(row, dst=dst, **given)])
+    alone = built([call(row, dst=(whole := x.like(dtype=dtype)), **given)]).run()[whole]
+    for outcome in (program.run(), program.run(raw=True)):
+        same(outcome[dst], np.repeat(alone[:, -1:], 12, axis=1))
