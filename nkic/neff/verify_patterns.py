@@ -64,6 +64,8 @@ def dynamic_problem(item: InstructionRecord, row: Row, limits: Limits) -> str:
             used.add(operand.dynamic[1])
             if text := _source_problem(operand, item, hidden, limits):
                 return text
+            if row.streams and operand.indexed:
+                return "a gather by a compute engine, which nki-run does not know yet"
     return "" if used == set(hidden) else "operands that belong to no dynamic offset"
 
 
