@@ -49,8 +49,9 @@ def bad_character(text: str, at: int, span: Span) -> CompileFailed:
 
 
 def bad_name(text: str, span: Span) -> CompileFailed:
-    """A word with characters outside ASCII that cannot be part of a name."""
-    index = next(i for i in range(len(text)) if not ("a" + text[: i + 1]).isidentifier())
+    """A word with characters outside ASCII that cannot be part of a name, or begin one."""
+    cannot = (i for i in range(len(text)) if not ("a" + text[: i + 1]).isidentifier())
+    index = next(cannot, 0)
     column = span.column + index
     return _foreign_character(text[index], span._replace(column=column, end_column=column + 1))
 

@@ -406,3 +406,9 @@ def test_fixes_repair_the_text(wrong: str, right: str) -> None:
 def test_the_first_error_in_the_text_wins() -> None:
     assert complaint("x = = 1\ny = 'a\n").code.slug == "missing-value"
     assert complaint("x = 1\ny = 'a\nz = = 1\n").code.slug == "unterminated-string"
+
+
+@pytest.mark.parametrize("text", ["\u0301x = 1\n", "x = \u0663\n", "\u00b7 = 1\n"])
+def test_a_character_that_may_go_on_with_a_name_but_not_begin_one(text: str) -> None:
+    with pytest.raises(CompileFailed):
+        parse(SourceFile("k.py", text))
