@@ -52,7 +52,7 @@ def _wrong_place(operand: Operand, tile: Tile) -> Violation | None:
             return _empty(operand, tile)
     if operand.column and tile.free != 1:
         return _not_a_column(operand, tile)
-    if tile.indexed and not operand.indexed:
+    if tile.indexed and not (operand.indexed and tile.dims):
         return _not_indexable(operand)
     return None
 

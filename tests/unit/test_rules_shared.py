@@ -164,6 +164,12 @@ SHARED = [
     ),
     Case("tensor_copy", {"src": tile("float32[128, 512]", indexed=True)}, target=TRN3),
     Case(
+        "dma_copy",
+        {"src": tile("float32[1] hbm", dims=(), indexed=True)},
+        "`src` cannot be addressed by a vector of indices",
+        "indexed-operand",
+    ),
+    Case(
         "tensor_tensor",
         {"data2": tile("float32[128, 512]", indexed=True)},
         "`data2` cannot be addressed by a vector of indices",
