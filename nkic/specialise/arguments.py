@@ -144,16 +144,16 @@ def _types(open_member: Callable[[str], IO[bytes]], names: list[str], origin: st
     stored: dict[str, Any] = {}
     if _TYPES_MEMBER in members:
         with open_member(members.pop(_TYPES_MEMBER)) as stream:
-            _header(stream)
+            npy_header(stream)
             stored = dict(json.loads(stream.read(_MAX_HEADER)))
     found: Types = {}
     for name, member in members.items():
         with open_member(member) as stream:
-            found[name] = _like_type(_header(stream), stored.get(name), origin)
+            found[name] = like_type(npy_header(stream), stored.get(name), origin)
     return found
 
 
-def _header(stream: IO[bytes]) -> dict[str, Any]:
+def npy_header(stream: IO[bytes]) -> dict[str, Any]:
     """The dictionary at the start of an npy file. Source: numpy.lib.format's documentation."""
     magic = stream.read(8)
     if magic[:6] != b"\x93NUMPY" or magic[6] not in (1, 2, 3):
@@ -167,7 +167,8 @@ def _header(stream: IO[bytes]) -> dict[str, Any]:
     return header
 
 
-def _like_type(header: dict[str, Any], stored: Any, origin: str) -> TensorType:
+def like_type(header: dict[str, Any], stored: Any, origin: str) -> TensorType:
+    """The type of an array by its header; `stored` is its dtype where that is written apart."""
     descr, shape = header["descr"], header["shape"]
     plain = descr.lstrip("<>=|") if isinstance(descr, str) else "?"
     dtype = dtypes.find(stored or _DESCRIPTORS.get(plain, ""))

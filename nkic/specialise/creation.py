@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from nkic.ir.tensors import Tensor
 from nkic.machine.memory import PARTITIONS, Address, Buffer
@@ -41,6 +41,24 @@ class _Ndarray(type):
 
 class ndarray(metaclass=_Ndarray):  # noqa: N801  (the name is NKI's)
     """`nl.ndarray`."""
+
+
+class _TensorClass(type):
+    """Lets `nl.NkiTensor` be asked for with isinstance; tensors are made by `nl.ndarray`."""
+
+    def __call__(cls, *args: Any, **more: Any) -> NoReturn:
+        raise KernelError(
+            "wrong-call",
+            "nl.NkiTensor binds storage of a framework's, which a kernel does not have",
+            help="make tensors with nl.ndarray(shape, dtype, buffer)",
+        )
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, NkiTensor)
+
+
+class TensorClass(metaclass=_TensorClass):
+    """`nl.NkiTensor`, as annotations and isinstance name it."""
 
 
 def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) -> NkiTensor:

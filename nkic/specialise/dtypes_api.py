@@ -21,6 +21,25 @@ BUFFERS = {
 }
 
 
+class _Regions(type):
+    """Lets `nl.MemoryRegion` be asked for with isinstance, and called with a name."""
+
+    def __call__(cls, value: Any) -> Buffer:
+        return value if type(value) is Buffer else as_buffer(BUFFERS.get(value, value))
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return type(value) is Buffer
+
+
+class MemoryRegion(metaclass=_Regions):
+    """`nl.MemoryRegion`: the buffers, as members."""
+
+    sbuf = Buffer.SBUF
+    psum = Buffer.PSUM
+    private_hbm = Buffer.HBM
+    shared_hbm = Buffer.SHARED_HBM
+
+
 def as_dtype(value: Any) -> DType:
     """`nl.float32`, or its name."""
     if type(value) is DType:

@@ -14,8 +14,9 @@ from nkic.base.profiles import Profile
 from nkic.machine import dtypes
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.specialise import loops
-from nkic.specialise.creation import ParDim, ndarray
-from nkic.specialise.dtypes_api import BUFFERS
+from nkic.specialise.constant_data import shared_constant
+from nkic.specialise.creation import ParDim, TensorClass, ndarray
+from nkic.specialise.dtypes_api import BUFFERS, MemoryRegion
 from nkic.specialise.enums import OPERATORS, Operator
 from nkic.specialise.errors import KernelError
 from nkic.specialise.indexing import DynamicSlice
@@ -95,15 +96,6 @@ def _no_grid(axis: Any) -> int:
     )
 
 
-def shared_constant(constant: Any) -> NkiTensor:
-    """Data in HBM from the start: not yet."""
-    raise KernelError(
-        "not-yet",
-        "nl.shared_constant is not implemented yet",
-        help="pass the data to the kernel as an argument",
-    )
-
-
 def device_print(print_prefix: str, tensor: NkiTensor) -> None:
     """Output while the device runs: not yet."""
     raise KernelError(
@@ -158,7 +150,8 @@ def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
         "bool_": dtypes.BOOL,
         **BUFFERS,
         **OPERATORS,
-        "NkiTensor": ndarray,
+        "NkiTensor": TensorClass,
+        "MemoryRegion": MemoryRegion,
         "ndarray": ndarray,
         "tile_size": TileSize(),
         "par_dim": ParDim,

@@ -1,6 +1,6 @@
 """Modules of Python that kernels may import, as far as they make compile-time values.
 
-`math`, `numpy` (numbers and names of types, no arrays), `typing`, `dataclasses`, `enum`,
+`math`, `numpy` (numbers, names of types, makers of arrays), `typing`, `dataclasses`, `enum`,
 `functools`, `abc`, and of `os` and `sys` what logging helpers look at: a kernel's environment
 is empty, because its code depends on its arguments alone.
 """
@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.specialise import objects
+from nkic.specialise.arrays import makers
 from nkic.specialise.budget import Budget
 from nkic.specialise.guards import Guards
 from nkic.specialise.namespace import Namespace
@@ -36,7 +37,7 @@ def libraries(budget: Budget, guards: Guards) -> dict[str, Namespace]:
     """Every such module by name."""
     made = [
         Namespace("math", _math(budget, guards)),
-        Namespace("numpy", _numpy(guards), _NO_ARRAYS),
+        Namespace("numpy", _numpy(budget, guards), _NO_ARRAYS),
         Namespace("typing", _typing()),
         Namespace("typing_extensions", _typing()),
         Namespace("collections.abc", {name: Form(name) for name in _ABCS}),
@@ -96,10 +97,10 @@ def _product(guards: Guards, values: Any, start: Any) -> Any:
 
 _NO_ARRAYS = dict.fromkeys(
     (
-        *("array", "asarray", "zeros", "ones", "full", "empty", "arange", "linspace", "eye"),
-        *("identity", "tile", "repeat", "concatenate", "stack", "where", "random", "save", "load"),
+        *("empty", "linspace", "tile", "repeat", "concatenate", "stack", "where", "random"),
+        *("save", "load"),
     ),
-    "kernels have no NumPy arrays: pass the data in, use a list, or make a tensor with `nl`",
+    "kernels compute with tensors: pass the data in, use a list, or make a tensor with `nl`",
 )
 _OTHER_TYPES = ("float64", "int64", "uint64", "complex64", "complex128", "longdouble")
 _SHARED_TYPES = ("float32", "float16", "int32", "int16", "int8", "uint32", "uint16", "uint8")
@@ -145,7 +146,7 @@ class IntLimits(NamedTuple):
     max: int
 
 
-def _numpy(guards: Guards) -> dict[str, Any]:
+def _numpy(budget: Budget, guards: Guards) -> dict[str, Any]:
     types: dict[str, Any] = {name: OtherType(name) for name in _OTHER_TYPES}
     types |= {name: dtypes.DTYPES[name] for name in _SHARED_TYPES}
     numbers = {name: getattr(math, name) for name in ("ceil", "floor", "sqrt", "exp", "pi", "e")}
@@ -162,7 +163,7 @@ def _numpy(guards: Guards) -> dict[str, Any]:
         "newaxis": None,
         "bool_": dtypes.DTYPES["bool"],
     }
-    return {**types, **numbers, **more, **calls}
+    return {**types, **numbers, **more, **calls, **makers(budget)}
 
 
 def _finfo(dtype: Any) -> FloatLimits:

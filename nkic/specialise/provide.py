@@ -16,9 +16,6 @@ _NKI = ("nki", "nki.language", "nki.isa", "nki.typing", "nki.collectives")
 _OLD = tuple(f"{OLD_ROOT}.{name}" for name in _NKI)
 PROVIDED = provided_modules((*_NKI, OLD_ROOT, *_OLD, library.MODULE))
 
-# Names of nki.language that nkic does not have yet. Source: nki.language.
-NOT_YET = ("dropout", "gather_flattened", "rand", "random_seed")
-
 
 class TensorAnnotation:
     """`nt.tensor[128, 512]`: the shape of a kernel's argument."""
@@ -53,7 +50,6 @@ def _language(profile: Profile) -> dict[str, Any]:
 
 
 def _not_in_language(profile: Profile) -> dict[str, str]:
-    not_yet = dict.fromkeys(NOT_YET, "nkic does not have this function yet")
     newer = (
         {}
         if profile >= Profile.NKI_0_6
@@ -64,7 +60,7 @@ def _not_in_language(profile: Profile) -> dict[str, str]:
     )
     if profile < Profile.NKI_0_3:
         newer |= dict.fromkeys(library.public(), "it came with NKI 0.3; call nisa instructions")
-    return {**removed.LANGUAGE, **newer, **not_yet}
+    return {**removed.LANGUAGE, **newer}
 
 
 _COLLECTIVES = dict.fromkeys(

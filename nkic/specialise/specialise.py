@@ -17,6 +17,7 @@ from nkic.ir.program import Parameter, Program
 from nkic.ir.tensors import Tensor
 from nkic.machine.memory import Buffer
 from nkic.specialise import provide, views
+from nkic.specialise.constant_data import refuse_written
 from nkic.specialise.constants import Constants
 from nkic.specialise.evaluate import Evaluator
 from nkic.specialise.library import MODULE
@@ -54,6 +55,7 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
             except CompileFailed:
                 break
         found = outputs.parameters()
+        refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
     return Program(
         name=resolved.kernel.name,
         target=request.target,

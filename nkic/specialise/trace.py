@@ -99,6 +99,7 @@ class Trace:
         self._regions = 0
         self._shared: dict[tuple[CallChain, int], Tensor] = {}
         self._allocated: dict[CallChain, int] = {}
+        self._constants: dict[tuple[tuple[int, ...], DType, bytes], Tensor] = {}
 
     # Instances of the kernel
 
@@ -151,6 +152,17 @@ class Trace:
         tensor = Tensor(number, name, dtype, shape, buffer, at, fixed, self.scope)
         self.tensors.append(tensor)
         return tensor
+
+    def constant(self, shape: tuple[int, ...], dtype: DType, data: bytes) -> Tensor:
+        """A tensor in shared HBM that holds `data` from the start, the same for the same data."""
+        key = (shape, dtype, data)
+        found = self._constants.get(key)
+        if found is None:
+            found = self.declare(shape, dtype, Buffer.SHARED_HBM, "", here())
+            found.scope = ()  # it outlives every loop
+            self._constants[key] = found
+            self.constants[found.number] = data
+        return found
 
     def _shared_tensor(
         self, shape: tuple[int, ...], dtype: DType, name: str, at: CallChain
