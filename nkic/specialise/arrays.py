@@ -63,7 +63,7 @@ class ConstantArray:
         known = prod(size for size in wanted if size != -1)
         sizes = tuple(self.size // max(known, 1) if size == -1 else size for size in wanted)
         if prod(sizes) != self.size or wanted.count(-1) > 1:
-            raise ValueError(f"cannot reshape array of size {self.size} into shape {wanted}")
+            raise _wrong(f"cannot reshape array of size {self.size} into shape {wanted}")
         return ConstantArray(self._dtype, sizes, self._data)
 
     def astype(self, dtype: Any) -> ConstantArray:
@@ -151,7 +151,7 @@ def _packed(numbers: Any, shape: Sizes, dtype: DType) -> ConstantArray:
     try:
         data = struct.pack(f"<{len(values)}{code}", *values)
     except (struct.error, OverflowError) as error:
-        raise ValueError(f"a number of the array is outside the range of {dtype.name}") from error
+        raise _wrong(f"a number of the array is outside the range of {dtype.name}") from error
     return ConstantArray(dtype, shape, data)
 
 
@@ -161,8 +161,12 @@ def _flatten(values: Any, into: list[Number]) -> Sizes:
         into.append(values)
         return ()
     if not isinstance(values, list | tuple):
-        raise TypeError(f"an array is made of lists of numbers, not of {values!r}")
+        raise _wrong(f"an array is made of lists of numbers, not of {values!r}")
     shapes = {_flatten(value, into) for value in values}
     if len(shapes) > 1:
-        raise ValueError("the lists that an array is made of have different lengths")
+        raise _wrong("the lists that an array is made of have different lengths")
     return (len(values), *chain.from_iterable(shapes))
+
+
+def _wrong(message: str) -> KernelError:
+    return KernelError("wrong-value", message)

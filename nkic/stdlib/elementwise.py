@@ -7,7 +7,7 @@ size 1.
 
 import nki.isa as nisa
 import nki.language as nl
-from nkic.stdlib import _broadcast_view, _converted, _promoted, _require, full
+from nkic.stdlib import _broadcast_view, _converted, _in_sbuf, _promoted, _require, full
 
 
 def _binary(op, x, y, dtype):
@@ -18,8 +18,9 @@ def _binary(op, x, y, dtype):
         return _with_number(op, x, y, dtype, False)
     shape = _common_shape(x, y)
     result = nl.ndarray(shape, dtype=dtype or _promoted(x.dtype, y.dtype), buffer=nl.sbuf)
+    second = _in_sbuf(y) if nl.is_psum(x.buffer) else y  # only one of them may be in PSUM
     nisa.tensor_tensor(
-        dst=result, data1=_broadcast_view(x, shape), data2=_broadcast_view(y, shape), op=op
+        dst=result, data1=_broadcast_view(x, shape), data2=_broadcast_view(second, shape), op=op
     )
     return result
 
@@ -100,7 +101,7 @@ def power(x, y, dtype=None):
 
 def _as_tile(x, other):
     """A tile as it is; a number as a column with the partitions of `other`."""
-    return x if isinstance(x, nl.NkiTensor) else full((other.shape[0], 1), x, nl.float32)
+    return _in_sbuf(x) if isinstance(x, nl.NkiTensor) else full((other.shape[0], 1), x, nl.float32)
 
 
 def equal(x, y, dtype=None):
@@ -360,14 +361,34 @@ def trunc(x, dtype=None):
 
 def mod(x, y, dtype=None):
     """x - y floor(x / y): has the sign of y."""
-    return _remainder(x, y, floor(divide(x, y, nl.float32)), dtype)
+    rest = _remainder(x, y, floor(divide(x, y, nl.float32)))
+    kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
+    return _nearer(rest, y, less(multiply(rest, y), 0), kind)
 
 
 def fmod(x, y, dtype=None):
     """x - y trunc(x / y): has the sign of x."""
-    return _remainder(x, y, trunc(divide(x, y, nl.float32)), dtype)
-
-
-def _remainder(x, y, quotient, dtype):
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
-    return subtract(x, multiply(quotient, y, nl.float32), kind)
+    return multiply(mod(_size_of(x), _size_of(y), nl.float32), _sign_of(x), kind)
+
+
+def _remainder(x, y, quotient):
+    return subtract(x, multiply(quotient, y, nl.float32), nl.float32)
+
+
+def _nearer(rest, y, below, dtype):
+    """A remainder corrected where the quotient was rounded to the next whole number.
+
+    `below` is 1 where it has the wrong sign; where it is as large as `y`, it is one `y` too much.
+    """
+    raised = add(rest, multiply(below, y, nl.float32), nl.float32)
+    above = greater_equal(multiply(raised, _sign_of(y)), _size_of(y), nl.float32)
+    return subtract(raised, multiply(above, y, nl.float32), dtype)
+
+
+def _sign_of(y):
+    return sign(y, nl.float32) if isinstance(y, nl.NkiTensor) else (-1 if y < 0 else 1)
+
+
+def _size_of(y):
+    return abs(y, nl.float32) if isinstance(y, nl.NkiTensor) else (-y if y < 0 else y)

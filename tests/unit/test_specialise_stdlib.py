@@ -256,7 +256,7 @@ def test_promotion_of_different_16_bit_floats() -> None:
         ("nl.matmul(x, y)", "library-argument", "24 is not 8"),
         ("nl.bitwise_and(x, y)", "bitvec-dtype", "float32"),
         ("nl.bypass(x)", "unknown-attribute", "bypass"),
-        ("nl.rand((8, 24), nl.float32)", "removed-name", "nki.language.rand"),
+        ("nl.random_seed(42)", "library-argument", "not 42"),
     ],
 )
 def test_errors_point_at_the_call(expression: str, slug: str, said: str) -> None:

@@ -1,0 +1,96 @@
+"""Expressions of `nki.language`, many in one kernel, compiled and simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from nkic.base.diagnostics import Diagnostic
+from nkic.base.profiles import DEFAULT, Profile
+from nkic.base.source import SourceFile
+from nkic.machine import dtypes, targets
+from nkic.machine.codecs import storage
+from nkic.machine.dtypes import DType
+from nkic.pipeline import compile_source
+from nkic.simulate.simulate import simulate
+from nkic.specialise.request import Request, TensorType
+
+Array = np.ndarray[Any, Any]
+
+_HEAD = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel({parameters}):
+"""
+_LOAD = {
+    "sbuf": "    {name} = nl.load({name})\n",
+    "psum": "    _{name} = nl.ndarray({name}.shape, dtype={name}.dtype, buffer=nl.psum)\n"
+    "    nisa.tensor_copy(dst=_{name}, src=nl.load({name}))\n"
+    "    {name} = _{name}\n",
+    "hbm": "",
+}
+_RESULT = """\
+    result = {expression}
+    out_{n} = nl.ndarray(result.shape, dtype=result.dtype, buffer=nl.shared_hbm)
+    nl.store(out_{n}, result)
+"""
+
+
+class Found(NamedTuple):
+    """A result: its numbers, as the type that NumPy or ml_dtypes has for them."""
+
+    array: Array
+    dtype: DType
+
+
+def evaluate(
+    expressions: Sequence[str],
+    arrays: Mapping[str, Array],
+    buffer: str = "sbuf",
+    target: str = "trn2",
+    profile: Profile = DEFAULT,
+) -> list[Found]:
+    """The tiles that `expressions` of the tiles called as `arrays` give."""
+    text = _HEAD.format(parameters=", ".join(arrays))
+    text += "".join(_LOAD[buffer].format(name=name) for name in arrays)
+    text += "".join(_RESULT.format(expression=e, n=n) for n, e in enumerate(expressions))
+    outputs = ", ".join(f"out_{n}" for n in range(len(expressions)))
+    return run(f"{text}    return ({outputs},)\n", arrays, target, profile)[0]
+
+
+def run(
+    text: str,
+    arrays: Mapping[str, Array],
+    target: str = "trn2",
+    profile: Profile = DEFAULT,
+    grid: tuple[int, ...] = (),
+) -> tuple[list[Found], tuple[Diagnostic, ...]]:
+    """The outputs of a kernel file, and what was said when it was compiled."""
+    args = {n: TensorType(_dtype(a), a.shape, "test") for n, a in arrays.items()}
+    request = Request(args=args, target=targets.TARGETS[target], profile=profile, grid=grid)
+    compiled = compile_source(SourceFile("kernel.py", text), request, lambda name, importer: None)
+    raw = {n: np.ascontiguousarray(a).view(storage(_dtype(a))) for n, a in arrays.items()}
+    outputs = simulate(compiled.executable, raw).outputs
+    kinds = {
+        p.name: compiled.executable.tensors[p.tensor].dtype for p in compiled.executable.outputs
+    }
+    return [Found(_typed(outputs[n], kinds[n]), kinds[n]) for n in outputs], compiled.warnings
+
+
+def _dtype(array: Array) -> DType:
+    found = dtypes.find(array.dtype.name)
+    assert found is not None, array.dtype
+    return found
+
+
+def _typed(array: Array, dtype: DType) -> Array:
+    name = {"bool": "bool"}.get(dtype.name, dtype.name)
+    kind = getattr(ml_dtypes, name, None) or (np.float32 if name == "tfloat32" else name)
+    return array.view(kind)
