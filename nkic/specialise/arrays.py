@@ -88,7 +88,12 @@ def makers(budget: Budget) -> dict[str, Callable[..., ConstantArray]]:
         one = _packed([fill_value], (1,), kind)._data
         return ConstantArray(kind, sizes, one * prod(sizes))
 
-    def eye(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> ConstantArray:  # noqa: N803
+    def eye(
+        N: int,  # noqa: N803  (the name is NumPy's)
+        M: int | None = None,  # noqa: N803
+        k: int = 0,
+        dtype: Any = None,
+    ) -> ConstantArray:
         columns = N if M is None else M
         _allow(budget, N * columns)
         rows = (column == row + k for row in range(N) for column in range(columns))
