@@ -1,8 +1,9 @@
-"""Turns the records of a verified file into steps: one Python callable per instruction.
+"""Turns the records of a verified file into steps: Python callables without arguments.
 
 A row's semantics is a function of the row's name in simulate/semantics, registered with
-`@semantics("name")`. It gets a `Decoded` instruction once, at load, and returns the step that
-runs at every execution; all look-ups and window making happen before the clock starts.
+`@semantics("name")`. It gets a `Decoded` instruction, at load, and returns the step that runs
+at every execution. One step serves all instructions that differ in their addresses alone: its
+tiles are laid over other memory each time (`plans.py`).
 """
 
 from __future__ import annotations
@@ -117,32 +118,28 @@ def semantics(name: str) -> Callable[[Semantics], Semantics]:
 
 
 class Decoder:
-    """Decodes the instructions of a program."""
+    """Decodes instructions."""
 
     def __init__(self, memory: Memory, target: Target, precise: bool) -> None:
         self.memory = memory
         self.target = target
         self.precise = precise
-        self._tiles: dict[PatternRecord, Tile] = {}
 
-    def step(self, record: InstructionRecord, engine: Engine, state: EngineState) -> Step:
-        """The callable that executes `record`, which has a row."""
+    def step(
+        self, record: InstructionRecord, engine: Engine, state: EngineState
+    ) -> tuple[Step, dict[PatternRecord, Tile]]:
+        """The callable that executes `record`, which has a row, and the tiles that it acts on."""
         row = record.row
         if row is None:
             raise TypeError("an empty slot has no step")
         self.memory.scratch.begin()
+        patterns = dict.fromkeys(p for p in record.operands if isinstance(p, PatternRecord))
+        tiles = {pattern: Tile(self.memory, pattern, self.precise) for pattern in patterns}
         operands: dict[str, Value] = {
-            name: self.tile(value) if isinstance(value, PatternRecord) else value
+            name: tiles[value] if isinstance(value, PatternRecord) else value
             for name, value in zip(row.operand_index, record.operands, strict=False)
         }
         attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
-        return SEMANTICS[row.name](
-            Decoded(row, self.target, engine, operands, attributes, state, self.memory.scratch)
-        )
-
-    def tile(self, pattern: PatternRecord) -> Tile:
-        """The one tile of this pattern."""
-        found = self._tiles.get(pattern)
-        if found is None:
-            found = self._tiles[pattern] = Tile(self.memory, pattern, self.precise)
-        return found
+        scratch = self.memory.scratch
+        decoded = Decoded(row, self.target, engine, operands, attributes, state, scratch)
+        return SEMANTICS[row.name](decoded), tiles

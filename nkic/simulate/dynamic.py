@@ -65,7 +65,7 @@ class Resolver:
     def _indices(self, source: OperandRecord, state: EngineState) -> list[int]:
         """Those of a tile go down its columns, one after the other."""
         if type(source) is PatternRecord:
-            tile = Tile(self.memory, source)
+            tile = Tile(self.memory, source).bound()
             return [int(word) for word in tile.bits().reshape(tile.partitions, -1).T.ravel()]
         return [state.registers[source.number]]  # type: ignore[union-attr]
 

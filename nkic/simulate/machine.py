@@ -133,6 +133,8 @@ class Machine:
             for fixed in item.resolve():
                 self._run(fixed)
             return
+        for tile, window in item.windows:
+            tile.window = window
         if item.step is not None:
             item.step()
         for mark in item.marks:

@@ -11,7 +11,7 @@ no bit of any result.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -20,9 +20,12 @@ from numpy.typing import NDArray
 
 from nkic.machine.codecs import decode, encode, storage
 from nkic.machine.dtypes import DTYPES, DType
-from nkic.neff.records import Executable, InstructionRecord, PatternRecord, TensorRecord
+from nkic.machine.memory import Buffer
+from nkic.machine.patterns import Dims
+from nkic.neff.records import Executable, PatternRecord, TensorRecord
 from nkic.simulate.pages import zeros
 from nkic.simulate.scratch import Scratch
+from nkic.simulate.survey import survey
 
 PARTITIONS = 128
 ALIGN = 8  # bytes: rows begin at multiples, so that every element is aligned on the host
@@ -30,7 +33,7 @@ Contents = Mapping[int, NDArray[np.generic]]  # by tensor, in the storage type
 GRID_TYPES = frozenset(d for d in DTYPES.values() if d.kind == "float" and d.size <= 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Region:
     """An array: uint8 (partitions, bytes) if raw, float32 (partitions, elements) if decoded.
 
@@ -41,15 +44,51 @@ class Region:
     grid: DType | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """What windows onto many tensors share: the memory, how it is kept, and the bytes from one
+    partition to the next on the host (HBM: 0). One object for each.
+    """
+
+    buffer: Buffer
+    grid: DType | None
+    pitch: int
+
+
 class Home:
     """Where a tensor lives: its region, first partition, and first byte within the region."""
 
-    region: Region
-    partition: int
-    byte: int
-    pitch: int  # bytes of the tensor in each partition; in HBM, all
-    on_chip: bool
+    __slots__ = ("byte", "first", "kind", "on_chip", "partition", "pitch", "region")
+
+    def __init__(self, region: Region, kind: Kind, partition: int, byte: int, pitch: int) -> None:
+        self.region = region
+        self.kind = kind
+        self.partition = partition
+        self.byte = byte
+        self.pitch = pitch  # bytes of the tensor in each partition; in HBM, all
+        self.on_chip = kind.buffer.on_chip
+        grid = region.grid  # `first`: the byte on the host
+        self.first = kind.pitch * partition + (byte if grid is None else byte // grid.size * 4)
+
+
+class Form:
+    """What access patterns that differ in their address alone share. One object for each.
+
+    `shape`, `storage` and `strides` are how NumPy sees them: (partitions, *dims), HBM (1, *dims).
+    """
+
+    __slots__ = ("dims", "dtype", "first", "kind", "shape", "storage", "strides", "unit")
+
+    def __init__(self, kind: Kind, dtype: DType, first: int, partitions: int, dims: Dims) -> None:
+        self.kind = kind
+        self.dtype = dtype
+        self.first = first  # absolute partition
+        self.dims = dims
+        self.storage = storage(dtype) if kind.grid is None else _FLOAT32
+        self.unit = self.storage.itemsize
+        pairs = dims or ((1, 1),)
+        self.shape = (partitions if kind.buffer.on_chip else 1, *(num for _, num in pairs))
+        self.strides = (kind.pitch, *(step * self.unit for step, _ in pairs))
 
 
 class Memory:
@@ -58,11 +97,12 @@ class Memory:
     def __init__(self, executable: Executable, contents: Contents | None = None) -> None:
         self.executable = executable
         self.contents = contents or {}
-        self.patterns = _patterns(executable)
+        self.uses = survey(executable)
         self.scratch = Scratch()
         self.homes: dict[int, Home] = {}
-        self._types = self._types_seen()
-        self._written = {p.tensor for p, writes in self.patterns.items() if writes}
+        self._kinds: dict[tuple[Buffer, DType | None, int], Kind] = {}
+        self._forms: dict[tuple[Kind, DType, int, int, Dims], Form] = {}
+        self._crossing()
         chips: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, tensor in enumerate(executable.tensors):
             if tensor.buffer.on_chip:
@@ -72,32 +112,28 @@ class Memory:
         for numbers in chips.values():
             self._cut(numbers)
 
-    def _types_seen(self) -> dict[int, set[DType]]:
-        """The element types under which each tensor is accessed, by anyone."""
-        seen: dict[int, set[DType]] = defaultdict(set)
-        for pattern in self.patterns:
-            seen[pattern.tensor].add(pattern.dtype)
+    def _crossing(self) -> None:
+        """What comes in and goes out is seen in its own type as well."""
         crossing = (*self.executable.inputs, *self.executable.outputs)
         for number in (*self.contents, *(p.tensor for p in crossing)):
-            seen[number].add(self.executable.tensors[number].dtype)
-        return seen
+            self.uses[number].types.add(self.executable.tensors[number].dtype)
 
     def _hbm(self, number: int, tensor: TensorRecord) -> Home:
         """An HBM tensor's region, filled; what nobody writes is the caller's array itself."""
         grid = self._grid([number])
         size = prod(tensor.shape) * tensor.dtype.size
         given = self.contents.get(number)
-        if given is not None and grid is None and number not in self._written:
-            return Home(Region(_read_only(given), None), 0, 0, size, False)
+        if given is not None and grid is None and not self.uses[number].written:
+            return self._home(Region(_read_only(given), None), tensor, 0, size)
         region = _region(1, size, grid)
         if given is not None:
             _fill(region, given)
-        return Home(region, 0, 0, size, False)
+        return self._home(region, tensor, 0, size)
 
     def _grid(self, numbers: Iterable[int]) -> DType | None:
         """The one narrow float type that all accesses to these tensors use, if so."""
         tensors = self.executable.tensors
-        types = {d for n in numbers for d in self._types.get(n, {tensors[n].dtype})}
+        types = {d for n in numbers for d in self.uses[n].types or (tensors[n].dtype,)}
         only = types.pop() if len(types) == 1 else None
         return only if only in GRID_TYPES else None
 
@@ -123,26 +159,39 @@ class Memory:
         region = _region(rows, -(-(end - low) // ALIGN) * ALIGN, self._grid(numbers))
         for n in numbers:
             tensor = tensors[n]
-            self.homes[n] = Home(region, tensor.partition, tensor.byte - low, _pitch(tensor), True)
+            self.homes[n] = self._home(region, tensor, tensor.byte - low, _pitch(tensor))
 
-    def window(self, pattern: PatternRecord) -> NDArray[np.generic]:
-        """The elements of an access, (partitions, *dims), HBM (1, *dims): float32 in a decoded
-        region, else of the storage type."""
-        home = self.homes[pattern.tensor]
-        array, grid = home.region.array, home.region.grid
-        if grid is None:
-            kind, unit, first = storage(pattern.dtype), pattern.dtype.size, home.byte
-        else:
-            kind, unit, first = _FLOAT32, 4, home.byte // grid.size * 4
-        shape, strides = [1], [0]
-        first += pattern.offset * unit
-        if home.on_chip:
-            shape, strides = [pattern.partitions], [array.strides[0]]
-            first += (home.partition + pattern.start) * array.strides[0]
-        for step, num in pattern.dims or ((1, 1),):
-            shape.append(num)
-            strides.append(step * unit)
-        return np.ndarray(shape, kind, array, first, strides)
+    def _home(self, region: Region, tensor: TensorRecord, byte: int, pitch: int) -> Home:
+        row = region.array.strides[0] if tensor.buffer.on_chip else 0
+        key = (tensor.buffer, region.grid, row)
+        kind = self._kinds.get(key) or self._kinds.setdefault(key, Kind(*key))
+        return Home(region, kind, tensor.partition, byte, pitch)
+
+    def form(self, pattern: PatternRecord) -> Form:
+        """What `pattern` is apart from its address."""
+        tensor, dtype, start, partitions, _, dims, _ = pattern
+        home = self.homes[tensor]
+        key = (home.kind, dtype, home.partition + start, partitions, dims)
+        return self._forms.get(key) or self._forms.setdefault(key, Form(*key))
+
+    def window(self, pattern: PatternRecord, form: Form | None = None) -> NDArray[np.generic]:
+        """The elements of an access, of the shape of its form: float32 in a decoded region,
+        else of the storage type."""
+        form = form or self.form(pattern)
+        home, strides = self.homes[pattern.tensor], form.strides
+        first = home.first + pattern.start * strides[0] + pattern.offset * form.unit
+        return np.ndarray(form.shape, form.storage, home.region.array, first, strides)
+
+    def meet(self, one: PatternRecord, other: PatternRecord) -> bool:
+        """Whether two accesses may share bytes."""
+        home, away = self.homes[one.tensor], self.homes[other.tensor]
+        if home.region is not away.region:
+            return False
+        if home.byte + home.pitch <= away.byte or away.byte + away.pitch <= home.byte:
+            return False
+        if home.on_chip and not _cross(_rows(home, one), _rows(away, other)):
+            return False
+        return _cross(_bytes(home, one), _bytes(away, other))
 
     def contents_of(self, number: int, rounded: bool) -> NDArray[np.generic]:
         """A whole HBM tensor in its storage type; `rounded`: its values are on their grid."""
@@ -157,26 +206,18 @@ class Memory:
 _FLOAT32 = np.dtype(np.float32)
 
 
-def _patterns(executable: Executable) -> dict[PatternRecord, bool]:
-    """Every access pattern of the program, and whether some instruction may write it."""
-    found: dict[PatternRecord, bool] = {}
-    for item in instructions(executable):
-        if item.row is None:
-            continue
-        rules = item.row.operands
-        for index, operand in enumerate(item.operands):
-            if type(operand) is PatternRecord:
-                writes = index < len(rules) and rules[index].access.writes
-                found[operand] = writes or found.get(operand, False)
-    return found
+def _rows(home: Home, pattern: PatternRecord) -> tuple[int, int]:
+    first = home.partition + pattern.start
+    return first, first + pattern.partitions
 
 
-def instructions(executable: Executable) -> Iterator[InstructionRecord]:
-    """Every instruction of every stream."""
-    for stream in executable.streams:
-        for item in stream.items:
-            if isinstance(item, InstructionRecord):
-                yield item
+def _bytes(home: Home, pattern: PatternRecord) -> tuple[int, int]:
+    low, high = pattern.extent()
+    return home.byte + low, home.byte + high
+
+
+def _cross(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 def _pitch(tensor: TensorRecord) -> int:

@@ -8,57 +8,83 @@ what a former owner left there is not its value, although the bytes are still in
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from math import gcd
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord
-from nkic.simulate.memory import Home, Memory, instructions
+from nkic.simulate.memory import Home, Memory
+from nkic.simulate.survey import Use
 
-Segment = tuple[int, str, int]
+Segment = tuple[int, int, int]
+Check = Callable[[], bool]
+Mark = Callable[[], None]
 
 
 class _Flags:
-    """The flags of one tensor: rows of partitions, columns of bytes."""
+    """The flags of one tensor: rows of partitions, columns of bytes.
 
-    __slots__ = ("array", "columns", "pitch", "resident", "rows", "segments")
+    `segments` are the bytes on chip that the tensor takes over with its first write.
+    """
 
-    def __init__(self, rows: int, columns: int, partitions: int, pitch: int) -> None:
-        self.rows = rows  # partitions per flag
-        self.columns = columns  # bytes per flag
+    __slots__ = ("array", "check", "columns", "mark", "pitch", "resident", "rows", "segments")
+
+    def __init__(self, use: Use, partitions: int, pitch: int) -> None:
+        self.rows = max(1, use.rows)  # partitions per flag
+        self.columns = max(1, use.columns)  # bytes per flag
         self.pitch = pitch
-        shape = (-(-max(1, partitions) // rows), -(-max(1, pitch) // columns))
+        shape = (-(-max(1, partitions) // self.rows), -(-max(1, pitch) // self.columns))
         self.array: NDArray[np.bool_] = np.zeros(shape, np.bool_)
         self.resident = False
         self.segments: tuple[Segment, ...] = ()
+        self.check: Check | None = None  # of the whole tensor
+        self.mark: Mark | None = None
 
     def window(self, pattern: PatternRecord, on_chip: bool) -> NDArray[np.bool_]:
         """The flags of an access."""
         size, unit = pattern.dtype.size, self.columns
-        dims = [(step * size, num) for step, num in pattern.dims if num > 1]
-        run = size
-        if dims and dims[-1][0] == size:
-            run = size * dims.pop()[1]
-        shape = [num for _, num in dims] + [run // unit]
-        row, item = self.array.strides
-        strides = [step // unit * item for step, _ in dims] + [item]
-        first = pattern.offset * size // unit * item
+        shape, strides = _flags_of(pattern.dims, size, unit)
+        first = pattern.offset * size // unit
         if on_chip:
-            shape.insert(0, max(1, pattern.partitions // self.rows))
-            strides.insert(0, row)
+            row = self.array.strides[0]
+            shape = (max(1, pattern.partitions // self.rows), *shape)
+            strides = (row, *strides)
             first += pattern.start // self.rows * row
-        return np.ndarray(tuple(shape), np.bool_, self.array, first, tuple(strides))
+        return np.ndarray(shape, np.bool_, self.array, first, strides)
+
+
+@lru_cache(maxsize=4096)
+def _flags_of(dims: Dims, size: int, unit: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides of the flags, `unit` bytes each, of the elements at `dims`."""
+    wide = [(step * size, num) for step, num in dims if num > 1]
+    run = size * wide.pop()[1] if wide and wide[-1][0] == size else size
+    return (
+        (*(num for _, num in wide), run // unit),
+        (*(step // unit for step, _ in wide), 1),
+    )
 
 
 class Shadow:
-    """The flags of every tensor, and who owns each byte on chip."""
+    """The flags of every tensor that is accessed, and who owns each byte on chip."""
 
     def __init__(self, executable: Executable, memory: Memory) -> None:
         self.executable = executable
-        self.flags = _flags(executable, memory)
+        self.homes = memory.homes
+        self.given: set[int] = set()  # HBM tensors, which stay written
+        self.flags: dict[int, _Flags] = {}
         self.owner: dict[Segment, _Flags] = {}
+        self.unread = {
+            n for n, h in memory.homes.items() if not h.on_chip and not memory.uses[n].read
+        }
+        for number, use in enumerate(memory.uses):
+            if use.read or use.written:
+                tensor = executable.tensors[number]
+                partitions = tensor.shape[0] if tensor.buffer.on_chip else 1
+                self.flags[number] = _Flags(use, partitions, memory.homes[number].pitch)
         for number, segments in _segments(executable, memory).items():
             if number in self.flags:
                 self.flags[number].segments = segments
@@ -68,37 +94,59 @@ class Shadow:
         if tensor in self.flags:
             self.flags[tensor].array[...] = True
             self.flags[tensor].resident = True
+            if not self.homes[tensor].on_chip:
+                self.given.add(tensor)
 
-    def reader(self, pattern: PatternRecord) -> Callable[[], bool]:
+    def checks(self, reads: list[PatternRecord]) -> tuple[tuple[Check, PatternRecord], ...]:
+        """What to ask before these reads. HBM tensors that are given need no asking."""
+        return tuple([(self.reader(p), p) for p in reads if p.tensor not in self.given])
+
+    def marks(self, writes: list[PatternRecord]) -> tuple[Mark, ...]:
+        """What to do after these writes: nothing for an HBM tensor that nobody reads."""
+        return tuple([self.writer(p) for p in writes if p.tensor not in self.unread])
+
+    def reader(self, pattern: PatternRecord) -> Check:
         """Whether all bytes of the access have been written."""
         flags = self.flags[pattern.tensor]
-        if flags.array.size == 1:
-            return flags.array.item
-        window = flags.window(pattern, self._on_chip(pattern))
-        if window.size == 1:
-            return window.item
-        return lambda: bool(window.all())
+        if flags.array.size > 1:
+            window = flags.window(pattern, self.homes[pattern.tensor].on_chip)
+            size = window.size
+            return window.item if size == 1 else lambda: bool(np.count_nonzero(window) == size)
+        if flags.check is None:
+            flags.check = flags.array.item
+        return flags.check
 
-    def writer(self, pattern: PatternRecord) -> Callable[[], None]:
+    def writer(self, pattern: PatternRecord) -> Mark:
         """Marks the bytes of the access written; the tensor takes over its bytes."""
         flags = self.flags[pattern.tensor]
-        whole = flags.array.size == 1
-        window = flags.array if whole else flags.window(pattern, self._on_chip(pattern))
+        if flags.array.size > 1:
+            on_chip = self.homes[pattern.tensor].on_chip
+            return self._writer(flags, flags.window(pattern, on_chip))
+        if flags.mark is None:
+            flags.mark = self._whole_writer(flags)
+        return flags.mark
 
+    def _whole_writer(self, flags: _Flags) -> Mark:
         def write() -> None:
             if not flags.resident:
                 self._move_in(flags)
-            window[...] = True
+                flags.array.fill(True)
+
+        return write
+
+    def _writer(self, flags: _Flags, window: NDArray[Any]) -> Mark:
+        def write() -> None:
+            if not flags.resident:
+                self._move_in(flags)
+            window.fill(True)
 
         return write
 
     def missing(self, pattern: PatternRecord) -> tuple[int, int]:
         """How many flags of the access are not set, and how many there are."""
-        window = self.flags[pattern.tensor].window(pattern, self._on_chip(pattern))
+        on_chip = self.homes[pattern.tensor].on_chip
+        window = self.flags[pattern.tensor].window(pattern, on_chip)
         return int(window.size - np.count_nonzero(window)), int(window.size)
-
-    def _on_chip(self, pattern: PatternRecord) -> bool:
-        return self.executable.tensors[pattern.tensor].buffer.on_chip
 
     def _move_in(self, flags: _Flags) -> None:
         for segment in flags.segments:
@@ -110,46 +158,11 @@ class Shadow:
         flags.resident = True
 
 
-def _flags(executable: Executable, memory: Memory) -> dict[int, _Flags]:
-    grains: dict[int, list[int]] = {}
-    for pattern in memory.patterns:
-        _refine(grains.setdefault(pattern.tensor, [0, 0]), pattern)
-    for pattern in _taken_by_rows(executable):
-        grain = grains[pattern.tensor]
-        grain[:] = 1, gcd(grain[1], pattern.dtype.size)
-    found = {}
-    for number, (rows, columns) in grains.items():
-        tensor, home = executable.tensors[number], memory.homes[number]
-        partitions = tensor.shape[0] if tensor.buffer.on_chip else 1
-        found[number] = _Flags(max(1, rows), max(1, columns), partitions, home.pitch)
-    return found
-
-
-def _taken_by_rows(executable: Executable) -> Iterator[PatternRecord]:
-    """The operands of gathers and scatters, which run row by row."""
-    for item in instructions(executable):
-        if item.row is not None and len(item.operands) > len(item.row.operands):
-            patterns = [o for o in item.operands if type(o) is PatternRecord]
-            if any(p.indexed for p in patterns):
-                yield from patterns
-
-
-def _refine(grain: list[int], pattern: PatternRecord) -> None:
-    """Makes the granule small enough for `pattern`."""
-    grain[0] = gcd(grain[0], pattern.start, pattern.partitions)
-    size = pattern.dtype.size
-    if pattern.dynamic is not None:
-        grain[1] = gcd(grain[1], pattern.dynamic[2] * size)
-    dims = [(step * size, num) for step, num in pattern.dims if num > 1]
-    run = size * dims.pop()[1] if dims and dims[-1][0] == size else size
-    grain[1] = gcd(grain[1], pattern.offset * size, run, *(step for step, _ in dims))
-
-
 def _segments(executable: Executable, memory: Memory) -> dict[int, tuple[Segment, ...]]:
     """Each on-chip tensor's bytes as the pieces between all tensors' ends in its region."""
     groups: dict[int, list[tuple[int, Home]]] = defaultdict(list)
     for number, home in memory.homes.items():
-        if executable.tensors[number].buffer.on_chip:
+        if home.on_chip:
             groups[id(home.region)].append((number, home))
     found: dict[int, tuple[Segment, ...]] = {}
     for order, members in enumerate(groups.values()):
@@ -160,5 +173,5 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, tuple[Segment
             last = h.partition + executable.tensors[number].shape[0]
             bands = [p for p in starts if h.partition <= p < last]
             pieces = range(index[h.byte], index[h.byte + h.pitch])
-            found[number] = tuple((order, str(band), i) for band in bands for i in pieces)
+            found[number] = tuple([(order, band, i) for band in bands for i in pieces])
     return found

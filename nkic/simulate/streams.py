@@ -8,38 +8,46 @@ from typing import NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.machine.operands import Row, no_access
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.simulate.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Registers, Step
 from nkic.simulate.dynamic import Resolver, is_dynamic
-from nkic.simulate.shadow import Shadow
+from nkic.simulate.plans import Planner, Window
+from nkic.simulate.shadow import Check, Mark, Shadow
+from nkic.simulate.tile import Tile
 
-Check = Callable[[], bool]
 
-
-@dataclass(slots=True)
 class Item:
-    """One item of a stream, ready to run.
+    """One item of a stream, ready to run. Without a plan it only waits and signals.
 
-    `checks` are the reads that must find written bytes, with their patterns; `marks` record
-    what the item writes. `follows` means: it needs the result of the item before it, so the
-    engine stalls until that is there. `resolve`, where places are known at run time only, gives
-    the items to run in its place.
+    `windows` are the tiles of the plan with the memory to lay them over. `checks` are the reads
+    that must find written bytes, with their patterns; `marks` record what the item writes.
+    `follows` means: it needs the result of the item before it, so the engine stalls until that
+    is there. `resolve`, where places are known at run time only, gives the items to run in its
+    place.
     """
 
-    record: InstructionRecord
-    step: Step | None
-    timing: Timing
-    bytes: int
-    waits: tuple[tuple[int, int], ...]
-    signals: tuple[int, ...]
-    follows: bool
-    checks: tuple[tuple[Check, PatternRecord], ...] = ()
-    marks: tuple[Step, ...] = ()
-    resolve: Callable[[], list[Item]] | None = None
+    __slots__ = (
+        *("bytes", "checks", "follows", "marks", "record", "resolve", "signals", "step"),
+        *("timing", "waits", "windows"),
+    )
+
+    def __init__(
+        self, record: InstructionRecord, step: Step | None, timing: Timing, size: int
+    ) -> None:
+        self.record = record
+        self.step = step
+        self.timing = timing
+        self.bytes = size
+        self.waits = record.waits
+        self.signals = record.signals
+        self.follows = False
+        self.windows: tuple[tuple[Tile, Window], ...] = ()
+        self.checks: tuple[tuple[Check, PatternRecord], ...] = ()
+        self.marks: tuple[Mark, ...] = ()
+        self.resolve: Callable[[], list[Item]] | None = None
 
 
 class _Open(NamedTuple):
@@ -147,89 +155,55 @@ class _Builder:
         self.shadow = shadow
         self.clock = Clock(executable, target)
         self.registers = [[0] * executable.registers for _ in range(executable.cores)]
-        self.roles: dict[Row, Roles] = {}
         self.resolver = Resolver(executable, decoder.memory)
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
         state = EngineState(Registers(self.registers[stream.core]))
+        planner = Planner(
+            self.executable, self.target, self.decoder, self.clock, stream.engine, state
+        )
         items: list[Item | LoopRecord] = []
-        written: list[PatternRecord] = []  # by the item before
+        written: list[int] = []  # tensors, by the item before
         for record in stream.items:
             if isinstance(record, LoopRecord):
                 items.append(record)
                 written = []
                 continue
-            item, written = self.item(record, written, stream.engine, state)
+            item, written = self.item(record, written, planner)
             items.append(item)
         return Runner(index, stream, items, state)
 
     def item(
-        self,
-        record: InstructionRecord,
-        before: list[PatternRecord],
-        engine: Engine,
-        state: EngineState,
-    ) -> tuple[Item, list[PatternRecord]]:
-        """The item, and what it writes. `before` is what the item before it writes."""
-        timing, size = self.clock.of(record, engine)
-        row = record.row
-        if row is None:
-            return Item(record, None, timing, 0, record.waits, record.signals, False), before
+        self, record: InstructionRecord, before: list[int], planner: Planner
+    ) -> tuple[Item, list[int]]:
+        """The item, and the tensors that it writes. `before` are those of the item before it."""
+        if record.row is None:
+            return Item(record, None, *self.clock.of(record, planner.engine)), before
         if is_dynamic(record):
-            return self.dynamic_item(record, timing, size, engine, state), []
-        step = self.decoder.step(record, engine, state)
-        roles = self.roles.get(row) or self.roles_of(row, record, engine)
-        operands = record.operands
-        reads = [p for i in roles.reads if type(p := operands[i]) is PatternRecord]
-        writes = [p for i in roles.writes if type(p := operands[i]) is PatternRecord]
-        follows = engine is not Engine.DMA and _meet(before, reads)
-        item = Item(record, step, timing, size, record.waits, record.signals, follows)
+            return self.dynamic_item(record, planner), []
+        plan, operands = planner.plan(record, record.row), record.operands
+        item = Item(record, plan.step, plan.timing, plan.size)
+        item.windows = plan.windows(operands)
+        reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
+        writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
+        if before and planner.engine is not Engine.DMA:
+            item.follows = any(p.tensor in before for p in reads)
         if self.shadow is not None:
-            item.checks = tuple([(self.shadow.reader(p), p) for p in reads])
-            item.marks = tuple([self.shadow.writer(p) for p in writes])
-        return item, writes
+            item.checks = self.shadow.checks(reads)
+            item.marks = self.shadow.marks(writes)
+        return item, [p.tensor for p in writes]
 
-    def dynamic_item(
-        self,
-        record: InstructionRecord,
-        timing: Timing,
-        size: int,
-        engine: Engine,
-        state: EngineState,
-    ) -> Item:
+    def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
         """An item that is decoded anew each time it runs. It checks where its offsets are."""
 
         def resolve() -> list[Item]:
-            found = self.resolver.concrete(record, state)
-            return [self.item(fixed, [], engine, state)[0] for fixed in found]
+            found = self.resolver.concrete(record, planner.state)
+            return [self.item(fixed, [], planner)[0] for fixed in found]
 
-        item = Item(record, _nothing, timing, size, record.waits, record.signals, True)
+        item = Item(record, _nothing, *self.clock.of(record, planner.engine))
+        item.follows = True
         item.resolve = resolve
         hidden = record.operands[len(record.row.operands) if record.row else 0 :]
-        sources = [p for p in hidden if type(p) is PatternRecord]
         if self.shadow is not None:
-            item.checks = tuple((self.shadow.reader(p), p) for p in sources)
+            item.checks = self.shadow.checks([p for p in hidden if type(p) is PatternRecord])
         return item
-
-    def roles_of(self, row: Row, record: InstructionRecord, engine: Engine) -> Roles:
-        """Which operands `record` reads and writes; remembered if all of its row do the same."""
-        facts = self.executable.facts(record, self.target, engine)
-        accesses = [row.access_of(rule, facts) for rule in row.operands]
-        found = Roles(
-            tuple(i for i, access in enumerate(accesses) if access.reads),
-            tuple(i for i, access in enumerate(accesses) if access.writes),
-        )
-        if row.access is no_access:
-            self.roles[row] = found
-        return found
-
-
-class Roles(NamedTuple):
-    """Which operands an instruction reads, and which it writes, by number."""
-
-    reads: tuple[int, ...]
-    writes: tuple[int, ...]
-
-
-def _meet(writes: list[PatternRecord], reads: list[PatternRecord]) -> bool:
-    return any(w.tensor == r.tensor for w in writes for r in reads)

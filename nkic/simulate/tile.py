@@ -1,8 +1,9 @@
-"""A tile operand, decoded once at load: NumPy windows onto memory, ready to use.
+"""A tile operand, prepared once for all instructions that differ in their addresses alone.
 
 Values are float32. A tile over float32 memory or a decoded region *is* an array of them; over
 any other memory it is converted at each read and each write. Semantics ask for something to
-`load` from and a `Sink` to write to, of a common shape, and never see the difference.
+`load` from and a `Sink` to write to, of a common shape, and never see the difference. Which
+memory it is comes last: `window` is set before each execution, and does not exist earlier.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ from nkic.simulate.memory import Memory
 
 Array = NDArray[np.float32]
 Load = Callable[[], Array]
+View = Callable[[], NDArray[Any]]
 Sizes = tuple[int, ...]
 
 
 class Sink(NamedTuple):
-    """Where to write: compute into `out`, then call `store`.
+    """Where to write: compute into `out()`, then call `store`.
 
-    `direct`: `out` is memory itself, and `store` does nothing.
+    `direct`: `out()` is memory itself, and `store` does nothing.
     """
 
-    out: Array
+    out: Load
     store: Callable[[], Any]
     direct: bool
 
@@ -41,27 +43,34 @@ class Sink(NamedTuple):
 class Tile:
     """An access pattern over the memory it addresses.
 
-    `partitions` is 1 for HBM. `sizes` are the free dimensions; all of HBM's.
+    `partitions` is 1 for HBM. `sizes` are the free dimensions; all of HBM's. `pattern` is that
+    of the first instruction: its address stands for all others'.
     """
 
     __slots__ = (
-        *("dtype", "first", "free", "grid", "home", "memory", "on_chip", "partitions"),
-        *("pattern", "precise", "sizes", "window"),
+        *("dtype", "first", "form", "free", "grid", "memory", "on_chip", "partitions"),
+        *("pattern", "precise", "shape", "sizes", "window"),
     )
+    window: NDArray[Any]
 
     def __init__(self, memory: Memory, pattern: PatternRecord, precise: bool = True) -> None:
         self.memory = memory
         self.pattern = pattern
         self.precise = precise
+        self.form = memory.form(pattern)
         self.dtype = pattern.dtype
-        self.home = memory.homes[pattern.tensor]
-        self.grid = self.home.region.grid
-        self.on_chip = self.home.on_chip
-        self.first = self.home.partition + pattern.start  # absolute partition
-        self.window = memory.window(pattern)
-        self.partitions, *sizes = self.window.shape
+        self.grid = self.form.kind.grid
+        self.on_chip = self.form.kind.buffer.on_chip
+        self.first = self.form.first  # absolute partition
+        self.shape = self.form.shape
+        self.partitions, *sizes = self.shape
         self.sizes: Sizes = tuple(sizes)
         self.free = prod(sizes)
+
+    def bound(self) -> Tile:
+        """The tile over the memory of its own pattern."""
+        self.window = self.memory.window(self.pattern, self.form)
+        return self
 
     @property
     def is_float32(self) -> bool:
@@ -73,53 +82,57 @@ class Tile:
         """Any float32 can be stored as it is."""
         return self.dtype is FLOAT32 or (self.grid is not None and not self.precise)
 
-    def shaped(self, sizes: Sizes) -> NDArray[np.generic]:
-        """The window with its free dimensions split into `sizes`, which refine them."""
-        return self.window if sizes == self.sizes else self.window.reshape(self.partitions, *sizes)
+    def shape_in(self, sizes: Sizes | None) -> tuple[int, ...]:
+        """What `load` and `sink` have for these sizes."""
+        return (self.partitions, *((self.free,) if sizes is None else sizes))
 
-    def seen_as(self, sizes: Sizes) -> Callable[[], NDArray[Any]]:
-        """Reads memory as it is, (partitions, *sizes), copying where `sizes` refine nothing."""
-        if refined((self.sizes, sizes)) == sizes:
-            return partial(_same, self.shaped(sizes))
-        return partial(np.reshape, self.window, (self.partitions, *sizes))
+    def seen_as(self, sizes: Sizes) -> View:
+        """Memory as it is, (partitions, *sizes): a view if `sizes` refine the tile's own, else a
+        copy, which can only be read.
+        """
+        if sizes == self.sizes:
+            return lambda: self.window
+        shape = (self.partitions, *sizes)
+        return lambda: self.window.reshape(shape)
 
     def load(self, sizes: Sizes | None = None) -> Load:
         """Reads as float32 in the shape (partitions, *sizes); None: (partitions, free).
 
         The array may be memory itself, or one that is overwritten at the next call.
         """
-        window = self._flat() if sizes is None else self.shaped(sizes)
-        shape = (self.partitions, self.free) if sizes is None else window.shape
-        if self.is_float32 and window.shape == shape:
-            return partial(_same, window)
-        found = self.memory.scratch.floats(shape)
-        inner = found.reshape(window.shape)
+        seen = self._flat() if sizes is None else sizes
+        wanted = (self.free,) if sizes is None else sizes
+        view = self.seen_as(seen)
+        if self.is_float32 and seen == wanted:
+            return view
+        found = self.memory.scratch.floats((self.partitions, *wanted))
+        inner = found.reshape(self.partitions, *seen)
         if self.is_float32:
-            return partial(_copied, window, inner, found)
-        return partial(_decoded, self.dtype, window, inner, found)
+            return partial(_copied, view, inner, found)
+        return partial(_decoded, self.dtype, view, inner, found)
 
-    def _flat(self) -> NDArray[np.generic]:
-        """The window as (partitions, free), if its dimensions merge; else as it is."""
-        if len(merged(self.pattern.dims)) > 1:
-            return self.window
-        return self.shaped((self.free,))
+    def _flat(self) -> Sizes:
+        """All free elements in one dimension, if the window's merge; else its own sizes."""
+        return (self.free,) if len(merged(self.pattern.dims)) <= 1 else self.sizes
 
     def sink(self, sizes: Sizes | None = None, apart: bool = False) -> Sink:
         """Writes float32 in the shape (partitions, *sizes); None: (partitions, free).
 
         `apart`: nothing is written to memory before `store`.
         """
-        window = self._flat() if sizes is None else self.shaped(sizes)
-        shape = (self.partitions, self.free) if sizes is None else window.shape
-        direct = self.keeps_float32 and window.shape == shape
+        seen = self._flat() if sizes is None else sizes
+        wanted = (self.free,) if sizes is None else sizes
+        view = self.seen_as(seen)
+        direct = self.keeps_float32 and seen == wanted
         if direct and not apart and not _repeats(self.pattern.dims):
-            return Sink(window, _nothing, True)  # type: ignore[arg-type]
-        out = self.memory.scratch.floats(shape)
-        return Sink(out, partial(self._put, window, out.reshape(window.shape)), False)
+            return Sink(view, _nothing, True)
+        out = self.memory.scratch.floats((self.partitions, *wanted))
+        inner = out.reshape(self.partitions, *seen)
+        return Sink(lambda: out, lambda: self._put(view(), inner), False)
 
     def bit_sink(self, sizes: Sizes) -> Sink:
         """Writes elements as memory holds them, (partitions, *sizes); `sizes` refine its own."""
-        return Sink(self.shaped(sizes), _nothing, True)  # type: ignore[arg-type]
+        return Sink(self.seen_as(sizes), _nothing, True)
 
     def _put(self, window: NDArray[Any], values: Array) -> None:
         """Stores float32, rounded to the element type."""
@@ -135,7 +148,7 @@ class Tile:
 
     def put(self, values: Array) -> None:
         """Stores float32 of any shape, rounded to the element type."""
-        self._put(self.window, values.reshape(self.window.shape))
+        self._put(self.window, values.reshape(self.shape))
 
     def bits(self) -> NDArray[np.generic]:
         """The elements in the storage type, (partitions, *sizes); it may be memory itself."""
@@ -148,24 +161,13 @@ class Tile:
     def put_bits(self, bits: NDArray[np.generic]) -> None:
         """Stores elements of the storage type."""
         if self.grid is None:
-            np.copyto(self.window, bits.reshape(self.window.shape))
+            np.copyto(self.window, bits.reshape(self.shape))
         else:
-            np.copyto(self.window, decode(bits, self.grid).reshape(self.window.shape))
+            np.copyto(self.window, decode(bits, self.grid).reshape(self.shape))
 
     def meets(self, other: Tile) -> bool:
         """May share bytes with `other`."""
-        if self.home.region is not other.home.region:
-            return False
-        if self.on_chip and not _cross(self._rows(), other._rows()):
-            return False
-        return _cross(self._bytes(), other._bytes())
-
-    def _rows(self) -> tuple[int, int]:
-        return self.first, self.first + self.partitions
-
-    def _bytes(self) -> tuple[int, int]:
-        low, high = self.pattern.extent()
-        return self.home.byte + low, self.home.byte + high
+        return self.memory.meet(self.pattern, other.pattern)
 
     def straddles(self, others: Iterable[Tile]) -> bool:
         """May share bytes with one of `others` that is not the very same tile."""
@@ -178,23 +180,15 @@ class Tile:
 _repeats = lru_cache(maxsize=4096)(repeats)
 
 
-def _same(array: NDArray[Any]) -> NDArray[Any]:
-    return array
-
-
-def _copied(window: NDArray[Any], inner: Array, found: Array) -> Array:
+def _copied(view: View, inner: Array, found: Array) -> Array:
     """`found`, after filling it from memory through `inner`, a view of it."""
-    np.copyto(inner, window)
+    np.copyto(inner, view())
     return found
 
 
-def _decoded(dtype: DType, window: NDArray[Any], inner: Array, found: Array) -> Array:
-    decode(window, dtype, inner)
+def _decoded(dtype: DType, view: View, inner: Array, found: Array) -> Array:
+    decode(view(), dtype, inner)
     return found
-
-
-def _cross(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
 
 
 def _nothing() -> None:

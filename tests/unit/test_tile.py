@@ -22,7 +22,7 @@ def tiles(*patterns: PatternRecord, precise: bool = True) -> list[Tile]:
     record = tensor(kind.name, (8, 64))
     memory = Memory(executable([record], patterns))
     memory.homes[0].region.array[...] = 0
-    return [Tile(memory, pattern, precise) for pattern in patterns]
+    return [Tile(memory, pattern, precise).bound() for pattern in patterns]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_splitting_a_window_never_copies(sizes: list[int], data: st.DataObject) 
     cuts = data.draw(st.sampled_from([d for d in range(1, total + 1) if total % d == 0]))
     common = refined((tuple(sizes), (cuts, total // cuts)))
     if common is not None:
-        view = tile.shaped(common)
+        view = tile.seen_as(common)()
         assert view.shape == (8, *common) and np.shares_memory(view, tile.window)
         assert np.array_equal(view.ravel(), tile.window.ravel())
 
@@ -63,7 +63,7 @@ def test_float32_is_read_and_written_in_place() -> None:
     assert tile.load((2, 4))() is tile.load((2, 4))()
     assert np.shares_memory(tile.load((2, 2, 2))(), tile.window)
     out, store, direct = tile.sink((2, 4))
-    assert direct and np.shares_memory(out, tile.window)
+    assert direct and np.shares_memory(out(), tile.window)
     store()
 
 
@@ -78,7 +78,7 @@ def test_flattening_copies_only_what_does_not_merge() -> None:
     assert flat.shape == (8, 8) and flat[3].tolist() == list(range(8))
     out, store, direct = gaps.sink()
     assert not direct
-    out[...] = 7
+    out()[...] = 7
     assert gaps.window[0, 1, 3] == 7.0
     store()
     assert (gaps.window == 7).all()
@@ -87,7 +87,7 @@ def test_flattening_copies_only_what_does_not_merge() -> None:
 def test_a_write_may_be_kept_apart() -> None:
     (tile,) = tiles(access(0, ((1, 8),), partitions=8))
     out, store, direct = tile.sink(apart=True)
-    out[...] = 3
+    out()[...] = 3
     assert not direct and not tile.window.any()
     store()
     assert (tile.window == 3).all()
@@ -100,7 +100,7 @@ def test_narrow_types_are_rounded_when_stored(seen: list[str]) -> None:
     tile = tiles(*patterns)[0]
     assert (tile.grid is None) is (len(seen) == 2)
     out, store, direct = tile.sink()
-    out[...] = 1 / 3
+    out()[...] = 1 / 3
     store()
     assert not direct and (tile.load()() == np.float32(0.333984375)).all()
     assert (tile.bits() == 0x3EAB).all()
@@ -109,7 +109,7 @@ def test_narrow_types_are_rounded_when_stored(seen: list[str]) -> None:
 def test_without_precision_decoded_memory_keeps_float32() -> None:
     (tile,) = tiles(access(0, ((1, 4),), "bfloat16", partitions=8), precise=False)
     out, store, direct = tile.sink()
-    out[...] = 1 / 3
+    out()[...] = 1 / 3
     store()
     assert direct and (tile.load()() == np.float32(1 / 3)).all()
     assert (tile.bits() == 0x3EAB).all()  # what leaves as bits is rounded
@@ -146,7 +146,7 @@ def test_tiles_of_different_regions_do_not_meet() -> None:
     records = [tensor("float32", (8,), buffer=HBM), tensor("float32", (8,), buffer=HBM)]
     patterns = [access(n, ((1, 8),)) for n in (0, 1)]
     memory = Memory(executable(records, patterns))
-    one, two = (Tile(memory, p) for p in patterns)
+    one, two = (Tile(memory, p).bound() for p in patterns)
     assert not one.meets(two) and one.partitions == 1 and one.sizes == (8,)
 
 

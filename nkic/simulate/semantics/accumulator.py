@@ -61,7 +61,8 @@ class Accumulator:
         """Stores the accumulators to reduce_res, after dst: if both meet, it has them."""
         if self._sink is None:
             return
-        np.copyto(self._sink.out, self._column)
+        out = self._sink.out()
+        np.copyto(out, self._column)
         if self._negate:
-            np.negative(self._sink.out, out=self._sink.out)
+            np.negative(out, out=out)
         self._sink.store()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nkic.machine.operators import ALU
 from nkic.simulate.decode import Decoded
 from nkic.simulate.numerics.alu import ARITHMETIC
-from nkic.simulate.tile import Load, Sink, Sizes, Tile, refined
+from nkic.simulate.tile import Load, Sink, Sizes, Tile, View, refined
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
@@ -58,9 +58,10 @@ def is_bitvec(op: str) -> bool:
     return ALU[op].group == "bitvec"
 
 
-def words(tile: Tile, sizes: Sizes) -> Array:
+def words(tile: Tile, sizes: Sizes) -> View:
     """A raw tile's memory as unsigned integers, (partitions, *sizes)."""
-    return tile.shaped(sizes).view(f"u{tile.dtype.size}")
+    kind, seen = np.dtype(f"u{tile.dtype.size}"), tile.seen_as(sizes)
+    return lambda: seen().view(kind)
 
 
 def all_int32(decoded: Decoded) -> bool:

@@ -35,16 +35,16 @@ def bitvec_step(decoded: Decoded, data: str, stages: list[Stage]) -> Step:
     kind = np.dtype(f"u{tile.dtype.size}")
     sizes = shape_of(decoded, "dst", data, *_full(decoded, tile, stages)) or dst.sizes
     load = _unsigned(tile, sizes, kind)
-    window = words(dst, sizes)
+    into = words(dst, sizes)
     functions = [(BITVEC[s.op], _bits(decoded, s.operand, sizes, kind), s) for s in stages]
-    bits = decoded.scratch.array(window.shape, kind)
+    bits = decoded.scratch.array((dst.partitions, *sizes), kind)
 
     def step() -> None:
         values = load()
         for function, operand, stage in functions:
             _apply(function, values, operand(), bits, swaps(stage.op, stage.reverse))
             values = bits
-        np.copyto(window, values, casting="unsafe")
+        np.copyto(into(), values, casting="unsafe")
 
     return step
 
@@ -57,10 +57,11 @@ def integer_step(decoded: Decoded, data: str, stages: list[Stage]) -> Step:
     """
     tile, dst = decoded.tile(data), decoded.tile("dst")
     sizes = shape_of(decoded, "dst", data, *_full(decoded, tile, stages)) or dst.sizes
-    load, window = tile.seen_as(sizes), dst.shaped(sizes)
+    load, into = tile.seen_as(sizes), dst.seen_as(sizes)
     functions = [(INTEGERS[s.op], _signed(decoded, s.operand, sizes), s) for s in stages]
-    wide = decoded.scratch.array(window.shape, np.int64)
-    wrapped = decoded.scratch.array(window.shape, window.dtype)
+    shape = (dst.partitions, *sizes)
+    wide = decoded.scratch.array(shape, np.int64)
+    wrapped = decoded.scratch.array(shape, dst.form.storage)
 
     def step() -> None:
         values: Array = load().astype(np.int64)
@@ -68,19 +69,19 @@ def integer_step(decoded: Decoded, data: str, stages: list[Stage]) -> Step:
             _apply(function, values, operand(), wide, stage.reverse)
             np.copyto(wrapped, wide, casting="unsafe")
             np.copyto(values, wrapped)
-        np.copyto(window, wrapped)
+        np.copyto(into(), wrapped)
 
     return step
 
 
 def reduce_bits_step(op: str, data: Tile, dst: Tile, keep: int) -> Step:
     """Bitvec operators over all dimensions but the first `keep`."""
-    bits, window = words(data, data.sizes), words(dst, dst.sizes)
-    total = np.empty(bits.shape[:keep], bits.dtype)
+    bits, into = words(data, data.sizes), words(dst, dst.sizes)
+    total = np.empty(data.shape[:keep], np.dtype(f"u{data.dtype.size}"))
 
     def step() -> None:
-        reduce_bits(op, bits, total, keep)
-        np.copyto(window, total.reshape(window.shape), casting="unsafe")
+        reduce_bits(op, bits(), total, keep)
+        np.copyto(into(), total.reshape(dst.shape), casting="unsafe")
 
     return step
 

@@ -6,7 +6,6 @@ Source: `nki.isa.tensor_copy`, `nki.isa.dma_copy` (data types).
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,20 +25,22 @@ def copy_step(dst: Tile, src: Tile) -> Step:
         return _converting(dst, src)
     if dst.grid is not src.grid:  # the same elements, decoded on one side only
         return lambda: dst.put_bits(src.bits())
-    to, given = dst.window, src.window
+    shape = dst.shape
     if dst.meets(src):  # np.copyto does not look for overlap in one dimension
-        return lambda: np.copyto(to, given.copy().reshape(to.shape))
-    sizes = refined((to.shape, given.shape))
+        return lambda: np.copyto(dst.window, src.window.copy().reshape(shape))
+    if src.shape == shape:
+        return lambda: np.copyto(dst.window, src.window)
+    sizes = refined((shape, src.shape))
     if sizes is not None:
-        return partial(np.copyto, to.reshape(sizes), given.reshape(sizes))
-    return lambda: np.copyto(to, given.reshape(to.shape))
+        return lambda: np.copyto(dst.window.reshape(sizes), src.window.reshape(sizes))
+    return lambda: np.copyto(dst.window, src.window.reshape(shape))
 
 
 def _converting(dst: Tile, src: Tile) -> Step:
     load = src.load(src.sizes)
     if not dst.meets(src):
         return lambda: dst.put(load())
-    whole = src.memory.scratch.floats(src.window.shape)
+    whole = src.memory.scratch.floats(src.shape)
 
     def step() -> None:
         np.copyto(whole, load())
@@ -58,9 +59,9 @@ def as_held(src: Tile, dst: Tile, sizes: Sizes) -> Callable[[], Array]:
     return lambda: decode(src.bits(), src.dtype).reshape(shape)
 
 
-def choosing(out: Array) -> Callable[[Array, Array, Array, Array], None]:
-    """The fastest f(mask, chosen, otherwise, out) for elements like those of `out`."""
-    return select if out.itemsize == 4 else _choose
+def choosing(unit: int) -> Callable[[Array, Array, Array, Array], None]:
+    """The fastest f(mask, chosen, otherwise, out) for elements of `unit` bytes."""
+    return select if unit == 4 else _choose
 
 
 def _choose(mask: Array, chosen: Array, otherwise: Array, out: Array) -> None:
@@ -83,4 +84,4 @@ def fill_step(dst: Tile, value: float) -> Step:
         element: Array = np.array(int(value)).astype(storage(dst.dtype))
     else:
         element = constant(dst, value)
-    return partial(np.copyto, dst.window, element)
+    return lambda: np.copyto(dst.window, element)

@@ -23,10 +23,10 @@ def dma_copy(decoded: Decoded) -> Step:
 def dma_transpose(decoded: Decoded) -> Step:
     dst, src = decoded.tile("dst"), decoded.tile("src")
     load = as_held(src, dst, src.sizes)
-    shape = src.window.shape if src.on_chip else src.sizes
-    axes, window = PERMUTATIONS[len(shape)], dst.window
+    shape = src.shape if src.on_chip else src.sizes
+    axes = PERMUTATIONS[len(shape)]
 
     def step() -> None:
-        np.copyto(window, load().reshape(shape).transpose(axes))
+        np.copyto(dst.window, load().reshape(shape).transpose(axes))
 
     return step

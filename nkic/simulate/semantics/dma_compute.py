@@ -15,7 +15,7 @@ def dma_compute(decoded: Decoded) -> Step:
     """Sums are rounded to float32, first source to last. dst may be one of the sources."""
     dst, *sources = decoded.tiles()
     first, *others = [source.load(source.sizes) for source in sources]
-    total = decoded.scratch.floats(dst.window.shape)
+    total = decoded.scratch.floats(dst.shape)
 
     def step() -> None:
         np.copyto(total, first().reshape(total.shape))

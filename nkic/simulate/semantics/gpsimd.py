@@ -50,11 +50,11 @@ def iota(decoded: Decoded) -> Step:
     compute = _computed(decoded, dst)
     if not dst.dtype.is_integer:
         return lambda: dst.put(compute().astype(np.float32))
-    window, lowest, highest = dst.window, int(dst.dtype.lowest), int(dst.dtype.highest)
+    lowest, highest = int(dst.dtype.lowest), int(dst.dtype.highest)
 
     def step() -> None:
         within = np.clip(compute().astype(np.int64), lowest, highest)
-        np.copyto(window, within.reshape(window.shape), casting="unsafe")
+        np.copyto(dst.window, within.reshape(dst.shape), casting="unsafe")
 
     return step
 
@@ -63,23 +63,25 @@ def iota(decoded: Decoded) -> Step:
 def affine_select(decoded: Decoded) -> Step:
     dst = decoded.tile("dst")
     compute, compare = _computed(decoded, dst), INTEGERS[decoded.attributes["cmp_op"]]
-    load, otherwise, (out, store, _) = _choices(decoded)
+    load, otherwise, (out, store, _), shape = _choices(decoded)
     flags = decoded.scratch.array((dst.partitions, dst.free), np.bool_)
-    mask, zero, choose = flags.reshape(out.shape), np.zeros((), np.int32), choosing(out)
+    mask, zero, choose = flags.reshape(shape), np.zeros((), np.int32), choosing(otherwise.itemsize)
 
     def step() -> None:
         compare(compute(), zero, flags)
-        choose(mask, load(), otherwise, out)
+        choose(mask, load(), otherwise, out())
         store()
 
     return step
 
 
-def _choices(decoded: Decoded) -> tuple[Load, Array, Sink]:
-    """What to take, what to take elsewhere, and where to put it: bits within one type."""
+def _choices(decoded: Decoded) -> tuple[Load, Array, Sink, tuple[int, ...]]:
+    """What to take, what to take elsewhere, where to put it, and the shape: bits within a type."""
     dst, source = decoded.tile("dst"), decoded.tile("on_true_tile")
     value, sizes = decoded.attributes["on_false_value"], shape_of(decoded, "dst", "on_true_tile")
     if dst.dtype is not source.dtype:
-        return source.load(sizes), np.array(value, np.float32), result(decoded, sizes)
+        number = np.array(value, np.float32)
+        return source.load(sizes), number, result(decoded, sizes), dst.shape_in(sizes)
     sizes = sizes or dst.sizes
-    return as_held(source, dst, sizes), constant(dst, value), dst.bit_sink(sizes)
+    load, fill = as_held(source, dst, sizes), constant(dst, value)
+    return load, fill, dst.bit_sink(sizes), dst.shape_in(sizes)

@@ -24,11 +24,10 @@ def nc_n_gather(decoded: Decoded) -> Step:
     dst, data = decoded.tile("dst"), decoded.tile("data")
     load = as_held(data, dst, (data.free,))
     places, last = decoded.tile("indices").seen_as((dst.free,)), data.free - 1
-    window = dst.window
 
     def step() -> None:
         found = np.take_along_axis(load(), np.minimum(places(), last).astype(np.int64), axis=1)
-        np.copyto(window, found.reshape(window.shape))
+        np.copyto(dst.window, found.reshape(dst.shape))
 
     return step
 
@@ -38,7 +37,7 @@ def local_gather(decoded: Decoded) -> Step:
     dst, src, index = decoded.tile("dst"), decoded.tile("src_buffer"), decoded.tile("index")
     run, count = decoded.attributes["num_elem_per_idx"], decoded.attributes["num_valid_indices"]
     load, places = as_held(src, dst, (src.free,)), index.seen_as((index.free,))
-    cores, last, window = src.partitions // CORE, src.free - 1, dst.window
+    cores, last = src.partitions // CORE, src.free - 1
     within = np.arange(run)
 
     def step() -> None:
@@ -47,7 +46,7 @@ def local_gather(decoded: Decoded) -> Step:
         elements = (firsts[:, :, None].astype(np.int64) + within).reshape(cores, -1)
         every = np.repeat(np.minimum(elements, last), CORE, axis=0)
         found = np.take_along_axis(load(), every, axis=1)
-        np.copyto(window, found.reshape(window.shape))
+        np.copyto(dst.window, found.reshape(dst.shape))
 
     return step
 
@@ -59,9 +58,10 @@ def tensor_partition_reduce(decoded: Decoded) -> Step:
         raw, into = words(data, data.sizes), words(dst, dst.sizes)
 
         def bits() -> None:
-            total = np.empty(data.free, raw.dtype)
-            reduce_bits(op, raw.reshape(data.partitions, -1).T, total)
-            np.copyto(into, total.reshape(into.shape))
+            values, found = raw(), into()
+            total = np.empty(data.free, values.dtype)
+            reduce_bits(op, values.reshape(data.partitions, -1).T, total)
+            np.copyto(found, total.reshape(found.shape))
 
         return bits
     load, total = data.load(), decoded.scratch.floats((data.free,))
@@ -76,20 +76,20 @@ def tensor_partition_reduce(decoded: Decoded) -> Step:
 @semantics("sequence_bounds")
 def sequence_bounds(decoded: Decoded) -> Step:
     """Integers are compared as integers."""
-    ids, window = decoded.tile("segment_ids"), decoded.tile("dst").window
+    ids, dst = decoded.tile("segment_ids"), decoded.tile("dst")
     load = ids.seen_as((ids.free,))
-    return lambda: np.copyto(window, bounds(load()[0]).reshape(window.shape), casting="unsafe")
+    return lambda: np.copyto(dst.window, bounds(load()[0]).reshape(dst.shape), casting="unsafe")
 
 
 @semantics("nonzero_with_count")
 def nonzero_with_count(decoded: Decoded) -> Step:
     """Of each core's 16 partitions, the first; the others are left as they are."""
-    src, window = decoded.tile("src"), decoded.tile("dst").window
+    src, dst = decoded.tile("src"), decoded.tile("dst")
     offset, padding = decoded.attributes["index_offset"], decoded.attributes["padding_val"]
     load, rows = src.seen_as((src.free,)), slice(-src.first % CORE, None, CORE)
-    into = window[rows]
 
     def step() -> None:
+        into = dst.window[rows]
         found = nonzero(load()[rows], offset, padding)
         np.copyto(into, found.reshape(into.shape), casting="unsafe")
 

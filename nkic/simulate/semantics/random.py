@@ -35,13 +35,12 @@ def _lanes(decoded: Decoded, tile: Tile) -> Words:
 def dropout(decoded: Decoded) -> Step:
     """An element is dropped where a number in [0, 1) is less than its probability."""
     dst, data = decoded.tile("dst"), decoded.tile("data")
-    lanes, window = _lanes(decoded, data), dst.window
-    load, probability = as_held(data, dst, dst.sizes), vector(decoded, "prob", None)
-    zero = np.zeros((), window.dtype)
+    lanes, load = _lanes(decoded, data), as_held(data, dst, dst.sizes)
+    probability, zero = vector(decoded, "prob", None), np.zeros((), dst.form.storage)
 
     def step() -> None:
         dropped = uniform(draw(lanes, dst.free)) < probability()
-        np.copyto(window, np.where(dropped.reshape(window.shape), zero, load()))
+        np.copyto(dst.window, np.where(dropped.reshape(dst.shape), zero, load()))
 
     return step
 
@@ -49,11 +48,11 @@ def dropout(decoded: Decoded) -> Step:
 @semantics("rng")
 def rng(decoded: Decoded) -> Step:
     dst = decoded.tile("dst")
-    lanes, window = _lanes(decoded, dst), dst.window
+    lanes, kind = _lanes(decoded, dst), np.dtype(f"u{dst.dtype.size}")
 
     def step() -> None:
-        bits = draw(lanes, dst.free).astype(f"u{dst.dtype.size}").view(window.dtype)
-        np.copyto(window, bits.reshape(window.shape))
+        bits = draw(lanes, dst.free).astype(kind).view(dst.form.storage)
+        np.copyto(dst.window, bits.reshape(dst.shape))
 
     return step
 
@@ -72,14 +71,15 @@ def set_rng_seed(decoded: Decoded) -> Step:
 @semantics("rand2")
 def rand2(decoded: Decoded) -> Step:
     """min + (max - min) u, u in [0, 1), each operation rounded to float32; at most max."""
-    lanes, (out, store, _) = _lanes(decoded, decoded.tile("dst")), result(decoded)
+    dst = decoded.tile("dst")
+    lanes, (out, store, _) = _lanes(decoded, dst), result(decoded)
     low, high = vector(decoded, "min", None), vector(decoded, "max", None)
 
     def step() -> None:
-        numbers = uniform(draw(lanes, out.shape[1]))
+        numbers = uniform(draw(lanes, dst.free))
         least, most = low(), high()
         scaled = least + (most - least) * numbers
-        np.minimum(scaled, most, out=out)
+        np.minimum(scaled, most, out=out())
         store()
 
     return step
@@ -95,5 +95,5 @@ def rand_set_state(decoded: Decoded) -> Step:
 @semantics("rand_get_state")
 def rand_get_state(decoded: Decoded) -> Step:
     dst = decoded.tile("dst")
-    lanes, window = _lanes(decoded, dst), dst.window
-    return lambda: np.copyto(window, lanes.reshape(window.shape))
+    lanes = _lanes(decoded, dst)
+    return lambda: np.copyto(dst.window, lanes.reshape(dst.shape))

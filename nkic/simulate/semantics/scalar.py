@@ -48,7 +48,7 @@ def _activating(decoded: Decoded) -> tuple[Compute, Step]:
     scale, bias = vector(decoded, "scale", sizes, 1.0), vector(decoded, "bias", sizes)
     scales, adds = decoded.operands["scale"] != 1.0, decoded.operands["bias"] is not None
     function = FUNCTIONS[decoded.attributes["op"]]
-    inner = decoded.scratch.floats(out.shape)
+    inner = decoded.scratch.floats(decoded.tile("dst").shape_in(sizes))
 
     def compute() -> Floats:
         values = data()
@@ -56,8 +56,9 @@ def _activating(decoded: Decoded) -> tuple[Compute, Step]:
             values = np.multiply(values, scale(), out=inner)
         if adds:
             values = np.add(values, bias(), out=inner)
-        function(values, out, NO_PARAMETER)
-        return out
+        found = out()
+        function(values, found, NO_PARAMETER)
+        return found
 
     return compute, store
 
@@ -79,7 +80,7 @@ def _reducing(decoded: Decoded, compute: Compute, store: Step, command: str) -> 
             np.add(lanes, total, out=lanes)
         store()
         if read_out is not None:
-            read_out.out[...] = lanes[:, None]
+            read_out.out()[...] = lanes[:, None]
             read_out.store()
 
     return step

@@ -50,15 +50,16 @@ def product(
     if direct or not accumulate:
 
         def fresh() -> None:
-            matmul(left(), right(), out, accumulate)
+            matmul(left(), right(), out(), accumulate)
             store()
 
         return fresh
     before = dst.load()
 
     def step() -> None:
-        np.copyto(out, before())
-        matmul(left(), right(), out, True)
+        found = out()
+        np.copyto(found, before())
+        matmul(left(), right(), found, True)
         store()
 
     return step
@@ -101,7 +102,7 @@ def _transposing(dst: Tile, data: Tile) -> Step:
     load, (out, store, _) = data.load(), dst.sink()
 
     def step() -> None:
-        transpose(load(), out)
+        transpose(load(), out())
         store()
 
     return step
@@ -109,11 +110,11 @@ def _transposing(dst: Tile, data: Tile) -> Step:
 
 def _exchanging(dst: Tile, data: Tile) -> Step:
     load = as_held(data, dst, (data.free,))
-    moved = dst.memory.scratch.array((dst.partitions, dst.free), dst.window.dtype)
-    window, shaped = dst.window, moved.reshape(dst.window.shape)
+    moved = dst.memory.scratch.array((dst.partitions, dst.free), dst.form.storage)
+    shaped = moved.reshape(dst.shape)
 
     def step() -> None:
         transpose(load(), moved)
-        np.copyto(window, shaped)
+        np.copyto(dst.window, shaped)
 
     return step

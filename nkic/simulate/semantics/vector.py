@@ -60,7 +60,7 @@ def tensor_tensor(decoded: Decoded) -> Step:
     function = binary(op, False)
 
     def step() -> None:
-        function(a(), b(), out)
+        function(a(), b(), out())
         store()
 
     return step
@@ -82,16 +82,16 @@ def tensor_scalar(decoded: Decoded) -> Step:
     if op1 is None:
 
         def one() -> None:
-            first(data(), operand0(), out)
+            first(data(), operand0(), out())
             store()
 
         return one
     second, operand1 = binary(op1, reverse1), vector(decoded, "operand1", sizes)
-    between = decoded.scratch.floats(out.shape)
+    between = decoded.scratch.floats(decoded.tile("dst").shape_in(sizes))
 
     def two() -> None:
         first(data(), operand0(), between)
-        second(between, operand1(), out)
+        second(between, operand1(), out())
         store()
 
     return two
@@ -116,11 +116,11 @@ def scalar_tensor_tensor(decoded: Decoded) -> Step:
     out, store, _ = result(decoded, sizes)
     scalar = vector(decoded, "operand0", sizes)
     first, second = binary(op0, reverse0), binary(op1, reverse1)
-    between = decoded.scratch.floats(out.shape)
+    between = decoded.scratch.floats(decoded.tile("dst").shape_in(sizes))
 
     def step() -> None:
         first(data(), scalar(), between)
-        second(between, tensor(), out)
+        second(between, tensor(), out())
         store()
 
     return step
@@ -135,12 +135,12 @@ def tensor_reduce(decoded: Decoded) -> Step:
         return reduce_bits_step(op, data, dst, keep)
     load, (out, store, _) = data.load(data.sizes), dst.sink()
     total = decoded.scratch.floats((data.partitions, *data.sizes)[:keep])
-    flat = total.reshape(out.shape)
+    flat = total.reshape(dst.partitions, dst.free)
     finish = np.negative if decoded.attributes["negate"] else np.positive
 
     def step() -> None:
         reduce(op, load(), total, keep)
-        finish(flat, out=out)
+        finish(flat, out=out())
         store()
 
     return step
@@ -153,7 +153,7 @@ def tensor_tensor_scan(decoded: Decoded) -> Step:
     initial, (out, store, _) = vector(decoded, "initial", None), decoded.tile("dst").sink()
 
     def step() -> None:
-        scan(data0(), data1(), initial(), out, op0, op1, reverse0, reverse1)
+        scan(data0(), data1(), initial(), out(), op0, op1, reverse0, reverse1)
         store()
 
     return step
@@ -179,7 +179,7 @@ def _statistics(decoded: Decoded, name: str, function: Callable[[Floats, Floats]
     load, (out, store, _) = decoded.tile(name).load(), decoded.tile("dst").sink(apart=True)
 
     def step() -> None:
-        function(load(), out)
+        function(load(), out())
         store()
 
     return step
@@ -191,7 +191,7 @@ def reciprocal(decoded: Decoded) -> Step:
     data, (out, store, _) = decoded.tile("data").load(sizes), result(decoded, sizes)
 
     def step() -> None:
-        np.reciprocal(data(), out=out)
+        np.reciprocal(data(), out=out())
         store()
 
     return step
@@ -201,14 +201,16 @@ def reciprocal(decoded: Decoded) -> Step:
 def tensor_copy_predicated(decoded: Decoded) -> Step:
     dst, src = decoded.tile("dst"), decoded.maybe("src")
     sizes = shape_of(decoded, "dst", "src", "predicate") or dst.sizes
-    flags, window = decoded.tile("predicate").seen_as(sizes), dst.shaped(sizes)
+    flags, into = decoded.tile("predicate").seen_as(sizes), dst.seen_as(sizes)
     compare = np.equal if decoded.attributes["reverse_pred"] else np.not_equal
     number = constant(dst, decoded.number("src"))
     load = as_held(src, dst, sizes) if src else lambda: number
-    mask, choose = decoded.scratch.array(window.shape, np.bool_), choosing(window)
+    shape = (dst.partitions, *sizes)
+    mask, choose = decoded.scratch.array(shape, np.bool_), choosing(dst.form.unit)
 
     def step() -> None:
         compare(flags(), 0, out=mask)
+        window = into()
         choose(mask, load(), window, window)
 
     return step

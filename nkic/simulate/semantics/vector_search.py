@@ -36,8 +36,9 @@ def nc_match_replace8(decoded: Decoded) -> Step:
 
     def step() -> None:
         found = match8(data(), values(), DOWNWARDS, taken)
-        np.copyto(out, data())
-        np.copyto(out, replacement, where=taken)
+        into = out()
+        np.copyto(into, data())
+        np.copyto(into, replacement, where=taken)
         store()
         if indices is not None:
             _put(indices, found)
@@ -47,7 +48,7 @@ def nc_match_replace8(decoded: Decoded) -> Step:
 
 def _put(dst: Tile, found: Indices) -> None:
     """Indices in an unsigned type; -1 has all bits set."""
-    np.copyto(dst.window, found.reshape(dst.window.shape), casting="unsafe")
+    np.copyto(dst.window, found.reshape(dst.shape), casting="unsafe")
 
 
 @semantics("nc_stream_shuffle")
@@ -56,9 +57,9 @@ def nc_stream_shuffle(decoded: Decoded) -> Step:
     dst, src, mask = decoded.tile("dst"), decoded.tile("src"), decoded.attributes["shuffle_mask"]
     into = [p for p in range(dst.partitions) if mask[p % QUADRANT] != KEEP]
     taken = [p - p % QUADRANT + mask[p % QUADRANT] for p in into]
-    load, window = as_held(src, dst, dst.sizes), dst.window
+    load = as_held(src, dst, dst.sizes)
 
     def step() -> None:
-        window[into] = load()[taken]
+        dst.window[into] = load()[taken]
 
     return step

@@ -22,8 +22,9 @@ def tensor_scalar_reduce(decoded: Decoded) -> Step:
     function = ARITHMETIC[op0]
 
     def step() -> None:
-        function(data(), operand(), out)
-        total.add(out)
+        found = out()
+        function(data(), operand(), found)
+        total.add(found)
         store()
         total.read_out()
 
@@ -36,13 +37,14 @@ def tensor_scalar_cumulative(decoded: Decoded) -> Step:
     src, (out, store, _) = decoded.tile("src"), decoded.tile("dst").sink()
     load, operand = src.load(), vector(decoded, "imm0", None)
     accumulator = Accumulator(decoded, src, op1, "imm1")
-    between, function = decoded.scratch.floats(out.shape), ARITHMETIC[op0]
+    between, function = decoded.scratch.floats(src.shape_in(None)), ARITHMETIC[op0]
 
     def step() -> None:
         function(load(), operand(), between)
         column = accumulator.start()
-        cumulative(between, column, out, op1)
-        np.copyto(column, out[:, -1:])
+        found = out()
+        cumulative(between, column, found, op1)
+        np.copyto(column, found[:, -1:])
         store()
 
     return step
@@ -53,16 +55,18 @@ def select_reduce(decoded: Decoded) -> Step:
     """`reduce_op` is maximum; the rules refuse others."""
     sizes = shape_of(decoded, "dst", "predicate", "on_true")
     chosen, (out, store, _) = decoded.tile("on_true").load(sizes), result(decoded, sizes)
-    flags = decoded.tile("predicate").seen_as(out.shape[1:])
+    shape = decoded.tile("dst").shape_in(sizes)
+    flags = decoded.tile("predicate").seen_as(shape[1:])
     otherwise = vector(decoded, "on_false", sizes)
     compare = np.equal if decoded.attributes["reverse_pred"] else np.not_equal
     greatest = Accumulator(decoded, decoded.tile("on_true"), "maximum")
-    mask = decoded.scratch.array(out.shape, np.bool_)
+    mask = decoded.scratch.array(shape, np.bool_)
 
     def step() -> None:
         compare(flags(), 0, out=mask)
-        select(mask, chosen(), otherwise(), out)
-        greatest.add(out)
+        found = out()
+        select(mask, chosen(), otherwise(), found)
+        greatest.add(found)
         store()
         greatest.read_out()
 
@@ -76,10 +80,11 @@ def range_select(decoded: Decoded) -> Step:
     sizes = shape_of(decoded, "dst", "on_true_tile")
     chosen, (out, store, _) = tile.load(sizes), result(decoded, sizes)
     index = (values["range_start"] + np.arange(tile.free)).astype(np.float32)
-    index = index.reshape(1, *out.shape[1:])
+    shape = decoded.tile("dst").shape_in(sizes)
+    index = index.reshape(1, *shape[1:])
     bounds = [vector(decoded, name, sizes) for name in ("bound0", "bound1")]
     compare0, compare1 = ARITHMETIC[values["comp_op0"]], ARITHMETIC[values["comp_op1"]]
-    mask, other = (decoded.scratch.array(out.shape, np.bool_) for _ in range(2))
+    mask, other = (decoded.scratch.array(shape, np.bool_) for _ in range(2))
     fill = np.array(values["on_false_value"], np.float32)
     greatest = Accumulator(decoded, tile, "maximum")
 
@@ -87,8 +92,9 @@ def range_select(decoded: Decoded) -> Step:
         compare0(index, bounds[0](), mask)
         compare1(index, bounds[1](), other)
         np.logical_and(mask, other, out=mask)
-        select(mask, chosen(), fill, out)
-        greatest.add(out)
+        found = out()
+        select(mask, chosen(), fill, found)
+        greatest.add(found)
         store()
         greatest.read_out()
 

@@ -25,13 +25,14 @@ def exponential(decoded: Decoded) -> Step:
     sizes = shape_of(decoded, "dst", "src")
     src, (out, store, _) = decoded.tile("src").load(sizes), result(decoded, sizes)
     greatest, exp = vector(decoded, "max_value", sizes), FUNCTIONS["exp"]
-    between = decoded.scratch.floats(out.shape)
+    between = decoded.scratch.floats(decoded.tile("dst").shape_in(sizes))
     total = Accumulator(decoded, decoded.tile("src"), "add", "reduce_init")
 
     def step() -> None:
         np.subtract(src(), greatest(), out=between)
-        exp(between, out, NO_PARAMETER)
-        total.add(out)
+        found = out()
+        exp(between, found, NO_PARAMETER)
+        total.add(found)
         store()
         total.read_out()
 
@@ -42,13 +43,17 @@ def exponential(decoded: Decoded) -> Step:
 def activate2(decoded: Decoded) -> Step:
     sizes = shape_of(decoded, "dst", "data")
     out, store, _ = result(decoded, sizes)
-    inner, parameter = _inner(decoded, sizes, out.shape), vector(decoded, "relu_param", sizes)
+    inner, parameter = (
+        _inner(decoded, sizes, decoded.tile("dst").shape_in(sizes)),
+        vector(decoded, "relu_param", sizes),
+    )
     function = FUNCTIONS[decoded.attributes["op"]]
     accumulate = _registers(decoded)
 
     def step() -> None:
-        function(inner(), out, parameter())
-        read_out = accumulate(out)
+        found = out()
+        function(inner(), found, parameter())
+        read_out = accumulate(found)
         store()
         read_out()
 
@@ -87,7 +92,7 @@ def _registers(decoded: Decoded) -> Callable[[Floats], Step]:
 
     def read_out() -> None:
         if sink is not None:
-            np.copyto(sink.out, lanes[:, None])
+            np.copyto(sink.out(), lanes[:, None])
             sink.store()
 
     def accumulate(values: Floats) -> Step:

@@ -1,0 +1,97 @@
+"""What a program does to each of its tensors, in one pass over its instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from math import gcd
+
+from nkic.machine.dtypes import DType
+from nkic.machine.operands import Row, no_access
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord
+
+Modes = list[tuple[bool, bool]]
+AS_READ = (True, False)  # operands that hold offsets
+
+
+class Use:
+    """How one tensor is accessed.
+
+    `rows` and `columns` are the partitions and bytes of a granule: the largest block that no
+    access splits; 0 if there is none.
+    """
+
+    __slots__ = ("columns", "read", "rows", "types", "written")
+
+    def __init__(self) -> None:
+        self.types: set[DType] = set()
+        self.read = False
+        self.written = False
+        self.rows = 0
+        self.columns = 0
+
+    def add(self, pattern: PatternRecord, reads: bool, writes: bool) -> None:
+        """One more access."""
+        _, dtype, start, partitions, offset, dims, dynamic = pattern
+        size = dtype.size
+        self.types.add(dtype)
+        self.read |= reads
+        self.written |= writes
+        self.rows = gcd(self.rows, start, partitions)
+        self.columns = gcd(self.columns, offset * size, _grain(dims, size))
+        if dynamic is not None:
+            self.columns = gcd(self.columns, dynamic[2] * size)
+
+    def split(self, size: int) -> None:
+        """Rows of `size` bytes are accessed one by one, at places known at run time only."""
+        self.rows, self.columns = 1, gcd(self.columns, size)
+
+
+def survey(executable: Executable) -> list[Use]:
+    """The use of every tensor."""
+    uses = [Use() for _ in executable.tensors]
+    known: dict[Row, Modes] = {}
+    for item in instructions(executable):
+        row = item.row
+        if row is None:
+            continue
+        modes = known.get(row) or known.setdefault(row, _modes(row))
+        for operand, (reads, writes) in zip(item.operands, modes, strict=False):
+            if type(operand) is PatternRecord:
+                uses[operand.tensor].add(operand, reads, writes)
+        if len(item.operands) > len(row.operands):
+            _split(uses, item)
+    return uses
+
+
+def _split(uses: list[Use], item: InstructionRecord) -> None:
+    """A gather or scatter runs row by row."""
+    patterns = [operand for operand in item.operands if type(operand) is PatternRecord]
+    if any(pattern.indexed for pattern in patterns):
+        for pattern in patterns:
+            uses[pattern.tensor].split(pattern.dtype.size)
+
+
+def instructions(executable: Executable) -> Iterator[InstructionRecord]:
+    """Every instruction of every stream."""
+    for stream in executable.streams:
+        for item in stream.items:
+            if type(item) is InstructionRecord:
+                yield item
+
+
+def _modes(row: Row) -> Modes:
+    """Whether an instruction of the row may read and may write each operand; the hidden ones
+    that come after the row's own hold offsets.
+    """
+    varies = row.access is not no_access
+    modes = [(rule.access.reads or varies, rule.access.writes) for rule in row.operands]
+    return modes + [AS_READ] * len(modes)
+
+
+@lru_cache(maxsize=4096)
+def _grain(dims: tuple[tuple[int, int], ...], size: int) -> int:
+    """The largest number of bytes that divides runs of neighbours, and the steps over them."""
+    wide = [(step * size, num) for step, num in dims if num > 1]
+    run = size * wide.pop()[1] if wide and wide[-1][0] == size else size
+    return gcd(run, *(step for step, _ in wide))
