@@ -1,3 +1,21 @@
-"""nkic: compile and simulate AWS Trainium NKI kernels without a Trainium."""
+"""nkic: compile and simulate AWS Trainium NKI kernels without a Trainium.
+
+`nkic.compile`, `nkic.run` and `nkic.call` are those of `nkic.api`, imported when they are used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nkic.api import Artifact, Called, CompileError, Result, RunError, call, compile, run
 
 __version__ = "0.1.0"
+__all__ = ["Artifact", "Called", "CompileError", "Result", "RunError", "call", "compile", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'nkic' has no attribute {name!r}")
+    return getattr(import_module("nkic.api"), name)

@@ -129,6 +129,7 @@ def _from_source(
         provided=PROVIDED,
         report=report,
         profile=request.profile,
+        **_entry(request),
     )
     report.stop_if_errors()
     yield "resolve", resolved
@@ -139,6 +140,21 @@ def _from_source(
 
     sources = {path: module.source for path, module in resolved.library.modules.items()}
     yield from _from_program(program, sources, _locate(resolved), report, options)
+
+
+def _entry(request: Request) -> dict[str, Any]:
+    """Which function of a running program the kernel is."""
+    entry = request.entry
+    if entry is None:
+        return {}
+    place = entry.function
+    cells = {name for name, _ in place.cells}
+
+    def given(module: str) -> frozenset[str]:
+        found = entry.names(module)
+        return found | cells if module == place.module else found
+
+    return {"name": place.module, "line": place.line, "given": given}
 
 
 def _from_text(

@@ -15,7 +15,7 @@ from nkic.machine import targets
 from nkic.machine.targets import Target
 from nkic.specialise.arguments import parse_arg, parse_const, parse_grid, read_like
 from nkic.specialise.inline import read_block
-from nkic.specialise.request import Given, Request, combine
+from nkic.specialise.request import Given, Request, TensorType, combine
 
 TARGET_VARIABLE = "NEURON_PLATFORM_TARGET_OVERRIDE"
 
@@ -38,12 +38,22 @@ def request_for(source: SourceFile, said: Said, environ: Mapping[str, str]) -> R
     """The request. What was said wins over `like`, that over the file's inline block, that over
     the environment. Raises `UsageFailed`, or `CompileFailed` for a block that cannot be used.
     """
-    block = read_block(source)
+    like = read_like(said.like) if said.like is not None else None
+    return request_of(source, given(said), environ, like)
+
+
+def request_of(
+    source: SourceFile | None,
+    given: Given,
+    environ: Mapping[str, str],
+    like: Mapping[str, TensorType] | None = None,
+) -> Request:
+    """The same of what is understood already; without `source` there is no inline block."""
+    block = read_block(source) if source is not None else Given()
     wanted = environ.get(TARGET_VARIABLE)
     if block.target is None and wanted:
         block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
-    like = read_like(said.like) if said.like is not None else None
-    request = combine(given(said), block, like)
+    request = combine(given, block, like)
     if request.lnc > request.target.max_cores:
         target = request.target
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"

@@ -36,7 +36,7 @@ ALLOWED = {
     "pipeline": f"{DATA} syntax parse resolve specialise"
     " check lower depend allocate schedule neff emit compiled",
     "forms": "base ir neff syntax parse compiled",
-    "api": "base machine neff compiled loader request pipeline forms simulate report",
+    "api": f"{DATA} neff parse specialise compiled loader request pipeline forms simulate report",
     "cli.common": "base",
     "cli.nkic": "base machine report compiled loader request pipeline forms cli.common",
     "cli.nki_run": "base machine neff report simulate cli.common",

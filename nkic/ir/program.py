@@ -78,6 +78,7 @@ class Loop:
 
 
 Item = Instruction | Loop
+Returned = int | tuple[int | None, ...] | None
 Body = tuple[Item, ...]
 
 
@@ -95,7 +96,8 @@ class Program:
     `inputs` in signature order; `outputs` in the order of the return, named output_0 …,
     followed by inputs updated in place under their own names. `addresses` is filled by
     allocate, for on-chip tensors by number. `constants` are initial contents by tensor
-    number. `messages` are what the kernel printed while it was compiled.
+    number. `messages` are what the kernel printed while it was compiled. `returned` is the form
+    of what the kernel returns: the number of an output, or several in a tuple.
     """
 
     name: str
@@ -109,6 +111,7 @@ class Program:
     messages: tuple[str, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)  # as shown by --info
     notes: Mapping[str, str] = field(default_factory=dict)  # how it was compiled, for --info
+    returned: Returned = None
 
     def role(self, tensor: Tensor) -> Role:
         """What `tensor` is to the caller."""

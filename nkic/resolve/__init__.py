@@ -14,12 +14,16 @@ from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.source import SourceFile
 from nkic.resolve import subset
 from nkic.resolve.bind import bind
-from nkic.resolve.kernels import choose, kernels
+from nkic.resolve.kernels import at, choose, kernels
 from nkic.resolve.library import Library, Load, Parse
-from nkic.resolve.reach import Reach
+from nkic.resolve.reach import Given, Reach
 from nkic.syntax.bindings import Kernel, Resolved
 
 __all__ = ["Library", "Resolved", "list_kernels", "resolve"]
+
+
+def _nothing(module: str) -> frozenset[str]:
+    return frozenset()
 
 
 def resolve(
@@ -32,19 +36,23 @@ def resolve(
     report: Reporter,
     profile: Profile = DEFAULT,
     name: str = "__kernel__",
+    line: int | None = None,
+    given: Given = _nothing,
 ) -> Resolved:
     """The kernel called `kernel` in the file `entry`, or its only one, with all it reaches.
 
-    `name` is the module's dotted name if the file is part of a package. Reports violations of
+    `name` is the module's dotted name if the file is part of a package. With `line`, the kernel
+    is the function of that name there, wherever it is defined; `given` are then the variables
+    by module that a running program adds to those of the source. Reports violations of
     the subset and goes on; raises `CompileFailed` where there is no kernel to go on with.
     """
     library = Library(load, parse, provided)
     module = library.add(name, entry)
-    chosen = choose(module, kernel, report)
+    chosen = choose(module, kernel, report) if line is None else at(module, kernel or "", line)
     for rule, span in subset.of_kernel(chosen.node, profile):
         text = f"{rule.words} cannot be used in NKI {profile.label}"
         report.error("not-in-nki", text, span, help=rule.advice)
-    reached = Reach(library, profile, report).run(module, chosen.node)
+    reached = Reach(library, profile, report, given).run(module, chosen.node)
     return Resolved(chosen, library, reached, profile)
 
 

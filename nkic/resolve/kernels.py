@@ -10,6 +10,7 @@ from nkic.base.suggest import did_you_mean
 from nkic.resolve.bind import import_targets
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Kernel, SourceModule
+from nkic.syntax.places import function_at
 
 _WRAPPERS = frozenset({"jit", "trace", "baremetal", "benchmark", "profile"})
 _MAKERS = frozenset({"nki.jit", "nki.trace"})  # called on a function, they make a kernel of it
@@ -32,6 +33,14 @@ def choose(module: SourceModule, wanted: str | None, report: Reporter) -> Kernel
         return _only(module, found, report)
     named = next((kernel for kernel in found if kernel.name == wanted), None)
     return named or _plain(module, wanted, report)
+
+
+def at(module: SourceModule, name: str, line: int) -> Kernel:
+    """The function called `name` that begins at a line, or has its first decorator there."""
+    node = function_at(module, name, line)
+    if not isinstance(node, nodes.FunctionDef):
+        raise LookupError(f"{name} in line {line} is no function")
+    return Kernel(name, module, node)
 
 
 def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> Kernel:

@@ -9,7 +9,7 @@ depends on them is found when the kernel is evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from nkic.base.diagnostics import Reporter
@@ -25,6 +25,8 @@ from nkic.syntax.bindings import Binding, HostModule, Import, Kind, SourceModule
 from nkic.syntax.walk import walk
 
 Definition = nodes.FunctionDef | nodes.ClassDef
+Given = Callable[[str], frozenset[str]]
+"""The variables of a module, by its dotted name, that come from a running program."""
 
 
 @dataclass
@@ -34,6 +36,7 @@ class Reach:
     library: Library
     profile: Profile
     report: Reporter
+    given: Given
     reached: dict[Definition, SourceModule] = field(default_factory=dict)
     _waiting: list[Definition] = field(default_factory=list)
     _methods: dict[str, list[tuple[SourceModule, nodes.FunctionDef]]] = field(default_factory=dict)
@@ -146,7 +149,9 @@ class Reach:
         if binding is not None:
             self._check_sub_kernel(holder, name, binding)
             self._follow(holder, binding, functions=follow)
-        elif name.id not in names.BUILTINS and not self.library.provided_stars(module):
+        elif name.id in names.BUILTINS or name.id in self.given(module.name):
+            return
+        elif not self.library.provided_stars(module):
             self._unknown(module, name)
 
     def _unknown(self, module: SourceModule, name: nodes.Name) -> None:

@@ -11,7 +11,9 @@ from nkic.base.suggest import did_you_mean
 from nkic.machine import dtypes
 from nkic.specialise.evaluate import Evaluator
 from nkic.specialise.literals import DottedName
+from nkic.specialise.live import Live
 from nkic.specialise.namespace import Namespace, names_of
+from nkic.specialise.rebuild import Rebuilder
 from nkic.syntax import nodes
 
 SHORT = {"nl": "nki.language", "nisa": "nki.isa"}
@@ -20,12 +22,17 @@ SHORT = {"nl": "nki.language", "nisa": "nki.isa"}
 class Constants:
     """Looks names up among dtypes, then in NKI's modules, then in the kernel's own file."""
 
-    def __init__(self, spaces: Mapping[str, Namespace], evaluator: Evaluator) -> None:
+    def __init__(
+        self, spaces: Mapping[str, Namespace], evaluator: Evaluator, rebuilder: Rebuilder
+    ) -> None:
         self.spaces = spaces
         self.evaluator = evaluator
+        self.rebuilder = rebuilder
 
     def value(self, argument: str, given: Any) -> Any:
         """The value of an argument; raises `UsageFailed` for a name that means nothing."""
+        if isinstance(given, Live):
+            return self.rebuilder.value(given)
         if isinstance(given, DottedName):
             return self._named(argument, given.text)
         if isinstance(given, list):

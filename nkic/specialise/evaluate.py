@@ -15,12 +15,15 @@ from nkic.base.diagnostics import CompileFailed, NkicError, Reporter
 from nkic.base.source import SourceFile
 from nkic.specialise import builtins, failures, libraries, location, objects
 from nkic.specialise.budget import Budget, Limits
+from nkic.specialise.errors import KernelError
 from nkic.specialise.guards import Guards, hooks
+from nkic.specialise.live import Entry, Function
 from nkic.specialise.modules import Codes, World
 from nkic.specialise.namespace import Namespace
 from nkic.specialise.translate import translate_expression
 from nkic.syntax import nodes, scopes
-from nkic.syntax.bindings import STDLIB, Resolved, SourceModule
+from nkic.syntax.bindings import STDLIB, Import, Resolved, SourceModule
+from nkic.syntax.places import function_at
 
 Show = Callable[[str], None]
 MISSING = object()  # a parameter without default
@@ -72,6 +75,48 @@ class Evaluator:
         }
         spaces = {**libraries.libraries(self.budget, guards), **provided}
         self._world = World(resolved.library, spaces, base, {} if codes is None else codes)
+        self._entry: Callable[..., Any] | None = None
+
+    def run(self, action: Callable[[], Any]) -> Any:
+        """What `action` gives. Reports the error that ends it and raises `CompileFailed`."""
+        return self._guarded(action)
+
+    def enter(self, entry: Entry, value: Callable[[Any], Any]) -> None:
+        """Makes a function of a running program the kernel; `value` evaluates descriptions."""
+        self._world.given = {module: dict(found) for module, found in entry.globals}
+        self._world.value = value
+        self._entry = value(entry.function)
+
+    def named(self, module: str, name: str) -> Any:
+        """What a module calls `name` (`Outer.Inner`); the module itself where it is empty."""
+        importer = self.resolved.kernel.module
+        if module == "builtins":
+            return self._world.base[name]
+        if not name:
+            return self._world.module(module, importer)
+        first, *rest = name.split(".")
+        holder = self.resolved.library.find(module, importer)
+        if isinstance(holder, SourceModule):
+            found = self._world.runtime(holder).get(first)
+        else:
+            found = self._world.member(Import(module, first), importer)
+        for part in rest:
+            found = getattr(found, part)
+        return found
+
+    def function_at(
+        self,
+        place: Function,
+        cells: Callable[[Callable[..., Any]], Mapping[str, Any]],
+        defaults: Mapping[str, Any],
+    ) -> Callable[..., Any]:
+        """The function at a place in source. `cells` are the variables around it."""
+        found = self.resolved.library.find(place.module, self.resolved.kernel.module)
+        if not isinstance(found, SourceModule):
+            raise KernelError("host-module", f"there is no source for the module {place.module}")
+        node = function_at(found, place.name, place.line)
+        names = {name for name, _ in place.cells}
+        return self._world.runtime(found).function(node, names, cells, defaults)
 
     def evaluate_kernel(self, arguments: Mapping[str, Any]) -> Any:
         """Calls the kernel with values by parameter name, and gives what it returns.
@@ -109,6 +154,8 @@ class Evaluator:
         return found
 
     def _function(self) -> Callable[..., Any]:
+        if self._entry is not None:
+            return self._entry
         kernel = self.resolved.kernel
         found = self._world.runtime(kernel.module).get(kernel.name)
         while isinstance(found, objects.Kernel):

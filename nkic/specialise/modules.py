@@ -8,7 +8,8 @@ of the source, when some kernel code first uses the name. What no kernel code us
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from types import CodeType
 from typing import Any
 
@@ -16,7 +17,7 @@ from nkic.base.suggest import did_you_mean
 from nkic.specialise.errors import KernelError
 from nkic.specialise.guards import KernelValue
 from nkic.specialise.namespace import HostValue, Namespace, has_name
-from nkic.specialise.translate import translate
+from nkic.specialise.translate import translate, translate_expression
 from nkic.syntax import names, nodes, scopes
 from nkic.syntax.bindings import (
     Binding,
@@ -48,6 +49,8 @@ class World:
         self.provided = provided
         self.base = base
         self.codes = codes
+        self.given: Mapping[str, Mapping[str, Any]] = {}  # variables of a running program
+        self.value: Callable[[Any], Any] = lambda given: given
         self._runtimes: dict[str, Runtime] = {}
 
     def runtime(self, module: SourceModule) -> Runtime:
@@ -152,7 +155,7 @@ class Runtime:
 
     def defines(self, name: str) -> bool:
         """The module, or what it imports with a star, binds the name."""
-        if name in self.module.bindings:
+        if name in self.module.bindings or name in self._given():
             return True
         if not self.module.stars or name.startswith(("@", "_")):
             return False
@@ -171,6 +174,9 @@ class Runtime:
     def find(self, name: str) -> Any:
         """Makes the value of a name; `KeyError`, which becomes `NameError`, if there is none."""
         binding = self.module.bindings.get(name)
+        if name in self._given() and (binding is None or binding.kind is Kind.VALUE):
+            self.globals[name] = self.world.value(self._given()[name])
+            return self.globals[name]
         if binding is not None:
             self._define(binding)
             return self.globals[name]
@@ -184,6 +190,38 @@ class Runtime:
             value = getattr(space, name)
         self.globals[name] = value
         return value
+
+    def _given(self) -> Mapping[str, Any]:
+        """The variables whose values the running program gives."""
+        return self.world.given.get(self.module.name, {})
+
+    def function(
+        self,
+        node: nodes.FunctionDef | nodes.Lambda,
+        names: Collection[str],
+        cells: Callable[[Callable[..., Any]], Mapping[str, Any]],
+        defaults: Mapping[str, Any],
+    ) -> Callable[..., Any]:
+        """A function of this file without its decorators, whatever functions are around it.
+
+        `names` are the variables of those; `cells` gives their values once there is a function,
+        which may be one of them.
+        """
+        bare = replace(node, args=replace(node.args, defaults=(), kw_defaults=_none(node.args)))
+        space = {name: value for name, value in self.globals.items() if name not in names}
+
+        def defines(name: str) -> bool:
+            return name in names or self.defines(name)
+
+        if isinstance(bare, nodes.Lambda):
+            made = eval(translate_expression(self.module, bare, defines), space)
+        else:
+            exec(translate(self.module, replace(bare, decorators=()), defines), space)
+            made = space[bare.name]
+        _set_defaults(made, node.args, defaults)
+        space.update(cells(made))
+        function: Callable[..., Any] = made
+        return function
 
     def _define(self, binding: Binding) -> None:
         """Runs the statements that make a name's value, once and in order.
@@ -245,6 +283,17 @@ class Runtime:
     def import_member(self, soft: bool, request: str, member: str) -> Any:
         """`from request import member`, likewise."""
         return self.world.member(Import(request, member), self.module, soft=soft)
+
+
+def _none(args: nodes.Arguments) -> tuple[None, ...]:
+    return (None,) * len(args.kwonlyargs)
+
+
+def _set_defaults(made: Any, args: nodes.Arguments, defaults: Mapping[str, Any]) -> None:
+    plain = [arg.name for arg in (*args.posonlyargs, *args.args)]
+    made.__defaults__ = tuple(defaults[name] for name in plain if name in defaults) or None
+    named = [arg.name for arg in args.kwonlyargs if arg.name in defaults]
+    made.__kwdefaults__ = {name: defaults[name] for name in named} or None
 
 
 def _circular(binding: Binding) -> KernelError:

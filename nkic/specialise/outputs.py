@@ -8,7 +8,7 @@ from typing import Any
 
 from nkic.base.diagnostics import Label
 from nkic.base.profiles import Profile
-from nkic.ir.program import Parameter
+from nkic.ir.program import Parameter, Returned
 from nkic.ir.tensors import Tensor, View
 from nkic.machine.memory import Buffer
 from nkic.specialise import views
@@ -27,10 +27,12 @@ class Outputs:
         self.kernel = kernel.name
         self.at = kernel.node.name_span
         self.returned: tuple[Tensor, ...] | None = None
+        self.form: Returned = None
 
     def take(self, result: Any) -> None:
         """What one instance of the kernel returned: the same tensors as every other."""
         values = result if isinstance(result, tuple | list) else (result,)
+        self.form = _form(result)
         found = () if result is None else tuple(self._tensors(values))
         if self.returned is not None and found != self.returned:
             self._error("the instances of the grid return different tensors")
@@ -132,6 +134,12 @@ class Outputs:
         number, trace = tensor.number, self.trace
         shared = tensor.buffer is Buffer.SHARED_HBM and not self._is_input(tensor)
         return shared and number in trace.written and number not in trace.read
+
+
+def _form(result: Any) -> Returned:
+    if result is None:
+        return None
+    return tuple(range(len(result))) if isinstance(result, tuple | list) else 0
 
 
 def _is_all(view: View) -> bool:

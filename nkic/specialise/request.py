@@ -12,6 +12,7 @@ from nkic.base.profiles import Profile
 from nkic.machine import targets
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import Target
+from nkic.specialise.live import Entry
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ class Request:
     """Everything a compilation depends on besides the source.
 
     `args` and `consts` are what the user said; names that only `like` knows are examples and
-    need not occur in the kernel. `consts` may hold dotted names. `grid` is the SPMD launch
-    grid; `lnc` the number of physical cores that run the kernel together.
+    need not occur in the kernel. `consts` may hold dotted names and descriptions (`live`), whose
+    tensors are `parts`. `grid` is the SPMD launch grid; `lnc` the number of physical cores that
+    run the kernel together. `entry` is the kernel where a running program asks for it.
     """
 
     kernel: str | None = None
@@ -75,6 +77,8 @@ class Request:
     args: Mapping[str, TensorType] = field(default_factory=dict)
     consts: Mapping[str, Any] = field(default_factory=dict)
     like: Mapping[str, TensorType] = field(default_factory=dict)
+    parts: Mapping[str, TensorType] = field(default_factory=dict)
+    entry: Entry | None = None
 
     @property
     def programs(self) -> int:

@@ -107,7 +107,9 @@ def _last_name(expression: nodes.Expression) -> str:
 def _check_names(
     kernel: Kernel, found: tuple[Parameter, ...], request: Request, report: Reporter
 ) -> None:
-    names = [p.name for p in found]
+    args = kernel.node.args
+    stars = [arg.name for arg in (args.vararg, args.kwarg) if arg is not None]
+    names = [*(p.name for p in found), *(stars if request.entry is not None else ())]
     unknown = [name for name in (*request.args, *request.consts) if name not in names]
     if not unknown:
         return

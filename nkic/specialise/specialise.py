@@ -25,6 +25,7 @@ from nkic.specialise.modules import Codes
 from nkic.specialise.namespace import Namespace
 from nkic.specialise.naming import Names
 from nkic.specialise.outputs import Outputs
+from nkic.specialise.rebuild import Rebuilder
 from nkic.specialise.request import Request, TensorType
 from nkic.specialise.signature import Bound, bind
 from nkic.specialise.tensor import NkiTensor
@@ -45,13 +46,13 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
     with tracing(trace):
         annotation = _world(resolved, trace, codes).evaluator.value
         bound = bind(resolved.kernel, request, report, annotation)
-        inputs = tuple(_inputs(bound, trace, resolved))
+        inputs = tuple(_inputs(bound, request, trace, resolved))
         outputs = Outputs(trace, inputs, resolved.kernel)
         for core, ids in _instances(request):
             world = _world(resolved, trace, codes)
             trace.begin(ids, core)
             try:
-                outputs.take(world.evaluator.evaluate_kernel(_arguments(bound, inputs, world)))
+                outputs.take(world.evaluator.run(partial(_call, bound, inputs, request, world)))
             except CompileFailed:
                 break
         found = outputs.parameters()
@@ -66,6 +67,7 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
         constants=trace.constants,
         messages=tuple(trace.messages),
         arguments=bound.shown(),
+        returned=outputs.form,
     )
 
 
@@ -115,13 +117,17 @@ def _instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield from ((0, ids) for ids in product(*map(range, request.grid)))
 
 
-def _inputs(bound: Bound, trace: Trace, resolved: Resolved) -> Iterator[Parameter]:
-    """A tensor in shared HBM for every tensor argument, in the order of the signature."""
+def _inputs(
+    bound: Bound, request: Request, trace: Trace, resolved: Resolved
+) -> Iterator[Parameter]:
+    """A tensor in shared HBM for every tensor argument and every tensor inside an argument, in
+    the order of the signature.
+    """
     at = CallChain(resolved.kernel.node.name_span)
-    for parameter in bound.parameters:
-        kind = bound.tensors.get(parameter.name)
-        if kind is not None:
-            yield Parameter(parameter.name, _input(parameter.name, kind, trace, at))
+    order = {parameter.name: n for n, parameter in enumerate(bound.parameters)}
+    kinds = {**bound.tensors, **request.parts}
+    for name in sorted(kinds, key=lambda name: order.get(name.partition(".")[0], len(order))):
+        yield Parameter(name, _input(name, kinds[name], trace, at))
 
 
 def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
@@ -130,8 +136,14 @@ def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
     return trace.declare(kind.shape, kind.dtype, Buffer.SHARED_HBM, name, at)
 
 
-def _arguments(bound: Bound, inputs: tuple[Parameter, ...], world: World) -> dict[str, Any]:
-    """What the kernel is called with, by parameter name."""
-    constants = Constants(world.spaces, world.evaluator)
+def _call(bound: Bound, inputs: tuple[Parameter, ...], request: Request, world: World) -> Any:
+    """Calls the kernel; gives what it returns."""
+    evaluator = world.evaluator
+    tensors = {p.name: NkiTensor(views.whole(p.tensor)) for p in inputs}
+    rebuilder = Rebuilder(world.spaces, evaluator, tensors)
+    if request.entry is not None:
+        evaluator.enter(request.entry, rebuilder.value)
+    constants = Constants(world.spaces, evaluator, rebuilder)
     values = {name: constants.value(name, value) for name, value in bound.values.items()}
-    return {**values, **{p.name: NkiTensor(views.whole(p.tensor)) for p in inputs}}
+    arguments = {name: tensors[name] for name in bound.tensors}
+    return evaluator.evaluate_kernel({**values, **arguments})

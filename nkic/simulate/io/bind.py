@@ -32,7 +32,7 @@ class Wanted:
     """What the user said of the inputs. `specs` win over the file; `fill` makes what is missing."""
 
     file: str | None = None
-    specs: Mapping[str, Spec] = field(default_factory=dict)
+    specs: Mapping[str, Spec | Offer] = field(default_factory=dict)
     fill: Generator | None = None
     cast: bool = False
 
@@ -73,7 +73,7 @@ def _offers(signature: Signature, wanted: Wanted, files: ExitStack) -> dict[str,
     return found
 
 
-def _choice(spec: Spec, files: ExitStack, most: int) -> Choice:
+def _choice(spec: Spec | Offer, files: ExitStack, most: int) -> Choice:
     if not isinstance(spec, NpyFile | RawFile):
         return spec
     file: Opened = files.enter_context(opened(spec.path, most))

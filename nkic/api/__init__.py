@@ -1,0 +1,27 @@
+"""nkic from Python: compile a kernel, run it, or call it with the values at hand.
+
+`compile` makes an `Artifact`, `run` simulates one, `call` does both for a Python function and
+the arguments of a call. What goes wrong raises `CompileError` or `RunError`, with the same
+diagnostics as the commands.
+"""
+
+from nkic.api.arrays import Adapter, adapters
+from nkic.api.artifact import Artifact
+from nkic.api.calling import Called, call
+from nkic.api.compiling import compile
+from nkic.api.errors import ApiError, CompileError, RunError
+from nkic.api.running import Result, run
+
+__all__ = [
+    "Adapter",
+    "ApiError",
+    "Artifact",
+    "Called",
+    "CompileError",
+    "Result",
+    "RunError",
+    "adapters",
+    "call",
+    "compile",
+    "run",
+]

@@ -1,0 +1,156 @@
+"""Artifacts that were made before, in this process and, where a folder is given, in others.
+
+An artifact is found by what was asked for (kernel, types, constants, target, options) and used
+if every file that was read for it still has the content it had. A file of the folder is written
+whole under another name and then renamed, and its hash is verified when it is read, so that no
+process sees a part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from nkic import __version__
+from nkic.api.artifact import Artifact
+from nkic.api.compiling import Job
+from nkic.api.loading import LiveLoader
+from nkic.base import files
+from nkic.base.diagnostics import NkicError
+
+VARIABLE = "NKIC_CACHE_DIR"
+MAX_ENTRIES = 256  # artifacts kept in the process, the least recently used is dropped first
+_HASH = 32  # bytes
+_LOCK = threading.Lock()
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """`files` are hashes of texts by the name that the loader finds them by."""
+
+    files: dict[str, str]
+    artifact: Artifact
+
+
+_kept: OrderedDict[str, _Entry] = OrderedDict()
+
+
+def compiled(job: Job, folder: str | os.PathLike[str] | None) -> Artifact:
+    """The artifact of a job. Raises `CompileError`."""
+    key = _key(job)
+    loader = job.loader
+    assert isinstance(loader, LiveLoader)
+    found = _in_process(key, loader)
+    path = Path(folder, f"{key}.nkic") if folder is not None else None
+    if found is None and path is not None:
+        found = _from_disk(path, loader)
+    if found is None:
+        artifact = job.compile()
+        found = _Entry(_hashes(loader), artifact)
+        if path is not None:
+            _to_disk(path, found)
+    elif path is not None and not path.exists():
+        _to_disk(path, found)
+    _keep(key, found)
+    return found.artifact
+
+
+def _key(job: Job) -> str:
+    """What was asked for, as a hash: equal in every process."""
+    request, how = job.request, job.how
+    consts = {name: repr(getattr(v, "value", v)) for name, v in sorted(request.consts.items())}
+    args = {name: str(kind) for name, kind in sorted(request.args.items())}
+    parts = {name: str(kind) for name, kind in sorted(request.parts.items())}
+    asked = (
+        *(__version__, request.kernel, request.target.name, request.profile.label),
+        *(request.grid, request.lnc, args, consts, parts, repr(request.entry)),
+        *(how.serial, how.embed_source, how.max_errors, repr(how.levels)),
+    )
+    return sha256(repr(asked).encode()).hexdigest()
+
+
+def _hashes(loader: LiveLoader) -> dict[str, str]:
+    """Of every file that was read, by its module's name."""
+    texts = ((loader.name_of(path), file.text) for path, file in loader.sources.items())
+    return {name: _hash(text) for name, text in texts}
+
+
+def _hash(text: str) -> str:
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _is_current(wanted: dict[str, str], loader: LiveLoader) -> bool:
+    for name, digest in wanted.items():
+        try:
+            file = loader.module(name)
+        except NkicError:
+            return False
+        if file is None or _hash(file.text) != digest:
+            return False
+    return True
+
+
+def _in_process(key: str, loader: LiveLoader) -> _Entry | None:
+    with _LOCK:
+        found = _kept.get(key)
+    return found if found is not None and _is_current(found.files, loader) else None
+
+
+def _keep(key: str, entry: _Entry) -> None:
+    with _LOCK:
+        _kept[key] = entry
+        _kept.move_to_end(key)
+        while len(_kept) > MAX_ENTRIES:
+            _kept.popitem(last=False)
+
+
+def clear() -> None:
+    """Forgets what this process has compiled."""
+    with _LOCK:
+        _kept.clear()
+
+
+# A file: the hash of the rest, one line of JSON, the bytes of the artifact.
+
+
+def _to_disk(path: Path, entry: _Entry) -> None:
+    artifact = entry.artifact
+    if artifact.warnings:  # the file would not hold them
+        return
+    facts = {
+        "files": entry.files,
+        "messages": artifact.messages,
+        "returned": artifact.returned,
+    }
+    rest = json.dumps(facts).encode() + b"\n" + artifact.data
+    with suppress(OSError, NkicError):  # a cache that cannot be written is no cache
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with files.replacing(str(path)) as stream:
+            stream.write(sha256(rest).digest() + rest)
+
+
+def _from_disk(path: Path, loader: LiveLoader) -> _Entry | None:
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    digest, rest = content[:_HASH], content[_HASH:]
+    if sha256(rest).digest() != digest:
+        return None
+    head, _, data = rest.partition(b"\n")
+    facts: dict[str, Any] = json.loads(head)
+    if not _is_current(facts["files"], loader):
+        return None
+    artifact = Artifact(data, (), tuple(facts["messages"]), _form(facts["returned"]))
+    return _Entry(facts["files"], artifact)
+
+
+def _form(value: Any) -> Any:
+    return tuple(map(_form, value)) if isinstance(value, list) else value

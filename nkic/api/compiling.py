@@ -1,0 +1,208 @@
+"""Compiles kernels: files, source texts and live functions."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nkic import pipeline
+from nkic.api import functions
+from nkic.api.arrays import array_of, type_of
+from nkic.api.artifact import Artifact
+from nkic.api.describe import Describer
+from nkic.api.errors import CompileError, raising, refuse
+from nkic.api.loading import LiveLoader
+from nkic.base import levels
+from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
+from nkic.base.levels import Settings
+from nkic.base.source import SourceFile
+from nkic.compiled import Options
+from nkic.ir.program import Program
+from nkic.loader import Loader
+from nkic.request import find_profile, find_target, request_of
+from nkic.specialise.arguments import parse_type
+from nkic.specialise.live import Entry
+from nkic.specialise.request import Given, Request, TensorType
+
+# The specialiser sets limits of the interpreter and keeps tables that are a process's, and
+# Python code runs in one thread at a time: one compilation after the other loses nothing.
+_COMPILING = threading.RLock()
+
+Source = str | os.PathLike[str] | SourceFile
+Grid = int | Sequence[int]
+
+
+@dataclass(frozen=True)
+class How:
+    """How to compile, besides arguments and target."""
+
+    serial: bool = False
+    embed_source: bool = False
+    max_errors: int = 20
+    levels: Settings = field(default_factory=Settings)
+
+    @property
+    def options(self) -> Options:
+        """The same as the pipeline takes it."""
+        return Options(self.serial, self.embed_source, max_errors=self.max_errors)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One compilation that is ready to go."""
+
+    source: SourceFile
+    request: Request
+    loader: Loader | LiveLoader
+    how: How
+
+    def compile(self) -> Artifact:
+        """Does it. Raises `CompileError`."""
+        with raising(CompileError, self.loader.source, self._told), _COMPILING:
+            compiled = pipeline.compile_source(
+                self.source, self.request, self.loader, self.how.options
+            )
+            said = levels.apply(
+                compiled.warnings, self.how.levels, self.loader.sources, compiled.lines
+            )
+            if any(one.level is Level.ERROR for one in said):
+                raise CompileFailed(said)
+        program: Program = compiled.results["specialise"]
+        warnings = tuple(self.loader.relocated(said))
+        return Artifact(compiled.data, warnings, program.messages, program.returned)
+
+    def _told(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+        return self.loader.relocated(diagnostics)
+
+
+def compile(
+    kernel: Any,
+    *,
+    name: str | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    consts: Mapping[str, Any] | None = None,
+    target: str | None = None,
+    nki: str | None = None,
+    grid: Grid | None = None,
+    lnc: int | None = None,
+    serial: bool = False,
+    include: Sequence[str] = (),
+    modules: Mapping[str, str] | None = None,
+    levels: Settings | None = None,
+    embed_source: bool = False,
+    max_errors: int = 20,
+) -> Artifact:
+    """Compiles a kernel: the path of its file, its text as a `SourceFile`, or the function.
+
+    `name` chooses among the kernels of a file. `inputs` gives tensor arguments as arrays or as
+    types ("bf16[128,512]"), `consts` all other arguments; those of a function may hold arrays
+    inside. `include` and `modules` say where a file's imports are; a function's are where Python
+    finds them. `target`, `nki`, `grid`, `lnc`, `serial`, `embed_source`, `max_errors` and
+    `levels` are the options of the command. Raises `CompileError`.
+    """
+    how = How(serial, embed_source, max_errors, levels or Settings())
+    with raising(CompileError):
+        given = given_for(target, nki, grid, lnc)
+        given = replace(given, kernel=name, args=_types(inputs or {}))
+        if isinstance(kernel, str | os.PathLike | SourceFile):
+            job = _of_source(kernel, given, consts or {}, include, modules or {}, how)
+        else:
+            if include or modules or name is not None:
+                refuse("name, include and modules are for files: a function has its own")
+            job = of_function(kernel, given, consts or {}, Describer(), how)
+    return job.compile()
+
+
+def given_for(target: str | None, nki: str | None, grid: Grid | None, lnc: int | None) -> Given:
+    """What a call says besides its arguments. Raises `UsageFailed`."""
+    sizes = (grid,) if isinstance(grid, int) else grid
+    return Given(
+        target=find_target(target, "target") if target is not None else None,
+        profile=find_profile(nki, "nki") if nki is not None else None,
+        grid=tuple(sizes) if sizes is not None else None,
+        lnc=lnc,
+    )
+
+
+def _types(inputs: Mapping[str, Any]) -> dict[str, TensorType]:
+    return {name: _type(name, value) for name, value in inputs.items()}
+
+
+def _type(name: str, value: Any) -> TensorType:
+    if isinstance(value, TensorType):
+        return value
+    if isinstance(value, str):
+        return parse_type(value, f"input {name}")
+    array = array_of(value)
+    if array is None:
+        refuse(
+            f"input `{name}` is a {type(value).__qualname__}",
+            'pass an array, or a type such as "bf16[128,512]"; other values go in `consts`',
+        )
+    return type_of(array, name)
+
+
+def _of_source(
+    kernel: Source,
+    given: Given,
+    consts: Mapping[str, Any],
+    include: Sequence[str],
+    modules: Mapping[str, str],
+    how: How,
+) -> Job:
+    text = kernel if isinstance(kernel, SourceFile) else None
+    path = text.path if text is not None else os.fspath(kernel)  # type: ignore[arg-type]
+    loader = Loader.beside(path, include, modules)
+    with raising(CompileError, loader.source, loader.relocated):
+        source = loader.main(path, text.text.encode() if text is not None else None)
+        describer = Describer()
+        values = {name: describer.argument(value, name) for name, value in consts.items()}
+        request = request_of(source, replace(given, consts=values), os.environ)
+    return Job(source, replace(request, parts=describer.parts), loader, how)
+
+
+def of_function(
+    kernel: Any, given: Given, consts: Mapping[str, Any], describer: Describer, how: How
+) -> Job:
+    """The compilation of a live function; `describer` gets the tensors inside `consts`."""
+    function = functions.kernel(kernel)
+    loader = LiveLoader()
+    with raising(CompileError, loader.source, loader.relocated):
+        source = loader.module(functions.module_of(function))
+        if source is None:
+            refuse(
+                f"there is no source for `{function.__qualname__}`, which nkic reads",
+                "write the kernel to a file, or compile its text with nkic.SourceFile",
+            )
+        given = _with_defaults(given, function, consts, describer)
+        described = describer.function(_bare(function), function.__name__)
+        entry = Entry(described, tuple(_globals(function, describer)))
+        request = request_of(None, replace(given, kernel=function.__name__), os.environ)
+    return Job(source, replace(request, entry=entry, parts=dict(describer.parts)), loader, how)
+
+
+def _with_defaults(
+    given: Given, function: Any, consts: Mapping[str, Any], describer: Describer
+) -> Given:
+    """With the values of arguments, those left to their defaults included."""
+    said = {*given.args, *consts}
+    left = {name: value for name, value in functions.defaults(function) if name not in said}
+    values = {**consts, **left}
+    return replace(given, consts={name: describer.argument(v, name) for name, v in values.items()})
+
+
+def _bare(function: Any) -> Any:
+    """The function without its defaults, which are arguments by now."""
+    made = type(function)(function.__code__, {}, function.__name__, None, function.__closure__)
+    made.__module__, made.__qualname__ = function.__module__, function.__qualname__
+    return made
+
+
+def _globals(function: Any, describer: Describer) -> list[tuple[str, tuple[tuple[str, Any], ...]]]:
+    found: dict[str, dict[str, Any]] = {}
+    for module, name, value in functions.variables(function):
+        found.setdefault(module, {})[name] = describer.value(value, name)
+    return [(module, tuple(sorted(values.items()))) for module, values in sorted(found.items())]

@@ -1,0 +1,256 @@
+"""Live values as descriptions that the compiler can use without running their code.
+
+Arrays become tensors of the kernel, wherever they sit: `weights.0`, `params.gamma`. What source
+defines is described by its name, what only the program knows by its content. What cannot be
+described is refused with the place of the value in the call.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from nkic.api import functions, names
+from nkic.api.arrays import Array, array_of, type_of
+from nkic.api.errors import refuse
+from nkic.base.text import clean
+from nkic.specialise import live
+from nkic.specialise.request import TensorType
+
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, types.EllipsisType})
+_FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType)
+_SHOWN = 80  # characters of a value in --info
+_MAX_DEPTH = 100
+
+
+@dataclass
+class Describer:
+    """Describes the values of one call. `parts` and `arrays` are the tensors found inside."""
+
+    parts: dict[str, TensorType] = field(default_factory=dict)
+    arrays: dict[str, Array] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=count)
+    _known: dict[int, tuple[Any, int]] = field(default_factory=dict)  # by id, and kept alive
+    _named: dict[int, str] = field(default_factory=dict)  # tensors by the id of their value
+    _depth: int = 0
+
+    def argument(self, value: Any, where: str) -> live.Live:
+        """The description of an argument; `where` is its name."""
+        return live.Live(self.value(value, where), shown(value))
+
+    def value(self, value: Any, where: str) -> Any:
+        """The description of a value. Raises `UsageFailed`."""
+        if type(value) in _PLAIN:
+            return value
+        if self._depth > _MAX_DEPTH:
+            refuse(f"argument `{where}` is nested deeper than {_MAX_DEPTH}")
+        self._depth += 1
+        try:
+            return self._value(value, where)
+        finally:
+            self._depth -= 1
+
+    def _value(self, value: Any, where: str) -> Any:
+        array = array_of(value)
+        if array is not None:
+            return self._tensor(value, array, where)
+        found = names.dtype(value) or names.nki(value)
+        if found is not None:
+            return found
+        if isinstance(value, np.generic):
+            return value.item()
+        if isinstance(value, enum.Enum):
+            return self._member(value, where)
+        known = self._known.get(id(value))
+        if known is not None:
+            return live.Again(known[1])
+        return self._content(value, where)
+
+    def _content(self, value: Any, where: str) -> Any:
+        for kind, describe in _KINDS:
+            if isinstance(value, kind):
+                return describe(self, value, where)
+        wrapped = functions.unwrapped(value)
+        if isinstance(wrapped, types.FunctionType):
+            return self._function(wrapped, where)
+        return self._instance(value, where)
+
+    def _number(self, value: Any) -> int:
+        number = next(self.numbers)
+        self._known[id(value)] = (value, number)
+        return number
+
+    # ---- containers ----------------------------------------------------------------------------
+
+    def _tensor(self, value: Any, array: Array, where: str) -> live.Part:
+        name = self._named.setdefault(id(value), where)
+        if name == where:
+            self.parts[name] = type_of(array, where)
+            self.arrays[name] = array
+            self._known[id(value)] = (value, -1)  # kept alive: its id must not be given again
+        return live.Part(name)
+
+    def _tuple(self, value: tuple[Any, ...], where: str) -> Any:
+        fields = getattr(type(value), "_fields", None) or range(len(value))
+        pairs = zip(fields, value, strict=True)
+        values = tuple(self.value(one, f"{where}.{name}") for name, one in pairs)
+        if type(value) is tuple:
+            return values
+        return live.Record(self._class(type(value), where), values)
+
+    def _many(self, value: Any, where: str) -> live.Many:
+        number, kind = self._number(value), "list"
+        elements = list(value)
+        if not isinstance(value, list):
+            kind = "frozenset" if isinstance(value, frozenset) else "set"
+            elements.sort(key=repr)  # Python's order depends on the process
+        values = tuple(self.value(one, f"{where}.{n}") for n, one in enumerate(elements))
+        return live.Many(number, kind, values)
+
+    def _table(self, value: dict[Any, Any], where: str) -> live.Table:
+        number = self._number(value)
+        items = (
+            (self.value(key, f"{where} (a key)"), self.value(one, f"{where}.{key}"))
+            for key, one in value.items()
+        )
+        return live.Table(number, tuple(items))
+
+    def _slice(self, value: slice, where: str) -> Any:
+        bounds = (value.start, value.stop, value.step)
+        if all(type(bound) in (int, type(None)) for bound in bounds):
+            return value
+        return self._refused(value, where, "its bounds are no integers")
+
+    # ---- what source defines -------------------------------------------------------------------
+
+    def _member(self, value: enum.Enum, where: str) -> live.Member:
+        owner = self._class(type(value), where)
+        name = getattr(value, "_name_", None)
+        single = isinstance(name, str) and "|" not in name
+        content = value.value if type(value.value) in _PLAIN else None
+        return live.Member(owner, name if single and name else "", content)
+
+    def _class(self, value: type, where: str) -> Any:
+        known = names.nki(value)
+        if known is not None:
+            return known
+        if value.__module__ == "builtins" or names.is_known(value):
+            return live.Named(value.__module__, value.__qualname__)
+        if names.is_host(value.__module__):
+            return self._refused(value, where, f"kernels cannot use `{value.__module__}`")
+        if "<locals>" in value.__qualname__:
+            return self._refused(value, where, "its class is defined inside a function")
+        return live.Named(functions.module_of_class(value), value.__qualname__)
+
+    def _method(self, value: types.MethodType, where: str) -> live.Bound:
+        return live.Bound(self.value(value.__self__, where), value.__name__)
+
+    def _module(self, value: types.ModuleType, where: str) -> live.Named:
+        return live.Named(value.__name__, "")
+
+    def _partial(self, value: functools.partial[Any], where: str) -> live.Partial:
+        function = self.value(value.func, f"{where}.func")
+        values = tuple(self.value(one, f"{where}.args.{n}") for n, one in enumerate(value.args))
+        named = ((key, self.value(one, f"{where}.{key}")) for key, one in value.keywords.items())
+        return live.Partial(function, values, tuple(named))
+
+    def _builtin(self, value: Any, where: str) -> Any:
+        if isinstance(value.__self__, types.ModuleType) and names.is_known(value):
+            return live.Named(value.__module__, value.__qualname__)
+        return self._refused(value, where, "it is no function of kernel source")
+
+    def _function(self, value: types.FunctionType, where: str) -> Any:
+        if names.is_known(value):
+            return live.Named(value.__module__, value.__qualname__)
+        if names.is_host(value.__module__):
+            return self._refused(value, where, f"kernels cannot use `{value.__module__}`")
+        if functions.is_found_by_name(value):
+            return live.Named(value.__module__, value.__qualname__)
+        return self.function(value, where)
+
+    def function(self, value: types.FunctionType, where: str) -> live.Function:
+        """A function by its place, with its closure and its defaults."""
+        number = self._number(value)
+        cells = tuple(
+            (name, self.value(one, f"{name} (around `{value.__name__}`)"))
+            for name, one in functions.cells(value)
+        )
+        defaults = tuple(
+            (name, self.value(one, f"{where}, default of `{name}`"))
+            for name, one in functions.defaults(value)
+        )
+        module, line = functions.module_of(value), value.__code__.co_firstlineno
+        return live.Function(number, module, value.__name__, line, cells, defaults)
+
+    def _instance(self, value: Any, where: str) -> live.Instance:
+        kind = type(value)
+        if kind.__module__ == "builtins":
+            self._refused(value, where, "kernels have no such values")
+        if isinstance(value, BaseException) or names.is_host(kind.__module__):
+            self._refused(value, where, f"kernels cannot use `{kind.__module__}`")
+        number = self._number(value)
+        owner = self._class(kind, where)
+        fields = ((name, self.value(one, f"{where}.{name}")) for name, one in _fields(value))
+        return live.Instance(number, owner, tuple(fields))
+
+    def _refused(self, value: Any, where: str, why: str) -> Any:
+        refuse(
+            f"argument `{where}` is {shown(value)}, of type {type(value).__qualname__}: {why}",
+            "pass numbers, text, arrays, enumerations, dataclasses, functions of kernel source, "
+            "or containers of these",
+        )
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """What an object holds, slots included."""
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                yield name, getattr(value, name)
+    yield from getattr(value, "__dict__", {}).items()
+
+
+def shown(value: Any) -> str:
+    """A value in few words: the same in every process, so without addresses."""
+    if type(value) in _PLAIN or names.dtype(value) is not None:
+        return _short(repr(value))
+    if isinstance(value, enum.Enum):
+        return f"{type(value).__qualname__}.{value._name_}"
+    if type(value) in (tuple, list):
+        inner = ", ".join(shown(one) for one in value[:8]) + (", …" if len(value) > 8 else "")
+        return _short(f"({inner})" if type(value) is tuple else f"[{inner}]")
+    name = getattr(value, "__qualname__", None)
+    if isinstance(name, str):
+        return name
+    return f"{type(value).__qualname__}(…)"
+
+
+def _short(text: str) -> str:
+    text = clean(text)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+_KINDS: tuple[tuple[Any, Callable[[Describer, Any, str], Any]], ...] = (
+    (tuple, Describer._tuple),
+    ((list, set, frozenset), Describer._many),
+    (dict, Describer._table),
+    (slice, Describer._slice),
+    (functools.partial, Describer._partial),
+    (types.MethodType, Describer._method),
+    (types.ModuleType, Describer._module),
+    (types.FunctionType, Describer._function),
+    (types.BuiltinFunctionType, Describer._builtin),
+    (type, Describer._class),
+    (bool, lambda self, value, where: bool(value)),
+    (int, lambda self, value, where: int(value)),
+    (float, lambda self, value, where: float(value)),
+    (str, lambda self, value, where: str(value)),
+)

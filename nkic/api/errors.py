@@ -1,0 +1,61 @@
+"""Exceptions with the diagnostics of the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from nkic.base.diagnostics import Diagnostic, NkicError, UsageFailed, make
+from nkic.base.render import Sources, render
+
+
+def no_sources(path: str) -> None:
+    """For messages without excerpts."""
+
+
+class ApiError(Exception):
+    """Something is wrong with a kernel, its arguments or its run.
+
+    `diagnostics` is all that was found; the text is what the commands would print, uncoloured.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic], sources: Sources = no_sources) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(render(self.diagnostics, "human", sources).rstrip("\n"))
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        # Exceptions cross processes (pytest-xdist, multiprocessing) with their text.
+        return _again, (type(self), self.diagnostics, str(self))
+
+
+class CompileError(ApiError):
+    """The kernel is rejected, or cannot be compiled for these arguments."""
+
+
+class RunError(ApiError):
+    """The artifact or its inputs are refused, or the simulated program did something wrong."""
+
+
+def _again(kind: type[ApiError], diagnostics: tuple[Diagnostic, ...], text: str) -> ApiError:
+    made = kind(diagnostics)
+    made.args = (text,)
+    return made
+
+
+@contextmanager
+def raising(
+    kind: type[ApiError],
+    sources: Sources = no_sources,
+    relocated: Callable[[Iterable[Diagnostic]], Iterable[Diagnostic]] = lambda found: found,
+) -> Iterator[None]:
+    """Turns the errors of the stages into `kind`."""
+    try:
+        yield
+    except NkicError as error:
+        raise kind(relocated(error.diagnostics), sources) from None
+
+
+def refuse(message: str, help: str = "") -> NoReturn:
+    """Refuses an argument of a call."""
+    raise UsageFailed([make("bad-argument", message, help=help)])

@@ -1,0 +1,134 @@
+"""Live functions: where their source is, and what only the running program knows of them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from nkic.api.errors import refuse
+
+_SCALARS = (bool, int, float, str, type(None))
+
+
+def unwrapped(value: Any) -> Any:
+    """The Python function below `nki.jit` and other wrappers; a partial stays one."""
+    seen: set[int] = set()
+    while not isinstance(value, functools.partial | types.FunctionType | type):
+        inner = getattr(value, "__wrapped__", None) or getattr(value, "func", None)
+        if inner is None or not callable(inner) or id(value) in seen:
+            break
+        seen.add(id(value))
+        value = inner
+    return value
+
+
+def module_of(function: types.FunctionType) -> str:
+    """The name that the function's source is found by: its module's, or its file's where the
+    module is not made of that file alone, as in notebooks.
+    """
+    module, file = sys.modules.get(function.__module__), function.__code__.co_filename
+    return function.__module__ if _is_file(module, file) else file
+
+
+def module_of_class(value: type) -> str:
+    """The same of a class."""
+    module = sys.modules.get(value.__module__)
+    if getattr(module, "__file__", None) is not None:
+        return value.__module__
+    codes = (getattr(one, "__code__", None) for one in vars(value).values())
+    files = [code.co_filename for code in codes if code is not None and _is_cell(code)]
+    return files[0] if files else value.__module__
+
+
+def _is_cell(code: types.CodeType) -> bool:
+    return not code.co_filename.startswith("<string>")
+
+
+def _is_file(module: types.ModuleType | None, file: str) -> bool:
+    source = getattr(module, "__file__", None)
+    return source is not None and _plain(source) == _plain(file)
+
+
+def _plain(path: str) -> str:
+    return path[:-1] if path.endswith(".pyc") else path
+
+
+def is_found_by_name(function: types.FunctionType) -> bool:
+    """Its module calls it by its name, so that its source is found by that."""
+    if "<" in function.__qualname__ or module_of(function) != function.__module__:
+        return False
+    found: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        found = inspect.getattr_static(found, name, None)
+    found = getattr(found, "__func__", found)
+    return found is function or unwrapped(found) is function
+
+
+def cells(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The variables of the functions around it that it uses; those without a value are left out."""
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+
+
+def defaults(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """Its parameters' defaults by name."""
+    code, values = function.__code__, function.__defaults__ or ()
+    plain = code.co_varnames[: code.co_argcount]
+    yield from zip(plain[len(plain) - len(values) :], values, strict=True)
+    yield from (function.__kwdefaults__ or {}).items()
+
+
+def kernel(value: Any) -> types.FunctionType:
+    """The Python function of a kernel. Raises `UsageFailed` for what is none."""
+    found = unwrapped(value)
+    if not isinstance(found, types.FunctionType):
+        refuse(
+            f"a kernel is a Python function, not {type(value).__qualname__}",
+            "pass the function, or what nki.jit made of it",
+        )
+    if found.__name__ == "<lambda>":
+        refuse("a lambda cannot be a kernel", "define it with `def`")
+    return found
+
+
+def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
+    """Global variables that a function and those which it calls use: module, name, value.
+
+    Of modules that are a file, plain numbers, text and tuples, which the program may have
+    changed; of cells of a notebook everything, since their source is elsewhere.
+    """
+    waiting, seen = [function], {function}
+    while waiting:
+        at = waiting.pop()
+        module = module_of(at)
+        apart = module != at.__module__
+        for name in _names(at.__code__):
+            if name not in at.__globals__:
+                continue
+            value = at.__globals__[name]
+            if _is_plain(value) or (apart and not isinstance(value, types.ModuleType)):
+                yield module, name, value
+            called = unwrapped(value)
+            if isinstance(called, types.FunctionType) and called not in seen:
+                seen.add(called)
+                waiting.append(called)
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _is_plain(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return type(value) in _SCALARS

@@ -1,0 +1,30 @@
+"""Artifacts and results in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from nkic.simulate.io.signature import Signature
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Rows of cells; text is escaped."""
+    return (
+        "<table><thead>"
+        + _row("th", head)
+        + "</thead><tbody>"
+        + "".join(_row("td", row) for row in rows)
+        + "</tbody></table>"
+    )
+
+
+def signature(found: Signature) -> str:
+    """What a kernel takes and gives."""
+    rows = [("in", p.name, f"{p}") for p in found.inputs]
+    rows += [("out", p.name, f"{p}") for p in found.outputs]
+    return f"<b>{escape(found.kernel)}</b>{table(('', 'array', 'type'), rows)}"
+
+
+def _row(cell: str, values: Sequence[object]) -> str:
+    return f"<tr>{''.join(f'<{cell}>{escape(str(v))}</{cell}>' for v in values)}</tr>"

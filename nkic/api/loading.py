@@ -1,0 +1,133 @@
+"""Finds the source of modules as the running Python program found them.
+
+Nothing is imported: a module that the program has loaded is read from its `__file__`, any other
+is looked for on `sys.path`. Inside nkic a file is known by its module's name, so that the same
+source compiles to the same bytes wherever it is installed. Modules for the host (Python's own,
+frameworks) are not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from nkic.api import names
+from nkic.base import files
+from nkic.base.diagnostics import Diagnostic
+from nkic.base.source import SourceFile
+from nkic.loader import MAX_BYTES, PACKAGE
+from nkic.parse import decode
+
+
+@dataclass
+class LiveLoader:
+    """The files of one compilation of a live function."""
+
+    sources: dict[str, SourceFile] = field(default_factory=dict)  # by path inside nkic
+    paths: dict[str, str] = field(default_factory=dict)  # on this machine, by path inside nkic
+    _modules: dict[str, str] = field(default_factory=dict)  # names, by path inside nkic
+    _found: dict[str, SourceFile | None] = field(default_factory=dict)
+
+    def __call__(self, request: str, importer: SourceFile) -> SourceFile | None:
+        """The file of the module that `importer` calls `request`, or None."""
+        name = self._absolute(request, importer)
+        return self.module(name) if name else None
+
+    def module(self, name: str) -> SourceFile | None:
+        """The file of a module, or the text of a notebook's cell by its file name."""
+        if name not in self._found:
+            self._found[name] = self._read(name)
+        return self._found[name]
+
+    def name_of(self, path: str) -> str:
+        """The name by which `module` finds a file that was read."""
+        return self._modules[path]
+
+    def shown(self, path: str) -> str:
+        """What to print for a path from inside nkic."""
+        found = self.paths.get(path)
+        if found is None or found.startswith("<"):
+            return found or path
+        here = Path.cwd()
+        return str(Path(found).relative_to(here)) if Path(found).is_relative_to(here) else found
+
+    def source(self, shown: str) -> SourceFile | None:
+        """The file that is printed as `shown`."""
+        return next((s for path, s in self.sources.items() if self.shown(path) == shown), None)
+
+    def relocated(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """Diagnostics whose places are those to print."""
+        return [d.relocated(self.shown) for d in diagnostics]
+
+    def _absolute(self, request: str, importer: SourceFile) -> str:
+        name = request.lstrip(".")
+        dots = len(request) - len(name)
+        module = self._modules.get(importer.path, "")
+        if not dots:
+            return name
+        package = module.split(".")
+        drop = dots - 1 if importer.path.endswith(PACKAGE) else dots
+        kept = package[: len(package) - drop]
+        return ".".join([*kept, name]).strip(".") if kept else ""
+
+    def _read(self, name: str) -> SourceFile | None:
+        if name.startswith("<") or "/" in name or "\\" in name:
+            return self._cell(name)
+        if names.is_host(name) or names.module_of_nki(name):
+            return None
+        path = file_of(name)
+        if path is None:
+            return None
+        if path == "":  # a package without a file of its own
+            return self._add(f"{name.replace('.', '/')}/{PACKAGE}", name, "", b"")
+        package = Path(path).name == PACKAGE
+        stem = name.replace(".", "/") if name != "__main__" else Path(path).stem
+        label = f"{stem}/{PACKAGE}" if package else f"{stem}.py"
+        return self._add(label, name, path, files.read_bytes(path, MAX_BYTES))
+
+    def _cell(self, name: str) -> SourceFile | None:
+        lines = linecache.getlines(name)
+        if not lines:
+            return None
+        data = "".join(lines).encode()
+        label = f"cell-{hashlib.sha256(data).hexdigest()[:8]}.py"
+        return self._add(label, name, name, data)
+
+    def _add(self, label: str, module: str, path: str, data: bytes) -> SourceFile:
+        known = self.sources.get(label)
+        if known is not None:
+            return known
+        self.paths[label] = path
+        self._modules[label] = module
+        self.sources[label] = decode(data, label)
+        return self.sources[label]
+
+
+def file_of(name: str) -> str | None:
+    """The source file of a module; empty for a package without one, None for what has none."""
+    module = sys.modules.get(name)
+    path = getattr(module, "__file__", None)
+    if module is not None and (path is not None or name == "__main__"):
+        return path if path is not None and path.endswith(".py") else None
+    parent, _, last = name.rpartition(".")
+    spec = PathFinder.find_spec(name if parent else last, _folders(parent) if parent else None)
+    if spec is None:
+        return None
+    if spec.origin is None:
+        return "" if spec.submodule_search_locations is not None else None
+    return spec.origin if spec.origin.endswith(".py") else None
+
+
+def _folders(package: str) -> list[str]:
+    """Where the modules of a package are."""
+    loaded = getattr(sys.modules.get(package), "__path__", None)
+    if loaded is not None:
+        return list(loaded)
+    parent = package.rpartition(".")[0]
+    spec = PathFinder.find_spec(package, _folders(parent) if parent else None)
+    return list(spec.submodule_search_locations or ()) if spec is not None else []

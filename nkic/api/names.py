@@ -1,0 +1,65 @@
+"""Values that have a name in kernels: element types, and what packages called nki define."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from nkic.machine import dtypes
+from nkic.specialise.live import Named
+
+DTYPES = "dtypes"  # in place of a module: NKI's own element types
+_NKI = "nki"
+_FRAMEWORKS = ("torch", "jax", "jaxlib", "numpy", "ml_dtypes", "scipy", "pandas", "pytest")
+_HOSTS = frozenset({*_FRAMEWORKS, "_pytest", "tensorflow", "IPython", "ipykernel", "nkic"})
+# Modules of Python that kernels may use by name; `specialise` says what of them.
+_KNOWN = frozenset({"math", "functools", "dataclasses", "enum", "typing", "abc", "operator"})
+
+
+def dtype(value: Any) -> Named | None:
+    """An element type of NumPy's, ml_dtypes', PyTorch's or nkic's own."""
+    if isinstance(value, dtypes.DType):
+        return Named(DTYPES, value.name)
+    kind = type(value)
+    if isinstance(value, np.dtype):
+        return _element(value.name)
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return _element(np.dtype(value).name)
+    if kind.__name__ == "dtype" and kind.__module__ == "torch":
+        return _element(str(value).removeprefix("torch.").replace("float8_e4m3fnuz", ""))
+    if kind.__module__.startswith("jax") and isinstance(getattr(value, "dtype", None), np.dtype):
+        return _element(value.dtype.name) if not hasattr(value, "shape") else None
+    return None
+
+
+def _element(name: str) -> Named | None:
+    found = dtypes.find(name)
+    return Named(DTYPES, found.name) if found is not None else Named("numpy", name)
+
+
+def nki(value: Any) -> Named | None:
+    """A name under a module called nki, of whatever package: `nl.add`, a class of `nki.isa`."""
+    module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
+    if not isinstance(module, str) or not isinstance(name, str) or hasattr(value, "__wrapped__"):
+        return None
+    return Named(module_of_nki(module), name) if module_of_nki(module) else None
+
+
+def module_of_nki(module: str) -> str:
+    """`nki.language` for `vendor.nki.language`; nothing for modules that are not NKI's."""
+    parts = module.split(".")
+    return ".".join(parts[parts.index(_NKI) :]) if _NKI in parts else ""
+
+
+def is_host(module: str) -> bool:
+    """A module whose code is for the host: Python's own, frameworks, tools."""
+    root = module.partition(".")[0]
+    return root in _HOSTS or (root in sys.stdlib_module_names and root != "__main__")
+
+
+def is_known(value: Any) -> bool:
+    """A function or class of Python's that kernels may use."""
+    module = getattr(value, "__module__", None)
+    return module == "builtins" or module in _KNOWN

@@ -1,0 +1,151 @@
+"""Described values of a running program as values of the kernel's closed world."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nkic.machine import dtypes
+from nkic.specialise import live
+from nkic.specialise.errors import KernelError
+from nkic.specialise.evaluate import Evaluator
+from nkic.specialise.kernel_sets import KernelSet
+from nkic.specialise.namespace import HostValue, Namespace, names_of
+
+NKI = "nki"
+_LOOKED_IN = ("nki.language", "nki.isa", "nki.collectives", "nki.typing", "nki")
+
+
+class Rebuilder:
+    """Makes values from descriptions; `tensors` are the parts by name.
+
+    Raises `KernelError`, and whatever the evaluation of the user's source raises.
+    """
+
+    def __init__(
+        self, spaces: Mapping[str, Namespace], evaluator: Evaluator, tensors: Mapping[str, Any]
+    ) -> None:
+        self.spaces = spaces
+        self.evaluator = evaluator
+        self.tensors = tensors
+        self.made: dict[int, Any] = {}
+
+    def value(self, given: Any) -> Any:
+        """The value that `given` describes."""
+        make = _MAKERS.get(type(given))
+        return given if make is None else make(self, given)
+
+    def _live(self, given: live.Live) -> Any:
+        return self.value(given.value)
+
+    def _part(self, given: live.Part) -> Any:
+        return self.tensors[given.name]
+
+    def _again(self, given: live.Again) -> Any:
+        return self.made[given.number]
+
+    def _tuple(self, given: tuple[Any, ...]) -> Any:
+        return tuple(map(self.value, given))
+
+    def _many(self, given: live.Many) -> Any:
+        if given.kind == "frozenset":
+            return frozenset(map(self.value, given.values))
+        found: Any = [] if given.kind == "list" else KernelSet()
+        self.made[given.number] = found
+        add = found.append if given.kind == "list" else found.add
+        for one in given.values:
+            add(self.value(one))
+        return found
+
+    def _table(self, given: live.Table) -> Any:
+        found = self.made[given.number] = {}
+        for key, one in given.items:
+            found[self.value(key)] = self.value(one)
+        return found
+
+    # ---- what source defines -----------------------------------------------------------------
+
+    def _named(self, given: live.Named) -> Any:
+        root = given.module.partition(".")[0]
+        if root == NKI:
+            return self._of_nki(given)
+        dtype = dtypes.find(given.name) if root == "dtypes" else None
+        if dtype is not None:
+            return dtype
+        found = self.evaluator.named(given.module, given.name)
+        if isinstance(found, HostValue):
+            raise _no_source(given)
+        return found
+
+    def _of_nki(self, given: live.Named) -> Any:
+        """A name of NKI: of the module that is named, or, since packages that pose as `nki`
+        define things where they like, of any other.
+        """
+        first, *rest = given.name.split(".")
+        for module in (given.module, *_LOOKED_IN):
+            space = self.spaces.get(module)
+            if space is not None and (not first or first in names_of(space)):
+                return functools.reduce(getattr, rest, getattr(space, first) if first else space)
+        raise _no_source(given)
+
+    def _member(self, given: live.Member) -> Any:
+        owner = given.owner
+        if isinstance(owner, live.Named) and owner.module.partition(".")[0] == NKI:
+            try:
+                return getattr(self._of_nki(owner), given.name)
+            except (KernelError, AttributeError):  # such as a class of buffers: nl.sbuf itself
+                return self._of_nki(live.Named(owner.module, given.name))
+        kind = self.value(owner)
+        return getattr(kind, given.name) if given.name else kind(given.value)
+
+    def _instance(self, given: live.Instance) -> Any:
+        kind = self.value(given.owner)
+        found = self.made[given.number] = object.__new__(kind)
+        for name, one in given.fields:
+            object.__setattr__(found, name, self.value(one))
+        return found
+
+    def _record(self, given: live.Record) -> Any:
+        return self.value(given.owner)(*map(self.value, given.values))
+
+    def _function(self, given: live.Function) -> Any:
+        def cells(function: Any) -> Mapping[str, Any]:
+            self.made[given.number] = function  # before its cells, which may hold it
+            return {name: self.value(one) for name, one in given.cells}
+
+        defaults = {name: self.value(one) for name, one in given.defaults}
+        return self.evaluator.function_at(given, cells, defaults)
+
+    def _bound(self, given: live.Bound) -> Any:
+        return getattr(self.value(given.owner), given.name)
+
+    def _partial(self, given: live.Partial) -> Any:
+        named = {name: self.value(one) for name, one in given.named}
+        function, values = self.value(given.function), map(self.value, given.values)
+        return functools.partial(function, *values, **named)
+
+
+def _no_source(given: live.Named) -> KernelError:
+    return KernelError(
+        "host-module",
+        f"`{given.module}.{given.name}` has no meaning in kernels",
+        help="pass a number, text, a tensor, or an object whose class kernel code can use",
+    )
+
+
+_MAKERS: dict[type, Callable[[Rebuilder, Any], Any]] = {
+    tuple: Rebuilder._tuple,
+    live.Live: Rebuilder._live,
+    live.Part: Rebuilder._part,
+    live.Again: Rebuilder._again,
+    live.Many: Rebuilder._many,
+    live.Table: Rebuilder._table,
+    live.Named: Rebuilder._named,
+    live.Member: Rebuilder._member,
+    live.Instance: Rebuilder._instance,
+    live.Record: Rebuilder._record,
+    live.Function: Rebuilder._function,
+    live.Bound: Rebuilder._bound,
+    live.Partial: Rebuilder._partial,
+}

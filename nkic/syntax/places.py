@@ -1,0 +1,33 @@
+"""Definitions by their place in a file."""
+
+from __future__ import annotations
+
+from nkic.syntax import nodes
+from nkic.syntax.bindings import SourceModule
+from nkic.syntax.walk import walk
+
+Function = nodes.FunctionDef | nodes.Lambda
+LAMBDA = "<lambda>"
+
+
+def function_at(module: SourceModule, name: str, line: int) -> Function:
+    """The function called `name` whose `def`, `lambda` or first decorator is in a line.
+
+    Raises `LookupError` if there is none, or more than one.
+    """
+    found = [node for node in walk(module.tree) if _is(node, name, line)]
+    if len(found) != 1:
+        what = f"{len(found)} functions" if found else "no function"
+        raise LookupError(f"{module.source.path} has {what} {name} in line {line}")
+    only = found[0]
+    assert isinstance(only, nodes.FunctionDef | nodes.Lambda)
+    return only
+
+
+def _is(node: nodes.Node, name: str, line: int) -> bool:
+    if isinstance(node, nodes.Lambda):
+        return name == LAMBDA and node.span.line == line
+    if not isinstance(node, nodes.FunctionDef) or node.name != name:
+        return False
+    starts = [node.span.line, *(one.span.line for one in node.decorators)]
+    return line in starts

@@ -1,0 +1,122 @@
+"""Kernels and the values that tests call them with. The module is imported by the tests and read
+by nkic; what it imports as `nki` is never needed: the functions are not run by Python.
+"""
+
+import dataclasses
+import enum
+import functools
+from typing import Any, NamedTuple
+
+try:
+    import nki.isa as nisa
+    import nki.language as nl
+except ImportError:  # tests run without any package called nki
+    pass
+
+SCALE = 2.0
+
+
+class Mode(enum.Enum):
+    """How to combine."""
+
+    ADD = 1
+    SCALE = 2
+
+
+@dataclasses.dataclass
+class Params:
+    """Data with a number, tensors and a mode."""
+
+    gamma: Any
+    factor: float = 1.0
+    mode: Mode = Mode.ADD
+
+    def scaled(self, number):
+        return number * self.factor
+
+
+class Pair(NamedTuple):
+    """Two tensors."""
+
+    first: Any
+    second: Any
+
+
+class Plain:
+    """Built without `__init__` by the compiler: it would fail there."""
+
+    def __init__(self):
+        self.rows = open  # host code
+        self.rows = 3
+
+
+def scaled(x, factor=1.0):
+    """x times a number: the smallest kernel."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=factor)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+def by_global(x):
+    return scaled(x, SCALE)
+
+
+def sum_of(tensors):
+    """The sum of the tensors of a container."""
+    first = tensors[0]
+    out = nl.ndarray(first.shape, dtype=first.dtype, buffer=nl.shared_hbm)
+    total = nl.ndarray(first.shape, dtype=first.dtype, buffer=nl.sbuf)
+    nisa.memset(dst=total, value=0.0)
+    for tensor in tensors:
+        tile = nl.ndarray(first.shape, dtype=first.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=tensor)
+        nisa.tensor_tensor(dst=total, data1=total, data2=tile, op=nl.add)
+    nisa.dma_copy(dst=out, src=total)
+    return out
+
+
+def with_params(x, params):
+    if params.mode == Mode.SCALE:
+        return scaled(x, params.scaled(2.0))
+    return sum_of([x, params.gamma])
+
+
+def with_function(x, function):
+    return scaled(x, function(3.0))
+
+
+def two(x, plain):
+    return scaled(x, plain.rows), scaled(x, 10.0)
+
+
+def in_place(x, n=1.0):
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=n)
+    nisa.dma_copy(dst=x, src=tile)
+
+
+def double(number):
+    return number * 2
+
+
+def times(number, by):
+    return number * by
+
+
+HALF = functools.partial(times, by=0.5)
+
+
+def maker(factor):
+    """A kernel inside a function, with closures over a number and a function."""
+
+    def twice(number):
+        return number * 2
+
+    def kernel(x, plus=factor):
+        return scaled(x, twice(factor) + plus)
+
+    return kernel

@@ -1,0 +1,255 @@
+"""Calling kernels with live values: NumPy is the reference."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import subprocess
+import sys
+import types
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from nkic import api
+from nkic.api import cache
+from tests.api import kernels as k
+
+X = np.arange(128 * 4, dtype=np.float32).reshape(128, 4)
+Y = X + 1
+
+
+def values(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+    return api.call(kernel, args, kwargs).values
+
+
+def test_numbers_and_defaults() -> None:
+    np.testing.assert_array_equal(values(k.scaled, X, 3.0), X * 3)
+    np.testing.assert_array_equal(values(k.scaled, X), X)
+    np.testing.assert_array_equal(values(k.scaled, factor=np.float32(0.5), x=X), X / 2)
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float16, ml_dtypes.bfloat16, np.float32, ml_dtypes.float8_e5m2]
+)
+def test_outputs_have_their_own_element_type(dtype: Any) -> None:
+    x = X[:, :2].astype(dtype)
+    found = values(k.scaled, x, 2.0)
+    assert found.dtype == np.dtype(dtype)
+    doubled = (x.astype(np.float32) * 2).astype(dtype)
+    np.testing.assert_array_equal(found.view(np.uint8), doubled.view(np.uint8))
+
+
+@pytest.mark.parametrize("tensors", [[X, Y], (X, Y), k.Pair(X, Y)])
+def test_arrays_in_containers(tensors: Any) -> None:
+    np.testing.assert_array_equal(values(k.sum_of, tensors), X + Y)
+
+
+def test_an_array_that_occurs_twice_is_one_input() -> None:
+    called = api.call(k.sum_of, ([X, X],))
+    assert [p.name for p in called.artifact.signature.inputs] == ["tensors.0"]
+    np.testing.assert_array_equal(called.values, X + X)
+
+
+def test_arrays_in_objects_have_dotted_names() -> None:
+    called = api.call(k.with_params, (X, k.Params(Y)))
+    assert [p.name for p in called.artifact.signature.inputs] == ["x", "params.gamma"]
+    np.testing.assert_array_equal(called.values, X + Y)
+    scale = k.Params(None, 4.0, k.Mode.SCALE)
+    np.testing.assert_array_equal(values(k.with_params, X, scale), X * 8)
+
+
+def test_functions_of_all_kinds() -> None:
+    offset = 7
+
+    def nested(number: float) -> float:
+        return number + offset
+
+    def again(number: float) -> float:
+        return number if number > 20 else again(number * 2)
+
+    for function, wanted in (
+        (k.double, 6.0),
+        (k.HALF, 1.5),
+        (functools.partial(k.times, by=4.0), 12.0),
+        (lambda number: number + 1, 4.0),
+        (nested, 10.0),
+        (again, 24.0),
+        (k.Params(None, 5.0).scaled, 15.0),
+    ):
+        np.testing.assert_array_equal(values(k.with_function, X, function), X * wanted)
+
+
+def test_a_kernel_in_a_function_sees_the_variables_around_it() -> None:
+    np.testing.assert_array_equal(values(k.maker(3.0), X), X * 9)
+    np.testing.assert_array_equal(values(k.maker(1.0), X), X * 3)
+    np.testing.assert_array_equal(values(k.maker(1.0), X, plus=2.0), X * 4)
+
+
+def test_globals_come_from_the_running_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    np.testing.assert_array_equal(values(k.by_global, X), X * 2)
+    monkeypatch.setattr(k, "SCALE", 5.0)
+    np.testing.assert_array_equal(values(k.by_global, X), X * 5)
+
+
+def test_objects_are_made_without_their_init() -> None:
+    first, second = values(k.two, X, k.Plain())
+    np.testing.assert_array_equal(first, X * 3)
+    np.testing.assert_array_equal(second, X * 10)
+
+
+def test_inputs_updated_in_place() -> None:
+    x = X.copy()
+    called = api.call(k.in_place, (x,), {"n": 2.0})
+    assert called.values is None
+    assert list(called.updated) == ["x"]
+    np.testing.assert_array_equal(called.updated["x"], X + 2)
+    np.testing.assert_array_equal(x, X)
+
+
+def test_a_wrapped_kernel() -> None:
+    class Wrapper:
+        def __init__(self, function: Any) -> None:
+            functools.update_wrapper(self, function)
+
+        def __call__(self) -> None:
+            raise AssertionError("user code was run")
+
+    np.testing.assert_array_equal(values(Wrapper(k.scaled), X, 2.0), X * 2)
+
+
+# ---- source that is in no file ------------------------------------------------------------------
+
+
+def cell(name: str, text: str, space: dict[str, Any]) -> None:
+    """Runs a notebook's cell."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(text, name, "exec"), space)
+
+
+def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("__notebook__")
+    monkeypatch.setitem(sys.modules, "__notebook__", module)
+    space = module.__dict__
+    text = (Path(k.__file__).read_text("utf-8").split("def by_global")[0]).replace("SCALE", "S")
+    space["__name__"] = "__notebook__"
+    cell("<cell 1>", text, space)
+    cell("<cell 2>", "RATE = 3.0\ndef grown(n):\n    return n * RATE\n", space)
+    cell("<cell 3>", "def kernel(x):\n    return scaled(x, grown(S))\n", space)
+    np.testing.assert_array_equal(values(space["kernel"], X), X * 6)
+    cell("<cell 4>", "S = 1.0\n", space)
+    np.testing.assert_array_equal(values(space["kernel"], X), X * 3)
+
+
+def test_no_source() -> None:
+    space: dict[str, Any] = {"__name__": "nowhere"}
+    exec("def kernel(x):\n    return x\n", space)
+    with pytest.raises(api.CompileError, match=r"there is no source for `kernel`"):
+        values(space["kernel"], X)
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_described_names_the_argument() -> None:
+    with pytest.raises(api.CompileError, match=r"argument `factor` is object\(…\)"):
+        values(k.scaled, X, object())
+    with pytest.raises(api.CompileError, match=r"`params.factor` is .*: kernels cannot use `"):
+        values(k.with_params, X, k.Params(None, sys.stdout, k.Mode.SCALE))  # type: ignore[arg-type]
+    with pytest.raises(api.CompileError, match=r"array of float64.*\n.*astype\(np.float32\)"):
+        values(k.scaled, X.astype(np.float64))
+    with pytest.raises(api.CompileError, match=r"array without dimensions"):
+        values(k.scaled, np.array(3.0, np.float32))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'wrong'"):
+        values(k.scaled, X, wrong=1)
+
+
+def test_errors_show_the_line_in_the_file_of_the_user() -> None:
+    with pytest.raises(api.CompileError) as caught:
+        values(k.scaled, np.zeros((256, 4), np.float32))
+    place = caught.value.diagnostics[0].primary
+    assert place is not None
+    line = Path(k.__file__).read_text("utf-8").splitlines()[place.span.line - 1]
+    assert "buffer=nl.sbuf" in line
+    assert line in str(caught.value)
+    assert "\x1b" not in str(caught.value)
+    assert str(caught.value).startswith("tests/api/kernels.py") or "kernels.py:" in str(
+        caught.value
+    )
+
+
+def test_faults_of_the_run() -> None:
+    artifact = api.call(k.scaled, (X,)).artifact
+    with pytest.raises(api.RunError, match=r"x .*missing"):
+        api.run(artifact, {})
+    with pytest.raises(api.RunError, match=r"float32\[128, 5\]"):
+        api.run(artifact, {"x": np.zeros((128, 5), np.float32)})
+    with pytest.raises(api.RunError, match="NKI0903"):
+        api.run(artifact, {"x": X}, max_cycles=10)
+
+
+# ---- the cache -----------------------------------------------------------------------------------
+
+
+def test_a_second_call_takes_the_artifact_of_the_first() -> None:
+    first = api.call(k.scaled, (X, 4.5)).artifact
+    assert api.call(k.scaled, (Y, 4.5)).artifact is first
+    assert api.call(k.scaled, (X, 4.25)).artifact is not first
+    assert api.call(k.scaled, (X[:64], 4.5)).artifact is not first
+    assert api.call(k.scaled, (X, 4.5), serial=True).artifact is not first
+
+
+def test_the_folder_is_shared_and_a_torn_file_is_not_used(tmp_path: Path) -> None:
+    first = api.call(k.scaled, (X, 4.5), cache_dir=tmp_path).artifact
+    (file,) = tmp_path.iterdir()
+    cache.clear()
+    second = api.call(k.scaled, (X, 4.5), cache_dir=tmp_path).artifact
+    assert second is not first
+    assert second == first
+    cache.clear()
+    file.write_bytes(file.read_bytes()[:-7])
+    third = api.call(k.scaled, (X, 4.5), cache_dir=tmp_path)
+    assert third.artifact == first
+    np.testing.assert_array_equal(third.values, X * 4.5)
+
+
+def test_processes_agree_on_the_artifact(tmp_path: Path) -> None:
+    code = (
+        "import numpy as np, sys\nfrom nkic import api\nfrom tests.api import kernels as k\n"
+        "x = np.zeros((128, 4), np.float32)\n"
+        "print(api.call(k.with_params, (x, k.Params(x + 1)), cache_dir=sys.argv[1]).artifact.id)"
+    )
+    root = Path(__file__).resolve().parents[2]
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)],
+            cwd=root,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_threads() -> None:
+    def call(number: int) -> bool:
+        factor = float(number % 5) + 0.5
+        found = api.call(k.maker(factor), (X,), cache_dir=None).values
+        return bool(np.array_equal(found, X * (3 * factor)))
+
+    cache.clear()
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(call, range(20)))
+
+
+def test_user_code_is_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = dict(sys.modules)
+    values(k.with_params, X, k.Params(Y))
+    assert not [name for name in sys.modules.keys() - before.keys() if name.startswith("tests")]

@@ -1,0 +1,78 @@
+"""`compile`, `run` and artifacts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nkic
+from nkic import api
+from nkic.base.source import SourceFile
+from tests.api import kernels as k
+
+X = np.arange(128 * 4, dtype=np.float32).reshape(128, 4)
+FILE = Path(k.__file__)
+
+
+def test_a_file_gives_what_the_command_gives(tmp_path: Path) -> None:
+    options = ["-k", "scaled", "--arg", "x=f32[128,4]", "--const", "factor=2.0"]
+    out = tmp_path / "k.neff"
+    words = [sys.executable, "-m", "nkic.cli.nkic", FILE, *options, "-o", out]
+    subprocess.run([str(word) for word in words], check=True)
+    made = nkic.compile(FILE, name="scaled", inputs={"x": "f32[128,4]"}, consts={"factor": 2.0})
+    assert made.data == out.read_bytes()
+
+
+def test_a_text_and_a_function() -> None:
+    source = SourceFile("kernels.py", FILE.read_text("utf-8"))
+    text = nkic.compile(source, name="scaled", inputs={"x": X})
+    function = nkic.compile(k.scaled, inputs={"x": X})
+    for artifact in (text, function):
+        result = nkic.run(artifact, {"x": X})
+        np.testing.assert_array_equal(result.outputs["output_0"], X)
+
+
+def test_save_and_load(tmp_path: Path) -> None:
+    made = nkic.compile(k.scaled, inputs={"x": "bf16[128, 4]"}, consts={"factor": 2})
+    path = made.save(tmp_path / "k.neff")
+    again = nkic.Artifact.load(path)
+    assert (again.data, again.returned, again.id) == (made.data, made.returned, made.id)
+    assert "tensor_scalar" in again.text
+    assert [str(p) for p in again.signature.outputs] == ["bfloat16[128, 4]"]
+    path.write_bytes(b"no artifact")
+    with pytest.raises(nkic.RunError, match="NKI0801"):
+        nkic.Artifact.load(path)
+
+
+def test_a_result_shows_itself() -> None:
+    result = nkic.run(nkic.compile(k.scaled, inputs={"x": X}), fill="ones")
+    assert result.cycles > 0
+    assert "scaled: " in result.report
+    assert f'"cycles": {result.cycles}' in result.json
+    assert "<table>" in result._repr_html_()
+
+
+def test_errors_of_the_call() -> None:
+    with pytest.raises(nkic.CompileError, match=r"cannot read `nowhere\.py`"):
+        nkic.compile("nowhere.py")
+    with pytest.raises(nkic.CompileError, match="there is no target `trn9`"):
+        nkic.compile(k.scaled, inputs={"x": X}, target="trn9")
+    with pytest.raises(nkic.CompileError, match="no type for `x`"):
+        nkic.compile(k.scaled)
+    with pytest.raises(nkic.CompileError, match="input `x` is a float"):
+        nkic.compile(k.scaled, inputs={"x": 3.0})
+
+
+def test_the_import_is_light() -> None:
+    code = "import sys, nkic; print('numpy' in sys.modules, nkic.__version__)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"False {nkic.__version__}\n"
+
+
+def test_the_names_of_the_package() -> None:
+    for name in nkic.__all__:
+        assert getattr(nkic, name) is getattr(api, name)
