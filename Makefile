@@ -11,7 +11,8 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all bless bench demo samples grammar docs clean
+.PHONY: help setup check lint types test test-all bless bench demo samples conformance grammar \
+	docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -52,6 +53,16 @@ demo: $(STAMP)  ## compile a sample kernel, run it on data, compare with NumPy
 
 samples: $(STAMP)  ## compile, run and compare every sample
 	$(PY) -m samples.run $(ARGS)
+
+# NKILIB is a checkout of nki-library, CONFORMANCE the folder with the scripts that run its suite
+# (run.sh, quick.txt, quick_trn3.txt); PLATFORM is trn2 or trn3. ARGS are cases, or @ and a list.
+PLATFORM ?= trn2
+conformance: $(STAMP)  ## run nki-library's suite: make conformance NKILIB=… CONFORMANCE=… [PLATFORM=trn3] [ARGS=…]
+	@test -d "$(NKILIB)/src" || { echo "NKILIB must be a checkout of aws-neuron/nki-library"; exit 2; }
+	@test -x "$(CONFORMANCE)/run.sh" || { echo "CONFORMANCE must be the folder of the suite's run.sh"; exit 2; }
+	NKILIB='$(abspath $(NKILIB))' PYTHON='$(abspath $(PY))' NKI_PLATFORM=$(PLATFORM) \
+	NKI_BACKEND=nkic_backend NKI_BACKEND_PATH='$(CURDIR)/tests/conformance' \
+	'$(CONFORMANCE)/run.sh' -q -n 2 $(if $(ARGS),$(ARGS),@quick$(if $(filter trn3,$(PLATFORM)),_trn3).txt)
 
 grammar: $(STAMP)  ## build the parser's tables anew, after an edit of grammar/nki.lark
 	$(PY) -m nkic.parse.generate

@@ -7,7 +7,7 @@ diagnostics as the commands.
 
 from nkic.api.arrays import Adapter, adapters
 from nkic.api.artifact import Artifact
-from nkic.api.calling import Called, call
+from nkic.api.calling import Called, Prepared, call, prepare
 from nkic.api.compiling import compile
 from nkic.api.errors import ApiError, CompileError, RunError
 from nkic.api.running import Result, run
@@ -18,10 +18,12 @@ __all__ = [
     "Artifact",
     "Called",
     "CompileError",
+    "Prepared",
     "Result",
     "RunError",
     "adapters",
     "call",
     "compile",
+    "prepare",
     "run",
 ]

@@ -1,0 +1,31 @@
+"""The backend of the conformance suite, asked as the suite asks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.api import kernels as k
+from tests.conformance import nkic_backend as backend
+
+X = np.arange(128 * 4, dtype=np.float32).reshape(128, 4)
+
+
+def test_run() -> None:
+    found = backend.run(k.scaled, {"x": X, "factor": 3.0}, lnc=1, nc_version="gen3")
+    np.testing.assert_array_equal(found, X * 3)
+    (alone,) = backend.run_ranks(k.scaled, [{"x": X}], lnc=1, nc_version="gen3")
+    np.testing.assert_array_equal(alone, X)
+
+
+def test_marks_of_inputs_are_no_part_of_their_names() -> None:
+    assert backend.run(k.in_place, {"x.must_alias_input": X}, lnc=1, nc_version="gen3") is None
+
+
+def test_trace_compiles_for_the_generation() -> None:
+    assert backend.trace(k.scaled, {"x": X}, lnc=1, nc_version="gen4").executable.target == "trn3"
+
+
+def test_ranks_are_refused() -> None:
+    with pytest.raises(NotImplementedError, match="2 ranks"):
+        backend.run_ranks(k.scaled, [{"x": X}] * 2, lnc=1, nc_version="gen3")

@@ -1,0 +1,46 @@
+"""nkic behind a suite of kernels: what a launch of such a suite asks for, by `nkic.api`.
+
+A backend has `run` (compile and simulate), `run_ranks` (several devices together) and `trace`
+(compile only). `kernel` is a Python function, bare or wrapped; `inputs` are values by parameter
+name; `lnc` is the number of physical cores; `nc_version` the generation of the core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nkic import api
+
+name = "nkic"
+TARGETS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
+IN_PLACE = ".must_alias_input"
+Inputs = Mapping[str, Any]
+
+
+def run(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> Any:
+    """What the kernel returns: None, an array, or a tuple of arrays."""
+    return api.call(kernel, (), _named(inputs), **_place(lnc, nc_version)).values
+
+
+def run_ranks(
+    kernel: Any, inputs_per_rank: Sequence[Inputs], *, lnc: int, nc_version: str
+) -> list[Any]:
+    """The same for every rank of a group; one rank needs nothing of the others."""
+    if len(inputs_per_rank) != 1:
+        count = len(inputs_per_rank)
+        raise NotImplementedError(f"nkic runs one device, not {count} ranks together")
+    return [run(kernel, inputs_per_rank[0], lnc=lnc, nc_version=nc_version)]
+
+
+def trace(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> api.Artifact:
+    """The compiled kernel."""
+    return api.prepare(kernel, (), _named(inputs), **_place(lnc, nc_version)).artifact
+
+
+def _named(inputs: Inputs) -> dict[str, Any]:
+    return {name.removesuffix(IN_PLACE): value for name, value in inputs.items()}
+
+
+def _place(lnc: int, nc_version: str) -> dict[str, Any]:
+    return {"lnc": lnc, "target": TARGETS[nc_version]}
