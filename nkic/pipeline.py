@@ -183,6 +183,8 @@ def _from_program(
     options: Options,
 ) -> Iterator[Step]:
     sound = check.find(program, report, locate)
+    if not report.errors:
+        check.find_meetings(program, report)
     if report.errors:
         _look_further(sound, report)
     check.warn(program, report)

@@ -8,13 +8,14 @@ import pytest
 
 import nkic.simulate  # registers the semantics  # noqa: F401
 from nkic.machine.instructions import ROWS
-from nkic.simulate.decode import SEMANTICS
+from nkic.simulate.decode import MEETINGS, SEMANTICS
 
 PROJECT = Path(__file__).resolve().parents[1]
 
 
 def test_rows_and_semantics_are_the_same_set() -> None:
-    assert sorted(SEMANTICS) == sorted(ROWS)
+    assert sorted([*SEMANTICS, *MEETINGS]) == sorted(ROWS)
+    assert sorted(MEETINGS) == sorted(name for name, row in ROWS.items() if row.meets)
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
@@ -30,6 +31,7 @@ def test_a_row_is_tested_by_value(name: str) -> None:
     tests = [
         *(PROJECT / "tests/unit").glob("test_semantics*.py"),
         PROJECT / "tests/unit/test_machine.py",
+        PROJECT / "tests/unit/test_cores.py",
     ]
     assert any(f'"{name}"' in path.read_text(encoding="utf-8") for path in tests), name
 

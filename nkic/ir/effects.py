@@ -30,6 +30,7 @@ _FLAGS = {
     Access.READ: (True, False),
     Access.WRITE: (False, True),
     Access.UPDATE: (True, True),
+    Access.ORDER: (True, True),  # as if it read and wrote: nothing passes it
 }
 _static: dict[Row, tuple[tuple[bool, bool], ...] | None] = {}
 

@@ -276,6 +276,18 @@ def dma_computing(facts: Facts) -> Cost:
     return copies[0]._replace(busy_ns=sum(copy.busy_ns for copy in copies))
 
 
+def core_barrier(facts: Facts) -> Cost:
+    """core_barrier: no public figure; assumed the least interval, beside the semaphores."""
+    return Cost(MIN_INTERVAL)
+
+
+def swapping(facts: Facts) -> Cost:
+    """sendrecv: as a copy within SBUF; by the gpsimd engine, its start and a copy (assumed)."""
+    if facts.attributes["dma_engine"] == "gpsimd_dma":
+        return per_element("src", start=GPSIMD_START)(facts)
+    return dma_copying(facts)
+
+
 def dma_peak_rate(effective: float) -> float:
     """Bytes per ns between descriptors, so that full descriptors give the published rate."""
     return DMA_DESCRIPTOR_BYTES / (DMA_DESCRIPTOR_BYTES / effective - DMA_DESCRIPTOR_NS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -20,16 +20,17 @@ class Access(Enum):
     READ = "read"
     WRITE = "write"
     UPDATE = "update"  # reads, then writes the same bytes
+    ORDER = "order"  # touches nothing, but stands between earlier and later accesses
 
     __hash__ = object.__hash__  # identity, as for Buffer
 
     @property
     def reads(self) -> bool:
-        return self is not Access.WRITE
+        return self is Access.READ or self is Access.UPDATE
 
     @property
     def writes(self) -> bool:
-        return self is not Access.READ
+        return self is Access.WRITE or self is Access.UPDATE
 
 
 SBUF = frozenset({Buffer.SBUF})
@@ -163,7 +164,8 @@ class Row:
     one where the kernel does not say. `since` and `until` are the profiles that have it.
     `returns` names an operand that is no parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
-    are no parameters.
+    are no parameters. `together`, for what all cores run at once, judges what they bring, by
+    core.
     """
 
     name: str
@@ -184,6 +186,7 @@ class Row:
     source: str = ""
     returns: str = ""
     spread: str = ""
+    together: Callable[[Sequence[Facts]], Violation | None] | None = None
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -214,6 +217,11 @@ class Row:
         """The operands that the list `spread` gives, first to last."""
         named = set(self.parameters)
         return tuple(o for o in self.operands if o.name not in named) if self.spread else ()
+
+    @cached_property
+    def meets(self) -> bool:
+        """All cores run it at once: each waits until the others have come to it."""
+        return self.together is not None
 
     @cached_property
     def streams(self) -> bool:

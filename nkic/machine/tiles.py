@@ -93,7 +93,8 @@ def start_partitions(partitions: int) -> tuple[int, ...]:
 
 
 def _unreachable(operand: Operand, tile: Tile) -> Violation:
-    names = sorted(b.value for b in operand.buffers if b is not Buffer.SHARED_HBM)
+    both = Buffer.HBM in operand.buffers  # private or shared makes no difference to most
+    names = sorted(b.value for b in operand.buffers if not (both and b is Buffer.SHARED_HBM))
     return Violation(
         "buffer-not-allowed",
         f"`{operand.name}` is in {tile.buffer.value}, but must be in {' or '.join(names)}",

@@ -9,7 +9,8 @@ that its row forbids, or leave the tables of its own file. In this order:
 - each stream belongs to one queue of one core, and its engine may run its instructions;
 - every access pattern stays in its tensor, and the tensor belongs to the stream's core;
 - every instruction keeps its row's rules (`machine.rules`), asked once per distinct shape;
-- a semaphore has one signalling and one waiting stream; loops nest, and counted ones end.
+- a semaphore has one signalling and one waiting stream; loops nest, and counted ones end;
+- the cores come to the same meetings in the same order.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from nkic.neff.failures import refuse
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.records import Executable, LoopRecord, StreamRecord
 from nkic.neff.unsound import Unsound
+from nkic.neff.verify_meetings import verify_meetings
 from nkic.neff.verify_streams import verify_streams
 from nkic.neff.verify_tensors import verify_tensors
 
@@ -39,6 +41,7 @@ def check(executable: Executable, limits: Limits) -> None:
     target = _target(executable, limits)
     verify_tensors(executable, target, limits)
     verify_streams(executable, target, limits)
+    verify_meetings(executable, target)
 
 
 def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = None) -> NoReturn:

@@ -1,29 +1,24 @@
 """Independent proof: final addresses and streams alone order every conflicting pair.
 
-The streams are run abstractly, without values and times, as far as semaphores let them. Every
-item gets a clock: for each stream, how many items are surely complete when it starts. An
-access is in order when the last accesses that conflict with it are in its clock:
+The streams of all cores are run abstractly (`running`). An access is in order when the last
+accesses of its core that conflict with it are in the clock that it starts with:
 - within a tensor, per cell (ir.overlap): the last writer, and for a write all readers since;
 - between tensors that share bytes (reuse, or `address=`): everything the former owner did.
-A stream that can never go on is a deadlock. Device loops are run twice, which shows what one
-iteration may do to the next.
+A stream that can never go on is a deadlock. Accesses of two cores to one tensor are no affair
+of the schedule's: only the kernel can order them (`races`).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections import defaultdict
 from typing import NamedTuple
 
 from nkic.ir.effects import Touches, touches_of
 from nkic.ir.overlap import Bands, Box, Cells
 from nkic.ir.program import Body, Instruction, Program
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem
+from nkic.ir.schedule import Schedule
 from nkic.ir.tensors import Tensor
-from nkic.machine.engines import Engine
-
-Clock = list[int]
-ITERATIONS = 2
+from nkic.schedule.running import AbstractRun, Clock, Runner, join
 
 
 class Disorder(NamedTuple):
@@ -39,32 +34,8 @@ class Disorder(NamedTuple):
 
 
 def audit(schedule: Schedule) -> list[Disorder]:
-    """Every unordered conflict and every deadlock; empty means proven."""
-    found: list[Disorder] = []
-    for body, streams in zip(schedule.program.cores, schedule.cores, strict=True):
-        found += _Machine(schedule.program, body, streams).run()
-    return found
-
-
-class _Runner:
-    """One stream: what it still has to do, and its clocks."""
-
-    def __init__(self, index: int, stream: Stream, count: int) -> None:
-        self.index = index
-        self.stream = stream
-        self.items = _unrolled(stream.items)
-        self.next: Slot | None = next(self.items, None)
-        self.known: Clock = [0] * count
-        self.done: Clock = [0] * count
-
-
-def _unrolled(items: tuple[StreamItem, ...]) -> Iterator[Slot]:
-    for item in items:
-        if isinstance(item, Slot):
-            yield item
-        else:
-            for _ in range(ITERATIONS):
-                yield from _unrolled(item.items)
+    """Every unordered conflict within a core and every deadlock; empty means proven."""
+    return _Proof(schedule).proved()
 
 
 class _State:
@@ -77,17 +48,16 @@ class _State:
         self.readers: dict[int, int] = {}
 
 
-class _Machine:
-    def __init__(self, program: Program, body: Body, streams: tuple[Stream, ...]) -> None:
-        self.runners = [_Runner(i, s, len(streams)) for i, s in enumerate(streams)]
-        self.tokens: dict[int, deque[Clock]] = defaultdict(deque)
+class _Core:
+    """What the instructions of one core have touched."""
+
+    def __init__(self, program: Program, body: Body, streams: int) -> None:
         self.accesses = touches_of(body, program.target)
         self.cells = self._cut()
         self.states: dict[int, list[_State]] = {
             t: [_State() for _ in range(c.count)] for t, c in self.cells.items()
         }
-        self.tenancy = _Tenancy(program, self.accesses, len(streams))
-        self.found: list[Disorder] = []
+        self.tenancy = _Tenancy(program, self.accesses, streams)
 
     def _cut(self) -> dict[int, Cells]:
         boxes: dict[int, list[Box]] = defaultdict(list)
@@ -96,49 +66,34 @@ class _Machine:
                 boxes[touch.pattern.tensor.number].append(touch.area)
         return {tensor: Cells(found) for tensor, found in boxes.items()}
 
-    def run(self) -> list[Disorder]:
-        moved = True
-        while moved:
-            moved = False
-            for runner in self.runners:
-                while runner.next is not None and self._ready(runner.next):
-                    self._step(runner, runner.next)
-                    moved = True
-        for runner in self.runners:
-            if runner.next is not None:
-                what = f"stream {runner.stream.id} waits for a signal that never comes"
-                self.found.append(Disorder(runner.next.instruction, what))
+
+class _Proof(AbstractRun):
+    def __init__(self, schedule: Schedule) -> None:
+        super().__init__(schedule)
+        program, count = schedule.program, len(self.runners)
+        self.cores = [_Core(program, body, count) for body in program.cores]
+        self.found: list[Disorder] = []
+
+    def proved(self) -> list[Disorder]:
+        """What the run found wrong."""
+        for runner in self.run():
+            what = f"stream {runner.stream.id} waits for a signal that never comes"
+            instruction = runner.next.instruction if runner.next is not None else None
+            self.found.append(Disorder(instruction, what))
         return self.found
 
-    def _ready(self, slot: Slot) -> bool:
-        return all(len(self.tokens[s]) >= count for s, count in slot.waits)
-
-    def _step(self, runner: _Runner, slot: Slot) -> None:
-        for semaphore, count in slot.waits:
-            for _ in range(count):
-                _join(runner.known, self.tokens[semaphore].popleft())
-        position = runner.done[runner.index] + 1
-        if slot.instruction is not None:
-            self._check(runner, slot.instruction, position)
-        _join(runner.done, runner.known)
-        runner.done[runner.index] = position
-        if runner.stream.id.engine is not Engine.DMA:
-            runner.known[runner.index] = position
-        for semaphore in slot.signals:
-            self.tokens[semaphore].append(list(runner.done))
-        runner.next = next(runner.items, None)
-
-    def _check(self, runner: _Runner, instruction: Instruction, position: int) -> None:
-        for touch in self.accesses[instruction.number]:
+    def visit(self, runner: Runner, instruction: Instruction, position: int) -> None:
+        core = self.cores[runner.core]
+        for touch in core.accesses[instruction.number]:
             tensor = touch.pattern.tensor
             if tensor.on_chip:
-                former = self.tenancy.unordered(tensor, runner.known)
+                former = core.tenancy.unordered(tensor, runner.known)
                 if former is not None:
                     what = f"{tensor!r} takes over bytes of {former!r} that are still in use"
                     self.found.append(Disorder(instruction, what))
-                self.tenancy.note(tensor, runner.index, position)
-            states = self.states[tensor.number]
-            for index in self.cells[tensor.number][touch.area]:
+                core.tenancy.note(tensor, runner.index, position)
+            states = core.states[tensor.number]
+            for index in core.cells[tensor.number][touch.area]:
                 if not _ordered(
                     states[index], touch.writes, runner.known, (runner.index, position)
                 ):
@@ -200,7 +155,7 @@ class _Tenancy:
         for segment in self.segments[tensor.number]:
             owner = self.owner.get(segment)
             if owner is not None and owner is not tensor:
-                _join(needed, self.touched[owner.number])
+                join(needed, self.touched[owner.number])
                 self.resident[owner.number] = False
                 former = owner
             self.owner[segment] = tensor
@@ -231,9 +186,3 @@ def _segments(tensors: dict[int, Tensor], program: Program) -> dict[int, list[Se
         spans = bands.of(partition, tensor.partitions)
         found[number] = [(memory, band, piece) for band in spans for piece in pieces]
     return found
-
-
-def _join(clock: Clock, other: Clock) -> None:
-    for i, value in enumerate(other):
-        if value > clock[i]:
-            clock[i] = value

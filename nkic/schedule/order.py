@@ -6,10 +6,15 @@ result is a function of the program alone. Half of the queues bring data on chip
 away, so that no load stands behind a store that waits for its data. A transfer takes the queue
 that makes it wait least, and among equals the one that was busy last, which leaves idle queues
 to others.
+
+Meetings of cores are issued in program order, each in the stream that its pipe decides, so that
+every core comes to them in the same order: then the orders of issue of all cores fit into one,
+and none waits for a meeting that stands behind one it has not come to.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -97,6 +102,10 @@ class _Queues:
         self.busy = [0] * count
         self.half = max(1, count // 2)
 
+    def of_pipe(self, pipe: int) -> int:
+        """The queue where the cores meet for that pipe: one that takes data away."""
+        return len(self.busy) - 1 - pipe % self.half
+
     def choose(self, start: int, away: bool) -> int:
         """The queue for a transfer that could start at `start`; `away`: from on chip."""
         queues = range(self.half, len(self.busy)) if away else range(self.half)
@@ -149,6 +158,10 @@ class _Run:
             for source in sources:
                 self.waiters[source].append(number)
         self.heights = self._heights()
+        meetings = [n for n, i in code.items() if i.row.meets]
+        self.next_meeting = dict(itertools.pairwise(meetings))
+        for later in self.next_meeting.values():
+            self.missing[later] += 1
         self.lanes = {e: _Lane(e, orderer.now) for e in Engine}
         self.queues = _Queues(orderer.target.dma_queues)
         self.ready_at = dict.fromkeys(code, orderer.now)
@@ -185,7 +198,7 @@ class _Run:
         times = self.times[number]
         queue = 0
         if lane.engine is Engine.DMA:
-            queue = self.queues.choose(start, _leaves_chip(self.code[number]))
+            queue = self._queue(self.code[number], start)
             self.queues.busy[queue] = start + times.hold
             lane.free = start + times.pool
         else:
@@ -194,10 +207,20 @@ class _Run:
         self.orderer.now = max(self.orderer.now, done)
         for waiter in self.waiters[number]:
             self.ready_at[waiter] = max(self.ready_at[waiter], done + SEMAPHORE_PS)
-            self.missing[waiter] -= 1
-            if self.missing[waiter] == 0:
-                self._make_ready(waiter)
+            self._release(waiter)
+        if number in self.next_meeting:
+            self._release(self.next_meeting[number])
         return Placed(self.code[number], StreamId(lane.engine, queue))
+
+    def _release(self, number: int) -> None:
+        self.missing[number] -= 1
+        if self.missing[number] == 0:
+            self._make_ready(number)
+
+    def _queue(self, instruction: Instruction, start: int) -> int:
+        if "pipe_id" in instruction.row.attribute_index:
+            return self.queues.of_pipe(instruction.attribute("pipe_id"))
+        return self.queues.choose(start, _leaves_chip(instruction))
 
     def _next_lane(self) -> tuple[int, _Lane]:
         best: tuple[int, _Lane] | None = None

@@ -117,6 +117,34 @@ def semantics(name: str) -> Callable[[Semantics], Semantics]:
     return register
 
 
+class Meeting(NamedTuple):
+    """What one core does at an instruction that all cores run together: `offer` gives what it
+    brings, then `accept` takes what all have brought, by core.
+    """
+
+    offer: Callable[[], Any]
+    accept: Callable[[Mapping[int, Any]], None]
+
+
+MeetingSemantics = Callable[[Decoded], Meeting]
+MEETINGS: dict[str, MeetingSemantics] = {}
+
+
+def meeting(name: str) -> Callable[[MeetingSemantics], MeetingSemantics]:
+    """Registers the meaning of a row that all cores run together."""
+
+    def register(function: MeetingSemantics) -> MeetingSemantics:
+        if name in MEETINGS:
+            raise ValueError(f"two meanings for {name}")
+        MEETINGS[name] = function
+        return function
+
+    return register
+
+
+Tiles = dict[PatternRecord, Tile]
+
+
 class Decoder:
     """Decodes instructions."""
 
@@ -127,8 +155,21 @@ class Decoder:
 
     def step(
         self, record: InstructionRecord, engine: Engine, state: EngineState
-    ) -> tuple[Step, dict[PatternRecord, Tile]]:
+    ) -> tuple[Step, Tiles]:
         """The callable that executes `record`, which has a row, and the tiles that it acts on."""
+        decoded, tiles = self._decoded(record, engine, state)
+        return SEMANTICS[decoded.row.name](decoded), tiles
+
+    def meeting(
+        self, record: InstructionRecord, engine: Engine, state: EngineState
+    ) -> tuple[Meeting, Tiles]:
+        """What a core does at `record`, which all run together, and the tiles that it acts on."""
+        decoded, tiles = self._decoded(record, engine, state)
+        return MEETINGS[decoded.row.name](decoded), tiles
+
+    def _decoded(
+        self, record: InstructionRecord, engine: Engine, state: EngineState
+    ) -> tuple[Decoded, Tiles]:
         row = record.row
         if row is None:
             raise TypeError("an empty slot has no step")
@@ -141,5 +182,4 @@ class Decoder:
         }
         attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
         scratch = self.memory.scratch
-        decoded = Decoded(row, self.target, engine, operands, attributes, state, scratch)
-        return SEMANTICS[row.name](decoded), tiles
+        return Decoded(row, self.target, engine, operands, attributes, state, scratch), tiles

@@ -4,6 +4,9 @@ An item starts when its stream is free and its waits are met; its values are com
 moment; it holds its engine for `busy` and signals when it is complete. Items of a stream
 complete in order. Transfers of all queues of a core share the DMA engines: their data move one
 after the other, while their fixed latencies overlap.
+
+What all cores run together starts when the last of them has come to it, and ends at the same
+time on each.
 """
 
 from __future__ import annotations
@@ -12,17 +15,27 @@ import time
 from collections import deque
 from heapq import heappop, heappush
 from math import inf
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
+from nkic.machine.engines import Engine
 from nkic.machine.timing import SEMAPHORE_PS
 from nkic.neff.records import Executable
-from nkic.simulate.faults import fault, span_of
+from nkic.simulate.deadlock import deadlock
+from nkic.simulate.faults import fault
 from nkic.simulate.options import Options
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner
 
 CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock
+
+
+class Arrival(NamedTuple):
+    """A core's stream that has come to a meeting, and when it can start."""
+
+    runner: Runner
+    item: Item
+    start: int
 
 
 class Machine:
@@ -41,7 +54,8 @@ class Machine:
         self.shadow = shadow
         self.limit_ps = limit_ps
         self.options = options
-        cores = max(executable.cores, 1)
+        cores = self.cores = max(executable.cores, 1)
+        self.arrived: dict[tuple[Engine, int], dict[int, Arrival]] = {}
         self.tokens: list[list[deque[int]]] = [
             [deque() for _ in range(executable.semaphores)] for _ in range(cores)
         ]
@@ -86,7 +100,10 @@ class Machine:
                 return None
             if queue and start > queue[0][0] and start > now:
                 return start
-            self._execute(runner, item, start, queue)
+            if not item.meets:
+                self._execute(runner, item, start, queue)
+            elif not self._meet(runner, item, start, queue):
+                return None
             now = runner.free
             if queue and queue[0][0] < now:
                 return now
@@ -112,9 +129,9 @@ class Machine:
             there = tokens[semaphore]
             for _ in range(count):
                 there.popleft()
-        if item.step is not None:
+        if item.step is not None and not item.meets:
             self._run(item)
-            runner.count += 1
+        runner.count += item.record.row is not None
         self._pass_time(runner, item, start)
         parked = self.parked[runner.core]
         for semaphore in item.signals:
@@ -124,11 +141,51 @@ class Machine:
                 heappush(queue, (max(waiting.free, start), waiting.index))
         runner.at += 1
 
-    def _run(self, item: Item) -> None:
-        """Computes an item's values."""
+    def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
+        """The core has come to a meeting, in the stream of this name; whether all have."""
+        here = self.arrived.setdefault((runner.record.engine, runner.record.queue), {})
+        here[runner.core] = Arrival(runner, item, start)
+        if len(here) < self.cores:
+            return False
+        self._exchange([a.item for _, a in sorted(here.items())])
+        together = max(a.start for a in here.values())
+        if self.cores > 1:
+            together += SEMAPHORE_PS
+        if runner.is_dma:
+            together = max(together, *self.dma_free)
+        for arrival in here.values():
+            self._execute(arrival.runner, arrival.item, together, queue)
+            if arrival.runner is not runner:
+                heappush(queue, (arrival.runner.free, arrival.runner.index))
+        here.clear()
+        return True
+
+    def _exchange(self, items: list[Item]) -> None:
+        """Every core offers what it brings, then each takes what is its own. `items` by core."""
+        for item in items:
+            self._check(item)
+        fixed = [item if item.resolve is None else item.resolve()[0] for item in items]
+        for item in fixed:
+            self._check(item)
+        for item in fixed:
+            for tile, window in item.windows:
+                tile.window = window
+        meetings = [item.meeting for item in fixed if item.meeting is not None]
+        brought = {core: meeting.offer() for core, meeting in enumerate(meetings)}
+        for item, meeting in zip(fixed, meetings, strict=True):
+            meeting.accept(brought)
+            for mark in item.marks:
+                mark()
+
+    def _check(self, item: Item) -> None:
+        """What it reads has been written."""
         for check, pattern in item.checks:
             if not check():
                 raise self._unwritten(item, pattern.tensor)
+
+    def _run(self, item: Item) -> None:
+        """Computes an item's values."""
+        self._check(item)
         if item.resolve is not None:
             for fixed in item.resolve():
                 self._run(fixed)
@@ -179,23 +236,9 @@ class Machine:
 
     def _deadlock(self, stuck: list[Runner]) -> ProgramFault:
         """Who waits for whom, with the places of the instructions that cannot start."""
-        notes = []
-        place = -1
+        lacking = {}
         for runner in stuck:
-            item = runner.current()
-            if item is None:
-                continue
-            place = item.record.place if place < 0 else place
-            lacking = [s for s, n in item.waits if len(self.tokens[runner.core][s]) < n]
-            where = span_of(self.executable, item.record.place)
-            notes.append(
-                f"{runner.record.name} waits for semaphore {', '.join(map(str, lacking))}"
-                f" at {where or 'an unknown place'}"
-            )
-        found = make(
-            "deadlock",
-            f"{len(stuck)} streams wait for signals that never come",
-            span_of(self.executable, place),
-            notes=notes,
-        )
-        return ProgramFault([found])
+            item, tokens = runner.current(), self.tokens[runner.core]
+            waits = item.waits if item is not None else ()
+            lacking[runner.index] = [s for s, count in waits if len(tokens[s]) < count]
+        return deadlock(self.executable, self.runners, lacking)

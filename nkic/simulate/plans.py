@@ -16,7 +16,7 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import Timing
 from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
 from nkic.simulate.clock import Clock
-from nkic.simulate.decode import Decoder, EngineState, Step
+from nkic.simulate.decode import Decoder, EngineState, Meeting, Step
 from nkic.simulate.tile import Tile
 
 Window = NDArray[Any]
@@ -27,10 +27,10 @@ class Plan:
     """A step, and the tiles that it acts on with the number of an operand that each is.
 
     `reads` and `writes` are the numbers of the patterns that are read and written. `size` is
-    the bytes that a transfer moves.
+    the bytes that a transfer moves. Where all cores run it together, `meeting` stands for the step.
     """
 
-    __slots__ = ("reads", "size", "step", "tiles", "timing", "writes")
+    __slots__ = ("meeting", "reads", "size", "step", "tiles", "timing", "writes")
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class Plan:
         writes: tuple[int, ...],
         timing: Timing,
         size: int,
+        meeting: Meeting | None = None,
     ) -> None:
         self.step = step
+        self.meeting = meeting
         self.tiles = tiles
         self.reads = reads
         self.writes = writes
@@ -109,7 +111,11 @@ class Planner:
         return tuple(same)
 
     def _made(self, record: InstructionRecord, row: Row) -> Plan:
-        step, tiles = self.decoder.step(record, self.engine, self.state)
+        step, met = _nothing, None
+        if row.meets:
+            met, tiles = self.decoder.meeting(record, self.engine, self.state)
+        else:
+            step, tiles = self.decoder.step(record, self.engine, self.state)
         facts = self.executable.facts(record, self.target, self.engine)
         accesses = [row.access_of(rule, facts) for rule in row.operands]
         timing, size = self.clock.of(record, self.engine)
@@ -120,7 +126,12 @@ class Planner:
             _tiles_among(record, [access.writes for access in accesses]),
             timing,
             size,
+            met,
         )
+
+
+def _nothing() -> None:
+    """The step of what all cores run together."""
 
 
 def _tiles_among(record: InstructionRecord, wanted: list[bool]) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import Timing
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.simulate.clock import Clock
-from nkic.simulate.decode import Decoder, EngineState, Registers, Step
+from nkic.simulate.decode import Decoder, EngineState, Meeting, Registers, Step
 from nkic.simulate.dynamic import Resolver, is_dynamic
 from nkic.simulate.plans import Planner, Window
 from nkic.simulate.shadow import Check, Mark, Shadow
@@ -26,12 +26,12 @@ class Item:
     that must find written bytes, with their patterns; `marks` record what the item writes.
     `follows` means: it needs the result of the item before it, so the engine stalls until that
     is there. `resolve`, where places are known at run time only, gives the items to run in its
-    place.
+    place. `meets`: all cores run it together, and `meeting` is what this core does there.
     """
 
     __slots__ = (
-        *("bytes", "checks", "follows", "marks", "record", "resolve", "signals", "step"),
-        *("timing", "waits", "windows"),
+        *("bytes", "checks", "follows", "marks", "meeting", "meets", "record", "resolve"),
+        *("signals", "step", "timing", "waits", "windows"),
     )
 
     def __init__(
@@ -48,6 +48,8 @@ class Item:
         self.checks: tuple[tuple[Check, PatternRecord], ...] = ()
         self.marks: tuple[Mark, ...] = ()
         self.resolve: Callable[[], list[Item]] | None = None
+        self.meets = record.row is not None and record.row.meets
+        self.meeting: Meeting | None = None
 
 
 class _Open(NamedTuple):
@@ -184,6 +186,7 @@ class _Builder:
         plan, operands = planner.plan(record, record.row), record.operands
         item = Item(record, plan.step, plan.timing, plan.size)
         item.windows = plan.windows(operands)
+        item.meeting = plan.meeting
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
         writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
         if before and planner.engine is not Engine.DMA:

@@ -118,6 +118,8 @@ LEGAL: dict[str, Settings] = {
         "segment_ids": tile("int32[1, 512]"),
     },
     "nonzero_with_count": {"dst": tile("int32[128, 513]"), "src": T},
+    "core_barrier": {"data": tile("float32[128, 512] shared_hbm"), "cores": (0, 1)},
+    "sendrecv": {"src": T, "dst": T, "send_to_rank": 1, "recv_from_rank": 1, "pipe_id": 0},
     "exponential": {"dst": T, "src": T},
     "activate2": {
         **{"dst": T, "op": "gelu", "data": T, "imm0": 2.0, "imm1": COLUMN},

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import replace
 
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nkic.base.diagnostics import ArtifactFailed, ProgramFault
 from nkic.base.source import SourceFile
+from nkic.compiled import Options
+from nkic.machine.targets import TRN1
 from nkic.neff.read import read
+from nkic.neff.records import Executable, StreamRecord
+from nkic.neff.verify import verify
 from nkic.pipeline import compile_source
-from nkic.simulate import simulate
+from nkic.simulate import Options as RunOptions
+from nkic.simulate import Result, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
+from tests.unit.instances import Case, tile
 
 KERNEL = """\
 import nki
@@ -44,3 +55,233 @@ def test_each_core_does_its_half_at_the_same_time() -> None:
     assert np.array_equal(found[1].outputs["output_0"], DATA + 1)
     assert found[2].engines["core1.vector"].instructions == 1
     assert found[2].time_ns < found[1].time_ns
+
+
+HEAD = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a):
+    core, other = nl.program_id(0), 1 - nl.program_id(0)
+    out = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=a[core * 128 : core * 128 + 128, :])
+"""
+SWAP = """\
+    r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.sendrecv(src=t, dst=r, send_to_rank=other, recv_from_rank=other, pipe_id=0)
+    nisa.tensor_tensor(dst=r, data1=r, data2=t, op=nl.subtract)
+    nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
+    return out
+"""
+HANDOVER = """\
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
+    shared = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=shared[core * 128 : core * 128 + 128, :], src=t)
+    nisa.core_barrier(shared, (0, 1))
+    nisa.dma_copy(dst=t, src=shared[other * 128 : other * 128 + 128, :])
+    nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=t)
+    return out
+"""
+HALVES = DATA[:128], DATA[128:]
+
+
+def compiled(body: str, serial: bool = False) -> Executable:
+    request = Request(lnc=2, grid=(2,), args=dict([parse_arg("a=float32[256,64]")]))
+    source = SourceFile("k.py", HEAD + body)
+    done = compile_source(source, request, lambda *_: None, Options(serial=serial))
+    assert done.warnings == ()
+    return read(done.data)
+
+
+def run(body: str, serial: bool = False, data: NDArray[np.float32] = DATA) -> Result:
+    return simulate(compiled(body, serial), {"a": data})
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_cores_swap_tiles(serial: bool) -> None:
+    found = run(SWAP, serial).outputs["output_0"]
+    assert np.array_equal(found, np.concatenate([HALVES[1] - HALVES[0], HALVES[0] - HALVES[1]]))
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_a_barrier_hands_over_what_the_other_core_wrote(serial: bool) -> None:
+    found = run(HANDOVER, serial).outputs["output_0"]
+    assert np.array_equal(found, 2 * np.concatenate([HALVES[1], HALVES[0]]))
+
+
+def test_the_other_core_is_waited_for_however_late_it_comes() -> None:
+    """Core 1 is busy for a while; what core 0 took from it is what it had at the end."""
+    late = """\
+    for _ in range(40 * core):
+        nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
+"""
+    soon, found = run(SWAP), run(late + SWAP)
+    first, second = HALVES
+    for _ in range(40):
+        second = second + np.float32(1)
+    assert np.array_equal(
+        found.outputs["output_0"], np.concatenate([second - first, first - second])
+    )
+    assert found.time_ns - soon.time_ns > 40 * 64 / 0.96  # the least that 40 instructions take
+
+
+PIPES = """\
+    r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.sendrecv(t[:, 0:32], r[:, 32:64], other, other, pipe_id=core * 0)
+    nisa.sendrecv(t[:, 32:64], r[:, 0:32], other, other, 1, nisa.dma_engine.gpsimd_dma)
+    nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
+    return out
+"""
+
+
+def test_pipes_and_the_gpsimd_engine() -> None:
+    result = run(PIPES)
+    swapped = np.concatenate([HALVES[1], HALVES[0]])
+    assert np.array_equal(result.outputs["output_0"], np.roll(swapped, 32, axis=1))
+    assert result.engines["core1.gpsimd"].instructions == 1
+
+
+LOOPED = """\
+    r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    for i in nl.dynamic_range(5):
+        nisa.sendrecv(t, r, other, other, 0)
+        nisa.tensor_tensor(dst=t, data1=r, data2=r, op=nl.add)
+        nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=t)
+        nisa.core_barrier(out, (0, 1), engine=nisa.engine.sync)
+        nisa.dma_copy(dst=t, src=out[other * 128 : other * 128 + 128, :])
+        nisa.core_barrier(out, (0, 1), engine=nisa.engine.sync)
+    return out
+"""
+
+
+def test_cores_meet_in_every_iteration_of_a_device_loop() -> None:
+    """Each doubles what comes, and what it wrote goes to the other and back: nobody swaps."""
+    halves = [*HALVES]
+    for _ in range(5):
+        halves = [2 * halves[1], 2 * halves[0]]
+        written = halves
+        halves = [written[1], written[0]]
+    result = run(LOOPED)
+    assert np.array_equal(result.outputs["output_0"], np.concatenate(written))
+    assert result.engines["core0.sync"].instructions == 10
+
+
+UNEVEN = """\
+    n = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=n, src=t[0:1, 0:1])
+    count = nisa.register_alloc()
+    nisa.register_load(count, n)
+    r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(r, 0.0)
+    for i in nl.dynamic_range(count):
+        nisa.sendrecv(t, r, other, other, 0)
+    nisa.core_barrier(out, (0, 1))
+    nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
+    return out
+"""
+
+
+def test_loops_that_differ_at_run_time_end_in_a_deadlock_with_both_lines() -> None:
+    """Core 0 swaps three times, core 1 twice: then one waits to swap, the other at the barrier."""
+    data = DATA.copy()
+    data[0, 0], data[128, 0] = 3, 2
+    with pytest.raises(ProgramFault) as caught:
+        run(UNEVEN, data=data)
+    (found,) = caught.value.diagnostics
+    lines = (HEAD + UNEVEN).split("\n")
+    barrier = next(i for i, line in enumerate(lines, 1) if "core_barrier" in line)
+    swap = next(i for i, line in enumerate(lines, 1) if "sendrecv" in line)
+    assert found.code.slug == "deadlock"
+    places = {found.primary.span.line} if found.primary else set()
+    assert {barrier, swap} <= places | {label.span.line for label in found.labels}
+    assert [note for note in found.notes if "the other core, which comes to no further" in note]
+    data[128, 0] = 3
+    assert np.array_equal(run(UNEVEN, data=data).outputs["output_0"][:128], data[128:])
+
+
+def without_last(executable: Executable, core: int, name: str) -> Executable:
+    """Leaves out one instruction of one core, but what it signals."""
+
+    def left(stream: StreamRecord) -> StreamRecord:
+        items = list(stream.items)
+        rows = [item.row.name if getattr(item, "row", None) else "" for item in items]
+        if stream.core == core and name in rows:
+            index = len(rows) - 1 - rows[::-1].index(name)
+            items[index] = items[index]._replace(row=None, operands=(), attributes=())
+        return stream._replace(items=tuple(items))
+
+    return replace(executable, streams=tuple(map(left, executable.streams)))
+
+
+@pytest.mark.parametrize(("body", "name"), [(SWAP, "sendrecv"), (HANDOVER, "core_barrier")])
+def test_a_file_whose_cores_do_not_meet_is_refused(body: str, name: str) -> None:
+    changed = without_last(compiled(body), 1, name)
+    with pytest.raises(ArtifactFailed, match="1 and 0 meetings of the cores"):
+        verify(changed)
+    with pytest.raises(ProgramFault, match=r"waits? for signals that never come") as caught:
+        simulate(changed, {"a": DATA}, RunOptions(check_init=False))
+    notes = caught.value.diagnostics[0].notes
+    assert any(f": {name}, k.py:" in note for note in notes)
+
+
+def test_a_file_for_two_cores_with_other_ranks_is_refused() -> None:
+    executable = compiled(SWAP)
+    changed = replace(executable, streams=tuple(map(_to_itself, executable.streams)))
+    with pytest.raises(ArtifactFailed, match="core 0 sends to core 1, which receives from core 1"):
+        verify(changed)
+
+
+def _to_itself(stream: StreamRecord) -> StreamRecord:
+    """Core 1 sends to itself and receives from itself: core 0 is left alone."""
+    items = [
+        item._replace(attributes=(1, 1, *item.attributes[2:]))
+        if getattr(item, "row", None) and item.row.meets and stream.core
+        else item
+        for item in stream.items
+    ]
+    return stream._replace(items=tuple(items))
+
+
+RULES = [
+    Case(
+        "core_barrier",
+        {"cores": (1, 0)},
+        "`cores` is (1, 0), but only (0, 1) is supported",
+        "core-meeting",
+    ),
+    Case(
+        "core_barrier",
+        {"data": tile("float32[128, 512] hbm")},
+        "`data` is in hbm, but must be in shared_hbm",
+        "buffer-not-allowed",
+    ),
+    Case("core_barrier", {}, "needs trn2 or newer; the target is trn1", "needs-newer-target", TRN1),
+    Case(
+        "sendrecv",
+        {"send_to_rank": 2},
+        "`send_to_rank` is 2, but must be 0 or 1",
+        "core-meeting",
+    ),
+    Case("sendrecv", {"pipe_id": -1}, "`pipe_id` is -1, but must not be negative", "core-meeting"),
+    Case(
+        "sendrecv",
+        {"dma_engine": "gpsimd_dma"},
+        "`src` has 2,048 bytes per partition; gpsimd_dma swaps at most 1,024 of float32",
+        "core-meeting",
+    ),
+    Case(
+        "sendrecv",
+        {"src": tile("bfloat16[128, 512]")},
+        "`src` is bfloat16 and `dst` is float32; they must be equal",
+        "dtype-mismatch",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", RULES, ids=str)
+def test_rules(case: Case) -> None:
+    case.holds()

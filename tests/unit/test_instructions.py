@@ -39,6 +39,11 @@ PUBLISHED = {
         12,
         "dst, srcs, reduce_op, scales=None, unique_indices=True, oob_mode='error', name=None",
     ),
+    "core_barrier": (120, "data, cores, engine=None, name=None"),
+    "sendrecv": (
+        121,
+        "src, dst, send_to_rank, recv_from_rank, pipe_id, dma_engine='dma', name=None",
+    ),
     "nc_matmul": (
         30,
         "dst, stationary, moving, is_stationary_onezero=False, is_moving_onezero=False, "
@@ -195,6 +200,7 @@ def test_what_streams_through_access_patterns() -> None:
     assert others == [
         *("register_alloc", "register_move", "register_load", "register_store"),
         *("dma_copy", "dma_transpose", "dma_compute"),
+        *("core_barrier", "sendrecv"),
     ]
 
 

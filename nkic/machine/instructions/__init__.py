@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from nkic.machine.instructions import (
+    cores,
     dma,
     dma_compute,
     gpsimd,
@@ -27,7 +28,7 @@ FAMILIES = (
     *(registers, dma, dma_compute, tensor),
     *(vector, vector_select, vector_search, vector_v4),
     *(scalar, gpsimd, gpsimd_gather, random),
-    mx,
+    *(mx, cores),
 )
 
 

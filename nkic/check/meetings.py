@@ -1,0 +1,146 @@
+"""Do the cores of a kernel come to the same meetings, in the same order, with the same things?
+
+A core that waits at a barrier or a sendrecv for a partner that never comes, or that comes to
+another one first, waits forever. The cores' programs are known, so this is found here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.base.source import Span
+from nkic.ir.program import Body, Instruction, Item, Loop, Program
+from nkic.ir.tensors import AccessPattern, View
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts
+from nkic.machine.operands import Violation
+
+SLUG = "core-meeting"
+
+
+def find_meetings(program: Program, report: Reporter) -> None:
+    """Reports the first meeting that the cores of `program` do not keep."""
+    _Meetings(program, report).bodies(program.cores)
+
+
+class _Meetings:
+    def __init__(self, program: Program, report: Reporter) -> None:
+        self.target = program.target
+        self.report = report
+
+    def bodies(self, bodies: Sequence[Body]) -> bool:
+        """Walks the cores side by side; whether they agree."""
+        rows = [list(_with_meetings(body)) for body in bodies]
+        for index in range(max(map(len, rows), default=0)):
+            items = [row[index] if index < len(row) else None for row in rows]
+            if not self.items(items, [row[-1] if row else None for row in rows]):
+                return False
+        return True
+
+    def items(self, items: Sequence[Item | None], last: Sequence[Item | None]) -> bool:
+        """One item of each core; None where a core has no more, `last` is what it had last."""
+        found = [item for item in items if item is not None]
+        if len(found) < len(items):
+            self.missing(items, last)
+        elif loops := [item for item in found if isinstance(item, Loop)]:
+            return self.loops(loops, found) and self.bodies([loop.body for loop in loops])
+        else:
+            return self.meeting([item for item in found if isinstance(item, Instruction)])
+        return False
+
+    def missing(self, items: Sequence[Item | None], last: Sequence[Item | None]) -> None:
+        core = next(n for n, item in enumerate(items) if item is not None)
+        other = next(n for n, item in enumerate(items) if item is None)
+        item, before = items[core], last[other]
+        if item is None:
+            return
+        text = f"core {core} waits at {_name(item)} for core {other}, which has no more to meet at"
+        labels = [_label(other, "came last to", before)] if before is not None else []
+        self.complain(text, item, labels)
+
+    def loops(self, loops: Sequence[Loop], found: Sequence[Item]) -> bool:
+        """Loops around meetings run as often on each core, as far as that is known now."""
+        trips = {_trips(loop) for loop in loops}
+        if len(loops) == len(found) and len(trips) == 1:
+            return True
+        times = " and ".join(str(t) if (t := _trips(loop)) else "?" for loop in loops)
+        text = f"core 0 comes to {_name(found[0])} here, and core 1 to {_name(found[-1])}"
+        if len(loops) == len(found):
+            text = f"the cores meet inside this loop, which runs {times} times on core 0 and 1"
+        self.complain(text, found[0], [_label(1, "is at", found[-1])])
+        return False
+
+    def meeting(self, found: Sequence[Instruction]) -> bool:
+        """One instruction of each core."""
+        first, last = found[0], found[-1]
+        others = [_label(1, "is at", last)] if len(found) > 1 else []
+        if any(one.row is not first.row for one in found):
+            text = f"core 0 comes to {_name(first)} here, and core 1 to {_name(last)}"
+            self.complain(text, first, others)
+            return False
+        facts = [one.facts(self.target) for one in found]
+        wrong = first.row.together(facts) if first.row.together else None
+        wrong = wrong or _engines(found, facts) or _tensors(found)
+        if wrong is not None:
+            self.complain(wrong.message, first, others, wrong.help)
+        return wrong is None
+
+    def complain(self, text: str, item: Item, labels: Sequence[Label], help: str = "") -> None:
+        calls = [Label(span, "called from here") for span in item.at.user_frames()[1:]]
+        advice = help or "give both cores the same barriers and sendrecvs, in the same order"
+        self.report.error(SLUG, text, item.at.primary, labels=[*labels, *calls], help=advice)
+
+
+def _with_meetings(body: Body) -> Iterator[Item]:
+    for item in body:
+        if isinstance(item, Instruction):
+            if item.row.meets:
+                yield item
+        elif any(True for _ in _with_meetings(item.body)):
+            yield item
+
+
+def _name(item: Item) -> str:
+    return "a device loop" if isinstance(item, Loop) else item.row.name
+
+
+def _label(core: int, what: str, item: Item) -> Label:
+    span: Span = item.at.primary
+    return Label(span, f"core {core} {what} {_name(item)}")
+
+
+def _trips(loop: Loop) -> int | None:
+    """None where a register decides."""
+    if isinstance(loop.start, int) and isinstance(loop.stop, int) and loop.condition is None:
+        return max(0, -((loop.start - loop.stop) // loop.step))
+    return None
+
+
+def _engines(found: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
+    """The engine that meets is one and the same."""
+    names = [_engine(one, fact).value for one, fact in zip(found, facts, strict=True)]
+    if len(set(names)) == 1:
+        return None
+    text = f"{found[0].row.name}: runs on {names[0]} on core 0 and on {names[-1]} on core 1"
+    return Violation(SLUG, text, help="pass the same `engine` on both cores")
+
+
+def _engine(one: Instruction, facts: Facts) -> Engine:
+    return one.engine or one.row.choose(facts)
+
+
+def _tensors(found: Sequence[Instruction]) -> Violation | None:
+    """What the cores share is one tensor."""
+    first = found[0]
+    for index, operand in enumerate(first.operands):
+        if not isinstance(operand, View | AccessPattern) or operand.tensor.on_chip:
+            continue
+        other = found[-1].operands[index]
+        if isinstance(other, View | AccessPattern) and other.tensor is not operand.tensor:
+            text = (
+                f"{first.row.name}: core 0 meets over `{operand.tensor.name}` and core 1 over "
+                f"`{other.tensor.name}`"
+            )
+            return Violation(SLUG, text, help="pass the same tensor on both cores")
+    return None

@@ -1,0 +1,172 @@
+"""Rows that the physical cores of a kernel run together: each waits until all have come to it.
+
+A row's `together` judges what the cores bring; `check` asks it of the program and the verifier
+of files once more. How the meeting is kept: docs/architecture.md, cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nkic.machine import costs
+from nkic.machine.constraints import elementwise, same_dtype
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts
+from nkic.machine.instructions.parts import choice, result, source
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import SBUF, Access, Attribute, Kind, Operand, Row, Violation, always
+
+SHARED = frozenset({Buffer.SHARED_HBM})
+COMPUTING = (Engine.GPSIMD, Engine.SYNC, Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
+GPSIMD_DMA_BYTES = {4: 1024, 2: 512, 1: 256}  # per partition, by the size of an element
+SWAP = (1, 0)
+
+
+def names_cores(facts: Facts) -> Violation | None:
+    """`cores` is (0, 1). (0,) is a barrier of one core, which waits for nobody (assumed)."""
+    cores = facts.attributes["cores"]
+    if cores in ((0, 1), (0,)):
+        return None
+    text = f"`cores` is {cores}, but only (0, 1) is supported"
+    return Violation("core-meeting", text, "cores", "pass `cores=(0, 1)`")
+
+
+def barrier_of_all(parties: Sequence[Facts]) -> Violation | None:
+    """Every core of the kernel takes part."""
+    count = len(parties)
+    for facts in parties:
+        cores = facts.attributes["cores"]
+        if cores != tuple(range(count)):
+            return Violation(
+                "core-meeting",
+                f"core_barrier: `cores` is {cores} in a kernel for {_cores(count)}",
+                "cores",
+                _advice(count, "`cores=(0, 1)`"),
+            )
+    return None
+
+
+def _cores(count: int) -> str:
+    return "1 core" if count == 1 else f"{count} cores"
+
+
+def _advice(count: int, wanted: str) -> str:
+    if count == 1:
+        return "launch the kernel on 2 cores, or leave this out where nl.num_programs() is 1"
+    return f"pass {wanted} on both"
+
+
+def known_ranks(facts: Facts) -> Violation | None:
+    """Ranks within a logical core are 0 and 1, and pipes are counted from 0."""
+    for name in ("send_to_rank", "recv_from_rank"):
+        if (rank := facts.attributes[name]) not in (0, 1):
+            text = f"`{name}` is {rank}, but must be 0 or 1"
+            return Violation("core-meeting", text, name, f"pass 1 - nl.program_id(0) as `{name}`")
+    if (pipe := facts.attributes["pipe_id"]) < 0:
+        text = f"`pipe_id` is {pipe}, but must not be negative"
+        return Violation("core-meeting", text, "pipe_id", "pass `pipe_id=0`")
+    return None
+
+
+def small_enough(facts: Facts) -> Violation | None:
+    """What the gpsimd engine's own DMA swaps at once."""
+    if facts.attributes["dma_engine"] != "gpsimd_dma":
+        return None
+    tile = facts.tile("src")
+    limit = GPSIMD_DMA_BYTES.get(tile.dtype.size, max(GPSIMD_DMA_BYTES.values()))
+    size = tile.free * tile.dtype.size
+    if size <= limit:
+        return None
+    return Violation(
+        "core-meeting",
+        f"`src` has {size:,} bytes per partition; gpsimd_dma swaps at most {limit:,} of "
+        f"{tile.dtype.name}",
+        "src",
+        "use dma_engine=nisa.dma_engine.dma, or swap smaller tiles",
+    )
+
+
+def swapped(parties: Sequence[Facts]) -> Violation | None:
+    """What each core sends the other expects, in the same shape, type, pipe and manner."""
+    if len(parties) != len(SWAP):
+        text = f"sendrecv: the kernel is for {_cores(len(parties))}, and 2 are needed"
+        return Violation("core-meeting", text, help=_advice(len(parties), "rank 0 or 1"))
+    sends = [facts.attributes["send_to_rank"] for facts in parties]
+    receives = [facts.attributes["recv_from_rank"] for facts in parties]
+    for core, target in enumerate(sends):
+        if receives[target] != core:
+            return Violation(
+                "core-meeting",
+                f"sendrecv: core {core} sends to core {target}, which receives from core "
+                f"{receives[target]}",
+                "send_to_rank",
+                "pass 1 - nl.program_id(0) as both ranks on both cores",
+            )
+    return _differing(parties)
+
+
+def _differing(parties: Sequence[Facts]) -> Violation | None:
+    first, other = parties
+    for name in ("pipe_id", "dma_engine"):
+        one, two = first.attributes[name], other.attributes[name]
+        if one != two:
+            text = f"sendrecv: `{name}` is {one} on core 0 and {two} on core 1"
+            return Violation("core-meeting", text, name, f"pass the same `{name}` on both cores")
+    one_tile, two_tile = first.tile("src"), other.tile("src")
+    shapes = [(t.dtype, t.partitions, t.free) for t in (one_tile, two_tile)]
+    if shapes[0] == shapes[1]:
+        return None
+    text = f"sendrecv: core 0 sends {one_tile} and core 1 {two_tile}"
+    return Violation("core-meeting", text, "src", "swap tiles of one shape and type")
+
+
+def swap_engine(facts: Facts) -> Engine:
+    """The gpsimd engine moves the data itself, or the DMA engines do."""
+    return Engine.GPSIMD if facts.attributes["dma_engine"] == "gpsimd_dma" else Engine.DMA
+
+
+def _rank(name: str) -> Attribute:
+    return Attribute(name, Kind.INT)
+
+
+ROWS = (
+    Row(
+        name="core_barrier",
+        opcode=120,
+        doc="Waits until every core is here. Accesses to data before it are complete, those "
+        "after it begin later, on all cores.",
+        parameters=("data", "cores", "engine", "name"),
+        operands=(Operand("data", Access.ORDER, SHARED, packed=True),),
+        attributes=(Attribute("cores", Kind.INTS),),
+        engines=COMPUTING,
+        choose=always(Engine.GPSIMD),
+        cost=costs.core_barrier,
+        rules=(names_cores,),
+        together=barrier_of_all,
+        generation=3,
+        source="nki.isa.core_barrier",
+    ),
+    Row(
+        name="sendrecv",
+        opcode=121,
+        doc="dst = src of core recv_from_rank, while src goes to core send_to_rank.",
+        parameters=(
+            *("src", "dst", "send_to_rank", "recv_from_rank", "pipe_id", "dma_engine", "name"),
+        ),
+        operands=(
+            result(buffers=SBUF, packed=True),
+            source("src", buffers=SBUF, packed=True),
+        ),
+        attributes=(
+            *(_rank(name) for name in ("send_to_rank", "recv_from_rank", "pipe_id")),
+            choice("dma_engine", "dma", "dma", "gpsimd_dma"),
+        ),
+        engines=(Engine.DMA, Engine.GPSIMD),
+        choose=swap_engine,
+        cost=costs.swapping,
+        rules=(elementwise("dst", "src"), same_dtype("dst", "src"), known_ranks, small_enough),
+        together=swapped,
+        generation=3,
+        source="nki.isa.sendrecv",
+    ),
+)

@@ -1,0 +1,125 @@
+"""The streams of all cores run abstractly, without values and times, as semaphores let them.
+
+Every item gets a clock: for each stream of every core, how many items are surely complete when
+it starts. A meeting of cores starts when each has come to it, and then each knows all that any
+of them knew. Device loops are run twice, which shows what one iteration may do to the next.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator
+
+from nkic.ir.program import Instruction
+from nkic.ir.schedule import Schedule, Slot, Stream, StreamId, StreamItem
+from nkic.machine.engines import Engine
+
+Clock = list[int]
+ITERATIONS = 2
+
+
+class Runner:
+    """One stream: what it still has to do, and its clocks. `index` counts over all cores."""
+
+    def __init__(self, index: int, core: int, stream: Stream, count: int) -> None:
+        self.index = index
+        self.core = core
+        self.stream = stream
+        self.items = unrolled(stream.items)
+        self.next: Slot | None = next(self.items, None)
+        self.known: Clock = [0] * count
+        self.done: Clock = [0] * count
+
+
+def unrolled(items: tuple[StreamItem, ...]) -> Iterator[Slot]:
+    """The slots as they are run."""
+    for item in items:
+        if isinstance(item, Slot):
+            yield item
+        else:
+            for _ in range(ITERATIONS):
+                yield from unrolled(item.items)
+
+
+class AbstractRun:
+    """Runs a schedule; `visit` sees every instruction with the clock that it starts with."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.schedule = schedule
+        count = sum(map(len, schedule.cores))
+        self.runners: list[Runner] = []
+        self.same: dict[StreamId, list[Runner]] = defaultdict(list)
+        for core, streams in enumerate(schedule.cores):
+            for stream in streams:
+                runner = Runner(len(self.runners), core, stream, count)
+                self.runners.append(runner)
+                self.same[stream.id].append(runner)
+        self.tokens: list[dict[int, deque[Clock]]] = [defaultdict(deque) for _ in schedule.cores]
+
+    def visit(self, runner: Runner, instruction: Instruction, position: int) -> None:
+        """`instruction` is the item of that number in its stream, counted from 1."""
+
+    def run(self) -> list[Runner]:
+        """Runs as far as possible; the streams that can never go on."""
+        moved = True
+        while moved:
+            moved = False
+            for runner in self.runners:
+                while together := self._together(runner):
+                    self._meet(together)
+                    moved = True
+        return [runner for runner in self.runners if runner.next is not None]
+
+    def _together(self, runner: Runner) -> list[Runner]:
+        """Who takes the next step with `runner`; nobody while it has to wait."""
+        slot = runner.next
+        if slot is None or not self._ready(runner, slot):
+            return []
+        if slot.instruction is None or not slot.instruction.row.meets:
+            return [runner]
+        others = self.same[runner.stream.id]
+        everybody = len(others) == len(self.schedule.cores)
+        return others if everybody and all(map(self._arrived, others)) else []
+
+    def _arrived(self, runner: Runner) -> bool:
+        slot = runner.next
+        if slot is None or slot.instruction is None or not slot.instruction.row.meets:
+            return False
+        return self._ready(runner, slot)
+
+    def _ready(self, runner: Runner, slot: Slot) -> bool:
+        tokens = self.tokens[runner.core]
+        return all(len(tokens[s]) >= count for s, count in slot.waits)
+
+    def _meet(self, runners: list[Runner]) -> None:
+        for runner in runners:
+            for semaphore, count in runner.next.waits if runner.next is not None else ():
+                for _ in range(count):
+                    join(runner.known, self.tokens[runner.core][semaphore].popleft())
+        if len(runners) > 1:
+            for runner in runners[1:]:
+                join(runners[0].known, runner.known)
+            for runner in runners[1:]:
+                runner.known[:] = runners[0].known
+        for runner in runners:
+            if runner.next is not None:
+                self._step(runner, runner.next)
+
+    def _step(self, runner: Runner, slot: Slot) -> None:
+        position = runner.done[runner.index] + 1
+        if slot.instruction is not None:
+            self.visit(runner, slot.instruction, position)
+        join(runner.done, runner.known)
+        runner.done[runner.index] = position
+        if runner.stream.id.engine is not Engine.DMA:
+            runner.known[runner.index] = position
+        for semaphore in slot.signals:
+            self.tokens[runner.core][semaphore].append(list(runner.done))
+        runner.next = next(runner.items, None)
+
+
+def join(clock: Clock, other: Clock) -> None:
+    """Raises each of `clock` to that of `other`."""
+    for i, value in enumerate(other):
+        if value > clock[i]:
+            clock[i] = value

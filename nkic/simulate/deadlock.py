@@ -1,0 +1,131 @@
+"""Who waits for whom when nothing can go on: the circle, and the meetings that cores wait at, with
+the source line of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from nkic.base.diagnostics import Label, ProgramFault, make
+from nkic.neff.records import Executable, InstructionRecord
+from nkic.simulate.faults import callers_of, span_of
+from nkic.simulate.streams import Item, Runner
+
+MAX_NOTES = 8
+
+
+class _Stuck(NamedTuple):
+    """A stream that cannot go on: for what it waits, and for which streams."""
+
+    runner: Runner
+    item: Item
+    what: str
+    needs: tuple[int, ...]
+
+
+def deadlock(
+    executable: Executable, runners: Sequence[Runner], lacking: Mapping[int, Sequence[int]]
+) -> ProgramFault:
+    """The fault. `lacking`: by stream that is stuck, the semaphores that were not signalled;
+    none for one that has come to a meeting of the cores.
+    """
+    stuck = {i: s for i, runner in enumerate(runners) if (s := _stuck(runner, runners, lacking))}
+    circle = [stuck[index] for index in _circle(stuck)]
+    circle += [one for one in stuck.values() if one.item.meets and one not in circle]
+    circle.sort(key=_elsewhere)
+    first = circle[0]
+    label = "stream waits for signals" if len(stuck) == 1 else "streams wait for signals"
+    notes = [_sentence(executable, one) for one in circle]
+    found = make(
+        "deadlock",
+        f"{len(stuck)} {label} that never come",
+        span_of(executable, _place(first)),
+        labels=list(_labels(executable, circle)),
+        notes=notes[:MAX_NOTES],
+    )
+    return ProgramFault([found])
+
+
+def _stuck(
+    runner: Runner, runners: Sequence[Runner], lacking: Mapping[int, Sequence[int]]
+) -> _Stuck | None:
+    if runner.index not in lacking:
+        return None
+    item = runner.current()
+    if item is None:
+        return None
+    semaphores = lacking[runner.index]
+    if semaphores:
+        needs = tuple(r.index for r in runners if _signals(r, runner.core, semaphores))
+        return _Stuck(runner, item, f"semaphore {', '.join(map(str, semaphores))}", needs)
+    missing = [r for r in runners if _same_stream(r, runner) and not _has_come(r, lacking)]
+    text = "the other core"
+    if any(r.current() is None for r in missing) or not missing:
+        text += ", which comes to no further meeting"
+    return _Stuck(runner, item, text, tuple(r.index for r in missing))
+
+
+def _signals(runner: Runner, core: int, semaphores: Sequence[int]) -> bool:
+    return runner.core == core and any(
+        semaphore in item.signals
+        for item in runner.record.items
+        if isinstance(item, InstructionRecord)
+        for semaphore in semaphores
+    )
+
+
+def _same_stream(one: Runner, other: Runner) -> bool:
+    mine, its = one.record, other.record
+    return one.core != other.core and (mine.engine, mine.queue) == (its.engine, its.queue)
+
+
+def _has_come(runner: Runner, lacking: Mapping[int, Sequence[int]]) -> bool:
+    return runner.index in lacking and not lacking[runner.index]
+
+
+def _circle(stuck: Mapping[int, _Stuck]) -> list[int]:
+    """Streams each of which waits for the next, and the last for the first; if the reason is a
+    stream that has ended, the way to it.
+    """
+    way: list[int] = []
+    index = next(iter(stuck))
+    while index not in way:
+        way.append(index)
+        further = [need for need in stuck[index].needs if need in stuck]
+        if not further:
+            return way
+        index = further[0]
+    return way[way.index(index) :]
+
+
+def _elsewhere(stuck: _Stuck) -> bool:
+    """Not at a meeting: an order that tells first what a kernel's author knows."""
+    return not stuck.item.meets
+
+
+def _place(stuck: _Stuck) -> int:
+    """Of its instruction; of the next one in the stream where it is an empty slot."""
+    items = stuck.runner.record.items
+    places = [stuck.item.record.place]
+    places += [i.place for i in items[stuck.runner.at :] if isinstance(i, InstructionRecord)]
+    return next((place for place in places if place >= 0), -1)
+
+
+def _labels(executable: Executable, circle: Sequence[_Stuck]) -> Iterator[Label]:
+    """The other places, and the calls that led to the first."""
+    seen = {span_of(executable, _place(circle[0]))}
+    for one in circle[1:]:
+        span = span_of(executable, _place(one))
+        if span is not None and span not in seen:
+            seen.add(span)
+            yield Label(span, f"{one.runner.record.name} waits here")
+    for span in callers_of(executable, _place(circle[0])):
+        yield Label(span, "called from here")
+
+
+def _sentence(executable: Executable, stuck: _Stuck) -> str:
+    row = stuck.item.record.row
+    name = f"{row.name}, " if row is not None else ""
+    where = span_of(executable, _place(stuck)) or "an unknown place"
+    return f"{stuck.runner.record.name} waits for {stuck.what}: {name}{where}"

@@ -1,0 +1,31 @@
+"""Meanings of what the cores of a kernel do together.
+
+Sources: `nki.isa.core_barrier`, `nki.isa.sendrecv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nkic.simulate.decode import Decoded, Meeting, meeting
+
+
+@meeting("core_barrier")
+def core_barrier(decoded: Decoded) -> Meeting:
+    return Meeting(_nothing, _ignore)
+
+
+def _nothing() -> None:
+    """A barrier moves no data."""
+
+
+def _ignore(brought: Mapping[int, Any]) -> None:
+    """Nothing comes."""
+
+
+@meeting("sendrecv")
+def sendrecv(decoded: Decoded) -> Meeting:
+    dst, src = decoded.tile("dst"), decoded.tile("src")
+    sender = decoded.attributes["recv_from_rank"]
+    return Meeting(lambda: src.bits().copy(), lambda brought: dst.put_bits(brought[sender]))
