@@ -48,9 +48,14 @@ def nki(value: Any) -> Named | None:
 
 
 def module_of_nki(module: str) -> str:
-    """`nki.language` for `vendor.nki.language`; nothing for modules that are not NKI's."""
-    parts = module.split(".")
-    return ".".join(parts[parts.index(_NKI) :]) if _NKI in parts else ""
+    """`nki.language` for `vendor.nki.language` where `import nki` gives `vendor.nki`; nothing for
+    modules that are not NKI's.
+    """
+    posing = getattr(sys.modules.get(_NKI), "__name__", _NKI)
+    for root in (_NKI, f"neuronxcc.{_NKI}", posing):
+        if module == root or module.startswith(f"{root}."):
+            return _NKI + module[len(root) :]
+    return ""
 
 
 def is_host(module: str) -> bool:

@@ -120,3 +120,15 @@ def maker(factor):
         return scaled(x, twice(factor) + plus)
 
     return kernel
+
+
+def combined(x, y, op, buffer, dtype):
+    """op(x, y) as dtype, in tiles of a buffer."""
+    out = nl.ndarray(x.shape, dtype=dtype, buffer=nl.shared_hbm)
+    tiles = [nl.ndarray(x.shape, dtype=x.dtype, buffer=buffer) for _ in range(2)]
+    nisa.dma_copy(dst=tiles[0], src=x)
+    nisa.dma_copy(dst=tiles[1], src=y)
+    result = nl.ndarray(x.shape, dtype=dtype, buffer=buffer)
+    nisa.tensor_tensor(dst=result, data1=tiles[0], data2=tiles[1], op=op)
+    nisa.dma_copy(dst=out, src=result)
+    return out

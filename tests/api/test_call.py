@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import linecache
 import subprocess
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 from nkic import api
-from nkic.api import cache
+from nkic.api import cache, names
 from tests.api import kernels as k
 
 X = np.arange(128 * 4, dtype=np.float32).reshape(128, 4)
@@ -253,3 +254,25 @@ def test_user_code_is_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     before = dict(sys.modules)
     values(k.with_params, X, k.Params(Y))
     assert not [name for name in sys.modules.keys() - before.keys() if name.startswith("tests")]
+
+
+# ---- names of NKI --------------------------------------------------------------------------------
+
+
+def test_names_of_a_package_that_poses_as_nki(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operators, buffers and enumerations mean what kernels mean by them; a package with `nki` in
+    the middle of its name is the user's.
+    """
+    for name in ("vendor.nki", "vendor.nki.language"):
+        module = types.ModuleType(name)
+        monkeypatch.setitem(sys.modules, name.removeprefix("vendor."), module)
+    language = sys.modules["nki.language"]
+
+    def maximum() -> None:
+        raise AssertionError("user code was run")
+
+    maximum.__module__, maximum.__qualname__ = "vendor.nki.language", "maximum"
+    buffers = enum.Enum("MemoryRegion", "sbuf psum", module=language.__name__)
+    found = values(k.combined, X, -X, maximum, buffers["sbuf"], np.dtype("float16"))
+    np.testing.assert_array_equal(found, np.abs(X).astype(np.float16))
+    assert names.module_of_nki("mine.nki.kernels") == ""
