@@ -20,7 +20,7 @@ Kind = Literal["float", "int", "uint", "bool", "packed"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class DType:
-    """One element type. There is one object per type: compare with `is` or `==`.
+    """One element type. One object per type: compare with `is`, or `==`, also with its name.
 
     `code` is the number in files: stable, never reused. `lowest` and `highest` are the finite
     limits, `smallest` is the least positive value, subnormals included (1 for integers).
@@ -57,6 +57,13 @@ class DType:
     def is_integer(self) -> bool:
         """An integer; bool is none."""
         return self.kind in ("int", "uint")
+
+    def __eq__(self, other: object) -> bool:
+        # NKI's dtypes are documented as text (`DType = str`): kernels may be given their names.
+        return self is other or (type(other) is str and other == self.name)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def __repr__(self) -> str:
         return self.name  # kernels print types, and lists of them

@@ -132,3 +132,8 @@ def combined(x, y, op, buffer, dtype):
     nisa.tensor_tensor(dst=result, data1=tiles[0], data2=tiles[1], op=op)
     nisa.dma_copy(dst=out, src=result)
     return out
+
+
+def by_dtype(x, dtype):
+    assert dtype in {nl.float16: 1}, "its name finds a dtype in a dictionary"
+    return scaled(x, 2.0 if dtype == nl.float16 else 3.0)

@@ -276,3 +276,8 @@ def test_names_of_a_package_that_poses_as_nki(monkeypatch: pytest.MonkeyPatch) -
     found = values(k.combined, X, -X, maximum, buffers["sbuf"], np.dtype("float16"))
     np.testing.assert_array_equal(found, np.abs(X).astype(np.float16))
     assert names.module_of_nki("mine.nki.kernels") == ""
+
+
+def test_the_name_of_a_dtype_equals_it() -> None:
+    for dtype in ("float16", np.float16, np.dtype("float16")):
+        np.testing.assert_array_equal(values(k.by_dtype, X, dtype), X * 2)
