@@ -20,12 +20,12 @@ from typing import NamedTuple, NoReturn
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
 from nkic.machine.engines import Engine
 from nkic.machine.timing import SEMAPHORE_PS
-from nkic.neff.records import Executable
+from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.deadlock import deadlock
 from nkic.simulate.faults import fault
 from nkic.simulate.options import Options
 from nkic.simulate.shadow import Shadow
-from nkic.simulate.streams import Item, Runner
+from nkic.simulate.streams import Item, Runner, nothing
 
 CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock
 
@@ -78,6 +78,8 @@ class Machine:
             again = self._advance(self.runners[index], now, queue)
             if again is not None:
                 heappush(queue, (again, index))
+        for runner in self.runners:
+            runner.look = nothing  # no cycle of references: all is freed without the collector
         stuck = [r for r in self.runners if r.current() is not None]
         if stuck:
             raise self._deadlock(stuck)
@@ -92,13 +94,16 @@ class Machine:
         """Runs the stream's next items while no other stream comes first; when to go on."""
         while True:
             self._look()
-            item = runner.current()
+            item = runner.item or runner.current()
             if item is None:
                 return None
-            start = self._start(runner, item, now)
-            if start is None:
-                return None
-            if queue and start > queue[0][0] and start > now:
+            start = max(now, runner.done if item.follows else runner.free)
+            if item.waits:
+                signalled = self._signalled(runner, item)
+                if signalled is None:
+                    return None
+                start = max(start, signalled + SEMAPHORE_PS)
+            if start > now and queue and start > queue[0][0]:
                 return start
             if not item.meets:
                 self._execute(runner, item, start, queue)
@@ -108,38 +113,35 @@ class Machine:
             if queue and queue[0][0] < now:
                 return now
 
-    def _start(self, runner: Runner, item: Item, now: int) -> int | None:
-        """When the item can start; None if a semaphore it waits for is not there yet."""
-        start = max(now, runner.done if item.follows else runner.free)
-        if item.waits:
-            tokens = self.tokens[runner.core]
-            for semaphore, count in item.waits:
-                there = tokens[semaphore]
-                if len(there) < count:
-                    self.parked[runner.core][semaphore] = runner
-                    return None
-                start = max(start, there[count - 1] + SEMAPHORE_PS)
-        return start
+    def _signalled(self, runner: Runner, item: Item) -> int | None:
+        """When the last signal came that the item waits for; None if one is not there yet."""
+        latest, tokens = 0, self.tokens[runner.core]
+        for semaphore, count in item.waits:
+            there = tokens[semaphore]
+            if len(there) < count:
+                self.parked[runner.core][semaphore] = runner
+                return None
+            latest = max(latest, there[count - 1])
+        return latest
 
     def _execute(
         self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]
     ) -> None:
         tokens = self.tokens[runner.core]
         for semaphore, count in item.waits:
-            there = tokens[semaphore]
             for _ in range(count):
-                there.popleft()
+                tokens[semaphore].popleft()
         if item.step is not None and not item.meets:
             self._run(item)
         runner.count += item.record.row is not None
         self._pass_time(runner, item, start)
-        parked = self.parked[runner.core]
         for semaphore in item.signals:
             tokens[semaphore].append(runner.done)
-            if semaphore in parked:
-                waiting = parked.pop(semaphore)
+            waiting = self.parked[runner.core].pop(semaphore, None)
+            if waiting is not None:
                 heappush(queue, (max(waiting.free, start), waiting.index))
         runner.at += 1
+        runner.item = None
 
     def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
         """The core has come to a meeting, in the stream of this name; whether all have."""
@@ -181,11 +183,12 @@ class Machine:
         """What it reads has been written."""
         for check, pattern in item.checks:
             if not check():
-                raise self._unwritten(item, pattern.tensor)
+                raise self._unwritten(item, pattern)
 
     def _run(self, item: Item) -> None:
         """Computes an item's values."""
-        self._check(item)
+        if item.checks:
+            self._check(item)
         if item.resolve is not None:
             for fixed in item.resolve():
                 self._run(fixed)
@@ -199,14 +202,14 @@ class Machine:
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
         """Advances the stream's times over `item`, started at `start`."""
-        times = item.timing
+        hold, latency, lead, pool = item.timing
         if runner.is_dma:
             start = max(start, self.dma_free[runner.core])
-            self.dma_free[runner.core] = start + times.pool
+            self.dma_free[runner.core] = start + pool
             self.dma_bytes += item.bytes
-        runner.free = start + times.hold
-        runner.busy += times.hold
-        runner.done = max(runner.done, runner.free + times.start + times.latency)
+        runner.free = start + hold
+        runner.busy += hold
+        runner.done = max(runner.done, runner.free + lead + latency)
         if runner.done > self.end:
             self.end = runner.done
             if self.limit_ps is not None and self.end > self.limit_ps:
@@ -220,9 +223,8 @@ class Machine:
         message = f"the simulation took longer than --timeout {self.options.timeout_s:g} s"
         raise LimitHit([make("time-limit", message, help="raise the limit, or drop it")])
 
-    def _unwritten(self, item: Item, tensor: int) -> ProgramFault:
-        record, name = self.executable.tensors[tensor], item.record.row
-        pattern = next(p for check, p in item.checks if p.tensor == tensor and not check())
+    def _unwritten(self, item: Item, pattern: PatternRecord) -> ProgramFault:
+        record, name = self.executable.tensors[pattern.tensor], item.record.row
         missing, total = self.shadow.missing(pattern) if self.shadow else (0, 0)
         part = "" if missing == total else f" ({missing} of the {total} parts it reads)"
         return fault(
@@ -230,7 +232,7 @@ class Machine:
             "uninitialised-read",
             f"{name.name if name else ''} reads `{record.name}` before anything wrote it{part}",
             item.record.place,
-            tensor,
+            pattern.tensor,
             help=f"write `{record.name}` first: load it, or fill it with nisa.memset",
         )
 

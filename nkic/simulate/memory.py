@@ -53,6 +53,7 @@ class Kind:
     buffer: Buffer
     grid: DType | None
     pitch: int
+    on_chip: bool
 
 
 class Home:
@@ -66,7 +67,7 @@ class Home:
         self.partition = partition
         self.byte = byte
         self.pitch = pitch  # bytes of the tensor in each partition; in HBM, all
-        self.on_chip = kind.buffer.on_chip
+        self.on_chip = kind.on_chip
         grid = region.grid  # `first`: the byte on the host
         self.first = kind.pitch * partition + (byte if grid is None else byte // grid.size * 4)
 
@@ -87,7 +88,7 @@ class Form:
         self.storage = storage(dtype) if kind.grid is None else _FLOAT32
         self.unit = self.storage.itemsize
         pairs = dims or ((1, 1),)
-        self.shape = (partitions if kind.buffer.on_chip else 1, *(num for _, num in pairs))
+        self.shape = (partitions if kind.on_chip else 1, *(num for _, num in pairs))
         self.strides = (kind.pitch, *(step * self.unit for step, _ in pairs))
 
 
@@ -124,16 +125,22 @@ class Memory:
         size = prod(tensor.shape) * tensor.dtype.size
         given = self.contents.get(number)
         if given is not None and grid is None and not self.uses[number].written:
-            return self._home(Region(_read_only(given), None), tensor, 0, size)
+            return self._whole(Region(_read_only(given), None), tensor.buffer, size)
         region = _region(1, size, grid)
         if given is not None:
             _fill(region, given)
-        return self._home(region, tensor, 0, size)
+        return self._whole(region, tensor.buffer, size)
+
+    def _whole(self, region: Region, buffer: Buffer, size: int) -> Home:
+        """The home of an HBM tensor, which has a region of its own."""
+        return Home(region, self._kind(buffer, region), 0, 0, size)
 
     def _grid(self, numbers: Iterable[int]) -> DType | None:
         """The one narrow float type that all accesses to these tensors use, if so."""
         tensors = self.executable.tensors
-        types = {d for n in numbers for d in self.uses[n].types or (tensors[n].dtype,)}
+        types: set[DType] = set()
+        for n in numbers:
+            types.update(self.uses[n].types or (tensors[n].dtype,))
         only = types.pop() if len(types) == 1 else None
         return only if only in GRID_TYPES else None
 
@@ -142,37 +149,42 @@ class Memory:
         tensors = self.executable.tensors
         group: list[int] = []
         end = -1
-        for number in sorted(numbers, key=lambda n: (tensors[n].byte, n)):
-            low = tensors[number].byte
+        for low, number in sorted((tensors[n].byte, n) for n in numbers):
             if group and low >= end:
                 self._settle(group, end)
-                group = []
-            end = max(end if group else 0, low + _pitch(tensors[number]))
+                group, end = [], -1
+            end = max(end, low + _pitch(tensors[number]))
             group.append(number)
         if group:
             self._settle(group, end)
 
     def _settle(self, numbers: list[int], end: int) -> None:
-        tensors = self.executable.tensors
-        low = min(tensors[n].byte for n in numbers) // ALIGN * ALIGN
-        rows = max(tensors[n].partition + tensors[n].shape[0] for n in numbers)
+        """The region of these tensors, which are in order of their first byte."""
+        tensors = [self.executable.tensors[n] for n in numbers]
+        low = tensors[0].byte // ALIGN * ALIGN
+        rows = max([tensor.partition + tensor.shape[0] for tensor in tensors])
         region = _region(rows, -(-(end - low) // ALIGN) * ALIGN, self._grid(numbers))
-        for n in numbers:
-            tensor = tensors[n]
-            self.homes[n] = self._home(region, tensor, tensor.byte - low, _pitch(tensor))
+        kind = self._kind(tensors[0].buffer, region)
+        for number, tensor in zip(numbers, tensors, strict=True):
+            byte, pitch = tensor.byte - low, _pitch(tensor)
+            self.homes[number] = Home(region, kind, tensor.partition, byte, pitch)
 
-    def _home(self, region: Region, tensor: TensorRecord, byte: int, pitch: int) -> Home:
-        row = region.array.strides[0] if tensor.buffer.on_chip else 0
-        key = (tensor.buffer, region.grid, row)
-        kind = self._kinds.get(key) or self._kinds.setdefault(key, Kind(*key))
-        return Home(region, kind, tensor.partition, byte, pitch)
+    def _kind(self, buffer: Buffer, region: Region) -> Kind:
+        row = region.array.strides[0] if buffer.on_chip else 0
+        key = (buffer, region.grid, row)
+        if key not in self._kinds:
+            self._kinds[key] = Kind(*key, buffer.on_chip)
+        return self._kinds[key]
 
     def form(self, pattern: PatternRecord) -> Form:
         """What `pattern` is apart from its address."""
         tensor, dtype, start, partitions, _, dims, _ = pattern
         home = self.homes[tensor]
         key = (home.kind, dtype, home.partition + start, partitions, dims)
-        return self._forms.get(key) or self._forms.setdefault(key, Form(*key))
+        found = self._forms.get(key)
+        if found is None:
+            found = self._forms[key] = Form(*key)
+        return found
 
     def window(self, pattern: PatternRecord, form: Form | None = None) -> NDArray[np.generic]:
         """The elements of an access, of the shape of its form: float32 in a decoded region,

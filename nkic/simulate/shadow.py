@@ -7,10 +7,10 @@ what a former owner left there is not its value, although the bytes are still in
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,18 +31,15 @@ class _Flags:
     `segments` are the bytes on chip that the tensor takes over with its first write.
     """
 
-    __slots__ = ("array", "check", "columns", "mark", "pitch", "resident", "rows", "segments")
+    __slots__ = ("array", "columns", "resident", "rows", "segments")
 
     def __init__(self, use: Use, partitions: int, pitch: int) -> None:
         self.rows = max(1, use.rows)  # partitions per flag
         self.columns = max(1, use.columns)  # bytes per flag
-        self.pitch = pitch
         shape = (-(-max(1, partitions) // self.rows), -(-max(1, pitch) // self.columns))
         self.array: NDArray[np.bool_] = np.zeros(shape, np.bool_)
         self.resident = False
         self.segments: tuple[Segment, ...] = ()
-        self.check: Check | None = None  # of the whole tensor
-        self.mark: Mark | None = None
 
     def window(self, pattern: PatternRecord, on_chip: bool) -> NDArray[np.bool_]:
         """The flags of an access."""
@@ -77,14 +74,15 @@ class Shadow:
         self.given: set[int] = set()  # HBM tensors, which stay written
         self.flags: dict[int, _Flags] = {}
         self.owner: dict[Segment, _Flags] = {}
+        self._whole: dict[int, Mark] = {}  # of tensors that have one flag
         self.unread = {
             n for n, h in memory.homes.items() if not h.on_chip and not memory.uses[n].read
         }
         for number, use in enumerate(memory.uses):
             if use.read or use.written:
-                tensor = executable.tensors[number]
-                partitions = tensor.shape[0] if tensor.buffer.on_chip else 1
-                self.flags[number] = _Flags(use, partitions, memory.homes[number].pitch)
+                home = memory.homes[number]
+                partitions = executable.tensors[number].shape[0] if home.on_chip else 1
+                self.flags[number] = _Flags(use, partitions, home.pitch)
         for number, segments in _segments(executable, memory).items():
             if number in self.flags:
                 self.flags[number].segments = segments
@@ -108,39 +106,21 @@ class Shadow:
     def reader(self, pattern: PatternRecord) -> Check:
         """Whether all bytes of the access have been written."""
         flags = self.flags[pattern.tensor]
-        if flags.array.size > 1:
-            window = flags.window(pattern, self.homes[pattern.tensor].on_chip)
-            size = window.size
-            return window.item if size == 1 else lambda: bool(np.count_nonzero(window) == size)
-        if flags.check is None:
-            flags.check = flags.array.item
-        return flags.check
+        if flags.array.size == 1:
+            return flags.array.item
+        window = flags.window(pattern, self.homes[pattern.tensor].on_chip)
+        size = window.size
+        return window.item if size == 1 else lambda: bool(np.count_nonzero(window) == size)
 
     def writer(self, pattern: PatternRecord) -> Mark:
         """Marks the bytes of the access written; the tensor takes over its bytes."""
         flags = self.flags[pattern.tensor]
-        if flags.array.size > 1:
-            on_chip = self.homes[pattern.tensor].on_chip
-            return self._writer(flags, flags.window(pattern, on_chip))
-        if flags.mark is None:
-            flags.mark = self._whole_writer(flags)
-        return flags.mark
-
-    def _whole_writer(self, flags: _Flags) -> Mark:
-        def write() -> None:
-            if not flags.resident:
-                self._move_in(flags)
-                flags.array.fill(True)
-
-        return write
-
-    def _writer(self, flags: _Flags, window: NDArray[Any]) -> Mark:
-        def write() -> None:
-            if not flags.resident:
-                self._move_in(flags)
-            window.fill(True)
-
-        return write
+        if flags.array.size == 1:
+            if pattern.tensor not in self._whole:
+                self._whole[pattern.tensor] = _writer(self.owner, flags, flags.array)
+            return self._whole[pattern.tensor]
+        window = flags.window(pattern, self.homes[pattern.tensor].on_chip)
+        return _writer(self.owner, flags, window)
 
     def missing(self, pattern: PatternRecord) -> tuple[int, int]:
         """How many flags of the access are not set, and how many there are."""
@@ -148,14 +128,29 @@ class Shadow:
         window = self.flags[pattern.tensor].window(pattern, on_chip)
         return int(window.size - np.count_nonzero(window)), int(window.size)
 
-    def _move_in(self, flags: _Flags) -> None:
-        for segment in flags.segments:
-            former = self.owner.get(segment)
-            if former is not None and former is not flags and former.resident:
-                former.resident = False
-                former.array[...] = False
-            self.owner[segment] = flags
-        flags.resident = True
+
+Owners = dict[Segment, _Flags]
+
+
+def _writer(owner: Owners, flags: _Flags, window: NDArray[np.bool_]) -> Mark:
+    """Sets flags; the first of a tensor that is not in its bytes takes them over."""
+
+    def write() -> None:
+        if not flags.resident:
+            _move_in(owner, flags)
+        window.fill(True)
+
+    return write
+
+
+def _move_in(owner: Owners, flags: _Flags) -> None:
+    for segment in flags.segments:
+        former = owner.get(segment)
+        if former is not None and former is not flags and former.resident:
+            former.resident = False
+            former.array[...] = False
+        owner[segment] = flags
+    flags.resident = True
 
 
 def _segments(executable: Executable, memory: Memory) -> dict[int, tuple[Segment, ...]]:
@@ -171,7 +166,7 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, tuple[Segment
         starts = sorted({h.partition for _, h in members})
         for number, h in members:
             last = h.partition + executable.tensors[number].shape[0]
-            bands = [p for p in starts if h.partition <= p < last]
-            pieces = range(index[h.byte], index[h.byte + h.pitch])
-            found[number] = tuple([(order, band, i) for band in bands for i in pieces])
+            low, high = index[h.byte], index[h.byte + h.pitch]
+            bands = range(bisect_left(starts, h.partition), bisect_left(starts, last))
+            found[number] = tuple([(order, band, i) for band in bands for i in range(low, high)])
     return found

@@ -63,7 +63,8 @@ class _Open(NamedTuple):
 
 @dataclass(slots=True)
 class Runner:
-    """A stream at run time, with the loops that are open, outermost first.
+    """A stream at run time, with the loops that are open, outermost first. `item` is the next
+    one to run, once `current` has found it.
 
     `look` is called at every iteration of a loop, some of which hold nothing that is run.
     """
@@ -76,6 +77,7 @@ class Runner:
     is_dma: bool = field(init=False)
     look: Step = field(init=False)
     at: int = 0
+    item: Item | None = None
     free: int = 0  # when the next item may be issued
     done: int = 0  # when the last item issued is complete
     busy: int = 0
@@ -85,7 +87,7 @@ class Runner:
     def __post_init__(self) -> None:
         self.core = self.record.core
         self.is_dma = self.record.engine is Engine.DMA
-        self.look = _nothing
+        self.look = nothing
 
     def current(self) -> Item | None:
         """The next item to run, after opening and closing the loops before it."""
@@ -97,6 +99,7 @@ class Runner:
                 return None
             item = self.items[self.at]
             if isinstance(item, Item):
+                self.item = item
                 return item
             self._open(item)
 
@@ -135,7 +138,7 @@ class Runner:
         return loop.counter is not None and self.state.registers[loop.counter.number] < opened.stop
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """The step of an item that others run for."""
 
 
@@ -203,7 +206,7 @@ class _Builder:
             found = self.resolver.concrete(record, planner.state)
             return [self.item(fixed, [], planner)[0] for fixed in found]
 
-        item = Item(record, _nothing, *self.clock.of(record, planner.engine))
+        item = Item(record, nothing, *self.clock.of(record, planner.engine))
         item.follows = True
         item.resolve = resolve
         hidden = record.operands[len(record.row.operands) if record.row else 0 :]

@@ -60,7 +60,7 @@ class Tile:
         self.form = memory.form(pattern)
         self.dtype = pattern.dtype
         self.grid = self.form.kind.grid
-        self.on_chip = self.form.kind.buffer.on_chip
+        self.on_chip = self.form.kind.on_chip
         self.first = self.form.first  # absolute partition
         self.shape = self.form.shape
         self.partitions, *sizes = self.shape
