@@ -70,6 +70,8 @@ class Dynamic(NamedTuple):
 
     `kind` "scalar": one offset for the whole pattern. `kind` "vector": `source` holds an
     index per outermost element (gather, scatter), and the pattern's first step is ignored.
+    `kind` "columns": on chip, `source` holds one offset per element of a partition, the same
+    for all partitions, as `machine.patterns.snake` orders them; the steps are ignored.
     `limit` is the number of valid indices along the indexed dimension (out-of-bounds check).
     """
 
@@ -104,10 +106,10 @@ class View(NamedTuple):
         dims = tuple(zip(self.strides, self.shape, strict=True))
         tensor = self.tensor
         if not tensor.on_chip:
-            return Tile(tensor.buffer, self.dtype, 0, 0, dims, *_addressing(self.dynamic))
+            return Tile(tensor.buffer, self.dtype, 0, 0, dims, *addressing(self.dynamic))
         start = tensor.first + (self.offset // self.pitch if self.pitch else 0)
         return Tile(
-            tensor.buffer, self.dtype, start, self.shape[0], dims[1:], *_addressing(self.dynamic)
+            tensor.buffer, self.dtype, start, self.shape[0], dims[1:], *addressing(self.dynamic)
         )
 
 
@@ -135,7 +137,7 @@ class AccessPattern(NamedTuple):
             self.tensor.first + self.start,
             self.partitions,
             self.dims,
-            *_addressing(self.dynamic),
+            *addressing(self.dynamic),
         )
 
     def extent(self) -> tuple[int, int]:
@@ -147,6 +149,10 @@ class AccessPattern(NamedTuple):
         return low * self.dtype.size, (high + 1) * self.dtype.size
 
 
-def _addressing(dynamic: Dynamic | None) -> tuple[bool, bool]:
-    """A tile's `dynamic` and `indexed`."""
-    return dynamic is not None, dynamic is not None and dynamic.kind == "vector"
+def addressing(dynamic: Dynamic | None) -> tuple[bool, bool, Tile | None]:
+    """A tile's `dynamic`, `indexed` and `offsets`."""
+    if dynamic is None:
+        return False, False, None
+    source = dynamic.source
+    offsets = None if isinstance(source, Register) else source.tile()
+    return True, dynamic.kind != "scalar", offsets

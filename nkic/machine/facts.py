@@ -23,7 +23,8 @@ class Tile(NamedTuple):
     """A tensor operand. In HBM `partitions` is 0 and `dims` holds every dimension.
 
     `dims` are (step, num) pairs in elements, outermost first. `dynamic`: its place depends on
-    a run-time offset; `indexed`: on a vector of them, one for each outermost element.
+    a run-time offset; `indexed`: on many of them, one for each outermost element in HBM, one
+    for each element on chip. `offsets` is the tile that holds them, where there is one.
     """
 
     buffer: Buffer
@@ -33,6 +34,7 @@ class Tile(NamedTuple):
     dims: tuple[tuple[int, int], ...]
     dynamic: bool = False
     indexed: bool = False
+    offsets: Tile | None = None
 
     @property
     def on_chip(self) -> bool:

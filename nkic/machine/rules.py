@@ -20,6 +20,7 @@ from collections.abc import Hashable, Iterator
 from nkic.machine.arguments import wrong_arguments
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
+from nkic.machine.indirection import wrong_indices
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row, Violation
 from nkic.machine.tiles import first_target, wrong_tiles
@@ -32,7 +33,7 @@ def violations(row: Row, facts: Facts) -> list[Violation]:
     """
     found = [*wrong_arguments(row, facts)] or [*_too_new(row, facts)]
     if not found:
-        found = [*wrong_tiles(row, facts)]
+        found = [*wrong_tiles(row, facts)] or [*wrong_indices(row, facts)]
     if not found:
         if facts.engine is None:
             facts = Facts(facts.target, facts.operands, facts.attributes, row.choose(facts))

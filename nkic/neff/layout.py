@@ -50,5 +50,5 @@ class Lines(IntEnum):
 
 
 ROLES = ("input", "output", "constant", "internal")
-DYNAMIC_KINDS = ("scalar", "vector")
+DYNAMIC_KINDS = ("scalar", "vector", "columns")
 PLACES_PER_RECORD = 1024

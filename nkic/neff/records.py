@@ -59,9 +59,15 @@ class PatternRecord(NamedTuple):
     dynamic: tuple[str, int, int, int, int] | None = None
 
     @property
-    def indexed(self) -> bool:
-        """Each outermost element has an index of its own (gather, scatter)."""
-        return self.dynamic is not None and self.dynamic[0] == "vector"
+    def kind(self) -> str:
+        """The kind of its run-time offset, empty if it has none."""
+        return self.dynamic[0] if self.dynamic is not None else ""
+
+    @property
+    def standing(self) -> PatternRecord:
+        """What one offset of 0 addresses: without the dimensions that have an offset each."""
+        dims = {"vector": self.dims[1:], "columns": ()}.get(self.kind, self.dims)
+        return self._replace(dims=dims, dynamic=None)
 
     @property
     def elements(self) -> int:
@@ -70,16 +76,17 @@ class PatternRecord(NamedTuple):
 
     def extent(self) -> tuple[int, int]:
         """Lowest and one past the highest byte touched, from the tensor's first byte (in each
-        partition). The step over indexed elements is ignored, as it is when it runs.
+        partition). Steps over indexed elements are ignored, as they are when it runs.
         """
         low = high = self.offset
-        for step, num in self.dims[1:] if self.indexed else self.dims:
+        for step, num in self.standing.dims if self.dynamic else self.dims:
             reach = step * (num - 1)
             low, high = (low + reach, high) if reach < 0 else (low, high + reach)
         return low * self.dtype.size, (high + 1) * self.dtype.size
 
-    def tile(self, tensor: TensorRecord) -> Tile:
-        """What rules and costs see of it; `tensor` is the one it names.
+    def tile(self, tensor: TensorRecord, offsets: Tile | None = None) -> Tile:
+        """What rules and costs see of it; `tensor` is the one it names, `offsets` the tile of
+        its offsets.
 
         The start partition is the physical one.
         """
@@ -90,7 +97,8 @@ class PatternRecord(NamedTuple):
             self.partitions,
             self.dims,
             dynamic=self.dynamic is not None,
-            indexed=self.indexed,
+            indexed=self.kind in ("vector", "columns"),
+            offsets=offsets,
         )
 
 
@@ -207,12 +215,17 @@ class Executable:
         if row is None:
             raise ValueError("an empty slot has no facts")
         operands = {
-            o.name: self._seen(v) for o, v in zip(row.operands, item.operands, strict=False)
+            o.name: self._seen(v, item) for o, v in zip(row.operands, item.operands, strict=False)
         }
         named = {a.name: v for a, v in zip(row.attributes, item.attributes, strict=True)}
         return Facts(target, operands, named, engine)
 
-    def _seen(self, operand: OperandRecord) -> Value:
-        if isinstance(operand, PatternRecord):
-            return operand.tile(self.tensors[operand.tensor])
-        return operand
+    def _seen(self, operand: OperandRecord, item: InstructionRecord) -> Value:
+        if not isinstance(operand, PatternRecord):
+            return operand
+        offsets = None
+        if operand.dynamic is not None:
+            source = item.operands[operand.dynamic[1]]
+            if isinstance(source, PatternRecord):
+                offsets = source.tile(self.tensors[source.tensor])
+        return operand.tile(self.tensors[operand.tensor], offsets)

@@ -64,8 +64,6 @@ def dynamic_problem(item: InstructionRecord, row: Row, limits: Limits) -> str:
             used.add(operand.dynamic[1])
             if text := _source_problem(operand, item, hidden, limits):
                 return text
-            if row.streams and operand.indexed:
-                return "a gather by a compute engine, which nki-run does not know yet"
     return "" if used == set(hidden) else "operands that belong to no dynamic offset"
 
 
@@ -77,16 +75,18 @@ def _source_problem(
         return f"a dynamic offset in operand {index}, which holds none"
     if limit < 1 or not 0 <= axis <= limits.rank:  # the axis is of the view, before merging
         return f"a dynamic offset on axis {axis} with limit {limit}"
-    if kind == "vector" and not pattern.dims:
-        return "a vector of offsets over no dimension"
     source = item.operands[index]
     if isinstance(source, Register):
-        return "" if kind == "scalar" else "a register cannot hold a vector of offsets"
+        return "" if kind == "scalar" else "a register cannot hold many offsets"
+    if kind == "vector" and (pattern.partitions or not pattern.dims):
+        return "a vector of offsets over no dimension in HBM"
+    if kind == "columns" and not pattern.partitions:
+        return "an offset for each column of a tensor in HBM"
     if not isinstance(source, PatternRecord) or source.dynamic:
         return f"a dynamic offset in operand {index}, which is neither tile nor register"
     if not source.dtype.is_integer:
         return f"dynamic offsets of type {source.dtype.name}"
-    wanted = 1 if kind == "scalar" else pattern.dims[0][1]
+    wanted = {"scalar": 1, "vector": pattern.dims[0][1] if pattern.dims else 1}.get(kind, 0)
     if source.elements < wanted:
         return f"{source.elements} dynamic offsets where {wanted} are needed"
     return ""

@@ -1,20 +1,34 @@
-"""Run-time offsets: an instruction whose patterns depend on registers or on index tiles becomes,
-each time it runs, one with fixed patterns, or one for each row that it gathers or scatters.
+"""Run-time offsets: an instruction whose patterns depend on registers or on index tiles.
 
-Sources: `nki.isa.dma_copy` (indirect addressing, out-of-bounds modes), access pattern guide.
+It is decoded once, over copies of the operands that have no fixed place. Each time it runs,
+these are filled from where the offsets point, and what it wrote is put back there. Rows that
+are out of bounds are left out if `oob_mode` says so, and a fault otherwise.
+
+Sources: `nki.isa.dma_copy` (indirect addressing, out-of-bounds modes), access pattern guide,
+`nki.language.NkiTensor.indirect`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from nkic.base.diagnostics import ProgramFault
+from nkic.machine.engines import Engine
 from nkic.machine.patterns import cuts
-from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
-from nkic.simulate.decode import EngineState
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord
+from nkic.simulate.decode import EngineState, Meeting
 from nkic.simulate.faults import fault
-from nkic.simulate.memory import Memory
+from nkic.simulate.places import Indices, Place, offsets_of, window_of, written_of
+from nkic.simulate.plans import Planner
+from nkic.simulate.shadow import Check, Shadow
+from nkic.simulate.survey import leaves_out
 from nkic.simulate.tile import Tile
+
+Mask = NDArray[np.bool_]
 
 
 def is_dynamic(record: InstructionRecord) -> bool:
@@ -22,94 +36,209 @@ def is_dynamic(record: InstructionRecord) -> bool:
     return record.row is not None and len(record.operands) > len(record.row.operands)
 
 
-class Resolver:
-    """Reads offsets from where they are at this moment."""
+class Dynamic:
+    """One instruction with run-time offsets, ready to run, with the checks of `watch` before it."""
 
-    def __init__(self, executable: Executable, memory: Memory) -> None:
+    def __init__(self, executable: Executable, planner: Planner, record: InstructionRecord) -> None:
+        row = record.row
+        if row is None:
+            raise TypeError("an empty slot has no places")
         self.executable = executable
-        self.memory = memory
+        self.record = record
+        self.row = row
+        self.meeting: Meeting | None = None
+        self.places: list[Place] = []
+        facts = executable.facts(record, planner.target, planner.engine)
+        self._access = [row.access_of(rule, facts) for rule in row.operands]
+        self._skips = leaves_out(record)
+        self._transposes = row.name == "dma_transpose"
+        # DMA writes all of its dst; others may leave elements as they are.
+        self._fills = planner.engine is not Engine.DMA
+        self._windows = self._decode(planner)
+        self._kept = self._keepers()
+        self._marks: Callable[[list[Indices], Mask], None] | None = None
+        self._found: list[Indices] = []
+        self._mask = np.ones(1, np.bool_)
+        self._before: list[tuple[Tile, NDArray[Any]]] = []
 
-    def concrete(
-        self, record: InstructionRecord, state: EngineState
-    ) -> Iterator[InstructionRecord]:
-        """`record` with fixed patterns: one, or one for each row of a gather or scatter."""
-        count = len(record.row.operands) if record.row is not None else 0
-        rows = _rows(record)
-        for row in range(rows or 1):
-            operands = [self._fixed(o, record, state, row, rows) for o in record.operands[:count]]
-            if all(o is not _SKIPPED for o in operands):
-                yield record._replace(operands=tuple(operands))
+    def _decode(self, planner: Planner) -> list[tuple[Tile, NDArray[Any]]]:
+        """Makes the step over copies; its tiles, with the memory that they lie over."""
+        memory, operands = planner.memory, list(self.record.operands)
+        staged: dict[int, PatternRecord] = {}
+        for number, operand in enumerate(operands):
+            if type(operand) is PatternRecord and operand.dynamic is not None:
+                operands[number] = staged[number] = memory.stage(operand)
+        fixed = self.record._replace(operands=tuple(operands[: len(self.row.operands)]))
+        self._step = _nothing
+        if self.row.meets:
+            self.meeting, tiles = planner.decoder.meeting(fixed, planner.engine, planner.state)
+        else:
+            self._step, tiles = planner.decoder.step(fixed, planner.engine, planner.state)
+        for number, pattern in staged.items():
+            self.places.append(self._place(planner, number, tiles[pattern]))
+        self._tiles = {number: tiles[o] for number, o in enumerate(fixed.operands) if o in tiles}
+        return [(tile, memory.window(pattern)) for pattern, tile in tiles.items()]
 
-    def _fixed(
-        self,
-        operand: OperandRecord,
-        record: InstructionRecord,
-        state: EngineState,
-        row: int,
-        rows: int,
-    ) -> OperandRecord:
-        if type(operand) is not PatternRecord:
-            return operand
-        if operand.dynamic is None:
-            return _part(operand, record, row, rows) if rows else operand
-        _, source, stride, limit, _ = operand.dynamic
-        index = self._indices(record.operands[source], state)[row]
-        dims = ((1, 1), *operand.dims[1:]) if operand.indexed else operand.dims
-        moved = operand._replace(offset=operand.offset + index * stride, dims=dims, dynamic=None)
-        if 0 <= index < limit and self._inside(moved):
-            return moved
-        if _skips(record):
-            return _SKIPPED
-        raise self._outside(record, operand, index, limit)
-
-    def _indices(self, source: OperandRecord, state: EngineState) -> list[int]:
-        """Those of a tile go down its columns, one after the other."""
+    def _place(self, planner: Planner, number: int, copy: Tile) -> Place:
+        pattern: PatternRecord = self.record.operands[number]  # type: ignore[assignment]
+        source = self.record.operands[pattern.dynamic[1]]  # type: ignore[index]
+        access = self._access[number]
         if type(source) is PatternRecord:
-            tile = Tile(self.memory, source).bound()
-            return [int(word) for word in tile.bits().reshape(tile.partitions, -1).T.ravel()]
-        return [state.registers[source.number]]  # type: ignore[union-attr]
+            indices = offsets_of(Tile(planner.memory, source).bound(), pattern, self.row)
+        else:
+            indices = _held(planner.state, source.number)  # type: ignore[union-attr]
+        window = window_of(planner.memory, pattern)
+        return Place(pattern, indices, window, copy, access.reads, access.writes)
 
-    def _inside(self, pattern: PatternRecord) -> bool:
-        low, high = pattern.extent()
-        return low >= 0 and high <= self.memory.homes[pattern.tensor].pitch
+    # Running
 
-    def _outside(
-        self, record: InstructionRecord, operand: PatternRecord, index: int, limit: int
-    ) -> ProgramFault:
-        name = self.executable.tensors[operand.tensor].name
+    def run(self) -> None:
+        """Computes the instruction where its offsets point at this moment."""
+        if self.begin():
+            self._step()
+            self.end()
+
+    def begin(self) -> bool:
+        """Finds the places and fills the copies; False if there is nothing to do."""
+        self._found = [place.indices() for place in self.places]
+        self._mask = self._inside()
+        if not self._mask.any():
+            return False
+        for tile, window in self._windows:
+            tile.window = window
+        for place, indices in zip(self.places, self._found, strict=True):
+            if place.reads or self._fills:
+                place.gather(indices)
+        if not self._mask.all():
+            self._before = [(tile, tile.window.copy()) for tile in self._kept]
+        return True
+
+    def end(self) -> None:
+        """Puts back what was written."""
+        for tile, values in self._before:
+            self._restore(tile, values, self._mask)
+        self._before = []
+        for place, indices in zip(self.places, self._found, strict=True):
+            if place.writes:
+                place.scatter(indices, self._mask)
+        if self._marks is not None:
+            self._marks(self._found, self._mask)
+
+    def _inside(self) -> Mask:
+        """Which rows stay in bounds; the others are a fault unless they are to be skipped."""
+        mask = np.ones(1, np.bool_)
+        for place, indices in zip(self.places, self._found, strict=True):
+            good = place.good(indices)
+            if not self._skips and not good.all():
+                raise self._outside(place, int(indices[~good][0]))
+            mask = mask & (good if place.pattern.kind == "vector" else good.all())
+        return mask
+
+    def _outside(self, place: Place, index: int) -> ProgramFault:
+        pattern, row = place.pattern, self.row
+        name = self.executable.tensors[pattern.tensor].name
         return fault(
             self.executable,
             "index-outside",
-            f"{record.row.name if record.row else ''}: index {index} is outside `{name}`, whose "
-            f"indexed dimension has {limit}",
-            record.place,
-            operand.tensor,
-            help="check the index, or pass oob_mode=nisa.oob_mode.skip to leave such rows out",
+            f"{row.name}: index {index} is outside `{name}`, whose "
+            f"indexed dimension has {place.size}",
+            self.record.place,
+            pattern.tensor,
+            help="check the index, or pass oob_mode=nisa.oob_mode.skip to leave such rows out"
+            if "oob_mode" in row.attribute_index
+            else "check the index",
         )
 
+    # Rows that are left out
 
-def _rows(record: InstructionRecord) -> int:
-    """How many rows a gather or scatter has; 0 if the instruction is neither."""
-    for operand in record.operands:
-        if type(operand) is PatternRecord and operand.indexed:
-            return operand.dims[0][1]
-    return 0
+    def _written(self) -> list[tuple[int, PatternRecord]]:
+        """The operands of fixed place that are written."""
+        return [
+            (number, operand)
+            for number, operand in enumerate(self.record.operands[: len(self._access)])
+            if type(operand) is PatternRecord and operand.dynamic is None
+            if self._access[number].writes
+        ]
+
+    def _keepers(self) -> list[Tile]:
+        """The tiles of fixed place that are written: rows that are left out stay there."""
+        return [self._tiles[number] for number, _ in self._written()] if self._skips else []
+
+    def _restore(self, tile: Tile, before: NDArray[Any], mask: Mask) -> None:
+        out = ~mask
+        if not self._transposes:
+            out = np.repeat(out, tile.window.size // len(mask)).reshape(tile.window.shape)
+        np.copyto(tile.window, before, where=out)
+
+    # Which bytes have been written
+
+    def watch(self, shadow: Shadow) -> tuple[tuple[Check, PatternRecord], ...]:
+        """The reads that must find written bytes; `run` marks what it writes from now on."""
+        flags = [written_of(shadow, p.pattern, p.size) for p in self.places]
+        self._marks = self._marking(shadow, flags)
+        reads = [
+            operand
+            for number, operand in enumerate(self.record.operands)
+            if type(operand) is PatternRecord and operand.dynamic is None
+            if number >= len(self._access) or self._access[number].reads
+        ]
+        places = [
+            (_all_written(place, window), place.pattern)
+            for place, window in zip(self.places, flags, strict=True)
+            if place.reads and place.pattern.tensor not in shadow.given
+        ]
+        return (*shadow.checks(reads), *places)
+
+    def _marking(
+        self, shadow: Shadow, flags: list[NDArray[np.bool_]]
+    ) -> Callable[[list[Indices], Mask], None]:
+        patterns = [p for _, p in self._written() if p.tensor not in shadow.unread]
+        writers = [(pattern, shadow.writer(pattern)) for pattern in patterns]
+
+        def mark(found: list[Indices], mask: Mask) -> None:
+            for pattern, write in writers:
+                if mask.all():
+                    write()
+                    continue
+                for row in np.flatnonzero(mask):
+                    shadow.writer(self._part(pattern, int(row), len(mask)))()
+            for place, window, indices in zip(self.places, flags, found, strict=True):
+                if place.writes:
+                    shadow.move_in(place.pattern.tensor)
+                    window[indices[mask] if place.pattern.kind == "vector" else indices] = True
+
+        return mark
+
+    def _part(self, pattern: PatternRecord, row: int, rows: int) -> PatternRecord:
+        """The elements of the other operand that belong to one row."""
+        if self._transposes:
+            step, _ = pattern.dims[-1]
+            dims = (*pattern.dims[:-1], (step, 1))
+            return pattern._replace(offset=pattern.offset + row * step, dims=dims)
+        if pattern.partitions and pattern.partitions % rows == 0:
+            share = pattern.partitions // rows
+            return pattern._replace(start=pattern.start + row * share, partitions=share)
+        if pattern.partitions:
+            share = rows // pattern.partitions
+            start = pattern.start + row // share
+            return piece(pattern._replace(start=start, partitions=1), row % share, share)
+        return piece(pattern, row, rows)
 
 
-def _part(pattern: PatternRecord, record: InstructionRecord, row: int, rows: int) -> PatternRecord:
-    """The elements of the other operand that belong to one row."""
-    if record.row is not None and record.row.name == "dma_transpose":
-        step, _ = pattern.dims[-1]
-        dims = (*pattern.dims[:-1], (step, 1))
-        return pattern._replace(offset=pattern.offset + row * step, dims=dims)
-    if pattern.partitions and pattern.partitions % rows == 0:
-        share = pattern.partitions // rows
-        return pattern._replace(start=pattern.start + row * share, partitions=share)
-    if pattern.partitions:
-        share = rows // pattern.partitions
-        start = pattern.start + row // share
-        return piece(pattern._replace(start=start, partitions=1), row % share, share)
-    return piece(pattern, row, rows)
+def _held(state: EngineState, register: int) -> Callable[[], Indices]:
+    return lambda: np.array([state.registers[register]], np.int64)
+
+
+def _nothing() -> None:
+    """The step of what all cores run together."""
+
+
+def _all_written(place: Place, window: NDArray[np.bool_]) -> Check:
+    def check() -> bool:
+        indices = place.indices()
+        return bool(window[indices[place.good(indices)]].all())
+
+    return check
 
 
 def piece(pattern: PatternRecord, number: int, count: int) -> PatternRecord:
@@ -124,12 +253,3 @@ def piece(pattern: PatternRecord, number: int, count: int) -> PatternRecord:
         offset += at * (num // part) * step
         dims.append((step, num // part))
     return pattern._replace(offset=offset, dims=tuple(dims))
-
-
-def _skips(record: InstructionRecord) -> bool:
-    """Indices that are out of bounds are left out."""
-    names = record.row.attribute_index if record.row is not None else {}
-    return "oob_mode" in names and record.attributes[names["oob_mode"]] == "skip"
-
-
-_SKIPPED = PatternRecord(-1, None, 0, 0, 0, ())  # type: ignore[arg-type]

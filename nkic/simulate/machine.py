@@ -166,16 +166,17 @@ class Machine:
         """Every core offers what it brings, then each takes what is its own. `items` by core."""
         for item in items:
             self._check(item)
-        fixed = [item if item.resolve is None else item.resolve()[0] for item in items]
-        for item in fixed:
-            self._check(item)
-        for item in fixed:
+        for item in items:
+            if item.dynamic is not None:
+                item.dynamic.begin()
             for tile, window in item.windows:
                 tile.window = window
-        meetings = [item.meeting for item in fixed if item.meeting is not None]
+        meetings = [item.meeting for item in items if item.meeting is not None]
         brought = {core: meeting.offer() for core, meeting in enumerate(meetings)}
-        for item, meeting in zip(fixed, meetings, strict=True):
+        for item, meeting in zip(items, meetings, strict=True):
             meeting.accept(brought)
+            if item.dynamic is not None:
+                item.dynamic.end()
             for mark in item.marks:
                 mark()
 
@@ -189,10 +190,6 @@ class Machine:
         """Computes an item's values."""
         if item.checks:
             self._check(item)
-        if item.resolve is not None:
-            for fixed in item.resolve():
-                self._run(fixed)
-            return
         for tile, window in item.windows:
             tile.window = window
         if item.step is not None:
@@ -225,7 +222,8 @@ class Machine:
 
     def _unwritten(self, item: Item, pattern: PatternRecord) -> ProgramFault:
         record, name = self.executable.tensors[pattern.tensor], item.record.row
-        missing, total = self.shadow.missing(pattern) if self.shadow else (0, 0)
+        counted = self.shadow is not None and pattern.dynamic is None
+        missing, total = self.shadow.missing(pattern) if self.shadow and counted else (0, 0)
         part = "" if missing == total else f" ({missing} of the {total} parts it reads)"
         return fault(
             self.executable,

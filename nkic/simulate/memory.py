@@ -205,6 +205,22 @@ class Memory:
             return False
         return _cross(_bytes(home, one), _bytes(away, other))
 
+    def stage(self, pattern: PatternRecord) -> PatternRecord:
+        """`pattern`, without its run-time offset, over memory of its own that nobody else sees."""
+        home, size = self.homes[pattern.tensor], pattern.dtype.size
+        dims: list[tuple[int, int]] = []
+        for _, num in reversed(pattern.dims):
+            dims.insert(0, (size // pattern.dtype.size, num))
+            size *= num
+        rows = home.partition + pattern.start + pattern.partitions if home.on_chip else 1
+        region = _region(rows, -(-size // ALIGN) * ALIGN, home.region.grid)
+        number = -1 - len(self.homes)
+        row = region.array.strides[0] if home.on_chip else 0
+        key = (home.kind.buffer, region.grid, row)
+        kind = self._kinds.get(key) or self._kinds.setdefault(key, Kind(*key))
+        self.homes[number] = Home(region, kind, home.partition, 0, size)
+        return pattern._replace(tensor=number, offset=0, dims=tuple(dims), dynamic=None)
+
     def contents_of(self, number: int, rounded: bool) -> NDArray[np.generic]:
         """A whole HBM tensor in its storage type; `rounded`: its values are on their grid."""
         tensor, region = self.executable.tensors[number], self.homes[number].region

@@ -122,10 +122,18 @@ class Shadow:
         window = flags.window(pattern, self.homes[pattern.tensor].on_chip)
         return _writer(self.owner, flags, window)
 
+    def window(self, pattern: PatternRecord) -> NDArray[np.bool_]:
+        """The flags of an access."""
+        return self.flags[pattern.tensor].window(pattern, self.homes[pattern.tensor].on_chip)
+
+    def move_in(self, tensor: int) -> None:
+        """The tensor takes over its bytes."""
+        if not self.flags[tensor].resident:
+            self._move_in(self.flags[tensor])
+
     def missing(self, pattern: PatternRecord) -> tuple[int, int]:
         """How many flags of the access are not set, and how many there are."""
-        on_chip = self.homes[pattern.tensor].on_chip
-        window = self.flags[pattern.tensor].window(pattern, on_chip)
+        window = self.window(pattern)
         return int(window.size - np.count_nonzero(window)), int(window.size)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ from nkic.machine.timing import Timing
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.simulate.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Meeting, Registers, Step
-from nkic.simulate.dynamic import Resolver, is_dynamic
+from nkic.simulate.dynamic import Dynamic, is_dynamic
 from nkic.simulate.plans import Planner, Window
 from nkic.simulate.shadow import Check, Mark, Shadow
 from nkic.simulate.tile import Tile
@@ -25,12 +24,12 @@ class Item:
     `windows` are the tiles of the plan with the memory to lay them over. `checks` are the reads
     that must find written bytes, with their patterns; `marks` record what the item writes.
     `follows` means: it needs the result of the item before it, so the engine stalls until that
-    is there. `resolve`, where places are known at run time only, gives the items to run in its
-    place. `meets`: all cores run it together, and `meeting` is what this core does there.
+    is there. `dynamic` finds places that are known at run time only. `meets`: all cores run it
+    together, and `meeting` is what this core does there.
     """
 
     __slots__ = (
-        *("bytes", "checks", "follows", "marks", "meeting", "meets", "record", "resolve"),
+        *("bytes", "checks", "dynamic", "follows", "marks", "meeting", "meets", "record"),
         *("signals", "step", "timing", "waits", "windows"),
     )
 
@@ -47,7 +46,7 @@ class Item:
         self.windows: tuple[tuple[Tile, Window], ...] = ()
         self.checks: tuple[tuple[Check, PatternRecord], ...] = ()
         self.marks: tuple[Mark, ...] = ()
-        self.resolve: Callable[[], list[Item]] | None = None
+        self.dynamic: Dynamic | None = None
         self.meets = record.row is not None and record.row.meets
         self.meeting: Meeting | None = None
 
@@ -139,7 +138,7 @@ class Runner:
 
 
 def nothing() -> None:
-    """The step of an item that others run for."""
+    """Nobody looks, or there is nothing to run."""
 
 
 def prepare(
@@ -160,7 +159,6 @@ class _Builder:
         self.shadow = shadow
         self.clock = Clock(executable, target)
         self.registers = [[0] * executable.registers for _ in range(executable.cores)]
-        self.resolver = Resolver(executable, decoder.memory)
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
         state = EngineState(Registers(self.registers[stream.core]))
@@ -200,16 +198,12 @@ class _Builder:
         return item, [p.tensor for p in writes]
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
-        """An item that is decoded anew each time it runs. It checks where its offsets are."""
-
-        def resolve() -> list[Item]:
-            found = self.resolver.concrete(record, planner.state)
-            return [self.item(fixed, [], planner)[0] for fixed in found]
-
-        item = Item(record, nothing, *self.clock.of(record, planner.engine))
+        """An item that finds its places each time it runs."""
+        found = Dynamic(self.executable, planner, record)
+        item = Item(record, found.run, *self.clock.of(record, planner.engine))
         item.follows = True
-        item.resolve = resolve
-        hidden = record.operands[len(record.row.operands) if record.row else 0 :]
+        item.dynamic = found
+        item.meeting = found.meeting
         if self.shadow is not None:
-            item.checks = self.shadow.checks([p for p in hidden if type(p) is PatternRecord])
+            item.checks = found.watch(self.shadow)
         return item

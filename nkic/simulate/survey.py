@@ -33,6 +33,8 @@ class Use:
     def add(self, pattern: PatternRecord, reads: bool, writes: bool) -> None:
         """One more access."""
         _, dtype, start, partitions, offset, dims, dynamic = pattern
+        if dynamic is not None:
+            dims = pattern.standing.dims
         size = dtype.size
         self.types.add(dtype)
         self.read |= reads
@@ -65,11 +67,17 @@ def survey(executable: Executable) -> list[Use]:
 
 
 def _split(uses: list[Use], item: InstructionRecord) -> None:
-    """A gather or scatter runs row by row."""
+    """A gather or scatter that may leave out rows writes row by row."""
     patterns = [operand for operand in item.operands if type(operand) is PatternRecord]
-    if any(pattern.indexed for pattern in patterns):
+    if leaves_out(item):
         for pattern in patterns:
             uses[pattern.tensor].split(pattern.dtype.size)
+
+
+def leaves_out(record: InstructionRecord) -> bool:
+    """Rows whose index is out of bounds are left out."""
+    names = record.row.attribute_index if record.row is not None else {}
+    return "oob_mode" in names and record.attributes[names["oob_mode"]] == "skip"
 
 
 def instructions(executable: Executable) -> Iterator[InstructionRecord]:

@@ -1,4 +1,4 @@
-"""Hardware access patterns (`ap`) and gathers (`vector_select`).
+"""Hardware access patterns (`ap`) and gathers (`vector_select`, `indirect`).
 
 `ap` replaces shape and strides and addresses the storage. Where the public texts differ on the
 offset, nkic follows the method's own documentation: it is added to the view's offset, and None
@@ -7,12 +7,14 @@ adds nothing. The dimension of a run-time index is one of the view that `ap` is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from nkic.ir.tensors import Dynamic, View
 from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register
+from nkic.machine.patterns import merged
 from nkic.specialise.views import Shape, ViewError, check_dim, on_chip
 
 
@@ -43,6 +45,12 @@ def vector_select(view: View, dim: int, indices: View) -> View:
     """Row i of the result is the row of `view` that element i of `indices` names."""
     check_dim(view, dim)
     shape = (indices.shape[0], *view.shape[1:])
+    if len(indices.shape) == 2 and indices.shape[1] != 1:
+        raise ViewError(
+            "indirect-view",
+            f"the indices must have shape (rows, 1), not {indices.shape}; shape is {view.shape}",
+            shape=shape,
+        )
     if dim != 0:
         raise ViewError(
             "bad-dimension",
@@ -54,16 +62,56 @@ def vector_select(view: View, dim: int, indices: View) -> View:
     return view._replace(shape=shape, dynamic=dynamic)
 
 
+def indirect(view: View, index: View, count: int | None = None) -> View:
+    """`t.indirect(index)`: element i of every partition lies offset i of `index` along the free
+    dimensions, which must be one run. Shape (partitions, count).
+    """
+    number = prod(index.shape) if count is None else count
+    shape = (view.shape[0], number if type(number) is int and number > 0 else 1)
+    flat = merged(tuple(zip(view.strides[1:], view.shape[1:], strict=True))) or ((1, 1),)
+    problem, advice = "", ""
+    if not on_chip(view):
+        problem = f"indirect works on chip; this tensor is in {view.tensor.buffer.value}"
+        advice = "gather from HBM with vector_select and nisa.dma_copy"
+    elif view.dynamic is not None:
+        problem = "the view has an index that is known at run time already"
+    elif shape[1] != number:
+        problem = f"num_elem is an int of at least 1, not {count!r}"
+    elif not on_chip(index) or index.dynamic is not None:
+        problem = "the index is a tile in SBUF"
+    elif len(flat) > 1:
+        problem = "the free dimensions have gaps, so that no one offset walks them"
+        advice = "slice after copying, or call indirect on the whole tensor"
+    if problem:
+        raise ViewError("indirect-view", f"{problem}; shape is {view.shape}", advice, shape)
+    ((step, size),) = flat
+    dynamic = Dynamic("columns", index, step, size, 1)
+    return View(view.tensor, shape, (view.strides[0], 1), view.offset, view.dtype, dynamic)
+
+
+def unless_indirect(view: View, operation: Callable[..., View], *args: Any) -> View:
+    """`operation` of `view`; what `.indirect()` gave cannot be taken apart."""
+    found = operation(view, *args)
+    if found == view or view.dynamic is None or view.dynamic.kind != "columns":
+        return found
+    raise ViewError(
+        "indirect-view",
+        f"what `.indirect()` gives is used as it is; shape is {view.shape}",
+        "slice and reshape before `.indirect()`, and take part of the index",
+        found.shape,
+    )
+
+
 def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
     problem = ""
     if view.dynamic is not None:
         problem = "the view has an index that is known at run time already"
     elif on_chip(view):
         problem = f"rows are gathered from HBM; this tensor is in {view.tensor.buffer.value}"
-    elif len(indices.shape) != 2 or indices.shape[1] != 1:
-        problem = f"the indices must have shape (rows, 1), not {indices.shape}"
-    elif indices.shape[0] != shape[0]:
-        problem = f"{indices.shape[0]} indices for {shape[0]} rows"
+    elif len(indices.shape) != 2:
+        problem = f"the indices must have two dimensions, not shape {indices.shape}"
+    elif prod(indices.shape) < shape[0]:
+        problem = f"{prod(indices.shape)} indices for {shape[0]} rows"
     if problem:
         raise ViewError("indirect-view", f"{problem}; shape is {view.shape}", shape=shape)
     return Dynamic("vector", indices, stride, view.shape[0], 0)

@@ -95,7 +95,7 @@ class NkiTensor:
 
     def __getitem__(self, key: Any) -> NkiTensor:
         try:
-            return NkiTensor(indexing.index(self._access, key))
+            return NkiTensor(patterns.unless_indirect(self._access, indexing.index, key))
         except ViewError as error:
             return self._refused(error)
 
@@ -174,16 +174,12 @@ class NkiTensor:
         )
 
     def indirect(self, index: NkiTensor, num_elem: int | None = None) -> NkiTensor:
-        """Columns chosen by a tensor of offsets, on trn3: not yet."""
-        raise KernelError(
-            "not-yet",
-            "nkic does not have NkiTensor.indirect yet",
-            help="gather rows from HBM with vector_select and nisa.dma_copy",
-        )
+        """Columns chosen by a tensor of offsets: a gather, or a scatter, of an instruction."""
+        return self._made(patterns.indirect, _tensor(index, "index"), num_elem)
 
     def _made(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
         try:
-            return NkiTensor(operation(self._access, *args))
+            return NkiTensor(patterns.unless_indirect(self._access, operation, *args))
         except ViewError as error:
             return self._refused(error)
         except (TypeError, ValueError) as error:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from ast import literal_eval
 from textwrap import dedent, indent
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.base.diagnostics import ProgramFault
+from nkic.base.diagnostics import CompileFailed, ProgramFault
 from nkic.base.source import SourceFile
 from nkic.pipeline import Options, compile_source
 from nkic.simulate import simulate
@@ -39,6 +41,7 @@ return out
 """
 ADD = "nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)"
 DATA = np.arange(128 * 64, dtype=np.float32).reshape(128, 64)
+RANDOM = np.random.default_rng(11)
 Arrays = dict[str, NDArray[np.generic]]
 
 
@@ -252,3 +255,102 @@ def test_skipping_keeps_the_bits_of_integers() -> None:
     body = GATHER.format(mode="skip").replace("float32", "int32").replace("-1.0", "-1")
     found = run(body, types, {"data": data, "idx": idx})["output_0"]
     assert np.array_equal(found, data[idx[:, 0]])
+
+
+MODIFY = """
+i = nl.ndarray((96, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=i, src=idx)
+t = nl.ndarray((96, 64), dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.dma_copy(dst=t, src=data[0:96, :])
+rows = table.ap([[64, 96], [1, 64]], vector_offset=i, indirect_dim=0)
+nisa.dma_compute({dst}, [{first}, {second}], nl.add, oob_mode=nisa.oob_mode.{mode})
+{end}
+"""
+SUMS = {"data": "float32[300,64]", "idx": "int32[96,1]", "table": "float32[300,64]"}
+
+
+@pytest.mark.parametrize("order", [("rows", "t"), ("t", "rows")])
+@pytest.mark.parametrize("mode", ["error", "skip"])
+def test_dma_compute_adds_to_the_rows_that_indices_name(order: tuple[str, str], mode: str) -> None:
+    idx, table = indices(), ROWS[::-1].copy()
+    if mode == "skip":
+        idx[3], idx[95] = -5, 300
+    text = MODIFY.format(dst="rows", first=order[0], second=order[1], mode=mode, end="return table")
+    found = run(text, SUMS, {"data": ROWS, "idx": idx, "table": table.copy()})["output_0"]
+    expected = table.copy()
+    for row, at in zip(bfloat16(ROWS[:96]), idx[:, 0], strict=True):
+        if 0 <= at < 300:
+            expected[at] += row
+    assert np.array_equal(found, expected)
+
+
+@pytest.mark.parametrize("mode", ["error", "skip"])
+def test_dma_compute_adds_the_rows_that_indices_name(mode: str) -> None:
+    idx, table = indices(), ROWS[::-1].copy()
+    if mode == "skip":
+        idx[3], idx[95] = -5, 300
+    end = """
+o = nl.ndarray((96, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=o, src=t)
+return o
+"""
+    text = MODIFY.format(dst="t", first="rows", second="t", mode=mode, end=end)
+    found = run(text, SUMS, {"data": ROWS, "idx": idx, "table": table})["output_0"]
+    expected = bfloat16(ROWS[:96])
+    for number, at in enumerate(idx[:, 0]):
+        if 0 <= at < 300:
+            expected[number] = bfloat16(expected[number] + table[at])
+    assert np.array_equal(found, expected)
+
+
+def bfloat16(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    return values.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+TRANSPOSED_2D = """
+out = nl.ndarray({out}, dtype=nl.bfloat16, buffer=nl.shared_hbm)
+i = nl.ndarray((128, 2), dtype=nl.uint32, buffer=nl.sbuf)
+nisa.dma_copy(dst=i, src=idx)
+t = nl.ndarray({out}, dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.dma_transpose(dst=t, src=data.ap({pattern}, vector_offset=i, indirect_dim=0))
+nisa.dma_copy(dst=out, src=t)
+return out
+"""
+
+
+@pytest.mark.parametrize("rows", [256, 160])
+@pytest.mark.parametrize("inner", [(64,), (3, 1, 20)])
+def test_a_transpose_gathers_down_the_columns_of_its_indices(
+    rows: int, inner: tuple[int, ...]
+) -> None:
+    """nki.isa.dma_transpose: flat_indices = indices.T.flatten()[: rows]."""
+    data = RANDOM.standard_normal((300, *inner)).astype(ml_dtypes.bfloat16)
+    idx = RANDOM.integers(0, 300, (128, 2), np.uint32)
+    steps = [int(np.prod(inner[n:])) for n in range(len(inner) + 1)]
+    pattern = [list(pair) for pair in zip(steps, (rows, *inner), strict=True)]
+    out = (*inner[-1:], *inner[:-1], rows)
+    text = TRANSPOSED_2D.format(out=out, pattern=pattern)
+    types = {"data": f"bfloat16[{','.join(map(str, data.shape))}]", "idx": "uint32[128,2]"}
+    found = run(text, types, {"data": data.view(np.uint16), "idx": idx})["output_0"]
+    gathered = data[idx.T.ravel()[:rows]]
+    axes = (1, 0) if len(inner) == 1 else (3, 1, 2, 0)
+    assert np.array_equal(found, gathered.transpose(axes).view(np.uint16))
+
+
+REFUSED_INDICES = {
+    "(128, 2)": "is [128, 2] for 96 rows; it must have shape [96, 1]",
+    "(96, 1)": "",
+}
+
+
+@pytest.mark.parametrize("shape", sorted(REFUSED_INDICES))
+def test_a_copy_takes_one_index_for_each_row(shape: str) -> None:
+    body = GATHER.format(mode="error").replace("(96, 1)", shape)
+    types = {**GATHERED, "idx": f"int32[{shape[1:-1].replace(' ', '')}]"}
+    inputs = {"data": ROWS, "idx": np.zeros(literal_eval(shape), np.int32)}
+    if not REFUSED_INDICES[shape]:
+        run(body, types, inputs)
+        return
+    with pytest.raises(CompileFailed) as caught:
+        run(body, types, inputs)
+    assert REFUSED_INDICES[shape] in caught.value.diagnostics[0].message

@@ -52,8 +52,8 @@ PUBLISHED = {
     ),
     "nc_matmul_mx": (
         32,
-        "dst, stationary, moving, stationary_scale, moving_scale, tile_position=(), tile_size=(), "
-        "accumulate=None, name=None",
+        "dst, stationary, moving, stationary_scale, moving_scale, tile_position=None, "
+        "tile_size=None, accumulate=None, name=None",
     ),
     "quantize_mx": (66, "dst, src, dst_scale, name=None"),
     "nc_transpose": (31, "dst, data, engine=None, name=None"),

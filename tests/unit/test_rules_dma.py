@@ -71,7 +71,7 @@ DMA = [
     Case(
         "dma_copy",
         {"src": tile("float32[128, 512]", indexed=True)},
-        "`src` has a `vector_offset` and is in sbuf, but must be in hbm",
+        "`src` is indexed and in sbuf, but must be in hbm",
         "buffer-not-allowed",
     ),
     Case(

@@ -121,7 +121,7 @@ CASES = [
         moving_scale=tile("uint8[124, 512]", start=2),
     ),
     matmul(
-        "`moving` cannot be addressed by a vector of indices",
+        "`moving` and `moving_scale` must both use `.indirect()` with the same index, or neither",
         "indexed-operand",
         moving=tile("float8_e5m2_x4[128, 512]", indexed=True, dynamic=True),
     ),

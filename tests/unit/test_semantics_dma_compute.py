@@ -18,6 +18,8 @@ from tests.unit.instances import tile as fact
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(17)
+GATHERED = fact("float32[128, 512] hbm", indexed=True, dynamic=True)
+PLAIN = fact("float32[128, 512] hbm")
 SHAPES = ((6, 20), (120, 1), (3, 40), (6, 4, 5), (5, 3, 8))
 TYPES = ("float32", "bfloat16", "float16", "int8", "uint8", "int32")
 
@@ -76,7 +78,13 @@ def test_dst_may_lie_across_a_source() -> None:
     "case",
     [
         Case("dma_compute", {}),
-        Case("dma_compute", {"scales": (1, 1.0), "oob_mode": "skip", "unique_indices": False}),
+        Case("dma_compute", {"scales": (1, 1.0), "unique_indices": False}),
+        Case(
+            "dma_compute",
+            {"oob_mode": "skip"},
+            "`oob_mode` is skip, but no source has a `vector_offset` that could be out of bounds",
+            "dma-mode",
+        ),
         Case(
             "dma_compute",
             {"scales": (1.0, 0.5)},
@@ -116,9 +124,36 @@ def test_dst_may_lie_across_a_source() -> None:
         ),
         Case(
             "dma_compute",
-            {"src1": fact("float32[128, 512] hbm", indexed=True, dynamic=True)},
-            "`src1` cannot be addressed by a vector of indices",
-            "indexed-operand",
+            {"src1": GATHERED},
+            "with a `vector_offset` adds to what `dst` holds: one of the sources must be `dst`",
+            "dma-mode",
+        ),
+        Case("dma_compute", {"src0": GATHERED, "src1": T, "dst": T}),
+        Case("dma_compute", {"src0": GATHERED, "src1": T, "dst": GATHERED}),
+        Case("dma_compute", {"src0": GATHERED, "src1": T, "dst": T, "oob_mode": "skip"}),
+        Case(
+            "dma_compute",
+            {"src0": GATHERED, "src1": T, "src2": T, "dst": T},
+            "takes 2 sources with a `vector_offset`, not 3",
+            "dma-mode",
+        ),
+        Case(
+            "dma_compute",
+            {"src0": GATHERED, "src1": T, "dst": T, "unique_indices": False},
+            "needs unique_indices=True with a `vector_offset`",
+            "dma-mode",
+        ),
+        Case(
+            "dma_compute",
+            {"src0": GATHERED, "src1": GATHERED, "dst": T},
+            "takes a `vector_offset` on exactly one of the sources",
+            "dma-mode",
+        ),
+        Case(
+            "dma_compute",
+            {"src0": GATHERED, "src1": PLAIN, "dst": PLAIN},
+            "needs `dst` in sbuf, the other side of a gather",
+            "dma-mode",
         ),
         Case(
             "dma_compute",

@@ -44,6 +44,7 @@ ROWS = (
             packed_as_is,
             rules.descriptor_mode,
             rules.gathering,
+            rules.one_index_each,
             rules.whole_rows,
             rules.priority,
         ),

@@ -1,4 +1,4 @@
-"""The DMA engines' sum of tiles, in its static form: no run-time offsets, no indices."""
+"""The DMA engines' sum of tiles: of fixed places, or added to what a gather or scatter holds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from nkic.machine import costs
 from nkic.machine.constraints import wrong_operator
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
+from nkic.machine.instructions import dma_rules
 from nkic.machine.instructions.dma import OUT_OF_BOUNDS
 from nkic.machine.instructions.parts import alu, optional, result, source
+from nkic.machine.memory import Buffer
 from nkic.machine.operands import SBUF_OR_HBM, Attribute, Kind, Row, Violation, always
 from nkic.machine.operators import ALU
 
@@ -52,9 +54,9 @@ def same_elements(facts: Facts) -> Violation | None:
 
 
 def fixed_places(facts: Facts) -> Violation | None:
-    """Descriptors are made at compile time, so addresses must be known by then."""
+    """Descriptors are made at compile time, but for a vector of indices."""
     for name, tile in facts.tiles.items():
-        if tile.dynamic:
+        if tile.dynamic and not tile.indexed:
             return Violation(
                 "dma-mode",
                 f"`{name}` has a run-time offset, but addresses must be known at compile time",
@@ -64,6 +66,43 @@ def fixed_places(facts: Facts) -> Violation | None:
     return None
 
 
+def modify(facts: Facts) -> Violation | None:
+    """With a vector of indices: HBM[indices] += SBUF, or SBUF += HBM[indices]."""
+    indexed = [name for name, tile in facts.tiles.items() if tile.indexed]
+    if not indexed:
+        return _only_with_indices(facts)
+    dst, *sources = facts.tiles.values()
+    if len(sources) != 2:
+        text = f"takes 2 sources with a `vector_offset`, not {len(sources)}"
+    elif not facts.attributes["unique_indices"]:
+        text = "needs unique_indices=True with a `vector_offset`"
+    elif sum(tile.indexed for tile in sources) != 1:
+        text = "takes a `vector_offset` on exactly one of the sources"
+    elif dst not in sources:
+        text = "with a `vector_offset` adds to what `dst` holds: one of the sources must be `dst`"
+    else:
+        return _in_sbuf(facts)
+    return _bad_modify(text)
+
+
+def _only_with_indices(facts: Facts) -> Violation | None:
+    if facts.attributes["oob_mode"] != "skip":
+        return None
+    text = "`oob_mode` is skip, but no source has a `vector_offset` that could be out of bounds"
+    return Violation("dma-mode", text, "oob_mode", "leave `oob_mode` out")
+
+
+def _in_sbuf(facts: Facts) -> Violation | None:
+    fixed = [name for name, tile in facts.tiles.items() if not tile.indexed]
+    wrong = next((name for name in fixed if facts.tile(name).buffer is not Buffer.SBUF), "")
+    return _bad_modify(f"needs `{wrong}` in sbuf, the other side of a gather") if wrong else None
+
+
+def _bad_modify(text: str) -> Violation:
+    hint = "pass srcs=[dst, data]: dst indexed and data in SBUF, or the other way round"
+    return Violation("dma-mode", text, "dst", hint)
+
+
 ROWS = (
     Row(
         name="dma_compute",
@@ -71,14 +110,14 @@ ROWS = (
         doc="dst = the sum of srcs, element by element in the order of the dimensions, in float32.",
         parameters=("dst", "srcs", "reduce_op", "scales", "unique_indices", "oob_mode", "name"),
         operands=(
-            result(buffers=SBUF_OR_HBM),
-            source(SOURCES[0], buffers=SBUF_OR_HBM),
+            result(buffers=SBUF_OR_HBM, indexed=True),
+            source(SOURCES[0], buffers=SBUF_OR_HBM, indexed=True),
+            source(SOURCES[1], buffers=SBUF_OR_HBM, indexed=True, optional=True, default=None),
             *(
                 source(name, buffers=SBUF_OR_HBM, optional=True, default=None)
-                for name in SOURCES[1:]
+                for name in SOURCES[2:]
             ),
         ),
-        # The last two speak of indices, which the static form does not have.
         attributes=(
             alu("reduce_op"),
             optional("scales", Kind.NUMBERS),
@@ -88,7 +127,16 @@ ROWS = (
         engines=(Engine.DMA,),
         choose=always(Engine.DMA),
         cost=costs.dma_computing,
-        rules=(only_sums, ones, same_elements, fixed_places),
+        rules=(
+            only_sums,
+            ones,
+            same_elements,
+            fixed_places,
+            modify,
+            dma_rules.gathering,
+            dma_rules.one_index_each,
+            dma_rules.whole_rows,
+        ),
         spread="srcs",
         source="nki.isa.dma_compute",
     ),

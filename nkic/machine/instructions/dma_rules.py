@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nkic.machine.facts import Facts, Tile
+from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.operands import Violation
 from nkic.machine.patterns import cuts
 
@@ -72,7 +73,7 @@ def gathering(facts: Facts) -> Violation | None:
     for name, tile in facts.tiles.items():
         if not tile.indexed:
             continue
-        mode = facts.attributes["dge_mode"]
+        mode = facts.attributes.get("dge_mode", "unknown")
         if mode not in ("unknown", "swdge"):
             return _bad_mode(
                 f"`{name}` has a `vector_offset`, which dge_mode.swdge alone supports, and "
@@ -83,18 +84,47 @@ def gathering(facts: Facts) -> Violation | None:
         if tile.on_chip:
             return Violation(
                 "buffer-not-allowed",
-                f"`{name}` has a `vector_offset` and is in {tile.buffer.value}, but must be in hbm",
+                f"`{name}` is indexed and in {tile.buffer.value}, but must be in hbm",
                 name,
-                "gather within SBUF with `nisa.nc_n_gather` or `nisa.local_gather`",
+                "gather within SBUF with `nisa.tensor_copy` (trn3) or `nisa.nc_n_gather`",
             )
         return _before_v3(f"`{name}` has a `vector_offset`", facts)
     return None
 
 
+def one_index_each(facts: Facts) -> Violation | None:
+    """One row for each partition of the indices: shape (rows, 1)."""
+    for name, tile in facts.tiles.items():
+        index = tile.offsets
+        if not tile.indexed or index is None:
+            continue
+        if index.free != 1 or index.partitions != _rows(tile):
+            return _bad_indices(name, tile, index, f"must have shape [{_rows(tile)}, 1]")
+    return None
+
+
+def _rows(tile: Tile) -> int:
+    """Rows that have an index each."""
+    return tile.dims[0][1] if tile.dims else 1
+
+
+def _bad_indices(name: str, tile: Tile, index: Tile, wanted: str) -> Violation:
+    return Violation(
+        "operand-shape",
+        f"the `vector_offset` of `{name}` is {_shape(index)} for {_rows(tile)} rows; it {wanted}",
+        name,
+        "pass one index for each row",
+    )
+
+
 def whole_rows(facts: Facts) -> Violation | None:
-    """dma_copy: each gathered or scattered row is a run of the other side's dimensions."""
-    sides = {name: facts.tile(name) for name in ("dst", "src")}
-    counts = {name: tile.dims[0][1] for name, tile in sides.items() if tile.indexed}
+    """Each gathered or scattered row is a run of the other sides' dimensions."""
+    sides = facts.tiles
+    counts = {
+        name: _rows(tile)
+        for name, tile in sides.items()
+        if tile.indexed and not tile.on_chip  # on chip, `gathering` refuses it
+    }
     for name, tile in sides.items():
         for other, rows in counts.items():
             if other != name and not _falls_into(tile, rows):
@@ -110,7 +140,7 @@ def whole_rows(facts: Facts) -> Violation | None:
 
 def _falls_into(tile: Tile, rows: int) -> bool:
     if tile.indexed:
-        return tile.dims[0][1] == rows
+        return _rows(tile) == rows
     if not tile.on_chip:
         return cuts(tile.dims, rows) is not None
     if tile.partitions % rows == 0:
@@ -236,7 +266,9 @@ def transposed_rows_gathered(facts: Facts) -> Violation | None:
     src = facts.tile("src")
     if not src.indexed:
         return None
-    shape = src.shape
+    shape, index = src.shape, src.offsets
+    if index is not None and (text := _transposing_indices(index)):
+        return _bad_indices("src", src, index, text)
     if shape[0] % 16:
         text = f"`src` gathers {shape[0]} rows, which must be a multiple of 16"
     elif len(shape) == 4 and 1 not in shape[1:3]:
@@ -244,3 +276,15 @@ def transposed_rows_gathered(facts: Facts) -> Violation | None:
     else:
         return transposed_columns(facts)
     return Violation("operand-shape", text, "src", "pad the rows, or transpose in parts")
+
+
+def _transposing_indices(index: Tile) -> str:
+    """What a gathering transpose asks of its indices, where they are otherwise."""
+    rows, columns = index.partitions, index.free
+    if not index.on_chip or index.buffer is not Buffer.SBUF:
+        return "must be in sbuf"
+    if index.dtype.name != "uint32":
+        return f"must be uint32, not {index.dtype.name}"
+    if rows % 16 or not 16 <= rows <= PARTITIONS:
+        return f"must have 16, 32 … {PARTITIONS} partitions"
+    return f"must have {PARTITIONS} partitions" if columns > 1 and rows != PARTITIONS else ""

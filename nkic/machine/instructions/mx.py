@@ -14,7 +14,7 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.instructions import tensor_rules
 from nkic.machine.instructions.parts import optional, result, source
 from nkic.machine.instructions.tensor import matmul_access
-from nkic.machine.operands import PSUM, SBUF, Attribute, Kind, Row, Rule, Violation, always
+from nkic.machine.operands import PSUM, SBUF, Kind, Row, Rule, Violation, always
 
 QUADRANT = 32  # partitions
 GROUP = 8  # partitions of one group
@@ -131,7 +131,7 @@ def even_columns(facts: Facts) -> Violation | None:
 
 def rows_only(facts: Facts) -> Violation | None:
     """The array is cut into tiles of rows, not of columns."""
-    size = facts.attributes["tile_size"]
+    size: tuple[int, ...] = facts.attributes["tile_size"] or ()
     if len(size) < 2 or size[1] == tensor_rules.ARRAY:
         return None
     return Violation(
@@ -140,6 +140,38 @@ def rows_only(facts: Facts) -> Violation | None:
         "by rows only",
         "tile_size",
         "pass such as `tile_position=(64, 0), tile_size=(64, 128)`",
+    )
+
+
+def indexed_together(name: str, scale: str) -> Rule:
+    """Data and scales are one tensor: both are gathered by the same index, or neither is."""
+
+    def rule(facts: Facts) -> Violation | None:
+        data, scales = facts.tile(name), facts.tile(scale)
+        if data.indexed == scales.indexed and data.offsets == scales.offsets:
+            return None
+        return Violation(
+            "indexed-operand",
+            f"`{name}` and `{scale}` must both use `.indirect()` with the same index, or neither",
+            scale,
+            f"pass the index of `{name}` for `{scale}` too",
+        )
+
+    return rule
+
+
+def indexed_untiled(facts: Facts) -> Violation | None:
+    """`.indirect()` operands use the whole array."""
+    position = facts.attributes["tile_position"] or ()
+    indexed = [name for name, tile in facts.tiles.items() if tile.indexed]
+    if not indexed or not any(position):
+        return None
+    return Violation(
+        "indexed-operand",
+        f"`{indexed[0]}` uses `.indirect()` at the array position {position[:2]}, which the "
+        "tensor engine does not support",
+        indexed[0],
+        "leave `tile_position` out",
     )
 
 
@@ -179,15 +211,15 @@ ROWS = (
             *("tile_position", "tile_size", "accumulate", "name"),
         ),
         operands=(
-            result(buffers=PSUM, dtypes=frozenset({"float32", "bfloat16"})),
-            source("stationary", buffers=SBUF, dtypes=PACKED, packed=True),
-            source("moving", buffers=SBUF, dtypes=PACKED, packed=True),
-            source("stationary_scale", buffers=SBUF, dtypes=SCALES, scales=True),
-            source("moving_scale", buffers=SBUF, dtypes=SCALES, scales=True),
+            result(buffers=PSUM, dtypes=frozenset({"float32", "bfloat16"}), indexed=True),
+            source("stationary", buffers=SBUF, dtypes=PACKED, packed=True, indexed=True),
+            source("moving", buffers=SBUF, dtypes=PACKED, packed=True, indexed=True),
+            source("stationary_scale", buffers=SBUF, dtypes=SCALES, scales=True, indexed=True),
+            source("moving_scale", buffers=SBUF, dtypes=SCALES, scales=True, indexed=True),
         ),
         attributes=(
-            Attribute("tile_position", Kind.INTS, default=()),
-            Attribute("tile_size", Kind.INTS, default=()),
+            optional("tile_position", Kind.INTS),
+            optional("tile_size", Kind.INTS),
             optional("accumulate", Kind.BOOL),
         ),
         engines=(Engine.TENSOR,),
@@ -204,6 +236,9 @@ ROWS = (
             rows_only,
             scales_of("stationary", "stationary_scale"),
             scales_of("moving", "moving_scale"),
+            indexed_together("stationary", "stationary_scale"),
+            indexed_together("moving", "moving_scale"),
+            indexed_untiled,
         ),
         access=matmul_access,
         generation=4,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from nkic.machine.constraints import all_int32
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import Access, Attribute, Kind, Operand, Violation
+from nkic.machine.operands import Access, Attribute, Kind, Operand, Rule, Violation
 
 COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
 REDUCE_COMMANDS = ("idle", "reset", "reduce", "reset_reduce", "load_reduce")
@@ -52,6 +53,37 @@ def choice(name: str, default: str, *choices: str) -> Attribute:
 def optional(name: str, kind: Kind) -> Attribute:
     """None unless given."""
     return Attribute(name, kind, default=None, optional=True)
+
+
+def indirect_without(engine: Engine, instead: str) -> Rule:
+    """`.indirect()` operands are for the other engines (`nki.isa`, tensor indirection)."""
+
+    def rule(facts: Facts) -> Violation | None:
+        indexed = [name for name, tile in facts.tiles.items() if tile.indexed]
+        if facts.engine is not engine or not indexed:
+            return None
+        return Violation(
+            "indexed-operand",
+            f"`{indexed[0]}` uses `.indirect()`, which the {engine.value} engine does not "
+            "support here",
+            indexed[0],
+            f"use `engine=nisa.engine.{instead}`",
+        )
+
+    return rule
+
+
+def no_indirect_addresses(facts: Facts) -> Violation | None:
+    """Not where tensor_scalar computes addresses: 32-bit integers with a vector of them."""
+    indexed = [name for name, tile in facts.tiles.items() if tile.indexed]
+    if not indexed or not all_int32(facts) or len(facts.tiles) < 3:
+        return None
+    return Violation(
+        "indexed-operand",
+        f"`{indexed[0]}` uses `.indirect()`, which arithmetic on 32-bit integers does not support",
+        indexed[0],
+        "copy the elements into a tile with `nisa.tensor_copy` first",
+    )
 
 
 def no_scatter_to_psum(facts: Facts) -> Violation | None:

@@ -184,7 +184,8 @@ def _not_with_double_row(facts: Facts) -> Violation | None:
 
 def tiling(facts: Facts) -> Violation | None:
     """Where in the array: a size in rows and columns, and a position on its multiples."""
-    position, size = facts.attributes["tile_position"], facts.attributes["tile_size"]
+    position = facts.attributes["tile_position"] or ()
+    size = facts.attributes["tile_size"] or ()
     if not position and not size:
         return None
     if len(position) != 2 or len(size) != 2:

@@ -27,6 +27,8 @@ from nkic.machine.instructions import vector_rules as rules
 from nkic.machine.instructions.parts import (
     alu,
     flag,
+    indirect_without,
+    no_indirect_addresses,
     no_scatter_to_psum,
     optional,
     result,
@@ -62,6 +64,7 @@ ROWS = (
                 Engine.SCALAR, 3, "use `nisa.activation` with `op=nl.copy`, or another engine"
             ),
             no_scatter_to_psum,
+            indirect_without(Engine.GPSIMD, "vector"),
         ),
         source=f"nki.isa.tensor_copy; {MODES}",
     ),
@@ -125,6 +128,7 @@ ROWS = (
             integers_for_bitvec("op0", "dst", "data"),
             rules.scalar_operand_types,
             no_scatter_to_psum,
+            no_indirect_addresses,
         ),
         source=f"nki.isa.tensor_scalar; NKI API common fields, engine selection; {MODES}",
     ),

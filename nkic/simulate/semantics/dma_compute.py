@@ -1,6 +1,7 @@
 """The meaning of dma_compute. Source: `nki.isa.dma_compute`.
 
-`scales` are ones, and `unique_indices` and `oob_mode` speak of indices, which the rules refuse.
+`scales` are ones. With a vector of indices dst is one of the sources, and `simulate.dynamic` has
+gathered it before; of equal indices the last one counts (assumed; docs/fidelity.md).
 """
 
 from __future__ import annotations

@@ -1,0 +1,108 @@
+"""Operands whose place is known at run time only: everywhere that they may lie, as one window.
+
+The outermost dimension of the window runs over the offsets that stay inside the tensor. The
+instruction itself works on a copy in memory of its own (`Memory.stage`), which is filled from
+the window before, and written back after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from nkic.machine.indirection import group
+from nkic.machine.operands import Row
+from nkic.neff.records import PatternRecord
+from nkic.simulate.memory import Memory
+from nkic.simulate.shadow import Shadow
+from nkic.simulate.tile import Tile
+
+Indices = NDArray[np.int64]
+
+
+class Place(NamedTuple):
+    """One operand: `rows` is its window, `copy` the tile that the instruction sees."""
+
+    pattern: PatternRecord
+    indices: Callable[[], Indices]
+    rows: NDArray[Any]
+    copy: Tile
+    reads: bool
+    writes: bool
+
+    @property
+    def size(self) -> int:
+        """How many offsets stay inside the tensor, from 0 on."""
+        return len(self.rows)
+
+    def good(self, indices: Indices) -> NDArray[np.bool_]:
+        """Which offsets stay inside the tensor."""
+        return (indices >= 0) & (indices < self.size)
+
+    def gather(self, indices: Indices) -> None:
+        """Memory to copy. Offsets outside take the nearest one inside."""
+        inside = indices.clip(0, self.size - 1)
+        if self.pattern.kind == "scalar":
+            np.copyto(self.copy.window, self.rows[inside[0]])
+        elif self.pattern.kind == "vector":
+            self.copy.window[0] = self.rows[:, 0][inside]
+        else:
+            self._flat()[...] = self.rows[:, :, 0].T[:, inside]
+
+    def scatter(self, indices: Indices, keep: NDArray[np.bool_]) -> None:
+        """Copy to memory, where `keep`; of equal offsets the last one stays."""
+        if self.pattern.kind == "scalar":
+            np.copyto(self.rows[indices[0]], self.copy.window)
+        elif self.pattern.kind == "vector":
+            self.rows[:, 0][indices[keep]] = self.copy.window[0][keep]
+        else:
+            self.rows[:, :, 0].T[:, indices] = self._flat()
+
+    def _flat(self) -> NDArray[Any]:
+        return self.copy.window.reshape(self.copy.partitions, -1)
+
+
+def places_inside(pattern: PatternRecord, pitch: int) -> int:
+    """How many offsets, from 0 on, keep `pattern` within `pitch` bytes and its limit."""
+    _, _, stride, limit, _ = pattern.dynamic or ("", 0, 0, 1, 0)
+    low, high = pattern.extent()
+    step = stride * pattern.dtype.size
+    if step > 0:
+        return min(limit, (pitch - high) // step + 1)
+    return min(limit, low // -step + 1) if step < 0 else limit
+
+
+def window_of(memory: Memory, pattern: PatternRecord) -> NDArray[Any]:
+    """Every place of `pattern`: (offsets, *window of one of them)."""
+    one = memory.window(pattern.standing)
+    stride = pattern.dynamic[2] if pattern.dynamic is not None else 0
+    count = places_inside(pattern, memory.homes[pattern.tensor].pitch)
+    shape, strides = (count, *one.shape), (stride * one.itemsize, *one.strides)
+    return as_strided(one, shape, strides, writeable=one.flags.writeable)
+
+
+def offsets_of(tile: Tile, pattern: PatternRecord, row: Row) -> Callable[[], Indices]:
+    """Reads the offsets that a tile holds: down its columns, one after the other."""
+    count = {"scalar": 1, "vector": pattern.dims[0][1] if pattern.dims else 1}.get(
+        pattern.kind, pattern.elements // max(1, pattern.partitions)
+    )
+    lanes = min(tile.partitions, group(row)) if pattern.kind == "columns" else tile.partitions
+
+    def read() -> Indices:
+        found = tile.bits().reshape(tile.partitions, -1)[:lanes].T.reshape(-1)[:count]
+        return found.astype(np.int64)
+
+    return read
+
+
+def written_of(shadow: Shadow, pattern: PatternRecord, count: int) -> NDArray[np.bool_]:
+    """The flags of every place, as `window_of` has the elements."""
+    one = shadow.window(pattern.standing)
+    flags = shadow.flags[pattern.tensor]
+    stride = pattern.dynamic[2] if pattern.dynamic is not None else 0
+    step = stride * pattern.dtype.size // flags.columns * one.itemsize
+    return as_strided(one, (count, *one.shape), (step, *one.strides))
