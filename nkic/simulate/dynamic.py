@@ -24,7 +24,7 @@ from nkic.simulate.decode import EngineState, Meeting
 from nkic.simulate.faults import fault
 from nkic.simulate.places import Indices, Place, offsets_of, window_of, written_of
 from nkic.simulate.plans import Planner
-from nkic.simulate.shadow import Check, Shadow
+from nkic.simulate.shadow import Check, Mark, Shadow
 from nkic.simulate.survey import leaves_out
 from nkic.simulate.tile import Tile
 
@@ -56,7 +56,9 @@ class Dynamic:
         self._fills = planner.engine is not Engine.DMA
         self._windows = self._decode(planner)
         self._kept = self._keepers()
-        self._marks: Callable[[list[Indices], Mask], None] | None = None
+        self._shadow: Shadow | None = None
+        self._flags: list[NDArray[np.bool_]] = []
+        self._writers: list[tuple[PatternRecord, Mark]] = []
         self._found: list[Indices] = []
         self._mask = np.ones(1, np.bool_)
         self._before: list[tuple[Tile, NDArray[Any]]] = []
@@ -121,8 +123,8 @@ class Dynamic:
         for place, indices in zip(self.places, self._found, strict=True):
             if place.writes:
                 place.scatter(indices, self._mask)
-        if self._marks is not None:
-            self._marks(self._found, self._mask)
+        if self._shadow is not None:
+            self._mark(self._shadow)
 
     def _inside(self) -> Mask:
         """Which rows stay in bounds; the others are a fault unless they are to be skipped."""
@@ -174,8 +176,10 @@ class Dynamic:
 
     def watch(self, shadow: Shadow) -> tuple[tuple[Check, PatternRecord], ...]:
         """The reads that must find written bytes; `run` marks what it writes from now on."""
-        flags = [written_of(shadow, p.pattern, p.size) for p in self.places]
-        self._marks = self._marking(shadow, flags)
+        self._shadow = shadow
+        self._flags = [written_of(shadow, p.pattern, p.size) for p in self.places]
+        patterns = [p for _, p in self._written() if p.tensor not in shadow.unread]
+        self._writers = [(pattern, shadow.writer(pattern)) for pattern in patterns]
         reads = [
             operand
             for number, operand in enumerate(self.record.operands)
@@ -184,30 +188,25 @@ class Dynamic:
         ]
         places = [
             (_all_written(place, window), place.pattern)
-            for place, window in zip(self.places, flags, strict=True)
+            for place, window in zip(self.places, self._flags, strict=True)
             if place.reads and place.pattern.tensor not in shadow.given
         ]
         return (*shadow.checks(reads), *places)
 
-    def _marking(
-        self, shadow: Shadow, flags: list[NDArray[np.bool_]]
-    ) -> Callable[[list[Indices], Mask], None]:
-        patterns = [p for _, p in self._written() if p.tensor not in shadow.unread]
-        writers = [(pattern, shadow.writer(pattern)) for pattern in patterns]
-
-        def mark(found: list[Indices], mask: Mask) -> None:
-            for pattern, write in writers:
-                if mask.all():
-                    write()
-                    continue
-                for row in np.flatnonzero(mask):
-                    shadow.writer(self._part(pattern, int(row), len(mask)))()
-            for place, window, indices in zip(self.places, flags, found, strict=True):
-                if place.writes:
-                    shadow.move_in(place.pattern.tensor)
-                    window[indices[mask] if place.pattern.kind == "vector" else indices] = True
-
-        return mark
+    def _mark(self, shadow: Shadow) -> None:
+        """What was written is, from now on."""
+        mask = self._mask
+        whole = bool(mask.all())
+        for pattern, write in self._writers:
+            if whole:
+                write()
+                continue
+            for row in np.flatnonzero(mask):
+                shadow.writer(self._part(pattern, int(row), len(mask)))()
+        for place, window, indices in zip(self.places, self._flags, self._found, strict=True):
+            if place.writes:
+                shadow.move_in(place.pattern.tensor)
+                window[indices[mask] if place.pattern.kind == "vector" else indices] = True
 
     def _part(self, pattern: PatternRecord, row: int, rows: int) -> PatternRecord:
         """The elements of the other operand that belong to one row."""

@@ -215,9 +215,7 @@ class Memory:
         rows = home.partition + pattern.start + pattern.partitions if home.on_chip else 1
         region = _region(rows, -(-size // ALIGN) * ALIGN, home.region.grid)
         number = -1 - len(self.homes)
-        row = region.array.strides[0] if home.on_chip else 0
-        key = (home.kind.buffer, region.grid, row)
-        kind = self._kinds.get(key) or self._kinds.setdefault(key, Kind(*key))
+        kind = self._kind(home.kind.buffer, region)
         self.homes[number] = Home(region, kind, home.partition, 0, size)
         return pattern._replace(tensor=number, offset=0, dims=tuple(dims), dynamic=None)
 

@@ -129,7 +129,7 @@ class Shadow:
     def move_in(self, tensor: int) -> None:
         """The tensor takes over its bytes."""
         if not self.flags[tensor].resident:
-            self._move_in(self.flags[tensor])
+            _move_in(self.owner, self.flags[tensor])
 
     def missing(self, pattern: PatternRecord) -> tuple[int, int]:
         """How many flags of the access are not set, and how many there are."""
