@@ -17,6 +17,7 @@ another type than the tensor's. `<` after a place gives the place it was called 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from nkic.base.source import CallChain
@@ -25,6 +26,8 @@ from nkic.ir.program import Body, Instruction, Loop, Operand, Program
 from nkic.ir.schedule import Schedule, Slot, StreamItem
 from nkic.ir.tensors import AccessPattern, Dynamic, Tensor, View
 from nkic.machine.facts import Register
+
+_SPECIAL = re.compile(r"[^\w .=-]", re.ASCII)
 
 
 def program_text(program: Program) -> str:
@@ -128,16 +131,21 @@ def instruction_text(instruction: Instruction) -> str:
         for rule, value in zip(row.operands, instruction.operands, strict=True)
     )
     attributes = ", ".join(
-        f"{rule.name}={value!r}"
+        f"{rule.name}={quoted(value) if isinstance(value, str) else repr(value)}"
         for rule, value in zip(row.attributes, instruction.attributes, strict=True)
     )
     engine = instruction.engine.value if instruction.engine is not None else "any"
     text = f"#{instruction.number} {engine} {row.name}({operands}; {attributes})"
     if instruction.name:
-        text += f" name {instruction.name!r}"
+        text += f" name {quoted(instruction.name)}"
     if instruction.after:
         text += f" after {instruction.after}"
     return text + (f" pinned {instruction.pinned}" if instruction.pinned else "")
+
+
+def quoted(text: str) -> str:
+    """A string that reads back, with everything escaped that means something to the reader."""
+    return "'" + _SPECIAL.sub(lambda found: f"\\U{ord(found[0]):08x}", text) + "'"
 
 
 def _operand(operand: Operand) -> str:

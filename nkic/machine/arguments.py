@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from nkic.machine.facts import Facts, Register, Tile, Value
-from nkic.machine.operands import Attribute, Kind, Operand, Row, Violation
+from nkic.machine.operands import MAX_TEXT, Attribute, Kind, Operand, Row, Violation
 from nkic.machine.operators import ACTIVATIONS, ALU
 
 INT32 = (-(1 << 31), (1 << 31) - 1)
@@ -85,6 +85,15 @@ def is_number(value: Any) -> bool:
     return type(value) is float or _is_int(value)
 
 
+def _is_text(value: Any) -> bool:
+    if type(value) is not str:
+        return False
+    try:
+        return len(value.encode()) <= MAX_TEXT
+    except UnicodeEncodeError:  # half a character
+        return False
+
+
 def _is_int(value: Any) -> bool:
     return type(value) is int and INT64[0] <= value <= INT64[1]
 
@@ -117,6 +126,7 @@ _ACCEPTORS: dict[Kind, Callable[[Any], bool]] = {
     Kind.PATTERN: _is_pattern,
     Kind.INTS: _is_ints,
     Kind.NUMBERS: _is_numbers,
+    Kind.TEXT: _is_text,
 }
 
 

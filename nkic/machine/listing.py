@@ -25,6 +25,7 @@ _PUBLISHED = """
     register_store nc_find_index8 nc_match_replace8 nonzero_with_count topk
 """
 PUBLISHED = tuple(_PUBLISHED.split())
+SHORT = {"nki.isa": "nisa", "nki.language": "nl"}  # what kernels import the modules as
 
 
 def missing() -> tuple[str, ...]:
@@ -108,8 +109,8 @@ def _section(row: Row) -> str:
         "",
         row.doc,
         "",
-        f"`nisa.{row.name}({', '.join(row.parameters)})` on {_engines(row.engines)}, "
-        f"{first_target(row.generation)} and newer.",
+        f"`{SHORT[row.module]}.{row.name}({', '.join(row.parameters)})` on "
+        f"{_engines(row.engines)}, {first_target(row.generation)} and newer.",
         "",
         *(f"- `{name}`: {shown[name]}" for name in row.parameters if name in shown),
         "",

@@ -76,6 +76,9 @@ class Operand:
         return self.default is ...
 
 
+MAX_TEXT = 4096
+
+
 class Kind(Enum):
     """What an attribute may be."""
 
@@ -89,6 +92,7 @@ class Kind(Enum):
     INTS = "tuple of ints"
     NUMBERS = "tuple of numbers"  # no NaN
     CHOICE = "choice"
+    TEXT = "string"  # of at most MAX_TEXT bytes as UTF-8
 
     __hash__ = object.__hash__
 
@@ -161,7 +165,8 @@ class Row:
     `parameters` is the order of the Python call. `opcode` is the number in files: stable,
     never reused. `access` refines an operand's access by attributes (a matmul that
     accumulates updates its dst). `engines` lists the engines that may run it; `choose` picks
-    one where the kernel does not say. `since` and `until` are the profiles that have it.
+    one where the kernel does not say. `since` and `until` are the profiles that have it,
+    `module` is where kernels find it.
     `returns` names an operand that is no parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
     are no parameters. `together`, for what all cores run at once, judges what they bring, by
@@ -184,6 +189,7 @@ class Row:
     until: Profile | None = None
     generation: int = 2  # first NeuronCore version that has it
     source: str = ""
+    module: str = "nki.isa"
     returns: str = ""
     spread: str = ""
     together: Callable[[Sequence[Facts]], Violation | None] | None = None

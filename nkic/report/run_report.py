@@ -51,6 +51,22 @@ class OutputRow:
 
 
 @dataclass(frozen=True)
+class PrintRow:
+    """What the program printed: a string, and a tensor with its values as text."""
+
+    core: int
+    prefix: str
+    dtype: str
+    shape: tuple[int, ...]
+    text: str
+
+    def lines(self, cores: int) -> str:
+        """The print for people; the core is told where there are several."""
+        where = f" (core {self.core})" if cores > 1 else ""
+        return f"{self.prefix}{where} {self.dtype}{list(self.shape)}\n{self.text}"
+
+
+@dataclass(frozen=True)
 class EngineRow:
     """What an engine did: nanoseconds busy, instructions executed."""
 
@@ -61,8 +77,9 @@ class EngineRow:
 @dataclass(frozen=True)
 class Run:
     """A finished run. `engines` by core and engine, as "core0.vector"; `compare` are the
-    comparisons with what was expected, as JSON; `seconds_host` only where it was asked for,
-    since it is never the same twice.
+    comparisons with what was expected, as JSON; `prints` what the program printed, in order, and
+    `prints_left_out` how many more came after the limit; `seconds_host` only where it was asked
+    for, since it is never the same twice.
     """
 
     kernel: str
@@ -78,6 +95,8 @@ class Run:
     inputs: Sequence[InputRow]
     outputs: Sequence[OutputRow]
     compare: Sequence[Mapping[str, Any]]
+    prints: Sequence[PrintRow] = ()
+    prints_left_out: int = 0
     seconds_host: float | None = None
 
 

@@ -60,7 +60,9 @@ def engine_of(instruction: Instruction) -> Engine:
 
 
 def _leaves_chip(instruction: Instruction) -> bool:
-    """A transfer to HBM."""
+    """A transfer to HBM, or to the debug stream, which has no dst."""
+    if "dst" not in instruction.row.operand_index:
+        return True
     dst = instruction.operand("dst")
     return isinstance(dst, AccessPattern) and not dst.tensor.on_chip
 

@@ -19,6 +19,7 @@ from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.memory import Memory
+from nkic.simulate.printing import Prints
 from nkic.simulate.scratch import Scratch
 from nkic.simulate.tile import Tile
 
@@ -45,10 +46,14 @@ class Registers:
 
 
 class EngineState:
-    """What an engine keeps between instructions: registers, and named arrays."""
+    """What an engine keeps between instructions: registers, and named arrays. What it prints
+    goes to `prints`.
+    """
 
-    def __init__(self, registers: Registers) -> None:
+    def __init__(self, registers: Registers, core: int = 0, prints: Prints | None = None) -> None:
         self.registers = registers
+        self.core = core
+        self.prints = prints if prints is not None else Prints()
         self.arrays: dict[str, NDArray[Any]] = {}
 
     def array(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:

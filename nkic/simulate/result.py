@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.simulate.printing import Printed
+
 
 @dataclass(frozen=True)
 class EngineUse:
@@ -22,7 +24,8 @@ class Result:
     """`outputs` in the storage type of their element types (bfloat16 as uint16), by name.
 
     `time_ns` is simulated time from the first issue to the last completion; `cycles` the same
-    at the target's base clock. `engines` by core and engine, as "core0.vector".
+    at the target's base clock. `printed` is what the program printed, in order, until a limit;
+    `prints_left_out` more came after it. `engines` by core and engine, as "core0.vector".
     """
 
     outputs: Mapping[str, NDArray[np.generic]]
@@ -31,3 +34,5 @@ class Result:
     engines: Mapping[str, EngineUse]
     dma_bytes: int
     instructions: int
+    printed: tuple[Printed, ...] = ()
+    prints_left_out: int = 0

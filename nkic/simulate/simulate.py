@@ -6,6 +6,7 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from nkic.simulate.machine import Machine
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
 from nkic.simulate.options import Options
+from nkic.simulate.printing import Prints
 from nkic.simulate.result import EngineUse, Result
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
@@ -59,12 +61,14 @@ def _run(executable: Executable, inputs: Arrays, options: Options) -> Result:
     limit = None
     if options.max_cycles is not None:
         limit = options.max_cycles * 1_000_000 // target.base_clock_mhz
+    prints = Prints()
     with quiet():
-        runners = prepare(executable, target, decoder, shadow)
+        runners = prepare(executable, target, decoder, shadow, prints)
         machine = Machine(executable, runners, shadow, options, limit)
         machine.run()
     outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
-    return _result(outputs, runners, machine, target)
+    result = _result(outputs, runners, machine, target)
+    return replace(result, printed=tuple(prints.kept), prints_left_out=prints.left_out)
 
 
 def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.generic]]:

@@ -14,6 +14,7 @@ from nkic.simulate.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Meeting, Registers, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
 from nkic.simulate.plans import Planner, Window
+from nkic.simulate.printing import Prints
 from nkic.simulate.shadow import Check, Mark, Shadow
 from nkic.simulate.tile import Tile
 
@@ -142,26 +143,37 @@ def nothing() -> None:
 
 
 def prepare(
-    executable: Executable, target: Target, decoder: Decoder, shadow: Shadow | None
+    executable: Executable,
+    target: Target,
+    decoder: Decoder,
+    shadow: Shadow | None,
+    prints: Prints,
 ) -> list[Runner]:
     """Every stream of the file, ready to run."""
-    builder = _Builder(executable, target, decoder, shadow)
+    builder = _Builder(executable, target, decoder, shadow, prints)
     return [builder.runner(i, stream) for i, stream in enumerate(executable.streams)]
 
 
 class _Builder:
     def __init__(
-        self, executable: Executable, target: Target, decoder: Decoder, shadow: Shadow | None
+        self,
+        executable: Executable,
+        target: Target,
+        decoder: Decoder,
+        shadow: Shadow | None,
+        prints: Prints,
     ) -> None:
         self.executable = executable
         self.target = target
         self.decoder = decoder
         self.shadow = shadow
         self.clock = Clock(executable, target)
+        self.prints = prints
         self.registers = [[0] * executable.registers for _ in range(executable.cores)]
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
-        state = EngineState(Registers(self.registers[stream.core]))
+        registers = Registers(self.registers[stream.core])
+        state = EngineState(registers, stream.core, self.prints)
         planner = Planner(
             self.executable, self.target, self.decoder, self.clock, stream.engine, state
         )

@@ -25,6 +25,7 @@ from nkic.specialise.trace import GHOST, NkiInstruction, active
 from nkic.specialise.values import CallRefused, attribute_value, shown
 
 REQUIRED: Any = object()
+SHORT = {"nki.isa": "nisa", "nki.language": "nl"}  # what kernels import the modules as
 
 
 class Binder:
@@ -49,7 +50,7 @@ class Binder:
         self._name_place = self._places.get("name", -1)
 
     def __repr__(self) -> str:
-        return f"nisa.{self._row.name}"
+        return _called(self._row)
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:
@@ -103,7 +104,7 @@ class Binder:
             name if default is REQUIRED else f"{name}=…"
             for name, default in zip(self._row.parameters, self._defaults, strict=True)
         )
-        return f"the call is nisa.{self._row.name}({', '.join(words)})"
+        return f"the call is {_called(self._row)}({', '.join(words)})"
 
     def _unknown(self, name: str) -> CallRefused:
         """No such parameter: it went away, or it is misspelt."""
@@ -188,6 +189,11 @@ class Binder:
         if value is None or isinstance(value, str):
             return value or ""
         raise CallRefused("argument-kind", f"`name` is {shown(value)}, but must be a string")
+
+
+def _called(row: Row) -> str:
+    """As kernels write it."""
+    return f"{SHORT[row.module]}.{row.name}"
 
 
 def _default(row: Row, name: str) -> Any:

@@ -48,7 +48,7 @@ def get_nc_version() -> nc_version:
 
 def names(profile: Profile) -> dict[str, Any]:
     """Everything in `nki.isa` under `profile`."""
-    instructions = {name: Binder(row) for name, row in ROWS.items() if _has(row, profile)}
+    instructions = functions("nki.isa", profile)
     constants = {f"{member.name}_engine": member for member in engine if member is not engine.dma}
     return {
         **ENUMS,
@@ -61,9 +61,19 @@ def names(profile: Profile) -> dict[str, Any]:
     }
 
 
+def functions(module: str, profile: Profile) -> dict[str, Binder]:
+    """The instructions that kernels of `profile` find in `module` of NKI."""
+    rows = [row for row in ROWS.values() if row.module == module and _has(row, profile)]
+    return {row.name: Binder(row) for row in rows}
+
+
 def absent(profile: Profile) -> dict[str, str]:
     """Names that users may expect in `nki.isa`, and why they are not there."""
-    others = {name: _when(row) for name, row in ROWS.items() if not _has(row, profile)}
+    others = {
+        name: _when(row)
+        for name, row in ROWS.items()
+        if row.module == "nki.isa" and not _has(row, profile)
+    }
     return {**removed.ISA, **others}
 
 

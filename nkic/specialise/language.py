@@ -13,14 +13,13 @@ from typing import Any
 from nkic.base.profiles import Profile
 from nkic.machine import dtypes
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
-from nkic.specialise import loops
+from nkic.specialise import isa, loops
 from nkic.specialise.constant_data import shared_constant
 from nkic.specialise.creation import ParDim, TensorClass, ndarray
 from nkic.specialise.dtypes_api import BUFFERS, MemoryRegion
 from nkic.specialise.enums import OPERATORS, Operator
 from nkic.specialise.errors import KernelError
 from nkic.specialise.indexing import DynamicSlice
-from nkic.specialise.tensor import NkiTensor
 from nkic.specialise.trace import active
 
 FLOAT32_BYTES = 4
@@ -96,15 +95,6 @@ def _no_grid(axis: Any) -> int:
     )
 
 
-def device_print(print_prefix: str, tensor: NkiTensor) -> None:
-    """Output while the device runs: not yet."""
-    raise KernelError(
-        "not-yet",
-        "nl.device_print is not implemented yet: artifacts have no instruction that prints",
-        help="write the tensor to shared_hbm and return it",
-    )
-
-
 def is_hbm(buffer: Any) -> bool:
     """The buffer is any kind of HBM."""
     return buffer is Buffer.HBM or buffer is Buffer.SHARED_HBM
@@ -166,7 +156,7 @@ def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
         "num_programs": num_programs,
         "program_ndim": program_ndim,
         "shared_constant": shared_constant,
-        "device_print": device_print,
+        **isa.functions("nki.language", profile),
         "is_hbm": is_hbm,
         "is_on_chip": is_on_chip,
         "is_psum": is_psum,

@@ -53,6 +53,12 @@ def _number(attribute: Attribute, value: Any) -> int | float:
     raise _refused(attribute, value)
 
 
+def _text(attribute: Attribute, value: Any) -> str:
+    if isinstance(value, str):
+        return str(value)
+    raise _refused(attribute, value, "pass a string that is known while the kernel is compiled")
+
+
 def _choice(attribute: Attribute, value: Any) -> Any:
     enumeration = OF_ATTRIBUTE.get(attribute.name)
     if enumeration is None:
@@ -121,6 +127,7 @@ _READERS: dict[Kind, Callable[[Attribute, Any], Any]] = {
     Kind.INTS: _ints,
     Kind.NUMBERS: _tuple,
     Kind.CHOICE: _choice,
+    Kind.TEXT: _text,
 }
 
 

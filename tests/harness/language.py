@@ -11,11 +11,12 @@ import numpy as np
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.source import SourceFile
+from nkic.compiled import Compiled
 from nkic.machine import dtypes, targets
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DType
 from nkic.pipeline import compile_source
-from nkic.simulate.simulate import simulate
+from nkic.simulate import Result, simulate
 from nkic.specialise.request import Request, TensorType
 
 Array = np.ndarray[Any, Any]
@@ -73,15 +74,27 @@ def run(
     grid: tuple[int, ...] = (),
 ) -> tuple[list[Found], tuple[Diagnostic, ...]]:
     """The outputs of a kernel file, and what was said when it was compiled."""
+    compiled, result = simulated(text, arrays, target, profile, grid)
+    outputs, tensors = result.outputs, compiled.executable.tensors
+    kinds = {p.name: tensors[p.tensor].dtype for p in compiled.executable.outputs}
+    return [Found(_typed(outputs[n], kinds[n]), kinds[n]) for n in outputs], compiled.warnings
+
+
+def simulated(
+    text: str,
+    arrays: Mapping[str, Array],
+    target: str = "trn2",
+    profile: Profile = DEFAULT,
+    grid: tuple[int, ...] = (),
+    lnc: int = 1,
+) -> tuple[Compiled, Result]:
+    """A kernel file compiled and run."""
     args = {n: TensorType(_dtype(a), a.shape, "test") for n, a in arrays.items()}
-    request = Request(args=args, target=targets.TARGETS[target], profile=profile, grid=grid)
+    kind = targets.TARGETS[target]
+    request = Request(args=args, target=kind, profile=profile, grid=grid, lnc=lnc)
     compiled = compile_source(SourceFile("kernel.py", text), request, lambda name, importer: None)
     raw = {n: np.ascontiguousarray(a).view(storage(_dtype(a))) for n, a in arrays.items()}
-    outputs = simulate(compiled.executable, raw).outputs
-    kinds = {
-        p.name: compiled.executable.tensors[p.tensor].dtype for p in compiled.executable.outputs
-    }
-    return [Found(_typed(outputs[n], kinds[n]), kinds[n]) for n in outputs], compiled.warnings
+    return compiled, simulate(compiled.executable, raw)
 
 
 def _dtype(array: Array) -> DType:

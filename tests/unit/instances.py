@@ -45,6 +45,7 @@ EIGHT = tile("uint32[128, 8]")
 EIGHT_FLOATS = tile("float32[128, 8]")
 REGISTER = Register(7)
 LEGAL: dict[str, Settings] = {
+    "device_print": {"tensor": T, "print_prefix": "x ="},
     "register_alloc": {"dst": REGISTER, "x": 5},
     "register_move": {"dst": REGISTER, "src": Register(8)},
     "register_load": {"dst": REGISTER, "src": tile("int32[1, 1]")},

@@ -159,8 +159,10 @@ def test_the_call_is_the_published_one(name: str) -> None:
 
 
 def test_every_row_is_compared_with_the_api() -> None:
-    assert set(ROWS) == set(PUBLISHED)
-    assert set(ROWS) <= set(listing.PUBLISHED)
+    """Those of nki.language are, too, in test_language_complete.py."""
+    own = {name for name, row in ROWS.items() if row.module == "nki.isa"}
+    assert own == set(PUBLISHED)
+    assert own <= set(listing.PUBLISHED)
     assert len(set(listing.PUBLISHED)) == len(listing.PUBLISHED) == 50
 
 
@@ -200,7 +202,7 @@ def test_what_streams_through_access_patterns() -> None:
     assert others == [
         *("register_alloc", "register_move", "register_load", "register_store"),
         *("dma_copy", "dma_transpose", "dma_compute"),
-        *("core_barrier", "sendrecv"),
+        *("core_barrier", "sendrecv", "device_print"),
     ]
 
 
@@ -279,7 +281,7 @@ def test_where_lower_keeps_dimensions() -> None:
     kept = {f"{r.name}.{o.name}" for r in ROWS.values() for o in r.operands if o.keep_rank}
     assert kept == {
         *("tensor_reduce.data", "nc_matmul.stationary", "nc_matmul.moving"),
-        *("dma_transpose.dst", "dma_transpose.src"),
+        *("dma_transpose.dst", "dma_transpose.src", "device_print.tensor"),
     }
 
 

@@ -15,6 +15,7 @@ from nkic.base.profiles import Profile
 from nkic.machine import dtypes
 from nkic.machine.memory import Buffer
 from nkic.specialise import library
+from nkic.specialise.binder import Binder
 from nkic.specialise.language import names
 from nkic.specialise.provide import namespaces
 from nkic.specialise.tensor import NkiTensor
@@ -65,6 +66,8 @@ def parameters_of(name: str) -> list[str]:
     if name in DEFINED:
         return [word.strip() for word in ast.unparse(DEFINED[name].args).split(", ")]
     value: Any = OURS[name]
+    if isinstance(value, Binder):
+        return list(value._row.parameters)
     if name == "ndarray":  # a class that is called as a function
         value = partial(type(value).__call__, value)
     return [_word(p.name, p.default) for p in inspect.signature(value).parameters.values()]

@@ -98,6 +98,7 @@ VALUES = {
     Kind.PATTERN: PAIRS,
     Kind.INTS: INTS,
     Kind.NUMBERS: st.lists(NUMBERS, max_size=3).map(tuple),
+    Kind.TEXT: st.text(max_size=5),
 }
 
 

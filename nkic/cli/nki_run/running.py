@@ -13,7 +13,7 @@ from nkic.base import files, levels
 from nkic.base.diagnostics import Level, NkicError, ProgramFault, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
-from nkic.base.text import clean, plural
+from nkic.base.text import clean, grouped, plural
 from nkic.cli.common import Session
 from nkic.cli.nki_run import tolerances
 from nkic.cli.nki_run.options import CommandLine
@@ -25,7 +25,7 @@ from nkic.neff.read import open_file
 from nkic.neff.records import Executable
 from nkic.report import run_report
 from nkic.report.resources import resources
-from nkic.report.run_report import EngineRow, InputRow, OutputRow, Run
+from nkic.report.run_report import EngineRow, InputRow, OutputRow, PrintRow, Run
 from nkic.simulate import Options, Result, compare_report, simulate
 from nkic.simulate.compare import Comparison, compare
 from nkic.simulate.footprint import check_memory
@@ -134,6 +134,11 @@ class _Job:
                 for array in [result.outputs[p.name]]
             ],
             compare=[compare_report.as_json(one) for one in compared],
+            prints=[
+                PrintRow(p.core, p.prefix, p.dtype.name, p.values.shape, p.text)
+                for p in result.printed
+            ],
+            prints_left_out=result.prints_left_out,
             seconds_host=seconds,
         )
 
@@ -148,6 +153,7 @@ class _Job:
             self.session.report(wrong)
 
     def _tell(self, run: Run, compared: list[Comparison]) -> None:
+        self._tell_prints(run)
         wanted = (self.line.outputs, self.line.bless, self.line.output or None)
         if wanted == (None, None, None) and self.session.verbosity >= 0:
             files.write(STANDARD, "".join(f"{row.line}\n" for row in run.outputs))
@@ -159,6 +165,13 @@ class _Job:
             if one.passed:
                 facts = compare_report.as_json(one)
                 self.session.tell("compare", compare_report.verdict(one), **facts)
+
+    def _tell_prints(self, run: Run) -> None:
+        for row in run.prints:
+            self.session.tell("print", row.lines(self.executable.cores), **vars(row))
+        if run.prints_left_out:
+            text = f"{grouped(run.prints_left_out)} more prints are not shown"
+            self.session.tell("prints-left-out", text, count=run.prints_left_out)
 
 
 def _embedded(executable: Executable) -> Any:

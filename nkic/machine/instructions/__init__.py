@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from nkic.machine.instructions import (
     cores,
+    debug,
     dma,
     dma_compute,
     gpsimd,
@@ -28,7 +29,7 @@ FAMILIES = (
     *(registers, dma, dma_compute, tensor),
     *(vector, vector_select, vector_search, vector_v4),
     *(scalar, gpsimd, gpsimd_gather, random),
-    *(mx, cores),
+    *(mx, cores, debug),
 )
 
 

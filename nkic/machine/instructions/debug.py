@@ -1,0 +1,35 @@
+"""Rows of the debug stream: what a program says while it runs."""
+
+from __future__ import annotations
+
+from nkic.machine import costs
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts
+from nkic.machine.instructions.parts import source
+from nkic.machine.operands import SBUF_OR_HBM, Attribute, Effects, Kind, Row, always
+
+STREAM = ("debug.stream",)
+
+
+def printing(facts: Facts) -> Effects:
+    """The prints of a core come in program order."""
+    return Effects(STREAM, STREAM)
+
+
+ROWS = (
+    Row(
+        name="device_print",
+        opcode=250,
+        doc="Prints a string and the values of a tensor at this moment.",
+        parameters=("print_prefix", "tensor"),
+        # The reader sees the dimensions as the kernel wrote them.
+        operands=(source("tensor", buffers=SBUF_OR_HBM, keep_rank=True, max_dims=8, packed=True),),
+        attributes=(Attribute("print_prefix", Kind.TEXT),),
+        engines=(Engine.DMA,),
+        choose=always(Engine.DMA),
+        cost=costs.dma_printing,
+        effects=printing,
+        source="nki.language.device_print",
+        module="nki.language",
+    ),
+)
