@@ -28,6 +28,7 @@ class Outputs:
         self.at = kernel.node.name_span
         self.returned: tuple[Tensor, ...] | None = None
         self.form: Returned = None
+        self.views: dict[int, View] = {}
 
     def take(self, result: Any) -> None:
         """What one instance of the kernel returned: the same tensors as every other."""
@@ -41,6 +42,8 @@ class Outputs:
     def parameters(self) -> tuple[Parameter, ...]:
         """The program's outputs: what was returned, then the inputs that were updated."""
         returned = self.returned or ()
+        for tensor in returned:
+            _take_shape(tensor, self.views[tensor.number])
         written = self.trace.written
         found = [Parameter(f"output_{n}", tensor) for n, tensor in enumerate(returned)]
         names = {p.name for p in found}
@@ -76,8 +79,7 @@ class Outputs:
         if problem:
             self._error(f"{which} is {problem}", advice, tensor)
             return None
-        # A reshape of the whole: the caller gets the shape that the kernel returns.
-        tensor.shape, tensor.dtype, tensor.free = view.shape, view.dtype, prod(view.shape)
+        self.views[tensor.number] = view
         return tensor
 
     def _problem(self, view: View) -> tuple[str, str]:
@@ -134,6 +136,13 @@ class Outputs:
         number, trace = tensor.number, self.trace
         shared = tensor.buffer is Buffer.SHARED_HBM and not self._is_input(tensor)
         return shared and number in trace.written and number not in trace.read
+
+
+def _take_shape(tensor: Tensor, view: View) -> None:
+    """Of a reshape of the whole, the caller gets the shape that the kernel returns. Only once no
+    instance of the kernel declares the tensor any more, with the shape it has there.
+    """
+    tensor.shape, tensor.dtype, tensor.free = view.shape, view.dtype, prod(view.shape)
 
 
 def _form(result: Any) -> Returned:

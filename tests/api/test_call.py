@@ -281,3 +281,9 @@ def test_names_of_a_package_that_poses_as_nki(monkeypatch: pytest.MonkeyPatch) -
 def test_the_name_of_a_dtype_equals_it() -> None:
     for dtype in ("float16", np.float16, np.dtype("float16")):
         np.testing.assert_array_equal(values(k.by_dtype, X, dtype), X * 2)
+
+
+def test_every_core_returns_a_reshape_of_the_whole() -> None:
+    for place in ({"lnc": 2}, {"grid": 2}):
+        found = api.call(k.reshaped, (X,), **place).values  # type: ignore[arg-type]
+        np.testing.assert_array_equal(found, X.reshape(-1))
