@@ -215,13 +215,13 @@ def _from_program(
 
 
 def _run(steps: Iterator[Step], report: Reporter, options: Options, compiled: Compiled) -> Compiled:
-    """Takes the steps up to `options.last`. Errors come out in the order of the source."""
+    """Takes the steps up to `options.last`. What is said comes out in the order of the source."""
     try:
         with _no_collection():
             _take(steps, options.last, compiled)
     except CompileFailed as failure:
         raise CompileFailed(sorted(failure.diagnostics, key=_place)) from failure
-    compiled.warnings = report.all
+    compiled.warnings = tuple(sorted(report.all, key=_place))
     return compiled
 
 

@@ -33,8 +33,8 @@ import nki.language as nl
 def elementwise(a, b, width=512):
     M, N = a.shape
     out = nl.ndarray((M, N), dtype=a.dtype, buffer=nl.shared_hbm)
-    for m in nl.affine_range(M // 128):
-        for n in nl.affine_range(N // width):
+    for m in range(M // 128):
+        for n in range(N // width):
             rows, columns = nl.ds(m * 128, 128), nl.ds(n * width, width)
             x = nl.ndarray((128, width), dtype=a.dtype, buffer=nl.sbuf)
             y = nl.ndarray((128, width), dtype=a.dtype, buffer=nl.sbuf)
@@ -51,10 +51,10 @@ def matmul(a, b):
     K, M = a.shape
     _, N = b.shape
     out = nl.ndarray((M, N), dtype=nl.float32, buffer=nl.shared_hbm)
-    for m in nl.affine_range(M // 128):
-        for n in nl.affine_range(N // 512):
+    for m in range(M // 128):
+        for n in range(N // 512):
             acc = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
-            for k in nl.affine_range(K // 128):
+            for k in range(K // 128):
                 left = nl.ndarray((128, 128), dtype=a.dtype, buffer=nl.sbuf)
                 right = nl.ndarray((128, 512), dtype=b.dtype, buffer=nl.sbuf)
                 nisa.dma_copy(dst=left, src=a[k * 128 : (k + 1) * 128, m * 128 : (m + 1) * 128])

@@ -18,6 +18,7 @@ from nkic.base.source import Span
 from nkic.base.suggest import did_you_mean
 from nkic.resolve import subset
 from nkic.resolve.bind import import_targets
+from nkic.resolve.former import check_import
 from nkic.resolve.kernels import wrapper
 from nkic.resolve.library import Library, joined
 from nkic.syntax import names, nodes, scopes
@@ -171,8 +172,10 @@ class Reach:
     def _follow(self, module: SourceModule, binding: Binding, *, functions: bool = True) -> None:
         if binding.node is not None and (functions or binding.kind is not Kind.FUNCTION):
             self._add(module, binding.node)
-        if binding.kind is Kind.IMPORT and self._seen(module, binding, functions):
-            return
+        if binding.kind is Kind.IMPORT:
+            if self._seen(module, binding, functions):
+                return
+            check_import(module, binding, self.profile, self.library.provided, self.report)
         for target in import_targets(module, binding):
             holder, found = self.library.member(target, module)
             if found is not None and isinstance(holder, SourceModule):

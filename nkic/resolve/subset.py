@@ -79,6 +79,8 @@ KEYWORD_ONLY = Rule(
     "a keyword-only parameter of a kernel", NKI_0_3, "remove the `*` from the signature"
 )
 
+LIST_DEFAULT = Rule("a list as an argument of a kernel", NKI_0_3, "write a tuple, `(1, 2)`")
+
 _BY_NODE: dict[type[nodes.Node], str] = {
     nodes.Await: "await",
     nodes.Yield: "yield",
@@ -119,8 +121,12 @@ def violations(
 
 def of_kernel(kernel: nodes.FunctionDef, profile: Profile) -> Iterator[Violation]:
     """What the signature of a kernel itself uses that `profile` does not have."""
+    args = kernel.args
     if profile in KEYWORD_ONLY.refused:
-        yield from (Violation(KEYWORD_ONLY, arg.span) for arg in kernel.args.kwonlyargs)
+        yield from (Violation(KEYWORD_ONLY, arg.span) for arg in args.kwonlyargs)
+    if profile in LIST_DEFAULT.refused:
+        lists = (value for value in args.defaults if isinstance(value, nodes.List))
+        yield from (Violation(LIST_DEFAULT, value.span) for value in lists)
 
 
 def place(node: nodes.Node) -> Span:

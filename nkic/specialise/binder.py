@@ -56,8 +56,18 @@ class Binder:
         try:
             return self._record(self._bind(args, more))
         except CallRefused as refused:
-            complain(refused.slug, f"{self._row.name}: {refused.message}", help=refused.help)
+            self._complain(refused)
             return NkiInstruction([], -1)
+
+    def _complain(self, refused: CallRefused) -> None:
+        row, argument = self._row.name, refused.argument
+        complain(
+            refused.slug,
+            f"{row}: {refused.message}",
+            help=removed.former_order(row, argument) or refused.help,
+            argument=argument,
+            position=self._places.get(argument),
+        )
 
     # Binding
 
@@ -88,10 +98,12 @@ class Binder:
         name, limit = self._row.spread, len(self._row.spread_operands)
         if not isinstance(value, list | tuple):
             text = f"`{name}` is {shown(value)}, but must be a list of tiles"
-            raise CallRefused("argument-kind", text, f"pass a list of 1 to {limit} tiles")
+            advice = f"pass a list of 1 to {limit} tiles"
+            raise CallRefused("argument-kind", text, advice, name)
         if not 1 <= len(value) <= limit:
             text = f"`{name}` has {len(value)} elements, but must have 1 to {limit}"
-            raise CallRefused("argument-kind", text, f"pass a list of 1 to {limit} tiles")
+            advice = f"pass a list of 1 to {limit} tiles"
+            raise CallRefused("argument-kind", text, advice, name)
         return [*value, *[None] * (limit - len(value))]
 
     def _wrong_call(self, message: str, help: str = "") -> CallRefused:
@@ -108,24 +120,25 @@ class Binder:
 
     def _unknown(self, name: str) -> CallRefused:
         """No such parameter: it went away, or it is misspelt."""
-        advice = removed.parameter(self._row.name, name)
-        if advice:
-            return CallRefused("removed-name", f"`{name}=` is no parameter any more", advice)
-        near = did_you_mean(name, self._row.parameters)
-        return self._wrong_call(f"there is no parameter `{name}`", near)
+        gone = removed.parameter(self._row.name, name)
+        if gone is not None:
+            text = removed.no_parameter(name, gone, active().profile)
+            return CallRefused("removed-name", text, gone.instead, name)
+        near = did_you_mean(name, self._row.parameters) or self._signature()
+        return CallRefused("wrong-call", f"there is no parameter `{name}`", near, name)
 
     def _missing(self, given: list[Any]) -> CallRefused:
         """Required parameters without a value; older kernels leave out dst."""
         pairs = zip(self._row.parameters, given, strict=True)
         names = [name for name, value in pairs if value is REQUIRED]
         listed = ", ".join(f"`{name}`" for name in names)
-        advice = ""
-        if self._row.parameters[0] == "dst" and len(names) == 1:
-            advice = (
-                "instructions write their first argument, dst, and return no tensor: make dst "
-                "with nl.ndarray and pass it"
-            )
-        return self._wrong_call(f"{listed} missing", advice)
+        text = f"{listed} {'is' if len(names) == 1 else 'are'} missing"
+        if self._row.parameters[0] != "dst" or len(names) != 1:
+            return self._wrong_call(text)
+        if names != ["dst"]:
+            text = f"{text}; the first argument is dst, the tensor to write"
+        advice = "an instruction returns no tensor: make dst with nl.ndarray, and pass it"
+        return self._wrong_call(text, f"{advice}: {self._signature()}")
 
     # Recording
 
@@ -182,13 +195,15 @@ class Binder:
             "argument-kind",
             f"`engine` is {shown(value)}, but must be a member of nisa.engine",
             f"pass nisa.engine.NAME, NAME one of {names}",
+            "engine",
         )
 
     def _label(self, value: Any) -> str:
         """The name that the kernel gave the instruction."""
         if value is None or isinstance(value, str):
             return value or ""
-        raise CallRefused("argument-kind", f"`name` is {shown(value)}, but must be a string")
+        text = f"`name` is {shown(value)}, but must be a string"
+        raise CallRefused("argument-kind", text, argument="name")
 
 
 def _called(row: Row) -> str:
@@ -217,6 +232,7 @@ def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register
                 "register-value",
                 f"`{operand.name}` is the counter of a loop, which cannot be written",
                 "copy it to a register of its own with nisa.register_move",
+                operand.name,
             )
         return value._register
     if isinstance(value, float):
@@ -227,9 +243,10 @@ def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register
         return None
     advice = ""
     if isinstance(value, NkiInstruction):
-        advice = "instructions return no tensor; pass the dst that the instruction wrote"
+        advice = "an instruction returns no tensor: pass the dst that it wrote"
     raise CallRefused(
         "argument-kind",
         f"`{operand.name}` is {shown(value)}, but must be {accepts(operand)}",
         advice,
+        operand.name,
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from nkic.base.diagnostics import Label, Level, make
+from collections.abc import Iterable
+
+from nkic.base.diagnostics import Fix, Label, Level, make
 from nkic.ir.tensors import Tensor
 from nkic.specialise.location import here
 from nkic.specialise.trace import active
@@ -15,13 +17,25 @@ def complain(
     help: str = "",
     about: Tensor | None = None,
     level: Level = Level.ERROR,
+    fixes: Iterable[Fix] = (),
+    argument: str = "",
+    position: int | None = None,
 ) -> None:
-    """Reports at the call that the kernel is making, with the calls that led there."""
-    places = here().user_frames()
+    """Reports at the call that the kernel is making, with the calls that led there.
+
+    `argument` names the parameter that is wrong, `position` its place among positional
+    arguments: then the message points there, if the call shows it.
+    """
+    at = here()
+    places = at.user_frames()
     labels = [Label(span, "called from here") for span in places[1:]]
     if about is not None:
         labels.append(Label(about.at.primary, f"{about.name} is {shown(about)}"))
-    active().report.add(make(slug, message, places[0], help=help, labels=labels, level=level))
+    place = places[0]
+    if argument and at.span == place:
+        place = active().locate(at, argument, position)
+    found = make(slug, message, place, help=help, labels=labels, level=level, fixes=fixes)
+    active().report.add(found)
 
 
 def shown(tensor: Tensor) -> str:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping
 from enum import Enum, IntEnum
 from typing import Any
 
+from nkic.base.profiles import Profile
+from nkic.base.suggest import did_you_mean
 from nkic.machine.engines import Engine
 from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.specialise import removed
 from nkic.specialise.errors import KernelError
 from nkic.specialise.trace import active
 
@@ -91,6 +96,8 @@ class Operator:
         self.name = name
 
     def __call__(self, *args: Any, **more: Any) -> Any:
+        if active().profile < Profile.NKI_0_3:
+            raise _no_functions(self.name)
         function = active().library(self.name)
         try:
             return function(*args, **more)
@@ -98,10 +105,37 @@ class Operator:
             inside = error.__traceback__
             if inside is None or inside.tb_next is not None:
                 raise
-            raise KernelError("wrong-call", f"nl.{error}") from None
+            raise self._wrong_call(function, error, more) from None
+
+    def _wrong_call(self, function: Any, error: TypeError, more: Mapping[str, Any]) -> KernelError:
+        """The arguments do not fit: a name that went away or is misspelt, or their number."""
+        known = inspect.signature(function).parameters
+        for name in more:
+            if name in known:
+                continue
+            gone = removed.parameter(self.name, name)
+            text = f"nl.{self.name}: there is no parameter `{name}`"
+            if gone is not None:
+                text = f"nl.{self.name}: {removed.no_parameter(name, gone, active().profile)}"
+                return KernelError("removed-name", text, help=gone.instead, argument=name)
+            help = did_you_mean(name, known) or _signature(self.name, known)
+            return KernelError("wrong-call", text, help=help, argument=name)
+        return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, known))
 
     def __repr__(self) -> str:
         return f"nl.{self.name}"
+
+
+def _signature(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:
+    words = (key if p.default is p.empty else f"{key}=…" for key, p in parameters.items())
+    return f"the call is nl.{name}({', '.join(words)})"
+
+
+def _no_functions(name: str) -> KernelError:
+    label = active().profile.label
+    text = f"NKI {label} has no function `nl.{name}`: functions of tensors came with NKI 0.3"
+    help = f"write it as an instruction, with `op=nl.{name}` where it takes one"
+    return KernelError("needs-profile", text, help=help)
 
 
 OPERATORS: dict[str, Operator] = {name: Operator(name) for name in sorted({*ALU, *ACTIVATIONS})}

@@ -11,6 +11,7 @@ from nkic.specialise import removed
 from nkic.specialise.binder import Binder
 from nkic.specialise.complain import complain
 from nkic.specialise.enums import ENUMS, engine, nc_version
+from nkic.specialise.namespace import Absent
 from nkic.specialise.registers import VirtualRegister
 from nkic.specialise.trace import NkiInstruction, active
 
@@ -67,20 +68,21 @@ def functions(module: str, profile: Profile) -> dict[str, Binder]:
     return {row.name: Binder(row) for row in rows}
 
 
-def absent(profile: Profile) -> dict[str, str]:
+def absent(module: str, profile: Profile) -> dict[str, Absent]:
     """Names that users may expect in `nki.isa`, and why they are not there."""
-    others = {
-        name: _when(row)
-        for name, row in ROWS.items()
-        if row.module == "nki.isa" and not _has(row, profile)
-    }
-    return {**removed.ISA, **others}
+    others = (r for r in ROWS.values() if r.module == module and not _has(r, profile))
+    found = {row.name: _not_in(row, module, profile) for row in others}
+    return {**removed.absent(module, removed.ISA, profile), **found}
 
 
 def _has(row: Row, profile: Profile) -> bool:
     return row.since <= profile and (row.until is None or profile <= row.until)
 
 
-def _when(row: Row) -> str:
-    last = f" and went after {row.until.label}" if row.until else ""
-    return f"it came with NKI {row.since.label}{last}; choose with `--nki`"
+def _not_in(row: Row, module: str, profile: Profile) -> Absent:
+    name = f"{module}.{row.name}"
+    if row.until is not None and profile > row.until:
+        text = f"NKI {profile.label} has no `{name}`: NKI {row.until.label} was the last with it"
+        return Absent("removed-name", text, "`nkic --print ops` lists the instructions")
+    help = f"if the kernel is written for it, compile with `--nki {row.since.label}`"
+    return removed.newer(module, [row.name], row.since, profile, help)[row.name]

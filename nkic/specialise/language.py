@@ -13,7 +13,7 @@ from typing import Any
 from nkic.base.profiles import Profile
 from nkic.machine import dtypes
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
-from nkic.specialise import isa, loops
+from nkic.specialise import deprecated, isa, loops
 from nkic.specialise.constant_data import shared_constant
 from nkic.specialise.creation import ParDim, TensorClass, ndarray
 from nkic.specialise.dtypes_api import BUFFERS, MemoryRegion
@@ -29,7 +29,7 @@ class TileSize:
     """`nl.tile_size`: sizes of the target. Source: nki.language.tile_size."""
 
     pmax = PARTITIONS
-    psum_fmax = psum_bank_fmax = PSUM_BANK_BYTES // FLOAT32_BYTES
+    psum_bank_fmax = PSUM_BANK_BYTES // FLOAT32_BYTES
     psum_bank_fmax_bytes = PSUM_BANK_BYTES
     gemm_stationary_fmax = 128
     gemm_moving_fmax = 512
@@ -57,7 +57,20 @@ class TileSize:
         """float32 elements of SBUF per partition that a kernel may use."""
         return self.sbuf_fmax_bytes // FLOAT32_BYTES
 
-    total_available_sbuf_size = sbuf_fmax_bytes
+    @property
+    def psum_fmax(self) -> int:
+        """A former name of `psum_bank_fmax`."""
+        self._warn("psum_fmax")
+        return self.psum_bank_fmax
+
+    @property
+    def total_available_sbuf_size(self) -> int:
+        """A former name of `sbuf_fmax_bytes`."""
+        self._warn("total_available_sbuf_size")
+        return self.sbuf_fmax_bytes
+
+    def _warn(self, name: str) -> None:
+        deprecated.warn(f"`nki.language.tile_size.{name}`", deprecated.TILE_SIZE[name])
 
 
 def program_id(axis: int = 0) -> int:

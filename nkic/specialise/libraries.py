@@ -19,7 +19,7 @@ from nkic.specialise import objects
 from nkic.specialise.arrays import makers
 from nkic.specialise.budget import Budget
 from nkic.specialise.guards import Guards
-from nkic.specialise.namespace import Namespace
+from nkic.specialise.namespace import Absent, Namespace
 from nkic.specialise.objects import Decorator
 
 _PLAIN_MATH = (
@@ -95,13 +95,18 @@ def _product(guards: Guards, values: Any, start: Any) -> Any:
 
 # ---- numpy --------------------------------------------------------------------------------------
 
-_NO_ARRAYS = dict.fromkeys(
-    (
-        *("empty", "linspace", "tile", "repeat", "concatenate", "stack", "where", "random"),
-        *("save", "load"),
-    ),
-    "kernels compute with tensors: pass the data in, use a list, or make a tensor with `nl`",
+_ARRAYS = (
+    *("empty", "linspace", "tile", "repeat", "concatenate", "stack", "where", "random"),
+    *("save", "load"),
 )
+_NO_ARRAYS = {
+    name: Absent(
+        "host-module",
+        f"kernels have no `numpy.{name}`",
+        "pass the data to the kernel, use a list of numbers, or make a tensor with `nl`",
+    )
+    for name in _ARRAYS
+}
 _OTHER_TYPES = ("float64", "int64", "uint64", "complex64", "complex128", "longdouble")
 _SHARED_TYPES = ("float32", "float16", "int32", "int16", "int8", "uint32", "uint16", "uint8")
 

@@ -89,6 +89,13 @@ def is_kernel_code(code: CodeType) -> bool:
     return _known.get(id(code), _ROOT) is not _ROOT
 
 
+def text_at(span: Span) -> str:
+    """The kernel source under `span`; empty where no known code is from there."""
+    sources = (code.source for code in _known.values() if code.source.path == span.path)
+    source = next(sources, None)
+    return source.text_of(span) if source is not None else ""
+
+
 def here() -> CallChain:
     """The expression that the kernel is evaluating, with the calls that led there.
 

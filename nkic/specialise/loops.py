@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nkic.machine.facts import Register
+from nkic.specialise import deprecated
 from nkic.specialise.budget import check_range
 from nkic.specialise.errors import KernelError
 from nkic.specialise.hooks import DeviceRange
@@ -52,6 +53,11 @@ class DynamicRange(DeviceRange):
 
 def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> DynamicRange:
     """A loop on the device; bounds are ints or registers."""
+    deprecated.warn("a loop over `nl.dynamic_range`", deprecated.DYNAMIC_FOR)
+    return _dynamic(start, stop, step)
+
+
+def _dynamic(start: Any, stop: Any, step: Any) -> DynamicRange:
     first, last = (0, start) if stop is None else (start, stop)
     if type(step) is not int or step < 1:
         raise KernelError(
@@ -65,7 +71,7 @@ def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> DynamicRange:
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 1) -> None:
     """Calls `body_fun(i)` with the counter of a loop on the device."""
-    loop = dynamic_range(lower, upper, step)
+    loop = _dynamic(lower, upper, step)
     result = body_fun(loop.enter())
     loop.leave()
     if result is not None:
@@ -86,7 +92,7 @@ def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
             argument="init",
             position=0,
         )
-    init.enter_while()
+    init.open()
     result = body_fun(init)
     init.leave_while()
     if not isinstance(result, VirtualRegister) or result._register != init._register:

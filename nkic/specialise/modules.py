@@ -16,7 +16,7 @@ from typing import Any
 from nkic.base.suggest import did_you_mean
 from nkic.specialise.errors import KernelError
 from nkic.specialise.guards import KernelValue
-from nkic.specialise.namespace import HostValue, Namespace, has_name
+from nkic.specialise.namespace import HostValue, Namespace, has_name, submodule
 from nkic.specialise.translate import translate, translate_expression
 from nkic.syntax import names, nodes, scopes
 from nkic.syntax.bindings import (
@@ -69,7 +69,13 @@ class World:
             return self._provided(found.name)
         if soft:
             raise ImportError(f"{found.name} is not kernel source")
-        return HostValue(found.name, found.name)
+        return self._host(found.name, found.name)
+
+    def _host(self, name: str, module: str) -> HostValue:
+        """What stands for a host module or a part of one; of NKI there is more to say."""
+        parent, _, last = module.rpartition(".")
+        space = self.provided.get(parent)
+        return HostValue(name, module, submodule(space, last) if space is not None else None)
 
     def _provided(self, name: str) -> Any:
         """A provided module; its own modules become reachable as its attributes."""
@@ -97,7 +103,7 @@ class World:
         if isinstance(module, HostModule):
             if soft:
                 raise ImportError(f"{module.name} is not kernel source")
-            return HostValue(member, module.name)
+            return self._host(member, module.name)
         raise _no_member(module, member, importer)
 
 

@@ -3,36 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from nkic.base.suggest import did_you_mean
 from nkic.specialise.errors import KernelError
 
 
+class Absent(NamedTuple):
+    """What to say where a kernel asks for a name that a module does not have."""
+
+    slug: str
+    text: str
+    help: str
+
+
 class Namespace:
     """A provided module. Its contents are attributes; they can be read and nothing else.
 
-    `removed` says of names that other versions of NKI have what to use in this one. `lazy`
-    makes a value when it is first asked for. `advice` is for names that nothing is known of.
+    `absent` is about names that other versions of NKI have, or other modules of this name.
+    `lazy` makes a value when it is first asked for, `watched` each time, for names that are
+    deprecated. `advice` is for names that nothing is known of.
     """
 
     def __init__(
         self,
         name: str,
         contents: Mapping[str, Any],
-        removed: Mapping[str, str] | None = None,
+        absent: Mapping[str, Absent] | None = None,
         lazy: Mapping[str, Callable[[], Any]] | None = None,
+        watched: Mapping[str, Callable[[], Any]] | None = None,
         advice: str = "",
     ) -> None:
         self.__dict__.update(contents)
         self.__dict__["@name"] = name
-        self.__dict__["@removed"] = dict(removed or {})
+        self.__dict__["@absent"] = dict(absent or {})
         self.__dict__["@lazy"] = dict(lazy or {})
+        self.__dict__["@watched"] = dict(watched or {})
         self.__dict__["@advice"] = advice
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # Python's own protocols ask for these
+        if name in self.__dict__["@watched"]:
+            return self.__dict__["@watched"][name]()
         make = self.__dict__["@lazy"].get(name)
         if make is None:
             raise self._missing(name)
@@ -51,10 +64,9 @@ class Namespace:
 
     def _missing(self, name: str) -> KernelError:
         module = self.__dict__["@name"]
-        advice = self.__dict__["@removed"].get(name)
-        if advice is not None:
-            text = f"`{module}.{name}` is not part of this version of NKI"
-            return Missing("removed-name", text, name, advice)
+        known: Absent | None = self.__dict__["@absent"].get(name)
+        if known is not None:
+            return Missing(known.slug, known.text, name, known.help)
         text = f"`{module}` has no `{name}`"
         near = did_you_mean(name, names_of(self))
         return Missing("unknown-attribute", text, name, near or self.__dict__["@advice"])
@@ -68,30 +80,43 @@ class Missing(KernelError, AttributeError):
         self.name = name
 
 
+def submodule(parent: Namespace, name: str) -> Absent:
+    """What to say of a module that `parent` does not have."""
+    known: Absent | None = parent.__dict__["@absent"].get(name)
+    text = f"`{parent.__dict__['@name']}` has no module `{name}`"
+    return known or Absent("import-failed", text, did_you_mean(name, names_of(parent)))
+
+
 def names_of(namespace: Namespace) -> list[str]:
     """What a namespace contains, in order."""
     contents = namespace.__dict__
-    found = {*contents, *contents["@lazy"]}
+    found = {*contents, *contents["@lazy"], *contents["@watched"]}
     return sorted(name for name in found if not name.startswith(("_", "@")))
 
 
 def has_name(namespace: Namespace, name: str) -> bool:
     """Whether `from … import *` of the namespace gives `name`."""
     contents = namespace.__dict__
-    return not name.startswith(("_", "@")) and (name in contents or name in contents["@lazy"])
+    made = (*contents["@lazy"], *contents["@watched"])
+    return not name.startswith(("_", "@")) and (name in contents or name in made)
 
 
 class HostValue:
     """A module that is not kernel source, or what is imported from one.
 
-    It may be imported and stored; everything else that a kernel does with it is an error.
+    It may be imported and stored; everything else that a kernel does with it is an error, which
+    `absent` words where more is known of it.
     """
 
-    def __init__(self, name: str, imported: str) -> None:
+    def __init__(self, name: str, imported: str, absent: Absent | None = None) -> None:
         self.__dict__["@name"] = name
         self.__dict__["@imported"] = imported
+        self.__dict__["@absent"] = absent
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
+        known: Absent | None = self.__dict__["@absent"]
+        if known is not None:
+            raise KernelError(known.slug, known.text, help=known.help)
         raise _host_error(self.__dict__["@name"], self.__dict__["@imported"])
 
     def __getattr__(self, name: str) -> Any:

@@ -77,11 +77,6 @@ class Kernel:
         return f"<kernel {self.__name__}>"
 
 
-def jit(target: Any, **_: Any) -> Any:
-    """`nki.jit` on a function. Its options speak to frameworks and mean nothing here."""
-    return target if isinstance(target, Kernel) else Kernel(target)
-
-
 # ---- dataclasses --------------------------------------------------------------------------------
 
 

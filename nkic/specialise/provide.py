@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.base.profiles import Profile
-from nkic.specialise import isa, language, library, removed
+from nkic.specialise import deprecated, isa, language, library, removed
 from nkic.specialise.evaluate import provided_modules
-from nkic.specialise.namespace import Namespace, names_of
-from nkic.specialise.objects import Decorator, NKIObject, jit
+from nkic.specialise.jit import jit
+from nkic.specialise.namespace import Absent, Namespace, names_of
+from nkic.specialise.objects import Decorator, NKIObject
 
 OLD_ROOT = "neuronxcc"
 _NKI = ("nki", "nki.language", "nki.isa", "nki.typing", "nki.collectives")
@@ -35,9 +36,13 @@ class TensorAnnotation:
 def namespaces(profile: Profile, load: library.Load) -> dict[str, Namespace]:
     """Every provided module of NKI by name; `load` evaluates functions of the library."""
     made = [
-        Namespace("nki", {"jit": Decorator("jit", jit)}, removed.NKI),
-        Namespace("nki.language", _language(profile), _not_in_language(profile)),
-        Namespace("nki.isa", isa.names(profile), isa.absent(profile)),
+        Namespace(
+            "nki",
+            {"jit": Decorator("jit", jit)},
+            removed.absent("nki", removed.NKI, profile),
+        ),
+        _language(profile),
+        _isa(profile),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
         Namespace("nki.collectives", {}, _COLLECTIVES),
     ]
@@ -45,31 +50,63 @@ def namespaces(profile: Profile, load: library.Load) -> dict[str, Namespace]:
     return {**current, **_former(current, profile), library.MODULE: library.namespace(load)}
 
 
-def _language(profile: Profile) -> dict[str, Any]:
-    return {**language.names(profile, library.public()), "NKIObject": NKIObject}
+def _language(profile: Profile) -> Namespace:
+    name = "nki.language"
+    contents = {**language.names(profile, library.public()), "NKIObject": NKIObject}
+    watched = deprecated.watched(name, deprecated.LANGUAGE, contents)
+    return Namespace(name, contents, _not_in_language(name, profile), watched=watched)
 
 
-def _not_in_language(profile: Profile) -> dict[str, str]:
-    newer = (
-        {}
-        if profile >= Profile.NKI_0_6
-        else dict.fromkeys(
-            ("fori_loop", "while_loop"),
-            "it came with NKI 0.6; write `for i in nl.dynamic_range(...)`",
-        )
-    )
+def _isa(profile: Profile) -> Namespace:
+    name = "nki.isa"
+    contents = isa.names(profile)
+    watched = deprecated.watched(name, deprecated.ISA, contents)
+    return Namespace(name, contents, isa.absent(name, profile), watched=watched)
+
+
+def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:
+    found: dict[str, Absent] = {}
+    if profile < Profile.NKI_0_6:
+        loops = {
+            "fori_loop": "write `for i in nl.dynamic_range(start, stop, step):`",
+            "while_loop": "write `while register:`",
+        }
+        for one, instead in loops.items():
+            found |= removed.newer(name, [one], Profile.NKI_0_6, profile, instead)
     if profile < Profile.NKI_0_3:
-        newer |= dict.fromkeys(library.public(), "it came with NKI 0.3; call nisa instructions")
-    return {**removed.LANGUAGE, **newer}
+        found |= _instructions_only(name, profile)
+    return {**removed.absent(name, removed.LANGUAGE, profile), **found}
 
 
-_COLLECTIVES = dict.fromkeys(
-    (
+_AS_INSTRUCTIONS = {
+    "load": "use nisa.dma_copy(dst=tile, src=tensor), tile made with nl.ndarray",
+    "store": "use nisa.dma_copy(dst=tensor, src=tile)",
+    "copy": "use nisa.tensor_copy(dst, src)",
+    "matmul": "use nisa.nc_matmul(dst, stationary, moving)",
+    "transpose": "use nisa.nc_transpose(dst, data)",
+}
+
+
+def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
+    """Functions of tensors, in a version that has instructions alone."""
+    found: dict[str, Absent] = {}
+    for one in library.public():
+        instead = _AS_INSTRUCTIONS.get(one, "write it with the instructions of nki.isa")
+        found |= removed.newer(name, [one], Profile.NKI_0_3, profile, instead)
+    return found
+
+
+_COLLECTIVES = {
+    name: Absent(
+        "not-yet",
+        f"nkic does not have `nki.collectives.{name}` yet",
+        "compile for one device: there is nothing to exchange data with",
+    )
+    for name in (
         *("all_reduce", "all_gather", "all_to_all", "all_to_all_v", "reduce_scatter"),
         *("collective_permute", "collective_permute_implicit", "rank_id"),
-    ),
-    "nkic compiles for one device; there is nothing to exchange data with",
-)
+    )
+}
 
 
 def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Namespace]:
@@ -79,7 +116,8 @@ def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Nam
         return root | {f"{OLD_ROOT}.{name}": space for name, space in current.items()}
     moved = {}
     for name, space in current.items():
-        advice = f"`neuronxcc.nki` went with NKI 0.4: import `{name}` instead"
-        gone = dict.fromkeys(names_of(space), advice)
-        moved[f"{OLD_ROOT}.{name}"] = Namespace(f"{OLD_ROOT}.{name}", {}, gone)
+        old = f"{OLD_ROOT}.{name}"
+        text = f"NKI {profile.label} has no `{old}`: it went with NKI 0.4"
+        gone = Absent("removed-name", text, f"import `{name}` instead")
+        moved[old] = Namespace(old, {}, dict.fromkeys(names_of(space), gone))
     return root | moved

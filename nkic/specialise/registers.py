@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from nkic.machine.facts import Register
+from nkic.specialise import deprecated
 from nkic.specialise.errors import KernelError
 from nkic.specialise.hooks import DeviceCondition
 from nkic.specialise.trace import active
@@ -23,6 +24,11 @@ class VirtualRegister(DeviceCondition):
         return f"VirtualRegister({self._register.number})"
 
     def enter_while(self) -> None:
+        """`while register:` begins."""
+        deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
+        self.open()
+
+    def open(self) -> None:
         """Opens a loop that runs as long as this register is not 0."""
         active().open_loop(condition=self._register)
 

@@ -96,7 +96,7 @@ def combine(command: Given, block: Given, like: Mapping[str, TensorType] | None 
         profile=command.profile or block.profile or profiles.DEFAULT,
         grid=_first(command.grid, block.grid, ()),
         lnc=_first(command.lnc, block.lnc, 1),
-        args=_unless(block.args, command.consts, usable) | dict(command.args),
+        args=_unless(block.args, command.consts, examples) | dict(command.args),
         consts=_unless(block.consts, command.args, usable) | dict(command.consts),
         like=examples,
     )

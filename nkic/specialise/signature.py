@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from nkic.base.diagnostics import Reporter
+from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
 from nkic.specialise.request import Request, TensorType
 from nkic.syntax import nodes
@@ -56,6 +57,7 @@ def bind(kernel: Kernel, request: Request, report: Reporter, evaluate: Evaluate)
     """
     found = tuple(parameters(kernel, evaluate))
     _check_names(kernel, found, request, report)
+    _check_lists(kernel, request, report)
     types = {p.name: _type(p, request) for p in found if p.name not in request.consts}
     tensors = {name: kind for name, kind in types.items() if kind.known and not kind.note}
     missing = [p for p in found if p.name in types and p.name not in tensors and _needed(p, types)]
@@ -121,6 +123,15 @@ def _check_names(
         label=f"its arguments are {', '.join(names) or 'none'}",
         help=did_you_mean(unknown[0], names),
     )
+
+
+def _check_lists(kernel: Kernel, request: Request, report: Reporter) -> None:
+    """NKI 0.3 takes no lists; source: its update guide."""
+    lists = [name for name, value in request.consts.items() if isinstance(value, list)]
+    if lists and request.profile is Profile.NKI_0_3:
+        text = f"`{lists[0]}` is a list, which kernels of NKI 0.3 do not take as an argument"
+        help = f"give a tuple: {tuple(request.consts[lists[0]])!r}"
+        report.error("not-in-nki", text, kernel.node.name_span, help=help)
 
 
 def _missing(

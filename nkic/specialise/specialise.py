@@ -42,6 +42,7 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
     _check_cores(request, report)
     trace = Trace(request.target, request.profile, report, _grid(request))
     trace.name_of = Names(resolved).of
+    trace.locate = resolved.locate
     codes: Codes = {}
     with tracing(trace):
         annotation = _world(resolved, trace, codes).evaluator.value

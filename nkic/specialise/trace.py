@@ -12,7 +12,7 @@ from typing import Any
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.profiles import Profile
-from nkic.base.source import CallChain
+from nkic.base.source import CallChain, Span
 from nkic.ir.program import Body, Instruction, Item, Loop, Operand
 from nkic.ir.tensors import Tensor, View
 from nkic.machine.dtypes import DType
@@ -23,6 +23,7 @@ from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.specialise.errors import KernelError
 from nkic.specialise.location import here
+from nkic.specialise.namespace import Missing
 from nkic.specialise.views import whole
 
 GHOST = -1  # number of a tensor that stands for one that could not be made
@@ -49,6 +50,12 @@ class NkiInstruction:
     def __init__(self, body: list[Item], place: int) -> None:
         self._body = body
         self._place = place
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python's own protocols ask for these
+        text = f"an instruction returns no tensor: what it returns has no `{name}`"
+        raise Missing("unknown-attribute", text, name, "use the dst that the instruction wrote")
 
     def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
         """Orders this instruction after `producers`."""
@@ -82,6 +89,7 @@ class Trace:
         self.ids: tuple[int, ...] = ()
         self.library: Callable[[str], Callable[..., Any]] = _no_library
         self.name_of: Callable[[CallChain], str] = _no_name
+        self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
         self.messages: list[str] = []
@@ -273,6 +281,10 @@ class Trace:
 
 def _no_name(at: CallChain) -> str:
     return ""
+
+
+def _whole_call(at: CallChain, parameter: str, position: int | None) -> Span:
+    return at.primary
 
 
 def _no_library(name: str) -> Callable[..., Any]:

@@ -23,13 +23,17 @@ from nkic.specialise.trace import active
 
 
 class CallRefused(Exception):
-    """A call of an instruction that cannot be recorded; the message says why."""
+    """A call of an instruction that cannot be recorded; the message says why.
 
-    def __init__(self, slug: str, message: str, help: str = "") -> None:
+    `argument` is the name of the parameter that is to blame, if there is one.
+    """
+
+    def __init__(self, slug: str, message: str, help: str = "", argument: str = "") -> None:
         super().__init__(message)
         self.slug = slug
         self.message = message
         self.help = help
+        self.argument = argument
 
 
 def attribute_value(attribute: Attribute, value: Any) -> Any:
@@ -81,6 +85,7 @@ def _by_number(attribute: Attribute, member: Enum) -> str:
             f"nisa.{type(member).__name__}",
             help=f"write nisa.{type(member).__name__}.{member.name}",
             level=Level.WARNING,
+            argument=attribute.name,
         )
     return member.name
 
@@ -113,6 +118,7 @@ def _refused(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
         "argument-kind",
         f"`{attribute.name}` is {shown(value)}, but must be {takes(attribute)}",
         help,
+        attribute.name,
     )
 
 

@@ -60,10 +60,10 @@ def matmul_tiled(lhsT, rhs):
     K, M, N = check_operands(lhsT, rhs, TM, TN, TK)
     out = nl.ndarray((M, N), dtype=lhsT.dtype, buffer=nl.shared_hbm)
 
-    for m in nl.affine_range(0, M, TM):
-        for n in nl.affine_range(0, N, TN):
+    for m in range(0, M, TM):
+        for n in range(0, N, TN):
             psum = nl.ndarray((TM, TN), dtype=nl.float32, buffer=nl.psum)
-            for k in nl.affine_range(0, K, TK):
+            for k in range(0, K, TK):
                 lhsT_tile = nl.ndarray((TK, TM), dtype=lhsT.dtype, buffer=nl.sbuf)
                 rhs_tile = nl.ndarray((TK, TN), dtype=rhs.dtype, buffer=nl.sbuf)
                 # 128 columns of bfloat16 are rows of 256 bytes: below 512 bytes a DMA spends

@@ -28,7 +28,7 @@ def gated_exponential(a, b):
     y = nl.ndarray((M, N), dtype=a.dtype, buffer=nl.shared_hbm)
     totals = nl.ndarray((M, 1), dtype=nl.float32, buffer=nl.shared_hbm)
 
-    for m in nl.affine_range(0, M, nl.tile_size.pmax):
+    for m in range(0, M, nl.tile_size.pmax):
         end = min(M, m + nl.tile_size.pmax)
         a_tile = nl.load(a[m:end, :])
         b_tile = nl.load(b[m:end, :])

@@ -14,8 +14,9 @@ from nkic.resolve import resolve
 from nkic.specialise.budget import Limits
 from nkic.specialise.evaluate import Evaluator, provided_modules
 from nkic.specialise.hooks import DeviceCondition, DeviceRange
-from nkic.specialise.namespace import Namespace
-from nkic.specialise.objects import Decorator, NKIObject, jit
+from nkic.specialise.jit import jit
+from nkic.specialise.namespace import Absent, Namespace
+from nkic.specialise.objects import Decorator, NKIObject
 from nkic.syntax.bindings import Resolved
 
 HEAD = "import nki\nimport nki.language as nl\n"
@@ -78,9 +79,10 @@ def namespaces(log: list[str]) -> dict[str, Namespace]:
         "register": lambda: FakeRegister(log),
         "log": log.append,
     }
+    absent = {"arange": Absent("removed-name", "NKI has no `nki.language.arange`", "use a slice")}
     return {
         "nki": Namespace("nki", {"jit": Decorator("jit", jit)}),
-        "nki.language": Namespace("nki.language", language, {"arange": "use a slice"}),
+        "nki.language": Namespace("nki.language", language, absent),
         "nki.isa": Namespace("nki.isa", {}),
     }
 

@@ -183,7 +183,7 @@ def failing(module: str, expression: str, files: Mapping[str, str]) -> tuple[str
             "from nki.language import arange",
             "arange(3)",
             "removed-name",
-            "`nki.language.arange`",
+            "NKI has no `nki.language.arange`",
             3,
         ),
     ],

@@ -1,0 +1,54 @@
+"""Imports of `neuronxcc.nki`, the namespace of NKI 0.1: told where they stand.
+
+Source: migration guides 0.1 to 0.2 and 0.3 to 0.4: a warning until 0.3, an error from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nkic.base.diagnostics import Fix, Level, Reporter, make
+from nkic.base.profiles import Profile
+from nkic.base.source import Span
+from nkic.syntax.bindings import Binding, SourceModule
+
+ROOT = "neuronxcc"
+PREFIX = f"{ROOT}.nki"
+
+
+def check_import(
+    module: SourceModule,
+    binding: Binding,
+    profile: Profile,
+    provided: Collection[str],
+    report: Reporter,
+) -> None:
+    """Reports the import that binds a name, if it takes it from there. `provided` are the
+    modules that there are today.
+    """
+    target = binding.target
+    if target is None:
+        return  # one of several ways to bind the name, such as a fallback
+    name = f"{target.request}.{target.member}" if target.member else target.request
+    if not f"{name}.".startswith(f"{PREFIX}."):
+        return
+    gone = profile >= Profile.NKI_0_4
+    slug, level = ("removed-name", Level.ERROR) if gone else ("deprecated", Level.WARNING)
+    text = f"`{name}` is deprecated since NKI beta2, as all of `{PREFIX}`"
+    if gone:
+        text = f"NKI {profile.label} has no `{name}`: all of `{PREFIX}` went with NKI 0.4"
+    today = name.removeprefix(f"{ROOT}.")
+    is_there = {today, today.rpartition(".")[0]} & {*provided} - {"nki"} or today == "nki"
+    help = f"import `{today}`" if is_there else "leave it out: `nki` has no such module"
+    fixes = _fix(module, binding.span) if is_there else ()
+    report.add(make(slug, text, binding.span, help=help, level=level, fixes=fixes))
+
+
+def _fix(module: SourceModule, span: Span) -> tuple[Fix, ...]:
+    """The import without the name that went; none for one of several lines."""
+    text = module.source.text_of(span)
+    fixed = text.replace(f"from {ROOT} import nki", "import nki").replace(PREFIX, "nki")
+    fixed = fixed.removesuffix(" as nki") if fixed == "import nki as nki" else fixed
+    if span.line != span.end_line or fixed == text or ROOT in fixed:
+        return ()
+    return (Fix(span, fixed, "import it under its name of today", sure=True),)

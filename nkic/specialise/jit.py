@@ -1,0 +1,39 @@
+"""`nki.jit` and what may be said in its parentheses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.base.diagnostics import Level
+from nkic.base.suggest import did_you_mean
+from nkic.specialise import deprecated, removed
+from nkic.specialise.complain import complain
+from nkic.specialise.objects import Kernel
+from nkic.specialise.trace import active
+
+# Options for the messages of NKI's own compiler, which kernels of its library pass.
+MESSAGES = ("debug_kernel", "show_compiler_tb")
+
+
+def jit(target: Any, **options: Any) -> Any:
+    """`nki.jit` on a function. What its options say, they say to frameworks."""
+    for name in options:
+        _judge(name)
+    return target if isinstance(target, Kernel) else Kernel(target)
+
+
+def _judge(name: str) -> None:
+    gone = removed.parameter("jit", name)
+    if name == "mode":
+        deprecated.warn("`mode=` of nki.jit", deprecated.JIT_MODE)
+    elif gone is not None and active().profile >= gone.since:
+        since = f"NKI {active().profile.label} has no option `{name}=`: it went with NKI "
+        complain("removed-name", f"nki.jit: {since}{gone.since.label}", help=gone.instead)
+    elif gone is None and name not in MESSAGES:
+        near = did_you_mean(name, ("platform_target", "mode", *MESSAGES))
+        complain(
+            "jit-option",
+            f"nki.jit: `{name}=` means nothing to nkic",
+            help=near or "leave it out, or give the command the option of nkic that does it",
+            level=Level.WARNING,
+        )

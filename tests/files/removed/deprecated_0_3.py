@@ -1,0 +1,29 @@
+# test: compile
+# args: a=float32[128,512]
+# nki: 0.3
+"""Before they were deprecated nothing is said of them."""
+import nki
+import nki.isa as nisa
+import nki.language as nl
+from nki.language import sequential_range
+
+
+@nki.jit
+def kernel(a):
+    x = nl.ndarray((128, nl.tile_size.psum_fmax), dtype=nl.float32, buffer=nl.sbuf)
+    assert nl.tile_size.total_available_sbuf_size > 2048
+    nisa.dma_copy(dst=x, src=a)
+    for i in nl.affine_range(2):
+        nisa.memset(dst=x[:, i : i + 1], value=0.0, engine=nisa.vector_engine)
+    for i in sequential_range(2):
+        nisa.memset(dst=x[:, i : i + 1], value=0.0)
+    for i in nl.static_range(2):
+        nisa.memset(dst=x[:, i : i + 1], value=0.0)
+    for i in nl.dynamic_range(2):
+        nisa.memset(dst=x, value=0.0)
+    register = nisa.register_alloc(0)
+    while register:
+        nisa.memset(dst=x, value=0.0)
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=x)
+    return out
