@@ -93,7 +93,7 @@ def compiled(body: str, serial: bool = False) -> Executable:
     request = Request(lnc=2, grid=(2,), args=dict([parse_arg("a=float32[256,64]")]))
     source = SourceFile("k.py", HEAD + body)
     done = compile_source(source, request, lambda *_: None, Options(serial=serial))
-    assert done.warnings == ()
+    assert [one for one in done.warnings if one.code.slug != "deprecated"] == []
     return read(done.data)
 
 

@@ -14,7 +14,7 @@ def kernel(a):
     r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=a[core * 128 : core * 128 + 128, :])
     nisa.memset(r, 0.0)
-    for i in nl.dynamic_range(2 + core):
+    for i in nl.dynamic_range(2 + core):  # warning[deprecated]: dynamic_range
         nisa.sendrecv(t, r, other, other, 0)
 # error@-2[core-meeting]: runs 2 and 3 times on core 0 and 1
     nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
