@@ -8,9 +8,22 @@ import pytest
 
 import nkic.simulate  # registers the semantics  # noqa: F401
 from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Attribute, Kind, Row
+from nkic.machine.operators import ALU
+from nkic.machine.rules import violations
 from nkic.simulate.decode import MEETINGS, SEMANTICS
+from tests.harness.instruction import Call
+from tests.harness.model import Given, facts
+from tests.models import MODELS
+from tests.property.test_instructions import MANY, drawn
 
 PROJECT = Path(__file__).resolve().parents[1]
+# What is not about values in the memory of one core.
+ELSEWHERE = {
+    "core_barrier": "tests/unit/test_cores.py",
+    "sendrecv": "tests/unit/test_cores.py",
+    "device_print": "tests/unit/test_semantics_debug.py",
+}
 
 
 def test_rows_and_semantics_are_the_same_set() -> None:
@@ -26,14 +39,61 @@ def test_a_row_says_what_it_does_and_where_that_is_known_from(name: str) -> None
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
-def test_a_row_is_tested_by_value(name: str) -> None:
-    """Some test of semantics, or a sample for the registers, names the instruction."""
-    tests = [
-        *(PROJECT / "tests/unit").glob("test_semantics*.py"),
-        PROJECT / "tests/unit/test_machine.py",
-        PROJECT / "tests/unit/test_cores.py",
-    ]
-    assert any(f'"{name}"' in path.read_text(encoding="utf-8") for path in tests), name
+def test_a_row_has_a_model(name: str) -> None:
+    """Its property test: tests/models has a reading of its documentation in NumPy."""
+    if name in ELSEWHERE:
+        assert f'"{name}"' in (PROJECT / ELSEWHERE[name]).read_text(encoding="utf-8")
+    else:
+        assert name in MODELS, f"write a model of {name}: docs/add-an-instruction.md, step 3"
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_parameter_is_tested_by_value(name: str) -> None:
+    """The property test gives it several values, and the model reads it, or says `silent`."""
+    instances: list[tuple[Call, str]] = []
+    problem = ""
+    for seed in range(MANY):
+        target, calls = drawn(name, seed)
+        instances += [(call, target) for call in calls if call.row == name]
+        if seed in (9, 19, 29, MANY - 1) and not (problem := _untested(ROWS[name], instances)):
+            return
+    raise AssertionError(problem)
+
+
+def _untested(row: Row, instances: list[tuple[Call, str]]) -> str:
+    """A parameter that no instance tests, in words."""
+    for attribute in row.attributes:
+        legal, seen = _legal(attribute, instances), {c.values[attribute.name] for c, _ in instances}
+        enough = len(seen) > 1 if attribute.kind is Kind.ALU and len(legal) > 1 else seen >= legal
+        if not enough:
+            return f"{row.name}: `{attribute.name}` is never {sorted(map(str, legal - seen))}"
+    unread = {*row.operand_index, *row.attribute_index} - {*MODELS[row.name].silent}
+    for call, target in instances:
+        if unread:
+            unread -= _read(call, target)
+    return f"the model of {row.name} does not read {sorted(unread)}" if unread else ""
+
+
+def _read(call: Call, target: str) -> set[str]:
+    """What the model looks at; what it writes counts, too."""
+    given = Given(call, target, dict.fromkeys(("$0", "$1", "$2"), 0))
+    return {*MODELS[call.row].meaning(given)} | given.used
+
+
+def _legal(attribute: Attribute, instances: list[tuple[Call, str]]) -> set[object]:
+    """The values that some instance may have: of flags, choices and operators."""
+    known: dict[Kind, tuple[object, ...]] = {
+        Kind.BOOL: (False, True),
+        Kind.CHOICE: attribute.choices,
+        Kind.ALU: tuple(ALU),
+    }
+    found: set[object] = set()
+    for call, target in instances[:15]:
+        for value in {*known.get(attribute.kind, ())} - found:
+            changed = call._replace(values={**call.values, attribute.name: value})
+            if not violations(ROWS[call.row], facts(changed, target)):
+                found.add(value)
+    return found
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))

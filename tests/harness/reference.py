@@ -32,6 +32,8 @@ def stored(values: Array, dtype: str) -> Array:
             return (wide != 0).astype(np.uint8)
         if dtype == "tfloat32":
             return _short(wide)
+        if dtype == "float8_e8m0fnu":
+            return _power(wide.astype(np.float64))
         if dtype not in INTEGER_BITS:
             return wide.astype(numpy_type(dtype))
         whole = np.nan_to_num(np.rint(wide.astype(np.float64)), nan=0.0)
@@ -45,6 +47,14 @@ def _short(wide: Array) -> Array:
     _, exponent = np.frexp(wide.astype(np.float64))
     last = np.maximum(exponent, -125) - 11  # the least normal number is 2^-126
     return np.ldexp(np.rint(np.ldexp(wide.astype(np.float64), -last)), last).astype(np.float32)
+
+
+def _power(wide: Array) -> Array:
+    """The nearest power of two from 2^-127 to 2^127, ties up. (ml_dtypes differs below 2^-126.)"""
+    fraction, exponent = np.frexp(wide)
+    power = np.maximum(exponent - (fraction < 0.75), -127)
+    good = (wide > 0) & (power <= 127) & np.isfinite(wide)
+    return np.where(good, np.ldexp(1.0, power), np.nan).astype(numpy_type("float8_e8m0fnu"))
 
 
 def loaded(elements: Array) -> Array:

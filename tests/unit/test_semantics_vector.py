@@ -1,4 +1,4 @@
-"""The vector engine's rows, parameter by parameter. Random tiles: property/test_semantics.py."""
+"""The vector engine's rows, parameter by parameter. Random tiles: property/test_instructions.py."""
 
 from __future__ import annotations
 

@@ -105,6 +105,17 @@ def test_negating_leaves_the_accumulators_as_they_are() -> None:
     np.testing.assert_array_equal(outcome[plain], 2 * x.max(axis=1, keepdims=True))
 
 
+@pytest.mark.parametrize("room", range(8))
+def test_negating_in_any_layout(room: int) -> None:
+    """NumPy 2.4's `negative` takes the wrong elements where both arrays step by 16 bytes."""
+    x, minus, least = values(8, 6), empty(room=room), tile((8, 1), room=room)
+    reducing = call("tensor_reduce", dst=least, op="minimum", data=tile(x), axis=(1,), negate=True)
+    outcome = run([scalar_reduce(tile(x), reduce_res=minus, reduce_res_negate=True), reducing])
+    total = -2 * x.astype(np.float64).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(outcome[minus], total, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(outcome[least], -x.min(axis=1, keepdims=True))
+
+
 def test_accumulators_belong_to_partitions() -> None:
     low, high = tile(values(32, 4)), tile(values(32, 4, seed=1), start=32)
     sums = [tile((32, 1)), tile((32, 1), start=32)]

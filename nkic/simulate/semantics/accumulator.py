@@ -17,6 +17,8 @@ from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.semantics.binding import Floats, vector
 from nkic.simulate.tile import Tile
 
+MINUS_ONE = np.float32(-1)
+
 
 def lanes_of(decoded: Decoded, data: Tile) -> Floats:
     """The accumulators of the partitions of `data`: a view."""
@@ -64,5 +66,6 @@ class Accumulator:
         out = self._sink.out()
         np.copyto(out, self._column)
         if self._negate:
-            np.negative(out, out=out)
+            # Not np.negative: NumPy 2.4's is wrong where both steps are 16 bytes.
+            np.multiply(out, MINUS_ONE, out=out)
         self._sink.store()

@@ -14,7 +14,7 @@ from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.xorwow import Words, draw, seeded, uniform
 from nkic.simulate.semantics.binding import result, vector
-from nkic.simulate.semantics.copying import as_held
+from nkic.simulate.semantics.copying import as_held, constant
 from nkic.simulate.tile import Tile
 
 GENERATORS = {Engine.VECTOR: 4, Engine.GPSIMD: 1}  # in each lane
@@ -36,7 +36,7 @@ def dropout(decoded: Decoded) -> Step:
     """An element is dropped where a number in [0, 1) is less than its probability."""
     dst, data = decoded.tile("dst"), decoded.tile("data")
     lanes, load = _lanes(decoded, data), as_held(data, dst, dst.sizes)
-    probability, zero = vector(decoded, "prob", None), np.zeros((), dst.form.storage)
+    probability, zero = vector(decoded, "prob", None), constant(dst, 0.0)
 
     def step() -> None:
         dropped = uniform(draw(lanes, dst.free)) < probability()

@@ -136,11 +136,11 @@ def tensor_reduce(decoded: Decoded) -> Step:
     load, (out, store, _) = data.load(data.sizes), dst.sink()
     total = decoded.scratch.floats((data.partitions, *data.sizes)[:keep])
     flat = total.reshape(dst.partitions, dst.free)
-    finish = np.negative if decoded.attributes["negate"] else np.positive
+    sign = np.float32(-1 if decoded.attributes["negate"] else 1)
 
     def step() -> None:
         reduce(op, load(), total, keep)
-        finish(flat, out=out())
+        np.multiply(flat, sign, out=out())
         store()
 
     return step

@@ -1,0 +1,117 @@
+"""Random tiles with random contents, all from one seed: a failure repeats by its number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.tiles import start_partitions
+from tests.harness.instruction import Tile, tile
+from tests.harness.reference import INTEGER_BITS, numpy_type, stored
+
+Array = NDArray[Any]
+T = TypeVar("T")
+SPECIALS = (np.nan, np.inf, -np.inf, -0.0, 1e30)
+
+
+class Draw:
+    """Choices that follow from a seed."""
+
+    def __init__(self, *seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def pick(self, items: Sequence[T]) -> T:
+        return items[int(self.rng.integers(len(items)))]
+
+    def chance(self, probability: float = 0.5) -> bool:
+        return bool(self.rng.random() < probability)
+
+    def integer(self, low: int, high: int) -> int:
+        """From low to high, both included."""
+        return int(self.rng.integers(low, high, endpoint=True))
+
+    def factors(self, count: int, most: int) -> list[int]:
+        """`count` as a product of at most `most` sizes, ones among them."""
+        sizes = []
+        while len(sizes) < most - 1 and self.chance():
+            sizes.append(self.pick([d for d in range(1, count + 1) if count % d == 0]))
+            count //= sizes[-1]
+        return [*sizes, count]
+
+    def steps(self, sizes: Sequence[int], repeats: bool = False) -> list[int]:
+        """Steps of dimensions that lie in any order, with gaps, forwards or backwards;
+        with `repeats` a dimension may read the same elements again and again.
+        """
+        steps, next_step = [0] * len(sizes), 1
+        for axis in self.rng.permutation(len(sizes)):
+            steps[axis] = next_step * self.pick([1, 1, 2])
+            next_step = abs(steps[axis]) * sizes[axis]
+            steps[axis] *= self.pick([1, 1, 1, -1])
+            if repeats and self.chance(0.08):
+                steps[axis] = 0
+        return steps
+
+    def numbers(self, shape: Sequence[int], dtype: str, large: int = 12) -> Array:
+        """Elements that suit the type, of all sizes up to 2^large; at times specials among
+        them, or any bits.
+        """
+        kind = numpy_type(dtype)
+        bits = dtype in INTEGER_BITS or DTYPES[dtype].kind == "packed" or dtype.endswith("fnu")
+        if bits or (dtype != "bool" and large == 12 and self.chance(0.25)):
+            return self.any_bits(shape, kind)
+        exponents = self.rng.integers(-large, large, shape)
+        values = self.rng.standard_normal(shape) * 2.0**exponents
+        if dtype == "bool":
+            values *= self.rng.random(shape) < 0.5
+        elif large == 12 and self.chance(0.3):
+            for special in SPECIALS:
+                values[self.rng.random(shape) < 0.1] = special
+        return stored(values, dtype)
+
+    def any_bits(self, shape: Sequence[int], kind: np.dtype[Any]) -> Array:
+        """Large and small integers, or floats of any pattern."""
+        words = self.rng.integers(0, 256, (*shape, kind.itemsize), np.uint8).view(kind)[..., 0]
+        if kind.kind in "iu":
+            small = self.rng.integers(0, 4, shape).astype(kind)
+            return np.where(self.rng.random(shape) < 0.3, small, words)
+        return words
+
+    def tile(
+        self,
+        shape: tuple[int, ...],
+        dtype: str,
+        buffer: str = "sbuf",
+        *,
+        dims: int = 4,
+        exact: bool = False,
+        reads: bool = False,
+        room: int = 0,
+    ) -> Tile:
+        """A tile of (partitions, free elements) somewhere, cut into up to `dims` dimensions;
+        of exactly `shape` if so said. In HBM the shape is without partitions. It holds nothing.
+        """
+        partitions, *sizes = shape if buffer != "hbm" or exact else (1, prod(shape))
+        if buffer == "hbm" and exact:
+            partitions, sizes = 1, list(shape)
+        elif not exact and len(sizes) == 1:
+            sizes = self.factors(sizes[0], dims)
+        starts = [s for s in start_partitions(partitions) if s + partitions <= 128]
+        return tile(
+            tuple(sizes) if buffer == "hbm" else (partitions, *sizes),
+            dtype=dtype,
+            buffer=buffer,
+            start=0 if buffer == "hbm" else self.pick(starts),
+            offset=self.integer(0, 3),
+            steps=self.steps(sizes, reads),
+            room=room + self.integer(0, 2),
+        )
+
+    def contents(self, of: Tile) -> None:
+        """Fills a tile."""
+        window = of.window(of.tensor.contents)
+        window[...] = self.numbers(window.shape, of.dtype)

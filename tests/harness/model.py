@@ -1,0 +1,324 @@
+"""A model of an instruction: what the documentation says that it does, apart from the code.
+
+    @model("reciprocal")
+    def reciprocal(given: Given) -> Results:
+        return {"dst": given.rounded("dst", apply("reciprocal", given.numbers("data"), None))}
+
+From the row of the table alone come random instances: operands of every type and memory that
+they take, anywhere, in any order of dimensions, dst over a source; attributes with all their
+values. What a rule refuses is drawn again. A model helps where that is not enough: `shapes`
+says how large operands are, `settings` draw an attribute or operand, `fill` puts values into
+tiles, `silent` names parameters that change no value, `program` draws several instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Register
+from nkic.machine.facts import Tile as FactTile
+from nkic.machine.instructions import ROWS
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Attribute, Kind, Operand, Row
+from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.machine.rules import violations
+from nkic.machine.targets import TARGETS
+from tests.harness.drawing import Draw
+from tests.harness.instruction import Call, Tile
+from tests.harness.reference import loaded, stored
+
+Array = NDArray[Any]
+Shape = tuple[int, ...]
+Settings = dict[str, Any]
+
+
+class Near(NamedTuple):
+    """Elements that must lie between two, both included. Where one of these is NaN, NaN or what
+    agrees with the other; where they are not `known`, anything.
+    """
+
+    low: Array
+    high: Array
+    known: Array | None = None
+
+
+class Bits(NamedTuple):
+    """Elements that must be equal bit for bit, NaN with sign and payload."""
+
+    elements: Array
+
+
+Results = dict[str, Array | Near | Bits]
+
+
+class Given:
+    """An instruction as a model sees it: its values before the run, by name."""
+
+    def __init__(self, call: Call, target: str, state: dict[str, Any]) -> None:
+        self.row, self.values, self.target = ROWS[call.row], call.values, target
+        self.generation, self.state = TARGETS[target].generation, state
+        self.engine = _engine(self.row, call, target).value
+        self.used: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        """An attribute, a number, a register's name or None."""
+        self.used.add(name)
+        value = self.values[name]
+        return self.elements(name) if isinstance(value, Tile) else value
+
+    def elements(self, name: str) -> Array:
+        """The elements of a tile, (partitions, free)."""
+        of = self.tile(name)
+        return np.ascontiguousarray(of.window(of.tensor.contents)).reshape(of.partitions, -1)
+
+    def numbers(self, name: str) -> Array:
+        """A tile's elements or a number, converted to float32, in float64."""
+        value = self[name]
+        given = value if isinstance(value, np.ndarray) else np.array(value)
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            return loaded(given).astype(np.float64)
+
+    def tile(self, name: str) -> Tile:
+        self.used.add(name)
+        found = self.values[name]
+        assert isinstance(found, Tile)
+        return found
+
+    def is_tile(self, name: str) -> bool:
+        self.used.add(name)
+        return isinstance(self.values[name], Tile)
+
+    def dtype(self, name: str) -> str:
+        return self.tile(name).dtype
+
+    def rounded(self, name: str, numbers: Array) -> Array:
+        """Float32 numbers as elements of the operand's type, of its size."""
+        of = self.tile(name)
+        wanted = (of.partitions, int(np.prod(of.shape[1:])))
+        return stored(np.broadcast_to(numbers, wanted), of.dtype)
+
+    def near(self, name: str, numbers: Array, slack: Array | float) -> Near:
+        """The same for numbers that may be off by `slack`."""
+        with np.errstate(all="ignore"):
+            low, high = numbers - slack, numbers + slack
+        same = np.isinf(numbers)
+        low, high = np.where(same, numbers, low), np.where(same, numbers, high)
+        if self.dtype(name) == "bool":
+            low = np.where((low <= 0) & (high >= 0), 0, low)
+        return Near(self.rounded(name, low), self.rounded(name, high))
+
+
+Meaning = Callable[[Given], Results]
+Shapes = Callable[[Draw, Row, Settings], dict[str, Shape]]
+
+
+@dataclass(frozen=True)
+class Model:
+    """See the module's words."""
+
+    meaning: Meaning
+    shapes: Shapes
+    settings: Mapping[str, Callable[[Draw], Any]] = field(default_factory=dict)
+    fill: Callable[[Draw, Settings], None] | None = None
+    silent: tuple[str, ...] = ()
+    program: Callable[[Draw, str], list[Call]] | None = None
+
+
+MODELS: dict[str, Model] = {}
+
+
+def alike(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
+    """All tiles of one shape, but for those with one element per partition."""
+    shape = (draw.pick([1, 3, 32, 40, 128]), draw.pick([1, 5, 12, 24, 36]))
+    return {o.name: (shape[0], 1) if o.column else shape for o in row.operands}
+
+
+def model(name: str, shapes: Shapes = alike, **more: Any) -> Callable[[Meaning], Meaning]:
+    """Registers the decorated function as the meaning of a row."""
+
+    def register(meaning: Meaning) -> Meaning:
+        assert name in ROWS and name not in MODELS
+        MODELS[name] = Model(meaning, shapes, **more)
+        return meaning
+
+    return register
+
+
+# Instances.
+
+NUMBERS = (0, 1, 3, -2, 0.0, 1.0, 0.5, -3.0, 0.1, 1e10, 200)
+TRIES, REPAIRS = 60, 120
+
+
+def instance(draw: Draw, name: str, target: str) -> Call:
+    """A random legal instruction."""
+    for _ in range(TRIES):
+        found = _attempt(draw, ROWS[name], target)
+        if found is not None:
+            return found
+    raise AssertionError(f"no legal {name} was found: give its model `shapes` or `settings`")
+
+
+def program(draw: Draw, name: str, target: str) -> list[Call]:
+    """One instruction; several of those that leave state for the next."""
+    given = MODELS[name].program
+    return given(draw, target) if given else [instance(draw, name, target)]
+
+
+def _attempt(draw: Draw, row: Row, target: str) -> Call | None:
+    chosen = MODELS[row.name]
+    engines = ["any", *(e.value for e in row.engines)] if row.has_engine_parameter else ["any"]
+    engine = draw.pick(engines)
+    values: Settings = {a.name: _setting(draw, chosen, a) for a in row.attributes}
+    before = dict(values)
+    shapes = chosen.shapes(draw, row, values)
+    coupled = {n for n, v in values.items() if n not in before or before[n] is not v}
+    common = draw.pick([*DTYPES])
+
+    def value(name: str) -> Any:
+        if name in row.attribute_index:
+            return _setting(draw, chosen, row.attributes[row.attribute_index[name]])
+        operand = row.operands[row.operand_index[name]]
+        return _operand(draw, chosen, operand, shapes.get(operand.name), common)
+
+    values |= {o.name: value(o.name) for o in row.operands if o.name not in values}
+    for _ in range(REPAIRS):
+        made = Call(row.name, values, engine)
+        found = violations(row, facts(made, target))
+        if not found:
+            _lay_over(draw, row, values, made, target)
+            _fill(draw, chosen, values)
+            return made
+        name = found[0].operand if draw.chance(0.8) else draw.pick([*values])
+        if name not in values or name in coupled or draw.chance(0.02):
+            return None
+        values[name] = value(name)
+    return None
+
+
+def _fill(draw: Draw, chosen: Model, values: Settings) -> None:
+    for value in values.values():
+        if isinstance(value, Tile):
+            draw.contents(value)
+    if chosen.fill:
+        chosen.fill(draw, values)
+
+
+def _setting(draw: Draw, chosen: Model, attribute: Attribute) -> Any:
+    """Any value that an attribute may have; what its kind does not tell is the default."""
+    if attribute.name in chosen.settings:
+        return chosen.settings[attribute.name](draw)
+    if attribute.optional and draw.chance(0.4):
+        return None
+    ranges: dict[Kind, tuple[Any, ...]] = {
+        Kind.ALU: tuple(ALU),
+        Kind.ACTIVATION: tuple(ACTIVATIONS),
+        Kind.BOOL: (False, True),
+        Kind.CHOICE: attribute.choices,
+        Kind.NUMBER: NUMBERS,
+        Kind.INT: (0, 1, 2, 3, 7),
+        Kind.INT32: (0, 1, -7, 1000, 2**31 - 3),
+    }
+    return draw.pick(ranges.get(attribute.kind, (attribute.default,)))
+
+
+def _operand(draw: Draw, chosen: Model, o: Operand, shape: Shape | None, common: str) -> Any:
+    if o.name in chosen.settings:
+        return chosen.settings[o.name](draw)
+    if o.optional and draw.chance(0.25):
+        return None
+    if (o.number and draw.chance()) or not o.buffers:
+        return draw.pick(NUMBERS)
+    if shape is None:
+        return None
+    types = sorted(o.dtypes) or [*DTYPES]
+    types = [t for t in types if o.packed or DTYPES[t].kind != "packed"]
+    dtype = common if common in types and draw.chance(0.6) else draw.pick(types)
+    buffer = draw.pick(sorted(b.value for b in o.buffers if b is not Buffer.SHARED_HBM))
+    exact = o.keep_rank or len(shape) > 2
+    return draw.tile(
+        shape,
+        dtype,
+        buffer,
+        dims=min(o.max_dims, 3),
+        exact=exact,
+        reads=not o.access.writes,
+    )
+
+
+def _lay_over(draw: Draw, row: Row, values: Settings, made: Call, target: str) -> None:
+    """At times a result, or another source, is laid over a source's memory."""
+    tiles = [o for o in row.operands if isinstance(values[o.name], Tile)]
+    sources = [o.name for o in tiles if not o.access.writes]
+    if not sources or not draw.chance(0.4):
+        return
+    under = draw.pick(sources)
+    over = draw.pick([o for o in tiles if o.name != under] or tiles)
+    old, new = values[under], values[over.name]
+    if over.name == under or old.partitions < new.partitions:
+        return
+    room = -(-2 * new.tensor.bytes // DTYPES[old.dtype].size)
+    below = draw.tile(
+        old.shape[1:] if old.tensor.buffer == "hbm" else old.shape,
+        old.dtype,
+        old.tensor.buffer,
+        exact=True,
+        room=room,
+    )
+    above = _view(draw, below, new)
+    if above is None:
+        return
+    changed = {**values, under: below, over.name: above}
+    if not violations(row, facts(made._replace(values=changed), target)):
+        values |= changed
+
+
+def _view(draw: Draw, below: Tile, like: Tile) -> Tile | None:
+    """A tile of the shape and type of `like` in the memory of `below`, in dense dimensions."""
+    size, total = DTYPES[like.dtype].size, below.tensor.bytes
+    free = int(np.prod([num for _, num in like.dims], dtype=int))
+    if total % size or total // size < free or below.tensor.buffer != like.tensor.buffer:
+        return None
+    sizes = [num for _, num in like.dims]
+    steps = [int(np.prod(sizes[i + 1 :], dtype=int)) for i in range(len(sizes))]
+    start = draw.integer(0, total // size - free)
+    return below.over(
+        dtype=like.dtype,
+        partitions=like.partitions,
+        offset=start,
+        dims=tuple(zip(steps, sizes, strict=True)),
+    )
+
+
+# The compiler's view of an instance.
+
+
+def facts(call: Call, target: str) -> Facts:
+    """What rules see of it."""
+    row = ROWS[call.row]
+    operands = {o.name: _fact(call.values[o.name]) for o in row.operands}
+    attributes = {a.name: call.values[a.name] for a in row.attributes}
+    engine = None if call.engine == "any" else Engine(call.engine)
+    return Facts(TARGETS[target], operands, attributes, engine)
+
+
+def _engine(row: Row, call: Call, target: str) -> Engine:
+    found = facts(call, target)
+    return found.engine or row.choose(found)
+
+
+def _fact(value: Any) -> Any:
+    if isinstance(value, str):
+        return Register(int(value[1:]))
+    if not isinstance(value, Tile):
+        return value
+    buffer = Buffer(value.tensor.buffer)
+    partitions = value.partitions if buffer.on_chip else 0
+    return FactTile(buffer, DTYPES[value.dtype], value.start, partitions, value.dims)

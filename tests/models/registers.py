@@ -1,0 +1,81 @@
+"""Registers: programs of them, which end with all in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.harness.drawing import Draw
+from tests.harness.instruction import Call, call
+from tests.harness.model import Given, Results, model
+from tests.harness.reference import INTEGER_BITS
+
+NAMES = ("$0", "$1", "$2")
+KINDS = (*INTEGER_BITS, "float32", "bfloat16", "bool", "float8_e4m3")
+
+
+def _place(draw: Draw) -> Any:
+    buffer = draw.pick(["sbuf", "hbm"])
+    one = draw.tile((1, 1) if buffer == "sbuf" else (1,), draw.pick(KINDS), buffer, dims=1)
+    draw.contents(one)
+    return one
+
+
+def _number(draw: Draw) -> int:
+    return draw.pick([0, 1, -1, 2**31 - 1, -(2**31), draw.integer(-(2**31), 2**31 - 1)])
+
+
+def _one(draw: Draw, name: str) -> Call:
+    register = draw.pick(NAMES)
+    if name == "register_alloc":
+        return call(name, "sync", dst=register, x=draw.pick([None, _number(draw)]))
+    if name == "register_move":
+        return call(name, "sync", dst=register, src=draw.pick([*NAMES, _number(draw)]))
+    return call(name, "sync", dst=register, src=_place(draw))
+
+
+def program_of(name: str) -> Any:
+    def program(draw: Draw, target: str) -> list[Call]:
+        names = ("register_alloc", "register_move", "register_load")
+        first = [call("register_alloc", "sync", dst=n, x=_number(draw)) for n in NAMES]
+        steps = [_one(draw, draw.pick(names)) for _ in range(draw.integer(0, 4))]
+        last = [] if name == "register_store" else [_one(draw, name)]
+        stores = [call("register_store", "sync", dst=_place(draw), src=n) for n in NAMES]
+        return [*first, *steps, *last, *stores]
+
+    return program
+
+
+def _held(given: Given, name: str) -> int:
+    """A number, or what a register holds: 32 bits."""
+    value = given[name]
+    return int(given.state[value] if isinstance(value, str) else value or 0) & 0xFFFFFFFF
+
+
+@model("register_alloc", program=program_of("register_alloc"))
+def register_alloc(given: Given) -> Results:
+    given.state[given["dst"]] = _held(given, "x")
+    return {}
+
+
+@model("register_move", program=program_of("register_move"))
+def register_move(given: Given) -> Results:
+    given.state[given["dst"]] = _held(given, "src")
+    return {}
+
+
+@model("register_load", program=program_of("register_load"))
+def register_load(given: Given) -> Results:
+    """Integers with their sign, other types' bits."""
+    elements = given.elements("src").ravel()
+    bits = elements if elements.dtype.kind in "iu" else elements.view(f"u{elements.itemsize}")
+    given.state[given["dst"]] = int(bits[0])
+    return {}
+
+
+@model("register_store", program=program_of("register_store"))
+def register_store(given: Given) -> Results:
+    kind = given["dst"].dtype
+    word = np.array([[_held(given, "src")]], np.uint32).astype(f"u{kind.itemsize}")
+    return {"dst": word.view(kind)}
