@@ -6,31 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from nkic.base.profiles import LABELS
 from nkic.machine.arguments import accepts, takes
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Attribute, Operand, Row
+from nkic.machine.targets import TARGETS
 from nkic.machine.tiles import first_target
 
-# Every instruction of `nki.isa` in NKI 0.6, in the order of its reference.
-_PUBLISHED = """
-    dma_copy tensor_copy memset tensor_copy_predicated nc_matmul nc_matmul_mx nc_transpose
-    dma_transpose tensor_tensor tensor_scalar tensor_reduce tensor_partition_reduce
-    tensor_scalar_cumulative activation activation_reduce activate2 iota affine_select
-    local_gather nc_n_gather bn_stats bn_aggr tensor_tensor_scan nc_stream_shuffle rng dropout
-    set_rng_seed rand_set_state rand_get_state rand2 exponential reciprocal max8
-    sequence_bounds scalar_tensor_tensor tensor_scalar_reduce core_barrier dma_compute
-    quantize_mx range_select select_reduce sendrecv register_alloc register_move register_load
-    register_store nc_find_index8 nc_match_replace8 nonzero_with_count topk
-"""
-PUBLISHED = tuple(_PUBLISHED.split())
 SHORT = {"nki.isa": "nisa", "nki.language": "nl"}  # what kernels import the modules as
-
-
-def missing() -> tuple[str, ...]:
-    """Published instructions without a row."""
-    return tuple(name for name in PUBLISHED if name not in ROWS)
 
 
 def records() -> list[dict[str, object]]:
@@ -43,8 +28,10 @@ def records() -> list[dict[str, object]]:
             "parameters": list(row.parameters),
             "engines": [engine.value for engine in row.engines],
             "target": first_target(row.generation),
+            "targets": _targets(row),
             "since": row.since.label,
             "until": row.until.label if row.until else None,
+            "later": _later(row),
             "source": row.source,
         }
         for row in _sorted()
@@ -52,19 +39,55 @@ def records() -> list[dict[str, object]]:
 
 
 def text() -> str:
-    """One line per instruction: name, engines, first target, what it does."""
-    lines = [
-        (row.name, _engines(row.engines), f"{first_target(row.generation)}+", row.doc)
-        for row in _sorted()
+    """A line for each instruction: engines, targets and profiles that have it, what it does.
+    Below each, parameters that came later; last, how many each target and profile has.
+    """
+    head = ("instruction", "engines", *TARGETS, "since", "")
+    rows = [head, *(_cells(row) for row in _sorted())]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head) - 1)]
+    lines = []
+    for cells, row in zip(rows, [None, *_sorted()], strict=True):
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
+        lines.append("  ".join([*padded, cells[-1]]).rstrip())
+        lines += [f"    `{name}` {when}" for name, when in (_later(row) if row else {}).items()]
+    return "\n".join([*lines, "", *_coverage()])
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    has = ["yes" if name in _targets(row) else "-" for name in TARGETS]
+    return (row.name, _engines(row.engines), *has, row.since.label, row.doc)
+
+
+def _targets(row: Row) -> list[str]:
+    """The targets that have `row`."""
+    return [name for name, target in TARGETS.items() if row.generation <= target.generation]
+
+
+def _later(row: Row) -> dict[str, str]:
+    """Parameters that some profile or target that has `row` does not have."""
+    found = {}
+    rules: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
+    for rule in rules:
+        words = [f"since NKI {rule.since.label}"] if rule.since > row.since else []
+        if isinstance(rule, Attribute) and rule.generation > row.generation:
+            words.append(f"on {first_target(rule.generation)} and newer")
+        if words:
+            found[rule.name] = ", ".join(words)
+    return found
+
+
+def _coverage() -> list[str]:
+    """How many instructions each target, and each profile, has."""
+    targets = [f"{name} {sum(name in _targets(row) for row in ROWS.values())}" for name in TARGETS]
+    profiles = [
+        f"{label} {sum(row.since <= profile for row in ROWS.values())}"
+        for profile, label in LABELS.items()
     ]
-    widths = [max(len(line[column]) for line in lines) for column in range(3)]
-    shown = [
-        "  ".join((*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[3]))
-        for line in lines
+    return [
+        f"{len(ROWS)} instructions; nki.isa of NKI 0.6 is complete",
+        f"by target: {', '.join(targets)}",
+        f"by profile: {', '.join(profiles)}",
     ]
-    if missing():
-        shown += ["", f"not supported yet: {', '.join(missing())}"]
-    return "\n".join(shown)
 
 
 def markdown() -> str:
@@ -102,6 +125,8 @@ def _section(row: Row) -> str:
     if row.spread:
         first, *more = row.spread_operands
         shown[row.spread] = f"a list of 1 to {1 + len(more)} operands, {_operand(first)}"
+    for name, when in _later(row).items():
+        shown[name] += f" ({when})"
     if row.has_engine_parameter:
         shown["engine"] = f"one of {_engines(row.engines)}; chosen if left out"
     lines = [
@@ -110,7 +135,8 @@ def _section(row: Row) -> str:
         row.doc,
         "",
         f"`{SHORT[row.module]}.{row.name}({', '.join(row.parameters)})` on "
-        f"{_engines(row.engines)}, {first_target(row.generation)} and newer.",
+        f"{_engines(row.engines)}, {first_target(row.generation)} and newer, since NKI "
+        f"{row.since.label}.",
         "",
         *(f"- `{name}`: {shown[name]}" for name in row.parameters if name in shown),
         "",

@@ -52,7 +52,8 @@ class Operand:
     view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
     NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
     as they are, but not computed with. `scales` are those of microscaling groups, four
-    partitions of every 32; the row's rules say where they may start.
+    partitions of every 32; the row's rules say where they may start. `since` is the first
+    profile that has the parameter.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Operand:
     indexed: bool = False
     packed: bool = False
     scales: bool = False
+    since: Profile = Profile.BETA2
 
     @property
     def required(self) -> bool:
@@ -99,13 +101,17 @@ class Kind(Enum):
 
 @dataclass(frozen=True)
 class Attribute:
-    """A compile-time parameter. `default` is what an absent argument means; `...` = required."""
+    """A compile-time parameter. `default` is what an absent argument means; `...` = required.
+    `since` is the first profile that has it.
+    """
 
     name: str
     kind: Kind
     default: Any = ...
     choices: tuple[Any, ...] = ()
     optional: bool = False  # None is a value
+    since: Profile = Profile.BETA2
+    generation: int = 2  # first NeuronCore version that has values other than the default
 
     @property
     def required(self) -> bool:

@@ -61,6 +61,16 @@ def _too_new(row: Row, facts: Facts) -> Iterator[Violation]:
             f"needs {target} or newer; the target is {facts.target.name}",
             help=f"compile with `--target {target}`",
         )
+    for attribute in row.attributes:
+        value = facts.attributes[attribute.name]
+        if attribute.generation > facts.target.generation and value != attribute.default:
+            yield Violation(
+                "needs-newer-target",
+                f"`{attribute.name}` is {value}, which needs {first_target(attribute.generation)}; "
+                f"the target is {facts.target.name}",
+                attribute.name,
+                f"leave `{attribute.name}` out",
+            )
 
 
 def _wrong_engine(row: Row, facts: Facts) -> Iterator[Violation]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.suggest import did_you_mean
 from nkic.ir.program import Operand as Bound
 from nkic.machine.arguments import accepts
@@ -31,8 +32,10 @@ SHORT = {"nki.isa": "nisa", "nki.language": "nl"}  # what kernels import the mod
 class Binder:
     """One row, prepared for calls."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
         self._row = row
+        since = {o.name: o.since for o in row.operands} | {a.name: a.since for a in row.attributes}
+        self._later = {name: first for name, first in since.items() if first > profile}
         self._places = {name: place for place, name in enumerate(row.parameters)}
         self._defaults = [_default(row, name) for name in row.parameters]
         self._required = [n for n, default in enumerate(self._defaults) if default is REQUIRED]
@@ -81,7 +84,7 @@ class Binder:
         places = self._places
         for name, value in more.items():
             place = places.get(name)
-            if place is None:
+            if place is None or name in self._later:
                 if removed.tolerated(name, active().profile):
                     continue
                 raise self._unknown(name)
@@ -119,7 +122,15 @@ class Binder:
         return f"the call is {_called(self._row)}({', '.join(words)})"
 
     def _unknown(self, name: str) -> CallRefused:
-        """No such parameter: it went away, or it is misspelt."""
+        """No such parameter: it is yet to come, it went away, or it is misspelt."""
+        if name in self._later:
+            since = self._later[name].label
+            return CallRefused(
+                "wrong-call",
+                f"there is no parameter `{name}` before NKI {since}",
+                f"leave it out, or choose the version with `--nki {since}`",
+                name,
+            )
         gone = removed.parameter(self._row.name, name)
         if gone is not None:
             text = removed.no_parameter(name, gone, active().profile)

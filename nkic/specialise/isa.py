@@ -9,37 +9,14 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Row
 from nkic.specialise import removed
 from nkic.specialise.binder import Binder
-from nkic.specialise.complain import complain
 from nkic.specialise.enums import ENUMS, engine, nc_version
 from nkic.specialise.namespace import Absent
 from nkic.specialise.registers import VirtualRegister
 from nkic.specialise.trace import NkiInstruction, active
 
-# Instructions of NKI that nkic did not have from the start; those that got a row since are
-# found there first. Source: nki.isa.
-NOT_YET = (
-    *("activate2", "core_barrier", "dma_compute", "dropout", "exponential", "get_nc_sub_version"),
-    *("local_gather", "nc_find_index8", "nc_match_replace8", "nc_matmul_mx", "nc_n_gather"),
-    *("nc_stream_shuffle", "nonzero_with_count", "quantize_mx", "rand2", "rand_get_state"),
-    *("rand_set_state", "range_select", "rng", "select_reduce", "sendrecv", "sequence_bounds"),
-    *("set_rng_seed", "tensor_partition_reduce", "tensor_scalar_cumulative"),
-    *("tensor_scalar_reduce", "topk"),
-)
 
-
-class NotYet:
-    """An instruction of NKI that nkic does not have: refused where it is called."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __call__(self, *args: Any, **more: Any) -> NkiInstruction:
-        help = "`nkic --print ops` lists the instructions there are"
-        complain("not-yet", f"nkic does not have {self!r} yet", help=help)
-        return NkiInstruction([], -1)
-
-    def __repr__(self) -> str:
-        return f"nisa.{self._name}"
+class NkiValidationError(Exception):
+    """What kernels may raise where the hardware cannot do what they are asked for."""
 
 
 def get_nc_version() -> nc_version:
@@ -47,17 +24,24 @@ def get_nc_version() -> nc_version:
     return nc_version(active().target.generation)
 
 
+def get_nc_sub_version() -> int:
+    """The revision of the silicon: the first one, of every target."""
+    return 0
+
+
 def names(profile: Profile) -> dict[str, Any]:
     """Everything in `nki.isa` under `profile`."""
     instructions = functions("nki.isa", profile)
-    constants = {f"{member.name}_engine": member for member in engine if member is not engine.dma}
+    former = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
+    constants = {f"{member.name}_engine": member for member in former}
     return {
         **ENUMS,
         **constants,
-        **{name: NotYet(name) for name in NOT_YET},
         **instructions,
         "get_nc_version": get_nc_version,
+        "get_nc_sub_version": get_nc_sub_version,
         "NkiInstruction": NkiInstruction,
+        "NkiValidationError": NkiValidationError,
         "VirtualRegister": VirtualRegister,
     }
 
@@ -65,7 +49,7 @@ def names(profile: Profile) -> dict[str, Any]:
 def functions(module: str, profile: Profile) -> dict[str, Binder]:
     """The instructions that kernels of `profile` find in `module` of NKI."""
     rows = [row for row in ROWS.values() if row.module == module and _has(row, profile)]
-    return {row.name: Binder(row) for row in rows}
+    return {row.name: Binder(row, profile) for row in rows}
 
 
 def absent(module: str, profile: Profile) -> dict[str, Absent]:

@@ -119,6 +119,10 @@ LEGAL: dict[str, Settings] = {
         "segment_ids": tile("int32[1, 512]"),
     },
     "nonzero_with_count": {"dst": tile("int32[128, 513]"), "src": T},
+    "topk": {
+        **{"val_dst": tile("bfloat16[128, 8]"), "idx_dst": tile("uint32[128, 8]")},
+        **{"src": tile("bfloat16[128, 3]"), "n": 42},
+    },
     "core_barrier": {"data": tile("float32[128, 512] shared_hbm"), "cores": (0, 1)},
     "sendrecv": {"src": T, "dst": T, "send_to_rank": 1, "recv_from_rank": 1, "pipe_id": 0},
     "exponential": {"dst": T, "src": T},

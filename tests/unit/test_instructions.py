@@ -14,8 +14,13 @@ from nkic.machine.engines import Engine
 from nkic.machine.instructions import BY_OPCODE, ROWS, _unique
 from nkic.machine.operands import Access, Kind, Row
 from nkic.machine.targets import TRN1, TRN2
+from nkic.specialise import isa
+from tests.unit import public_isa
 from tests.unit.instances import COLUMN, T, facts_of, tile
 
+NKIC = Path(__file__).resolve().parents[2] / "nkic"
+OWN = [row for row in ROWS.values() if row.module == "nki.isa"]
+SPREAD = frozenset(f"src{i}" for i in range(16))  # of dma_compute's srcs
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 WORDS = tile("int32[128, 512]")
 PSUM = tile("float32[128, 512] psum")
@@ -125,6 +130,7 @@ PUBLISHED = {
     "tensor_partition_reduce": (104, "dst, op, data, name=None"),
     "sequence_bounds": (105, "dst, segment_ids, name=None"),
     "nonzero_with_count": (106, "dst, src, index_offset=0, padding_val=-1, name=None"),
+    "topk": (107, "val_dst, idx_dst, src, n, name=None"),
     "activation": (
         80,
         "dst, op, data, bias=None, scale=1.0, reduce_op=None, reduce_res=None, "
@@ -160,10 +166,34 @@ def test_the_call_is_the_published_one(name: str) -> None:
 
 def test_every_row_is_compared_with_the_api() -> None:
     """Those of nki.language are, too, in test_language_complete.py."""
-    own = {name for name, row in ROWS.items() if row.module == "nki.isa"}
-    assert own == set(PUBLISHED)
-    assert own <= set(listing.PUBLISHED)
-    assert len(set(listing.PUBLISHED)) == len(listing.PUBLISHED) == 50
+    assert {row.name for row in OWN} == set(PUBLISHED)
+
+
+def test_rows_have_the_public_parameters_and_no_others() -> None:
+    """Every public function of nki.isa is a row, but for the two that ask for the target."""
+    public = {name: tuple(names.split()) for name, names in public_isa.FUNCTIONS.items()}
+    assert {"get_nc_version", "get_nc_sub_version"} == set(public) - set(ROWS)
+    assert {row.name: row.parameters for row in OWN} == {row.name: public[row.name] for row in OWN}
+
+
+def test_kernels_find_the_public_names_and_no_others() -> None:
+    found = isa.names(Profile.NKI_0_6)
+    public = {*public_isa.FUNCTIONS, *public_isa.ENUMERATIONS, *public_isa.OTHERS.split()}
+    assert public == set(found)
+    members = {
+        name: " ".join(member.name for member in found[name]) for name in public_isa.ENUMERATIONS
+    }
+    assert members == public_isa.ENUMERATIONS
+
+
+def test_no_parameter_is_accepted_and_ignored() -> None:
+    """Every operand and attribute is read by its meaning, a rule, a cost, or the trigger."""
+    folders = (NKIC / "simulate/semantics", NKIC / "machine")
+    read = "".join(p.read_text("utf-8") for folder in folders for p in folder.rglob("*.py"))
+    for row in OWN:
+        for rule in (*row.operands, *row.attributes):
+            uses = read.count(f'"{rule.name}"')
+            assert uses > 1 or rule.name in SPREAD, f"{row.name}: {rule.name} is never read"
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=lambda row: row.name)
@@ -305,11 +335,28 @@ def test_the_page_says_what_a_call_takes() -> None:
 
 
 def test_the_text_has_a_line_for_every_row() -> None:
+    head, *lines = listing.text().splitlines()
+    assert head.split() == ["instruction", "engines", "trn1", "trn2", "trn3", "since"]
+    names = [line.split()[0] for line in lines[: lines.index("")] if line[0] != " "]
+    assert names == sorted(ROWS)
+    (text,) = [line for line in lines if line.startswith("exponential ")]
+    assert text.split()[1:6] == ["vector", "-", "-", "yes", "0.3"]
+
+
+def test_the_text_says_which_parameters_came_later() -> None:
     lines = listing.text().splitlines()
-    assert [line.split()[0] for line in lines[: len(ROWS)]] == sorted(ROWS)
-    assert lines[2].startswith("activation_reduce         scalar")
-    missing = [line for line in lines if line.startswith("not supported yet: ")]
-    assert bool(missing) == bool(listing.missing())
+    at = next(n for n, line in enumerate(lines) if line.startswith("nc_matmul "))
+    assert lines[at + 1 : at + 3] == [
+        "    `accumulate` since NKI 0.3",
+        "    `perf_mode` on trn2 and newer",
+    ]
+
+
+def test_the_text_counts_what_each_target_and_profile_has() -> None:
+    total, targets, profiles = listing.text().splitlines()[-3:]
+    assert total == f"{len(ROWS)} instructions; nki.isa of NKI 0.6 is complete"
+    assert targets.endswith(f"trn3 {len(ROWS)}") and profiles.endswith(f"0.6 {len(ROWS)}")
+    assert "partial" not in listing.text() and "not supported" not in listing.text()
 
 
 def test_the_records_hold_what_json_can() -> None:

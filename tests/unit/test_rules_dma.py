@@ -85,7 +85,7 @@ DMA = [
     Case(
         "dma_copy",
         {"priority": 0},
-        "`priority` needs trn3; the target is trn2",
+        "`priority` is 0, which needs trn3; the target is trn2",
         "needs-newer-target",
     ),
     Case(

@@ -17,7 +17,34 @@ WORDS = tile("int32[128, 512]")
 BYTES = tile("uint8[128, 512]")
 STATES = tile("uint32[128, 24]")
 
+SNAKES = {"src": "bfloat16", "val_dst": "bfloat16", "idx_dst": "uint32"}
 GATHER = [
+    Case("topk", {}),
+    Case(
+        "topk",
+        {name: tile(f"{kind}[24, 8]") for name, kind in SNAKES.items()},
+        "`src` has 24 partitions, which must be a multiple of 16",
+        "operand-shape",
+    ),
+    Case("topk", {"n": 7}, "`n` is 7, but must be 8 to 65535", "index-count"),
+    Case(
+        "topk",
+        {"n": 49},
+        "`src` has 3 elements per partition; 49 elements in 16 partitions need 4",
+        "operand-shape",
+    ),
+    Case(
+        "topk",
+        {"val_dst": tile("bfloat16[128, 43]"), "idx_dst": tile("uint32[128, 43]")},
+        "`val_dst` has 43 elements per partition; of 42 elements at most 42 can be found",
+        "operand-shape",
+    ),
+    Case(
+        "topk",
+        {"val_dst": tile("bfloat16[128, 9]")},
+        "`idx_dst` has 8 elements per partition and `val_dst` has 9; they must be equal",
+        "element-count-mismatch",
+    ),
     Case(
         "nc_n_gather",
         {"indices": tile("int32[128, 8]")},

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.harness.instruction import run_one, tile
+from tests.harness.instruction import call, run, run_one, tile
 from tests.harness.reference import numpy_type, stored
 
 Array = NDArray[Any]
@@ -161,3 +161,20 @@ def test_the_published_example_of_nonzero_with_count() -> None:
         "nonzero_with_count", dst=tile((1, 9), dtype="int32"), src=tile(x), index_offset=16
     )
     assert found.tolist() == [[17, 18, 21, -1, -1, -1, -1, -1, 3]]
+
+
+@pytest.mark.parametrize(("n", "k"), [(42, 8), (48, 48), (8, 1), (40, 13)])
+def test_topk_of_the_snakes_of_16_partitions(n: int, k: int) -> None:
+    x = np.rint(values(32, 3, dtype="bfloat16").astype(np.float32) / 4).astype(
+        numpy_type("bfloat16")
+    )
+    best, places = tile((32, k), dtype="bfloat16"), tile((32, k), dtype="uint32")
+    step = call("topk", val_dst=best, idx_dst=places, src=tile(x, dtype="bfloat16"), n=n)
+    found = run([step])
+    for core in range(2):
+        snake = [float(x[16 * core + i % 16, i // 16]) for i in range(n)]
+        order = sorted(range(n), key=lambda i: (-snake[i], i))[:k]
+        order.sort(key=lambda i: (snake[i], i))
+        for row in range(16 * core, 16 * core + 16):
+            assert found[places][row].tolist() == order
+            assert found[best][row].astype(float).tolist() == [snake[i] for i in order]

@@ -198,13 +198,15 @@ def test_numbers_stand_for_enumerations(profile: str, slugs: list[str]) -> None:
     assert item.attribute("dge_mode") == "hwdge"
 
 
-def test_instructions_to_come_are_refused_where_they_are_called(trace: Trace) -> None:
-    t = tile()
-    isa.NotYet("fold")(t, t, n=4)
-    nisa.memset(t, 0.0)
-    (found,) = trace.report.errors
-    assert (found.code.slug, found.message) == ("not-yet", "nkic does not have nisa.fold yet")
-    assert len(trace.body) == 1
+def test_parameters_to_come_are_refused_by_profile() -> None:
+    """Release notes of NKI 0.3.0: nc_matmul's `accumulate`."""
+    for version, slugs in ((Profile.BETA2, ["wrong-call"]), (Profile.NKI_0_3, [])):
+        nisa = isa.names(version)
+        with tracing(Trace(targets.DEFAULT, version, Reporter())) as trace:
+            trace.begin(())
+            nisa["nc_matmul"](dst=tile(), stationary=tile(), moving=tile(), accumulate=True)
+        assert [d.code.slug for d in trace.report.all] == slugs
+        assert slugs == [] or "before NKI 0.3" in trace.report.all[0].message
 
 
 # Ghosts: one mistake, one error

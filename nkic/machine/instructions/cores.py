@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.constraints import elementwise, same_dtype
 from nkic.machine.engines import Engine
@@ -159,7 +160,7 @@ ROWS = (
         ),
         attributes=(
             *(_rank(name) for name in ("send_to_rank", "recv_from_rank", "pipe_id")),
-            choice("dma_engine", "dma", "dma", "gpsimd_dma"),
+            choice("dma_engine", "dma", "dma", "gpsimd_dma", since=Profile.NKI_0_3),
         ),
         engines=(Engine.DMA, Engine.GPSIMD),
         choose=swap_engine,

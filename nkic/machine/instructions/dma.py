@@ -17,7 +17,7 @@ from nkic.machine.operands import SBUF, SBUF_OR_HBM, Kind, Row, always
 DMA = (Engine.DMA,)
 OUT_OF_BOUNDS = choice("oob_mode", "error", "error", "skip")
 DESCRIPTORS = choice("dge_mode", "unknown", "unknown", "swdge", "hwdge", "none")
-PRIORITY = optional("priority", Kind.INT)
+PRIORITY = optional("priority", Kind.INT, generation=4)
 
 ROWS = (
     Row(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.constraints import wrong_operator
 from nkic.machine.engines import Engine
@@ -121,8 +124,8 @@ ROWS = (
         attributes=(
             alu("reduce_op"),
             optional("scales", Kind.NUMBERS),
-            Attribute("unique_indices", Kind.BOOL, default=True),
-            OUT_OF_BOUNDS,
+            Attribute("unique_indices", Kind.BOOL, default=True, since=Profile.NKI_0_3),
+            replace(OUT_OF_BOUNDS, since=Profile.NKI_0_4),
         ),
         engines=(Engine.DMA,),
         choose=always(Engine.DMA),

@@ -149,24 +149,15 @@ def _falls_into(tile: Tile, rows: int) -> bool:
 
 
 def priority(facts: Facts) -> Violation | None:
-    """Classes of service 0 to 3, from v4 on."""
+    """Classes of service 0 to 3."""
     value = facts.attributes["priority"]
-    if value is None:
-        return None
-    if not 0 <= value < PRIORITIES:
-        return Violation(
-            "dma-mode",
-            f"`priority` is {value}, but must be 0 to {PRIORITIES - 1}",
-            "priority",
-            "pass 0 for the highest priority, 3 for the lowest",
-        )
-    if facts.target.generation >= 4:
+    if value is None or 0 <= value < PRIORITIES:
         return None
     return Violation(
-        "needs-newer-target",
-        f"`priority` needs trn3; the target is {facts.target.name}",
+        "dma-mode",
+        f"`priority` is {value}, but must be 0 to {PRIORITIES - 1}",
         "priority",
-        "leave `priority` out",
+        "pass 0 for the highest priority, 3 for the lowest",
     )
 
 

@@ -5,6 +5,7 @@ Each of its eight cores reads and writes 16 partitions.
 
 from __future__ import annotations
 
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.constraints import (
     elementwise,
@@ -53,7 +54,60 @@ def gathering_locally(facts: Facts) -> Cost:
     return costs.engine_cost(facts, costs.GPSIMD_START + max(costs.MIN_INTERVAL, cycles))
 
 
+def finding_largest(facts: Facts) -> Cost:
+    """topk: 4 n + k cycles, by its documentation."""
+    return costs.engine_cost(facts, 4 * facts.attributes["n"] + facts.tile("val_dst").free)
+
+
 # Rules
+
+
+def whole_snakes(facts: Facts) -> Violation | None:
+    """topk reads 16 partitions as one row of elements."""
+    count = facts.tile("src").partitions
+    if count % CORE == 0:
+        return None
+    return Violation(
+        "operand-shape",
+        f"`src` has {count} partitions, which must be a multiple of {CORE}",
+        "src",
+        f"pad `src` to {-(-count // CORE) * CORE} partitions",
+    )
+
+
+def snake_length(facts: Facts) -> Violation | None:
+    """8 <= n < 65536, and src holds as many."""
+    n, columns = facts.attributes["n"], facts.tile("src").free
+    if not 8 <= n < 1 << 16:
+        return Violation(
+            "index-count",
+            f"`n` is {n}, but must be 8 to 65535",
+            "n",
+            "pass the number of elements that 16 partitions of `src` hold",
+        )
+    if columns * CORE >= n:
+        return None
+    return Violation(
+        "operand-shape",
+        f"`src` has {columns} elements per partition; {n} elements in {CORE} partitions need "
+        f"{-(-n // CORE)}",
+        "src",
+        f"make `src` {-(-n // CORE)} elements wide, or `n` at most {columns * CORE}",
+    )
+
+
+def largest_count(facts: Facts) -> Violation | None:
+    """1 <= k < 32768, and not more than there are."""
+    n, k = facts.attributes["n"], facts.tile("val_dst").free
+    limit = min(n, (1 << 15) - 1)
+    if k <= limit or n < 8:  # too few elements are another rule's
+        return None
+    return Violation(
+        "operand-shape",
+        f"`val_dst` has {k} elements per partition; of {n} elements at most {limit} can be found",
+        "val_dst",
+        f"make `val_dst` and `idx_dst` at most {limit} elements wide",
+    )
 
 
 def whole_cores(facts: Facts) -> Violation | None:
@@ -269,5 +323,30 @@ ROWS = (
         rules=(same_partitions("dst", "src"), room_for_count),
         generation=3,
         source="nki.isa.nonzero_with_count",
+    ),
+    Row(
+        name="topk",
+        opcode=107,
+        doc="The k largest of the n elements that each 16 partitions of src hold, down its "
+        "columns, in ascending order, and their indices; in every partition of the 16.",
+        parameters=("val_dst", "idx_dst", "src", "n", "name"),
+        operands=(
+            result("val_dst", buffers=SBUF, dtypes=frozenset({"bfloat16"})),
+            result("idx_dst", buffers=SBUF, dtypes=frozenset({"uint32"})),
+            source("src", buffers=SBUF, dtypes=frozenset({"bfloat16"})),
+        ),
+        attributes=(Attribute("n", Kind.INT),),
+        engines=GPSIMD,
+        choose=always(Engine.GPSIMD),
+        cost=finding_largest,
+        rules=(
+            whole_snakes,
+            same_partitions("src", "val_dst", "idx_dst"),
+            elementwise("val_dst", "idx_dst"),
+            snake_length,
+            largest_count,
+        ),
+        since=Profile.NKI_0_6,
+        source="nki.isa.topk",
     ),
 )

@@ -7,6 +7,7 @@ ones, or those from 4, 8 or 12 on, so that the scales of four tiles fit into one
 
 from __future__ import annotations
 
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.constraints import same_partitions
 from nkic.machine.engines import Engine
@@ -220,7 +221,7 @@ ROWS = (
         attributes=(
             optional("tile_position", Kind.INTS),
             optional("tile_size", Kind.INTS),
-            optional("accumulate", Kind.BOOL),
+            optional("accumulate", Kind.BOOL, since=Profile.NKI_0_3),
         ),
         engines=(Engine.TENSOR,),
         choose=always(Engine.TENSOR),

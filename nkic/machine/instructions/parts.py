@@ -45,14 +45,14 @@ def flag(name: str) -> Attribute:
     return Attribute(name, Kind.BOOL, default=False)
 
 
-def choice(name: str, default: str, *choices: str) -> Attribute:
+def choice(name: str, default: str, *choices: str, **more: Any) -> Attribute:
     """A member of an enumeration of `nki.isa`, by its name there."""
-    return Attribute(name, Kind.CHOICE, default=default, choices=choices)
+    return Attribute(name, Kind.CHOICE, default=default, choices=choices, **more)
 
 
-def optional(name: str, kind: Kind) -> Attribute:
+def optional(name: str, kind: Kind, **more: Any) -> Attribute:
     """None unless given."""
-    return Attribute(name, kind, default=None, optional=True)
+    return Attribute(name, kind, default=None, optional=True, **more)
 
 
 def indirect_without(engine: Engine, instead: str) -> Rule:

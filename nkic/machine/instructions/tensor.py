@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.constraints import same_dtype, same_partitions
 from nkic.machine.engines import Engine
@@ -39,10 +40,10 @@ ROWS = (
             flag("is_stationary_onezero"),
             flag("is_moving_onezero"),
             flag("is_transpose"),
-            optional("accumulate", Kind.BOOL),
+            optional("accumulate", Kind.BOOL, since=Profile.NKI_0_3),
             Attribute("tile_position", Kind.INTS, default=()),
             Attribute("tile_size", Kind.INTS, default=()),
-            choice("perf_mode", "none", "none", "double_row"),
+            choice("perf_mode", "none", "none", "double_row", generation=3),
         ),
         engines=(Engine.TENSOR,),
         choose=always(Engine.TENSOR),

@@ -131,16 +131,9 @@ def result_types(facts: Facts) -> tuple[str, ...]:
 
 
 def double_row(facts: Facts) -> Violation | None:
-    """Two rows of 8-bit floats in each processing element, from v3 on."""
+    """Two rows of 8-bit floats in each processing element."""
     if facts.attributes["perf_mode"] != "double_row":
         return None
-    if facts.target.generation < 3:
-        return Violation(
-            "needs-newer-target",
-            f"`perf_mode` is double_row, which needs trn2; the target is {facts.target.name}",
-            "perf_mode",
-            "leave `perf_mode` out",
-        )
     for name in ("stationary", "moving"):
         if (wrong := _not_paired(name, facts.tile(name))) is not None:
             return wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.arguments import shown
 from nkic.machine.constraints import (
@@ -118,6 +119,7 @@ ROWS = (
         ),
         effects=accumulator.accumulating,
         generation=4,
+        since=Profile.NKI_0_3,
         source="nki.isa.exponential",
     ),
     Row(
@@ -162,6 +164,7 @@ ROWS = (
         ),
         effects=scalar.accumulating,
         generation=4,
+        since=Profile.NKI_0_4,
         source="nki.isa.activate2; NKI API common fields, supported activation functions",
     ),
 )

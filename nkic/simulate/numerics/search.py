@@ -1,4 +1,4 @@
-"""Where eight values occur in each partition, on arrays of float32."""
+"""Where values occur, and which are largest, in each row of arrays of float32."""
 
 from __future__ import annotations
 
@@ -31,3 +31,14 @@ def match8(data: Floats, values: Floats, order: Iterable[int], taken: Flags) -> 
         found[there, i] = first[there]
         taken[rows[there], first[there]] = True
     return found
+
+
+def largest(data: Floats, count: int) -> Indices:
+    """Indices of the `count` largest of each row of (R, N), in ascending order of the values.
+
+    NaN is largest. Of equal values the first are taken, and come in the order of their indices.
+    """
+    backwards = np.argsort(data[:, ::-1], axis=1, kind="stable")  # of equal ones the first last
+    kept = np.sort(data.shape[1] - 1 - backwards[:, -count:], axis=1)
+    values = np.take_along_axis(data, kept, axis=1)
+    return np.take_along_axis(kept, np.argsort(values, axis=1, kind="stable"), axis=1)

@@ -13,6 +13,7 @@ from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.reduction import reduce, reduce_bits
 from nkic.simulate.numerics.runs import nonzero_with_count as nonzero
 from nkic.simulate.numerics.runs import sequence_bounds as bounds
+from nkic.simulate.numerics.search import largest
 from nkic.simulate.semantics.binding import words
 from nkic.simulate.semantics.copying import as_held
 
@@ -79,6 +80,24 @@ def sequence_bounds(decoded: Decoded) -> Step:
     ids, dst = decoded.tile("segment_ids"), decoded.tile("dst")
     load = ids.seen_as((ids.free,))
     return lambda: np.copyto(dst.window, bounds(load()[0]).reshape(dst.shape), casting="unsafe")
+
+
+@semantics("topk")
+def topk(decoded: Decoded) -> Step:
+    """All 16 partitions of a core get what is largest among their elements."""
+    src, values = decoded.tile("src"), decoded.tile("val_dst")
+    places, count = decoded.tile("idx_dst"), decoded.attributes["n"]
+    load, cores = src.load((src.free,)), src.partitions // CORE
+
+    def step() -> None:
+        snakes = load().reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
+        order = largest(snakes, values.free)
+        found = np.take_along_axis(snakes, order, axis=1)
+        values.put(np.repeat(found, CORE, axis=0))
+        every = np.repeat(order, CORE, axis=0).reshape(places.shape)
+        np.copyto(places.window, every, casting="unsafe")
+
+    return step
 
 
 @semantics("nonzero_with_count")
