@@ -151,3 +151,28 @@ def nonzero_with_count(given: Given) -> Results:
         row = [*there, *[given["padding_val"]] * (src.shape[1] - len(there)), len(there)]
         found[partition] = np.array(row, np.int64).astype(np.uint32).astype(np.int32)
     return {"dst": found}
+
+
+def snaked(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
+    n = settings["n"] = draw.integer(8, 60)
+    partitions, k = draw.pick([16, 32, 128]), draw.integer(1, n)
+    columns = -(-n // 16) + draw.pick([0, 0, 2])
+    return {"src": (partitions, columns), "val_dst": (partitions, k), "idx_dst": (partitions, k)}
+
+
+@model("topk", snaked)
+def topk(given: Given) -> Results:
+    """NaN is largest; of equal elements the first (docs/fidelity.md)."""
+    src, values, places = given.numbers("src"), [], []
+    k = given.elements("val_dst").shape[1]
+    for first in range(0, len(src), 16):
+        snake = [src[first + i % 16, i // 16] for i in range(given["n"])]
+        keys = [(bool(np.isnan(x)), 0.0 if np.isnan(x) else float(x)) for x in snake]
+        best = sorted(range(len(snake)), key=lambda i: (not keys[i][0], -keys[i][1], i))[:k]
+        best.sort(key=lambda i: (*keys[i], i))
+        values += [[snake[i] for i in best]] * 16
+        places += [best] * 16
+    return {
+        "val_dst": given.rounded("val_dst", np.array(values)),
+        "idx_dst": np.array(places, np.uint32),
+    }
