@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 
 from nkic.allocate.liveness import Lifetime
 from nkic.allocate.place import Space
@@ -11,18 +12,37 @@ from nkic.ir.tensors import Tensor
 from nkic.machine.memory import PARTITIONS, Address
 from nkic.machine.targets import Target
 
+BLOCK = 1024  # bytes of each partition
+
 
 def check_fixed(lives: Sequence[Lifetime], space: Space, target: Target, report: Reporter) -> bool:
     """Reports every impossible `address=`; True if there is none."""
     fixed = [life for life in lives if life.tensor.fixed is not None]
     inside = [_inside(life.tensor, space, target, report) for life in fixed]
-    apart = [
-        _apart(one, other, report)
-        for index, one in enumerate(fixed)
-        for other in fixed[index + 1 :]
-        if one.meets(other)
-    ]
+    apart = [_apart(one, other, report) for one, other in _neighbours(fixed)]
     return all(inside) and all(apart)
+
+
+def _neighbours(fixed: Sequence[Lifetime]) -> Iterator[tuple[Lifetime, Lifetime]]:
+    """Pairs that are in use at the same time and have bytes in one block, each pair once.
+
+    `fixed` is in order of first use. What is in use is kept by block, so that the work grows
+    with the number of tensors and not with that of pairs.
+    """
+    blocks: dict[int, list[Lifetime]] = defaultdict(list)
+    for life in fixed:
+        seen: dict[int, Lifetime] = {}
+        for block in _blocks(life.tensor):
+            there = [other for other in blocks[block] if other.last >= life.first]
+            seen.update((other.tensor.number, other) for other in there)
+            blocks[block] = [*there, life]
+        for other in seen.values():
+            yield other, life
+
+
+def _blocks(tensor: Tensor) -> range:
+    first = _address(tensor).byte
+    return range(first // BLOCK, -(-(first + tensor.bytes) // BLOCK))
 
 
 def _address(tensor: Tensor) -> Address:
