@@ -89,8 +89,17 @@ class _Checker:
 
 
 def _seen(operand: Operand) -> object:
-    """What rules see: tiles without offsets. Numbers keep their type (1 is not 1.0)."""
-    return operand.tile() if type(operand) is View else (type(operand), operand)
+    """What tells tiles apart for rules: all but offsets. Numbers keep their type (1, not 1.0)."""
+    if type(operand) is not View:
+        return (type(operand), operand)
+    tensor, shape, strides, offset, dtype, dynamic = operand
+    if dynamic is not None:
+        return operand.tile()
+    if not tensor.on_chip:
+        return (tensor.buffer, dtype, shape, strides)
+    pitch = tensor.bytes // dtype.size
+    start = tensor.first + (offset // pitch if pitch else 0)
+    return (tensor.buffer, dtype, shape, strides[1:], start)
 
 
 def _declared(instruction: Instruction, name: str) -> list[Label]:

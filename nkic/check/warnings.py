@@ -112,10 +112,10 @@ class _Finder:
         for operand in one.operands:
             if not isinstance(operand, TILES) or operand.tensor.on_chip:
                 continue
-            tile = operand.tile()
-            if tile.indexed:  # a row for each index: its length is the tensor's, and no choice
-                continue
-            rows, length = _rows(tile.dims, operand.dtype.size)
+            dynamic = operand.dynamic
+            if dynamic is not None and dynamic.kind == "vector":
+                continue  # a row for each index: its length is the tensor's, and no choice
+            rows, length = _rows(_dims(operand), operand.dtype.size)
             if length < EFFICIENT_ROW and rows * length > SMALL_TRANSFER:
                 self.small_rows(one, operand.tensor, rows, length)
                 return
@@ -160,8 +160,8 @@ def _size(tensor: Tensor) -> str:
 
 def _hbm_box(tile: View | AccessPattern) -> Box:
     """The part of a tensor in HBM that `tile` may touch; all of it where run time decides."""
-    dims, dynamic = tile.tile().dims, tile.dynamic
-    return box(AccessPattern(tile.tensor, tile.dtype, 0, 0, tile.offset, dims, dynamic))
+    offset, dims, dynamic = tile.offset, _dims(tile), tile.dynamic
+    return box(AccessPattern(tile.tensor, tile.dtype, 0, 0, offset, dims, dynamic))
 
 
 def _first_hole(tensor: Tensor, boxes: Iterable[Box]) -> str | None:
@@ -183,6 +183,13 @@ def _ranges(cells: Cells, number: int) -> Iterator[tuple[int, int]]:
     for axis, cuts in enumerate(cells.cuts):
         at = number // prod(cells.sizes[axis + 1 :]) % cells.sizes[axis]
         yield cuts[at], cuts[at + 1]
+
+
+def _dims(operand: View | AccessPattern) -> Dims:
+    """The pairs of an operand in HBM."""
+    if isinstance(operand, AccessPattern):
+        return operand.dims
+    return tuple(zip(operand.strides, operand.shape, strict=True))
 
 
 @lru_cache(maxsize=4096)

@@ -10,8 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from nkic.ir.dependence import DependenceGraph, Edge
-from nkic.ir.effects import Touch, state_effects, touches_of
-from nkic.ir.overlap import Box, Cells
+from nkic.ir.effects import NOTHING, Touch, cells_of, state_effects, touches_of
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.targets import Target
 
@@ -38,7 +37,7 @@ class _Walk:
         self.body = body
         self.target = target
         self.touched = touches_of(body, target)
-        self.cells = self._cut()
+        self.cells = cells_of(body, target)
         self.last: dict[int, list[_Cell]] = {
             tensor: [_Cell() for _ in range(cells.count)] for tensor, cells in self.cells.items()
         }
@@ -48,13 +47,6 @@ class _Walk:
         self.pinned = (0, -1)
         self.loop: Loop | None = None  # innermost loop on its second walk
         self.first_inside = 0
-
-    def _cut(self) -> dict[int, Cells]:
-        boxes: dict[int, list[Box]] = defaultdict(list)
-        for accesses in self.touched.values():
-            for touch in accesses:
-                boxes[touch.pattern.tensor.number].append(touch.area)
-        return {tensor: Cells(found) for tensor, found in boxes.items()}
 
     def graph(self) -> DependenceGraph:
         self.walk(self.body)
@@ -122,6 +114,8 @@ class _Walk:
 
     def touch_state(self, instruction: Instruction, found: dict[Edge, None]) -> None:
         effects = state_effects(instruction, self.target)
+        if effects is NOTHING:
+            return
         for name in dict.fromkeys((*effects.reads, *effects.writes)):
             before: dict[Edge, None] = {}
             writes = name in effects.writes

@@ -85,6 +85,7 @@ class _Core:
         self.number = number
         self.places = places
         self.tensors = tensors
+        self.known: dict[int, PatternRecord] = {}  # by identity: lower shares equal patterns
 
     def stream(self, stream: Stream) -> StreamRecord:
         return StreamRecord(
@@ -124,7 +125,8 @@ class _Core:
     def operands(self, instruction: Instruction) -> tuple[OperandRecord, ...]:
         hidden: list[OperandRecord] = []
         count = len(instruction.operands)
-        own = [self.operand(o, hidden, count) for o in instruction.operands]
+        known = self.known
+        own = [known.get(id(o)) or self.operand(o, hidden, count) for o in instruction.operands]
         return (*own, *hidden)
 
     def operand(self, operand: Operand, hidden: list[OperandRecord], count: int) -> OperandRecord:
@@ -137,12 +139,9 @@ class _Core:
             kind, source, stride, limit, axis = operand.dynamic
             hidden.append(self.operand(source, hidden, count))
             dynamic = (kind, count + len(hidden) - 1, stride, limit, axis)
-        return PatternRecord(
-            self.tensors.index(operand.tensor, self.number),
-            operand.dtype,
-            operand.start,
-            operand.partitions,
-            operand.offset,
-            operand.dims,
-            dynamic,
-        )
+        tensor, dtype, start, partitions, offset, dims, _ = operand
+        number = self.tensors.index(tensor, self.number)
+        record = PatternRecord(number, dtype, start, partitions, offset, dims, dynamic)
+        if dynamic is None:
+            self.known[id(operand)] = record
+        return record

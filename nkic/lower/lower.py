@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from nkic.base.diagnostics import Reporter
 from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program
@@ -10,6 +11,7 @@ from nkic.ir.tensors import AccessPattern, View
 from nkic.lower.accumulate import Written
 from nkic.lower.patterns import access_pattern
 from nkic.machine.engines import Engine
+from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 
 ACCUMULATE = "accumulate"
@@ -28,6 +30,9 @@ class _Core:
         self.report = report
         self.written = Written()
         self.engines: dict[tuple[object, ...], Engine] = {}
+        # One object for all equal ones: later stages find them again by identity.
+        self.patterns: dict[tuple[View, bool, bool], AccessPattern] = {}
+        self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
 
     def body(self, body: Body) -> Body:
         return tuple(self.item(item) for item in body)
@@ -39,14 +44,28 @@ class _Core:
 
     def instruction(self, instruction: Instruction) -> Instruction:
         row = instruction.row
-        operands = tuple(
-            access_pattern(value, rule.keep_rank, row.streams) if type(value) is View else value
+        operands = [
+            self.pattern(value, rule.keep_rank, row.streams) if type(value) is View else value
             for value, rule in zip(instruction.operands, row.operands, strict=True)
-        )
-        lowered = instruction._replace(operands=operands)
+        ]
+        attributes = self.shared(row, instruction.attributes)
+        lowered = instruction._replace(operands=tuple(operands), attributes=attributes)
         if instruction.engine is None:
             lowered = lowered._replace(engine=self.engine(lowered))
         return self.accumulation(lowered) if ACCUMULATE in row.attribute_index else lowered
+
+    def pattern(self, view: View, keep_rank: bool, streams: bool) -> AccessPattern:
+        """The one pattern of this view."""
+        key = (view, keep_rank, streams)
+        found = self.patterns.get(key)
+        if found is None:
+            found = self.patterns[key] = access_pattern(view, keep_rank, streams)
+        return found
+
+    def shared(self, row: Row, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The first of all equal attributes; 1, 1.0 and True are different, and so is -0.0."""
+        signs = [repr(values[i]) for i in row.number_attributes]
+        return self.attributes.setdefault((values, *map(type, values), *signs), values)
 
     def engine(self, instruction: Instruction) -> Engine:
         """The row's choice, made once per signature."""
@@ -76,7 +95,8 @@ class _Core:
                 instruction.at.span,
                 help="say accumulate=True or accumulate=False, or split the matmul",
             )
-        return _with(instruction, ACCUMULATE, bool(decided))
+        changed = _with(instruction, ACCUMULATE, bool(decided))
+        return changed._replace(attributes=self.shared(changed.row, changed.attributes))
 
 
 def _shape(operand: Operand) -> object:

@@ -236,6 +236,12 @@ class Row:
         return self.together is not None
 
     @cached_property
+    def number_attributes(self) -> tuple[int, ...]:
+        """The attributes, by index, of which equal values may differ in the sign of zero."""
+        kinds = (Kind.NUMBER, Kind.NUMBERS)
+        return tuple(i for i, rule in enumerate(self.attributes) if rule.kind in kinds)
+
+    @cached_property
     def streams(self) -> bool:
         """A compute engine reads and writes its tiles through access patterns."""
         return Engine.DMA not in self.engines and Engine.SYNC not in self.engines

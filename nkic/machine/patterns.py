@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from math import prod
+
 Dims = tuple[tuple[int, int], ...]
 
 MAX_NUM = 65_535  # the size field of a compute engine's pattern: uint16
@@ -33,6 +36,19 @@ def run(dims: Dims) -> int:
 def reach(dims: Dims) -> int:
     """Elements from the lowest to the highest element touched, both counted."""
     return 1 + sum(abs(step) * (num - 1) for step, num in dims)
+
+
+@lru_cache(maxsize=65536)
+def bounds(dims: Dims) -> tuple[int, int]:
+    """Lowest and highest element touched, from the first one of the pattern."""
+    reaches = [step * (num - 1) for step, num in dims]
+    return sum([r for r in reaches if r < 0]), sum([r for r in reaches if r > 0])
+
+
+@lru_cache(maxsize=65536)
+def elements(dims: Dims) -> int:
+    """How many elements are visited; 0 where a dimension has none."""
+    return prod([max(0, num) for _, num in dims])
 
 
 def repeats(dims: Dims) -> bool:

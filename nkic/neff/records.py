@@ -16,6 +16,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Register, Tile, Value
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
+from nkic.machine.patterns import bounds
 from nkic.machine.targets import Target
 
 
@@ -78,11 +79,9 @@ class PatternRecord(NamedTuple):
         """Lowest and one past the highest byte touched, from the tensor's first byte (in each
         partition). Steps over indexed elements are ignored, as they are when it runs.
         """
-        low = high = self.offset
-        for step, num in self.standing.dims if self.dynamic else self.dims:
-            reach = step * (num - 1)
-            low, high = (low + reach, high) if reach < 0 else (low, high + reach)
-        return low * self.dtype.size, (high + 1) * self.dtype.size
+        low, high = bounds(self.standing.dims if self.dynamic else self.dims)
+        size = self.dtype.size
+        return (self.offset + low) * size, (self.offset + high + 1) * size
 
     def tile(self, tensor: TensorRecord, offsets: Tile | None = None) -> Tile:
         """What rules and costs see of it; `tensor` is the one it names, `offsets` the tile of

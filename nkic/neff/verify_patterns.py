@@ -11,6 +11,7 @@ from math import prod
 from nkic.machine.facts import Register
 from nkic.machine.memory import PARTITIONS
 from nkic.machine.operands import Row
+from nkic.machine.patterns import elements
 from nkic.neff.limits import Limits
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, TensorRecord
 
@@ -26,9 +27,10 @@ def most_elements(executable: Executable, partition_bytes: int) -> int:
 
 def problem(pattern: PatternRecord, tensor: TensorRecord, most: int) -> str:
     """What is wrong with `pattern` over `tensor`, or nothing."""
-    if any(num < 1 for _, num in pattern.dims):
+    visited = elements(pattern.dims)
+    if visited < 1:
         return "a dimension without elements"
-    if pattern.elements > most:
+    if visited * max(1, pattern.partitions) > most:
         return f"{pattern.elements:,} elements, no memory holds more than {most:,}"
     return _partition_problem(pattern, tensor) or _byte_problem(pattern, tensor)
 

@@ -22,6 +22,7 @@ from nkic.neff.records import (
     OperandRecord,
     PatternRecord,
     StreamRecord,
+    TensorRecord,
 )
 from nkic.neff.unsound import Unsound
 
@@ -90,8 +91,9 @@ class _Core:
         """Checks an operand on its own; equal numbers mean that rules see no difference."""
         key: object
         if isinstance(operand, PatternRecord):
-            self._check_pattern(operand)
-            key = (operand.tile(self.executable.tensors[operand.tensor]), operand.dynamic)
+            tensor = self._check_pattern(operand)
+            _, dtype, start, partitions, _, dims, dynamic = operand
+            key = (tensor.buffer, dtype, tensor.partition + start, partitions, dims, dynamic)
         elif isinstance(operand, Register):
             check_register(operand, self.executable)
             key = operand
@@ -101,16 +103,16 @@ class _Core:
         self._numbers[id(operand)] = number
         return number
 
-    def _check_pattern(self, pattern: PatternRecord) -> None:
+    def _check_pattern(self, pattern: PatternRecord) -> TensorRecord:
         tensors = self.executable.tensors
         if not 0 <= pattern.tensor < len(tensors):
             raise Unsound(f"there is no tensor %{pattern.tensor}")
         tensor = tensors[pattern.tensor]
-        label = f"access to %{pattern.tensor} `{tensor.name}`"
         if tensor.core not in (-1, self.number):
-            raise Unsound(f"{label}: it belongs to core {tensor.core}")
+            raise Unsound(f"{_access(pattern, tensor)}: it belongs to core {tensor.core}")
         if problem := verify_patterns.problem(pattern, tensor, self._most):
-            raise Unsound(f"{label}: {problem}", "artifact-bounds")
+            raise Unsound(f"{_access(pattern, tensor)}: {problem}", "artifact-bounds")
+        return tensor
 
     def _check_form(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
         """What depends on the instruction as a whole, but not on offsets."""
@@ -132,6 +134,10 @@ class _Core:
         for violation in rules.violations(row, facts):
             text = violation.message.removeprefix(f"{row.name}: ")  # _locate names it
             raise Unsound(text, "artifact-instruction", help=violation.help)
+
+
+def _access(pattern: PatternRecord, tensor: TensorRecord) -> str:
+    return f"access to %{pattern.tensor} `{tensor.name}`"
 
 
 def _wrong_attribute(item: InstructionRecord, row: Row) -> str:

@@ -13,12 +13,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from nkic.ir.effects import Touches, touches_of
-from nkic.ir.overlap import Bands, Box, Cells
+from nkic.ir.effects import Touches, cells_of, touches_of
+from nkic.ir.overlap import Bands
 from nkic.ir.program import Body, Instruction, Program
 from nkic.ir.schedule import Schedule
 from nkic.ir.tensors import Tensor
-from nkic.schedule.running import AbstractRun, Clock, Runner, join
+from nkic.schedule.running import AbstractRun, Clock, Runner
+
+Positions = dict[int, int]  # by stream, the number of one of its items
 
 
 class Disorder(NamedTuple):
@@ -51,27 +53,20 @@ class _State:
 class _Core:
     """What the instructions of one core have touched."""
 
-    def __init__(self, program: Program, body: Body, streams: int) -> None:
+    def __init__(self, program: Program, body: Body) -> None:
         self.accesses = touches_of(body, program.target)
-        self.cells = self._cut()
+        self.cells = cells_of(body, program.target)
         self.states: dict[int, list[_State]] = {
             t: [_State() for _ in range(c.count)] for t, c in self.cells.items()
         }
-        self.tenancy = _Tenancy(program, self.accesses, streams)
-
-    def _cut(self) -> dict[int, Cells]:
-        boxes: dict[int, list[Box]] = defaultdict(list)
-        for number in self.accesses:
-            for touch in self.accesses[number]:
-                boxes[touch.pattern.tensor.number].append(touch.area)
-        return {tensor: Cells(found) for tensor, found in boxes.items()}
+        self.tenancy = _Tenancy(program, self.accesses)
 
 
 class _Proof(AbstractRun):
     def __init__(self, schedule: Schedule) -> None:
         super().__init__(schedule)
-        program, count = schedule.program, len(self.runners)
-        self.cores = [_Core(program, body, count) for body in program.cores]
+        program = schedule.program
+        self.cores = [_Core(program, body) for body in program.cores]
         self.found: list[Disorder] = []
 
     def proved(self) -> list[Disorder]:
@@ -93,30 +88,26 @@ class _Proof(AbstractRun):
                     self.found.append(Disorder(instruction, what))
                 core.tenancy.note(tensor, runner.index, position)
             states = core.states[tensor.number]
+            me = (runner.index, position)
             for index in core.cells[tensor.number][touch.area]:
-                if not _ordered(
-                    states[index], touch.writes, runner.known, (runner.index, position)
-                ):
+                if not _ordered(states[index], touch.writes, runner.known, me):
                     what = f"conflicts with an access to {tensor!r} that it does not wait for"
                     self.found.append(Disorder(instruction, what))
-                _note(states[index], touch.writes, runner.index, position)
+                if touch.writes:
+                    states[index].writer, states[index].readers = me, {}
+                else:
+                    states[index].readers[runner.index] = position
 
 
 def _ordered(state: _State, writes: bool, known: Clock, me: tuple[int, int]) -> bool:
     writer = state.writer
-    if writer is not None and writer != me and known[writer[0]] < writer[1]:
+    if writer is not None and known[writer[0]] < writer[1] and writer != me:
         return False
-    if not writes:
-        return True
-    return all(known[s] >= p or (s, p) == me for s, p in state.readers.items())
-
-
-def _note(state: _State, writes: bool, stream: int, position: int) -> None:
     if writes:
-        state.writer = (stream, position)
-        state.readers = {}
-    else:
-        state.readers[stream] = position
+        for stream, position in state.readers.items():
+            if known[stream] < position and (stream, position) != me:
+                return False
+    return True
 
 
 class _Tenancy:
@@ -126,36 +117,36 @@ class _Tenancy:
         self,
         program: Program,
         accesses: Touches,
-        streams: int,
     ) -> None:
         tensors: dict[int, Tensor] = {}
         for found in accesses.values():
             for touch in found:
                 if touch.pattern.tensor.on_chip:
                     tensors[touch.pattern.tensor.number] = touch.pattern.tensor
-        self.streams = streams
         self.segments = _segments(tensors, program)
         self.owner: dict[Segment, Tensor] = {}
         self.resident: dict[int, bool] = {}
-        self.touched: dict[int, Clock] = {}
-        self.inherited: dict[int, tuple[Clock, Tensor | None]] = {}
+        self.touched: dict[int, Positions] = {}
+        self.inherited: dict[int, tuple[Positions, Tensor | None]] = {}
 
     def unordered(self, tensor: Tensor, known: Clock) -> Tensor | None:
         """A former owner of `tensor`'s bytes that may still use them, or None."""
         if not self.resident.get(tensor.number):
             self._move_in(tensor)
         needed, former = self.inherited[tensor.number]
-        return None if all(k >= n for k, n in zip(known, needed, strict=True)) else former
+        for stream, position in needed.items():
+            if known[stream] < position:
+                return former
+        return None
 
     def _move_in(self, tensor: Tensor) -> None:
-        needed, former = (
-            list(self.inherited.get(tensor.number, ([0] * self.streams, None))[0]),
-            None,
-        )
+        needed: Positions = dict(self.inherited.get(tensor.number, ({}, None))[0])
+        former = None
         for segment in self.segments[tensor.number]:
             owner = self.owner.get(segment)
             if owner is not None and owner is not tensor:
-                join(needed, self.touched[owner.number])
+                for stream, position in self.touched[owner.number].items():
+                    needed[stream] = max(position, needed.get(stream, 0))
                 self.resident[owner.number] = False
                 former = owner
             self.owner[segment] = tensor
@@ -164,7 +155,7 @@ class _Tenancy:
 
     def note(self, tensor: Tensor, stream: int, position: int) -> None:
         """Remembers an access."""
-        self.touched.setdefault(tensor.number, [0] * self.streams)[stream] = position
+        self.touched.setdefault(tensor.number, {})[stream] = position
 
 
 Segment = tuple[str, int, int]  # memory, band of partitions, piece of its bytes

@@ -4,14 +4,13 @@ what it touches. What is left for each of them is to make its windows onto memor
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import combinations
 from typing import Any
 
 from numpy.typing import NDArray
 
 from nkic.machine.engines import Engine
-from nkic.machine.operands import Kind, Row
+from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing
 from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
@@ -94,7 +93,7 @@ class Planner:
         aliases = self._aliases(patterns)
         if aliases is None:
             return self._made(record, row)
-        whole = (*key, aliases, *(repr(record.attributes[i]) for i in _numeric(row)))
+        whole = (*key, aliases, *(repr(record.attributes[i]) for i in row.number_attributes))
         found = self.known.get(whole)
         if found is None:
             found = self.known[whole] = self._made(record, row)
@@ -137,10 +136,3 @@ def _nothing() -> None:
 def _tiles_among(record: InstructionRecord, wanted: list[bool]) -> tuple[int, ...]:
     pairs = enumerate(zip(record.operands, wanted, strict=False))
     return tuple([i for i, (o, yes) in pairs if yes and type(o) is PatternRecord])
-
-
-@cache
-def _numeric(row: Row) -> tuple[int, ...]:
-    """Attributes of which equal ones may differ in the sign of zero."""
-    kinds = (Kind.NUMBER, Kind.NUMBERS)
-    return tuple([i for i, rule in enumerate(row.attributes) if rule.kind in kinds])
