@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NoReturn
 
 from nkic.base.diagnostics import Label, Reporter
@@ -18,8 +19,11 @@ _ROOTS = frozenset({"nki", "neuronxcc.nki"})
 
 
 def kernels(module: SourceModule) -> tuple[Kernel, ...]:
-    """The kernels of a module in source order: decorated, or made by `f = nki.jit(g)`."""
+    """The kernels of a module in source order: decorated, made by `f = nki.jit(g)`, or made of
+    another one by `f = g.with_schedule([...])`.
+    """
     found = [*_decorated(module), *_wrapped(module)]
+    found += _scheduled(module, {kernel.name: kernel for kernel in found})
     return tuple(sorted(found, key=lambda kernel: kernel.node.span))
 
 
@@ -31,7 +35,7 @@ def choose(module: SourceModule, wanted: str | None, report: Reporter) -> Kernel
     found = kernels(module)
     if wanted is None:
         return _only(module, found, report)
-    named = next((kernel for kernel in found if kernel.name == wanted), None)
+    named = next((kernel for kernel in reversed(found) if kernel.name == wanted), None)
     return named or _plain(module, wanted, report)
 
 
@@ -44,8 +48,8 @@ def at(module: SourceModule, name: str, line: int) -> Kernel:
 
 
 def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> Kernel:
-    if len(found) == 1:
-        return found[0]
+    if len({kernel.node.span for kernel in found}) == 1:
+        return found[-1]  # the one with a schedule: without it there would be no use for that
     if found:
         _ambiguous(module, found, report)
     functions = [n.name for n in _functions(module)]
@@ -109,6 +113,29 @@ def _wrapped(module: SourceModule) -> Iterator[Kernel]:
         made = [target.id for target in statement.targets if isinstance(target, nodes.Name)]
         if name in _MAKERS and made:
             yield Kernel(made[0], module, functions[inner.id], name)
+
+
+def _scheduled(module: SourceModule, known: dict[str, Kernel]) -> Iterator[Kernel]:
+    """`ordered = kernel.with_schedule([...])` on module level."""
+    for statement in module.tree.body:
+        if not isinstance(statement, nodes.Assign) or not isinstance(statement.value, nodes.Call):
+            continue
+        base = known.get(_base(statement.value))
+        for target in statement.targets:
+            if base is not None and isinstance(target, nodes.Name):
+                span = statement.value.span
+                known[target.id] = replace(base, name=target.id, scheduled=span)
+                yield known[target.id]
+
+
+def _base(expression: nodes.Expression) -> str:
+    """`k` of `k.with_schedule(...)`, also of several calls; else nothing."""
+    called = False
+    while isinstance(expression, nodes.Call) and isinstance(expression.func, nodes.Attribute):
+        if expression.func.attr != "with_schedule":
+            return ""
+        expression, called = expression.func.value, True
+    return expression.id if called and isinstance(expression, nodes.Name) else ""
 
 
 def wrapper(decorator: nodes.Expression, module: SourceModule) -> str:

@@ -140,6 +140,8 @@ class Evaluator:
     def schedule(self) -> tuple[Any, ...]:
         """What `kernel.with_schedule([...])` asks for, where the file makes the kernel so."""
         kernel = self.resolved.kernel
+        if kernel.scheduled is None:
+            return ()
         found = self._guarded(lambda: self._world.runtime(kernel.module).get(kernel.name))
         return found.schedule if isinstance(found, objects.Kernel) else ()
 

@@ -11,7 +11,7 @@ from nkic.specialise.budget import check_range
 from nkic.specialise.errors import KernelError
 from nkic.specialise.hooks import DeviceRange
 from nkic.specialise.registers import VirtualRegister
-from nkic.specialise.trace import active
+from nkic.specialise.trace import NkiInstruction, active
 
 
 def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
@@ -74,7 +74,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 
     loop = _dynamic(lower, upper, step)
     result = body_fun(loop.enter())
     loop.leave()
-    if result is not None:
+    if result is not None and not isinstance(result, NkiInstruction):  # that of a lambda
         raise KernelError(
             "loop-result",
             f"the body of a fori_loop returns nothing; this one returned {result!r}",

@@ -66,7 +66,8 @@ class Request:
     `args` and `consts` are what the user said; names that only `like` knows are examples and
     need not occur in the kernel. `consts` may hold dotted names and descriptions (`live`), whose
     tensors are `parts`. `grid` is the SPMD launch grid; `lnc` the number of physical cores that
-    run the kernel together. `entry` is the kernel where a running program asks for it.
+    run the kernel together. `entry` is the kernel where a running program asks for it, `schedule`
+    what its `with_schedule` was given.
     """
 
     kernel: str | None = None
@@ -79,6 +80,7 @@ class Request:
     like: Mapping[str, TensorType] = field(default_factory=dict)
     parts: Mapping[str, TensorType] = field(default_factory=dict)
     entry: Entry | None = None
+    schedule: tuple[Any, ...] = ()
 
     @property
     def programs(self) -> int:

@@ -24,6 +24,7 @@ from nkic.specialise.library import MODULE
 from nkic.specialise.modules import Codes
 from nkic.specialise.namespace import Namespace
 from nkic.specialise.naming import Names
+from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.rebuild import Rebuilder
 from nkic.specialise.request import Request, TensorType
@@ -49,13 +50,18 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
         bound = bind(resolved.kernel, request, report, annotation)
         inputs = tuple(_inputs(bound, request, trace, resolved))
         outputs = Outputs(trace, inputs, resolved.kernel)
+        order = Ordering(resolved.kernel, report)
         for core, ids in _instances(request):
             world = _world(resolved, trace, codes)
-            trace.begin(ids, core)
+            start = trace.begin(ids, core)
             try:
+                order.read(_schedule(request, world))
                 outputs.take(world.evaluator.run(partial(_call, bound, inputs, request, world)))
             except CompileFailed:
                 break
+            order.apply(trace.body, start)
+        else:
+            order.finish()
         found = outputs.parameters()
         refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
     return Program(
@@ -70,6 +76,12 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
         arguments=bound.shown(),
         returned=outputs.form,
     )
+
+
+def _schedule(request: Request, world: World) -> tuple[Any, ...]:
+    """What `with_schedule` was given, in the file and by a running program."""
+    own = world.evaluator.schedule() if request.entry is None else ()
+    return (*own, *request.schedule)
 
 
 class World(NamedTuple):

@@ -66,7 +66,14 @@ class NkiInstruction:
         own = self._recorded()
         if own is not None:
             found = (producer._recorded() for producer in producers)
-            after = own.after + tuple(other.number for other in found if other is not None)
+            numbers = tuple(other.number for other in found if other is not None)
+            if any(number >= own.number for number in numbers):
+                raise KernelError(
+                    "bad-schedule",
+                    "an instruction cannot wait for itself, or for one that comes after it",
+                    help="an edge adds to the order of the program; change that to turn it around",
+                )
+            after = own.after + numbers
             self._body[self._place] = own._replace(after=after)
         return self
 
@@ -111,14 +118,17 @@ class Trace:
 
     # Instances of the kernel
 
-    def begin(self, ids: tuple[int, ...], core: int = 0) -> None:
-        """Starts the kernel instance with these program ids, on this core."""
+    def begin(self, ids: tuple[int, ...], core: int = 0) -> int:
+        """Starts the kernel instance with these program ids, on this core; gives the place in
+        the core's body where it begins.
+        """
         self.ids = ids
         self._allocated.clear()
         if core == len(self._cores):
             self._cores.append([])
             self._instructions = 0
         self.body = self._cores[core]
+        return len(self.body)
 
     @property
     def cores(self) -> tuple[Body, ...]:

@@ -137,12 +137,16 @@ class Modules(Protocol):
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function that can be compiled: `wrapper` is the decorator, as in `nki.jit`, or ""."""
+    """A function that can be compiled: `wrapper` is the decorator, as in `nki.jit`, or "".
+
+    `scheduled` is the call of `with_schedule` that made it, if one did.
+    """
 
     name: str
     module: SourceModule
     node: nodes.FunctionDef
     wrapper: str = ""
+    scheduled: Span | None = None
 
     @property
     def signature(self) -> str:

@@ -1,0 +1,112 @@
+"""`kernel.with_schedule([...])`: further order among the instructions that have names.
+
+An edge ("b", "a"), or ("b", ["a", "c"]), makes the instruction called b wait for the others.
+Source: the guide to NKI's scheduling APIs. It leaves open what an edge against program order
+means, and which instruction a name means that several have: both are refused.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.base.suggest import did_you_mean
+from nkic.ir.program import Instruction, Item, instructions
+from nkic.syntax.bindings import Kernel
+
+Edge = tuple[str, str]  # the one that waits, and what it waits for
+
+
+class Ordering:
+    """The edges of one kernel, applied to each of its instances."""
+
+    def __init__(self, kernel: Kernel, report: Reporter) -> None:
+        self._at = kernel.scheduled or kernel.node.name_span
+        self._report = report
+        self._edges: tuple[Edge, ...] = ()
+        self._known: dict[str, None] = {}
+
+    def read(self, schedule: Sequence[Any]) -> None:
+        """Takes what `with_schedule` was given."""
+        self._edges = tuple(edge for pair in schedule for edge in self._pairs(pair))
+
+    def _pairs(self, pair: Any) -> Iterator[Edge]:
+        waits, producers = pair if isinstance(pair, tuple | list) and len(pair) == 2 else (0, 0)
+        names = producers if isinstance(producers, tuple | list) else (producers,)
+        if isinstance(waits, str) and all(isinstance(name, str) for name in names):
+            yield from ((waits, name) for name in names)
+            return
+        self._error(
+            f"an edge of a schedule is a pair of names, not {pair!r}",
+            'write ("second", "first"), or ("third", ["first", "second"])',
+        )
+
+    def apply(self, body: list[Item], start: int) -> None:
+        """Adds the edges to the instructions of one instance: those of `body` from `start` on."""
+        if not self._edges:
+            return
+        named: dict[str, list[Instruction]] = defaultdict(list)
+        for one in instructions(tuple(body[start:])):
+            if one.name:
+                named[one.name].append(one)
+        self._known |= dict.fromkeys(named)
+        after: dict[int, tuple[int, ...]] = {}
+        for waits, producer in self._edges:
+            if waits in named and producer in named:
+                self._add(named[waits], named[producer], after)
+        body[start:] = _ordered(body[start:], after)
+
+    def _add(
+        self,
+        waiting: list[Instruction],
+        producing: list[Instruction],
+        after: dict[int, tuple[int, ...]],
+    ) -> None:
+        for found in (waiting, producing):
+            if len(found) > 1:
+                self._error(
+                    f"`{found[0].name}` is the name of {len(found)} instructions",
+                    f'give each one a name of its own, such as name=f"{found[0].name}{{i}}"',
+                    found[:2],
+                )
+                return
+        waits, producer = waiting[0], producing[0]
+        if producer.number >= waits.number:
+            self._error(
+                f"`{waits.name}` cannot wait for `{producer.name}`, which comes after it",
+                "an edge adds to the order of the program; change that to turn it around",
+                [waits, producer],
+            )
+            return
+        after[waits.number] = (*after.get(waits.number, ()), producer.number)
+
+    def finish(self) -> None:
+        """Reports names that no instance has."""
+        for name in dict.fromkeys(name for edge in self._edges for name in edge):
+            if name not in self._known:
+                near = did_you_mean(name, self._known)
+                text = f"the schedule speaks of `{name}`, and no instruction has that name"
+                self._error(text, near or f'pass name="{name}" to the instruction that is meant')
+
+    def _error(self, text: str, help: str, about: Sequence[Instruction] = ()) -> None:
+        places = [one.at.primary for one in about] or [self._at]
+        labels = [Label(one.at.primary, f"`{one.name}`") for one in about[1:]]
+        if about:
+            labels.append(Label(self._at, "the schedule"))
+        self._report.error("bad-schedule", text, places[0], help=help, labels=labels)
+
+
+def _ordered(items: Sequence[Item], after: dict[int, tuple[int, ...]]) -> list[Item]:
+    """The items with `after` added, by number."""
+    found: list[Item] = []
+    for item in items:
+        if not isinstance(item, Instruction):
+            found.append(replace(item, body=tuple(_ordered(item.body, after))))
+        elif item.number in after:
+            found.append(item._replace(after=(*item.after, *after[item.number])))
+        else:
+            found.append(item)
+    return found

@@ -1,0 +1,32 @@
+# test: check
+# args: a=float32[64,128] i=int32[16,1]
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a, i):
+    t = nl.ndarray((128, 32), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=t, value=0.0)
+    rows = nl.load(i)
+    one = rows[0:1]
+    t.ap([[1, 128], [1, 32]])  # error[partition-dimension]: its step must be 32
+    t.ap([[32, 128], [1, 33]])  # error[pattern-out-of-bounds]: elements 0:33
+    t.ap([[32, 128], [1, 32]], offset=32)  # error[pattern-out-of-bounds]: partitions 1:129
+    t.ap([[32, 128]])  # error[bad-pattern]: at least 2
+    t.ap([[32, 128], [1, 0]])  # error[bad-pattern]: every size at least 1
+    t.ap([[32, 128], [1, 32]], offset=1.0)  # error[bad-pattern]: the offset of ap is an int
+    a.ap([[128, 65], [1, 128]])  # error[pattern-out-of-bounds]: elements 0:8320
+    t.vector_select(0, rows)  # error[indirect-view]: gathered from HBM
+    a.vector_select(1, rows)  # error[bad-dimension]: along dimension 0
+    a.vector_select(0, rows.reshape((16, 1, 1)))  # error[indirect-view]: two dimensions
+    a.vector_select(0, rows).select(0, 3)  # error[indirect-view]: cannot be sliced
+    a.vector_select(0, rows)[0:4]  # error[indirect-view]: cannot be sliced
+    a.vector_select(0, rows).permute((1, 0))  # error[partition-dimension]: would move
+    a.vector_select(0, rows).view(nl.uint8)  # error[indirect-view]: comes before
+    a.select(0, one).select(0, one)  # error[indirect-view]: at most one
+    t.select(0, one)  # error[partition-dimension]: at run time
+    a.ap([[128, 16], [1, 8]], 0, one, rows)  # error[indirect-view]: not both
+    a.select(0, rows)  # error[argument-kind]: one element
+    return a
