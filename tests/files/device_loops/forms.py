@@ -12,18 +12,18 @@ def kernel(a, n):
     count = nl.load(n)
     first, last, flag = nisa.register_alloc(0), nisa.register_alloc(), nisa.register_alloc(3)
     nisa.register_load(last, count)
-    for i in nl.dynamic_range(4):
+    for i in nl.dynamic_range(4):  # warning[deprecated]: is deprecated
         nisa.tensor_scalar(dst=x, data=x, op0=nl.add, operand0=1)
-    for i in nl.dynamic_range(2, 8, 3):
+    for i in nl.dynamic_range(2, 8, 3):  # warning[deprecated]: is deprecated
         nisa.tensor_copy(dst=x[:, nl.ds(i, 2)], src=x[:, 0:2])
-    for i in nl.dynamic_range(first, last, 2):
+    for i in nl.dynamic_range(first, last, 2):  # warning[deprecated]: is deprecated
         tile = nl.ndarray((128, 1), dtype=a.dtype, buffer=nl.sbuf)
         nisa.dma_copy(dst=tile, src=a.ap([[64, 128], [1, 1]], scalar_offset=i, indirect_dim=1))
         nisa.tensor_tensor(dst=x[:, 0:1], data1=x[:, 0:1], data2=tile, op=nl.add)
 
     def body(i):
         nisa.tensor_scalar(dst=x, data=x, op0=nl.multiply, operand0=0.5)
-        for j in nl.static_range(2):
+        for j in nl.static_range(2):  # warning[deprecated]: is deprecated
             nisa.tensor_scalar(dst=x, data=x, op0=nl.add, operand0=j)
 
         def inner(k):
@@ -41,7 +41,7 @@ def kernel(a, n):
         return r
 
     nl.while_loop(last, down)
-    while flag:
+    while flag:  # warning[deprecated]: is deprecated
         nisa.register_move(flag, 0)
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
     nl.store(out, x)

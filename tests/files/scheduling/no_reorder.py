@@ -19,9 +19,9 @@ def act(tile):
 def kernel(a, b):
     tiles = [nl.load(a), nl.load(b)]
     with nl.no_reorder():
-        for i in nl.static_range(2):
+        for i in nl.static_range(2):  # warning[deprecated]: is deprecated
             tiles[i] = act(tiles[i])
-    for i in nl.dynamic_range(2):
+    for i in nl.dynamic_range(2):  # warning[deprecated]: is deprecated
         with nl.no_reorder():
             nisa.tensor_tensor(dst=tiles[0], data1=tiles[0], data2=tiles[1], op=nl.add)
     out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
