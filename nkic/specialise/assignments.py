@@ -9,8 +9,12 @@ from typing import NamedTuple
 from nkic.specialise.expressions import BINARY, Expressions, as_value, literal
 from nkic.specialise.scope import DEL, LOAD, STORE, Place, call, check_name, name
 from nkic.syntax import nodes
+from nkic.syntax.walk import walk
 
-_GUARDED_IN_PLACE = {"+": "@iadd", "*": "@imul", "%": "@imod", "**": "@ipow", "<<": "@ishl"}
+_GUARDED_IN_PLACE = {
+    **{"+": "@iadd", "*": "@imul", "%": "@imod", "**": "@ipow", "<<": "@ishl"},
+    **{"|": "@ior", "&": "@iand", "^": "@ixor", "-": "@isub"},
+}
 _MARKERS = {"ClassVar": "@classvar", "InitVar": "@initvar"}
 
 
@@ -57,6 +61,8 @@ class Assignments(Expressions):
         if len(node.targets) == 1 and _is_guarded(only) and _is_settled(only):
             return [self._store(only, self.load(node.value))]
         value = self.load(node.value)
+        if any(isinstance(part, nodes.Starred) for one in node.targets for part in walk(one)):
+            value = call("@spread", place, value)
         parts = [self.target(target) for target in node.targets]
         if len(parts) == 1 or not any(part.stores for part in parts):
             made = ast.Assign([part.node for part in parts], value, **place)
@@ -85,7 +91,7 @@ class Assignments(Expressions):
         place = self._at(node.span)
         value, written = self.load(node.value), name(variable.id, place, STORE)
         guard = _GUARDED_IN_PLACE.get(node.op)
-        if guard is None or (node.op == "+" and literal(node.value) is not None):
+        if guard is None or (node.op in "+-" and literal(node.value) is not None):
             return ast.AugAssign(written, BINARY[node.op], value, **place)
         return ast.Assign([written], call(guard, place, variable, value), **place)
 
@@ -105,7 +111,7 @@ class Assignments(Expressions):
     def _update_item(self, target: nodes.Subscript, node: nodes.AugAssign) -> list[ast.stmt]:
         place = self._at(node.span)
         owner, index, held = (self.scope.temporary() for _ in range(3))
-        key = as_value(self.load(target.slice), place)
+        key = as_value(self.index(target.slice), place)
         old = ast.Subscript(name(owner, place), name(index, place), LOAD, **place)
         new = call("@store", place, name(owner, place), name(index, place), name(held, place))
         return [
@@ -148,7 +154,7 @@ class Assignments(Expressions):
         elif isinstance(node, nodes.Tuple | nodes.List):
             yield from (made for part in node.elts for made in self._delete_one(part))
         elif isinstance(node, nodes.Subscript):
-            item = ast.Subscript(self.load(node.value), self.load(node.slice), DEL, **place)
+            item = ast.Subscript(self.load(node.value), self.index(node.slice), DEL, **place)
             yield ast.Delete([item], **place)
         else:
             assert isinstance(node, nodes.Name)

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterator
+from operator import index
+from types import FunctionType
 from typing import Any
 
 from nkic.specialise.budget import Budget, check_range
 from nkic.specialise.guards import Guards
 from nkic.specialise.kernel_sets import KernelFrozenSet, KernelSet, stable_hash
+from nkic.specialise.kinds import Kinds
 from nkic.syntax import names
 
 Print = Callable[[str], None]
+_SMALL = 64  # bits of an integer that need no look at the limits
 _FREE = 64  # elements that a builtin may go through for the step that its call costs
 
-# Names that are classes too. Called, they are guarded; otherwise they are the class itself.
+# Names that are classes too. Called, they are guarded; otherwise they are a stand-in.
 _CLASSES: dict[str, Any] = {
+    "int": int,
     "list": list,
     "tuple": tuple,
     "dict": dict,
@@ -27,6 +32,10 @@ _CLASSES: dict[str, Any] = {
     "frozenset": KernelFrozenSet,
     "str": str,
     "type": type,
+    "slice": slice,
+    "property": property,
+    "staticmethod": staticmethod,
+    "classmethod": classmethod,
 }
 
 
@@ -50,6 +59,13 @@ class Builtins:
         """A range that could be gone through within the limits."""
         return check_range(range(*bounds), self._budget.limits)
 
+    def int_(self, *value: Any, **base: Any) -> int:
+        """An integer; text in hexadecimal spells ones of any size."""
+        made = int(*value, **base)
+        if made.bit_length() > _SMALL:
+            self._budget.allow_bits(made.bit_length())
+        return made
+
     def list_(self, values: Any = ()) -> list[Any]:
         """A list of the elements."""
         made = list(values)
@@ -62,17 +78,26 @@ class Builtins:
 
     def set_(self, values: Any = ()) -> KernelSet:
         """A set of the elements."""
-        return KernelSet(self._counted(list(values)))
+        return KernelSet(self._guards.nesting.keys(self._counted(list(values))))
 
     def frozenset_(self, values: Any = ()) -> KernelFrozenSet:
         """A frozen set of the elements."""
-        return KernelFrozenSet(self._counted(list(values)))
+        return KernelFrozenSet(self._guards.nesting.keys(self._counted(list(values))))
 
     def dict_(self, *pairs: Any, **named: Any) -> dict[Any, Any]:
         """A dict of the pairs."""
-        made = dict(*pairs, **named)
+        given = [self._entries(one) for one in pairs]
+        made = dict(*given, **named)
         self._counted(made)
         return made
+
+    def _entries(self, pairs: Any) -> Any:
+        """What a dict is made from, its keys counted."""
+        if isinstance(pairs, dict):
+            return pairs
+        found = [tuple(pair) for pair in pairs]
+        self._guards.nesting.keys(pair[0] for pair in found if pair)
+        return found
 
     def _counted(self, values: Any) -> Any:
         if len(values) > _FREE:
@@ -96,11 +121,13 @@ class Builtins:
         return max(*self._several(values), **options)
 
     def _several(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return values if len(values) > 1 else tuple(self._counted(list(one)) for one in values)
+        found = values if len(values) > 1 else tuple(self._counted(list(one)) for one in values)
+        self._guards.nesting.all_compared(found if len(values) > 1 else found[0] if found else ())
+        return found
 
     def sorted_(self, values: Any, /, **options: Any) -> list[Any]:
         """A sorted list."""
-        return sorted(self._counted(list(values)), **options)
+        return sorted(self._guards.nesting.all_compared(self._counted(list(values))), **options)
 
     def any_(self, values: Any, /) -> bool:
         """Whether any element is true."""
@@ -142,13 +169,31 @@ class Builtins:
         """An iterator over the elements."""
         return iter(values)
 
-    def type_(self, value: Any, /) -> type:
-        """The class of a value."""
-        return type(value)
+    def type_(self, value: Any, /) -> Any:
+        """The class of a value, or a stand-in for it."""
+        return self._guards.kinds.of(type(value))
+
+    def slice_(self, *bounds: Any) -> slice:
+        """A slice. Of slices in slices Python cannot let go: that overruns the C stack."""
+        if any(isinstance(bound, slice) for bound in bounds):
+            raise TypeError("the bounds of a slice are no slices")
+        return slice(*self._guards.nesting.keys(bounds))
+
+    def property_(self, fget: Any = None, fset: Any = None, fdel: Any = None) -> property:
+        """A property of a kernel's class."""
+        return property(*map(_function, (fget, fset, fdel)))
+
+    def staticmethod_(self, function: Any, /) -> Any:
+        """A method without `self`."""
+        return staticmethod(_function(function))
+
+    def classmethod_(self, function: Any, /) -> Any:
+        """A method of the class."""
+        return classmethod(_function(function))
 
     def hash_(self, value: Any, /) -> int:
         """A number, equal for equal values, the same in every process."""
-        return stable_hash(value)
+        return stable_hash(self._guards.nesting.key(value))
 
     def setattr_(self, owner: Any, name: Any, value: Any, /) -> None:
         """`owner.name = value`."""
@@ -180,8 +225,8 @@ class Builtins:
 
     def round_(self, number: Any, ndigits: Any = None) -> Any:
         """A number rounded to so many digits."""
-        if isinstance(ndigits, int):
-            self._budget.allow_bits(4 * abs(ndigits))
+        if hasattr(ndigits, "__index__"):
+            self._budget.allow_bits(4 * abs(index(ndigits)))
         return round(number) if ndigits is None else round(number, ndigits)
 
     def pow_(self, base: Any, exp: Any, mod: Any = None) -> Any:
@@ -197,16 +242,29 @@ class Builtins:
 def namespace(budget: Budget, guards: Guards, show: Print) -> dict[str, Any]:
     """Every builtin by name; under `@name` what a call of it calls, where that differs.
 
-    A bare `range` is the guarded function; `@class range` is for `isinstance`.
+    A bare `list` is a stand-in for the class and a bare `range` the guarded function;
+    `@class list` and `@class range` are for `isinstance`.
     """
     guarded = Builtins(budget, guards, show).guarded()
     plain = {name: getattr(builtins, name) for name in names.BUILTINS}
+    guards.kinds = Kinds({kind: guarded[name] for name, kind in _CLASSES.items()})
+    stand_ins = {name: guards.kinds.of(kind) for name, kind in _CLASSES.items()}
     calls = {f"@{name}": guarded[name] for name in _CLASSES}
-    return {**plain, **guarded, **_CLASSES, **calls, "@class range": range}
+    classes = {f"@class {name}": kind for name, kind in {**_CLASSES, "range": range}.items()}
+    return {**plain, **guarded, **stand_ins, **calls, **classes}
 
 
 # The builtins that translated code calls under another name than it reads them.
 CALLED_APART = frozenset(_CLASSES)
+# Those that `isinstance` reads under another name.
+TESTED_APART = frozenset({*_CLASSES, "range"})
+
+
+def _function(value: Any) -> Any:
+    """What a property or method is made of; chains of them overrun the C stack when they go."""
+    if value is None or isinstance(value, FunctionType):
+        return value
+    raise TypeError(f"a method is made of a function, not of a {type(value).__name__}")
 
 
 def _numbered(values: Iterator[Any], number: Any) -> Iterator[tuple[int, Any]]:

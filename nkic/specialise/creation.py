@@ -12,6 +12,7 @@ from nkic.specialise.dtypes_api import as_buffer, as_dtype
 from nkic.specialise.errors import KernelError
 from nkic.specialise.location import here
 from nkic.specialise.tensor import NkiTensor
+from nkic.specialise.texts import brief
 from nkic.specialise.trace import GHOST, active
 
 
@@ -83,20 +84,20 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
 def _name(name: Any) -> str:
     if name is None or isinstance(name, str):
         return name or ""
-    raise KernelError("bad-shape", f"the name of a tensor is a string, not {name!r}")
+    raise KernelError("bad-shape", f"the name of a tensor is a string, not {brief(name)}")
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
     """The shape as ints; what cannot be one ends the evaluation."""
     parts = (shape,) if isinstance(shape, int) else shape
     if not isinstance(parts, tuple | list):
-        raise KernelError("bad-shape", f"a shape is a tuple of ints, not {shape!r}")
+        raise KernelError("bad-shape", f"a shape is a tuple of ints, not {brief(shape)}")
     for axis, part in enumerate(parts):
         if isinstance(part, float):
-            help = f"use `//` for whole numbers: {part!r} is a float"
+            help = f"use `//` for whole numbers: {brief(part)} is a float"
             raise KernelError("bad-shape", f"size {axis} of {tuple(parts)} is a float", help=help)
         if not isinstance(part, int) or isinstance(part, bool):
-            raise KernelError("bad-shape", f"size {axis} of a shape is no int: {part!r}")
+            raise KernelError("bad-shape", f"size {axis} of a shape is no int: {brief(part)}")
         if isinstance(part, ParDim) and axis:
             raise KernelError(
                 "block-dimension",
@@ -132,7 +133,7 @@ def _address(address: Any, buffer: Buffer, sizes: tuple[int, ...]) -> Address:
     pair = tuple(address) if isinstance(address, tuple | list) else ()
     if len(pair) != 2 or any(type(n) is not int or n < 0 for n in pair):
         raise KernelError(
-            "bad-address", f"an address is (partition, byte), two ints from 0, not {address!r}"
+            "bad-address", f"an address is (partition, byte), two ints from 0, not {brief(address)}"
         )
     if not buffer.on_chip:
         raise KernelError(

@@ -10,6 +10,7 @@ from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.specialise.errors import KernelError
+from nkic.specialise.texts import brief
 from nkic.specialise.trace import active
 
 BUFFERS = {
@@ -49,7 +50,7 @@ def as_dtype(value: Any) -> DType:
         near = "".join(f"did you mean `nl.{name}`?" for name in dtypes.suggest(str(value)))
         raise KernelError(
             "unknown-dtype",
-            f"{value!r} is no dtype",
+            f"{brief(value)} is no dtype",
             help=near or "use a dtype of nki.language, such as nl.bfloat16",
         )
     return found
@@ -65,12 +66,12 @@ def as_buffer(value: Any) -> Buffer:
             return BUFFERS[value]
         raise KernelError(
             "bad-buffer",
-            f"NKI {profile.label} takes no buffer by name; {value!r} is a string",
+            f"NKI {profile.label} takes no buffer by name; {brief(value)} is a string",
             help=f"write nl.{value}",
         )
     near = did_you_mean(value, BUFFERS) if isinstance(value, str) else ""
     raise KernelError(
         "bad-buffer",
-        f"{value!r} is no buffer",
+        f"{brief(value)} is no buffer",
         help=near or "use nl.sbuf, nl.psum, nl.private_hbm or nl.shared_hbm",
     )

@@ -71,7 +71,7 @@ class Evaluator:
             **libraries.FIELD_MARKERS,
             "@decorator": objects.check_decorator,
             "@base": objects.check_base,
-            "@class": objects.finish_class,
+            "@class": guards.finish_class,
         }
         spaces = {**libraries.libraries(self.budget, guards), **provided}
         self._world = World(resolved.library, spaces, base, {} if codes is None else codes)
@@ -185,7 +185,10 @@ class Evaluator:
         before = sys.getrecursionlimit()
         sys.setrecursionlimit(_depth() + self.budget.limits.depth + 100)
         try:
-            return run()
+            result = run()
+            if self.budget.spent:  # the kernel took the end of the steps for the end of a loop
+                self.budget.tick()
+            return result
         except NkicError:
             raise
         except Exception as error:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from nkic.specialise.builtins import CALLED_APART
+from nkic.specialise.builtins import CALLED_APART, TESTED_APART
 from nkic.specialise.methods import GUARDED
 from nkic.specialise.scope import LOAD, STORE, Place, Refused, Scope, call, check_name, name
 from nkic.syntax import names, nodes, scopes
@@ -26,7 +26,10 @@ BINARY: dict[str, ast.operator] = {
     "^": ast.BitXor(),
     "@": ast.MatMult(),
 }
-_GUARDED_BINARY = {"+": "@add", "*": "@mul", "%": "@mod", "**": "@pow", "<<": "@shl"}
+_GUARDED_BINARY = {
+    **{"+": "@add", "*": "@mul", "%": "@mod", "**": "@pow", "<<": "@shl"},
+    **{"|": "@or", "&": "@and", "^": "@xor", "-": "@sub"},
+}
 _UNARY: dict[str, ast.unaryop] = {
     "-": ast.USub(),
     "+": ast.UAdd(),
@@ -97,10 +100,22 @@ class Expressions:
 
     def _subscript(self, node: nodes.Subscript) -> ast.expr:
         place = self._at(node.span)
-        owner, index = self.load(node.value), self.load(node.slice)
-        if isinstance(index, ast.Slice):
-            return call("@cut", place, owner, as_value(index, place))
-        return ast.Subscript(owner, index, LOAD, **place)
+        owner = self.load(node.value)
+        if isinstance(node.slice, nodes.Slice):
+            return call("@cut", place, owner, as_value(self.load(node.slice), place))
+        return ast.Subscript(owner, self.index(node.slice), LOAD, **place)
+
+    def index(self, node: nodes.Expression) -> ast.expr:
+        """A subscript; what a dict would hash is counted before."""
+        if isinstance(node, nodes.Tuple):
+            return ast.Tuple([*map(self.index, node.elts)], LOAD, **self._at(node.span))
+        if isinstance(node, nodes.Slice):
+            bounds = (node.lower, node.upper, node.step)
+            parts = [None if bound is None else self.index(bound) for bound in bounds]
+            return ast.Slice(*parts, **self._at(node.span))
+        if is_flat(node) or isinstance(node, nodes.Starred):
+            return self.load(node)
+        return call("@key", self._at(node.span), self.load(node))
 
     def _slice(self, node: nodes.Slice) -> ast.expr:
         bounds = (node.lower, node.upper, node.step)
@@ -114,11 +129,21 @@ class Expressions:
 
     def _call(self, node: nodes.Call) -> ast.expr:
         place = self._at(node.span)
-        keywords = [
-            ast.keyword(one.arg, self.load(one.value), **self._at(one.span))
-            for one in node.keywords
-        ]
-        return ast.Call(self._called(node.func), self._arguments(node), keywords, **place)
+        keywords = [*map(self._keyword, node.keywords)]
+        arguments = [self._counted(one) for one in self._arguments(node)]
+        return ast.Call(self._called(node.func), arguments, keywords, **place)
+
+    def _keyword(self, node: nodes.Keyword) -> ast.keyword:
+        place, value = self._at(node.span), self.load(node.value)
+        return ast.keyword(node.arg, value if node.arg else call("@spread", place, value), **place)
+
+    def _counted(self, argument: ast.expr) -> ast.expr:
+        """An argument; what stands after `*` is copied by the call."""
+        if isinstance(argument, ast.Starred):
+            value = argument.value
+            place: Any = {name: getattr(value, name) for name in value._attributes}
+            argument.value = call("@spread", place, value)
+        return argument
 
     def _called(self, func: nodes.Expression) -> ast.expr:
         if isinstance(func, nodes.Name) and func.id in CALLED_APART and self._builtin(func):
@@ -132,11 +157,11 @@ class Expressions:
         return self.loads(node.args)
 
     def _class_argument(self, node: nodes.Expression) -> ast.expr:
-        """The second argument of `isinstance`, where `range` means the class."""
+        """The second argument of `isinstance`, where `list` and `range` mean the class."""
         if isinstance(node, nodes.Tuple):
             return ast.Tuple([*map(self._class_argument, node.elts)], LOAD, **self._at(node.span))
-        if isinstance(node, nodes.Name) and node.id == "range" and self._builtin(node):
-            return name("@class range", self._at(node.span))
+        if isinstance(node, nodes.Name) and node.id in TESTED_APART and self._builtin(node):
+            return name(f"@class {node.id}", self._at(node.span))
         return self.load(node)
 
     # ---- operators -------------------------------------------------------------------------
@@ -162,6 +187,12 @@ class Expressions:
             return call("@in", place, left, rest[0])
         if node.ops == ("not in",):
             return ast.UnaryOp(ast.Not(), call("@in", place, left, rest[0]), **place)
+        operands = [node.left, *node.comparators]
+        parts = [left, *rest]
+        for at, op in enumerate(node.ops):
+            if "i" not in op and not is_flat(operands[at]) and not is_flat(operands[at + 1]):
+                parts[at] = call("@flat", self._at(operands[at].span), parts[at])
+        left, *rest = parts
         return ast.Compare(left, [_COMPARE[op] for op in node.ops], rest, **place)
 
     def _walrus(self, node: nodes.NamedExpr) -> ast.expr:
@@ -226,7 +257,7 @@ class Expressions:
 
     def _dict(self, node: nodes.Dict) -> ast.expr:
         place = self._at(node.span)
-        keys = [None if key is None else self.load(key) for key in node.keys]
+        keys = [None if key is None else self.index(key) for key in node.keys]
         made = ast.Dict(keys, self.loads(node.values), **place)
         return call("@sized", place, made) if None in node.keys else made
 
@@ -245,8 +276,10 @@ class Expressions:
         return call("@set", place, ast.ListComp(elements[0], clauses, **place))
 
     def _dict_comprehension(self, node: nodes.DictComp) -> ast.expr:
+        place = self._at(node.span)
         elements, clauses = self._comprehension(node, [node.key, node.value])
-        return ast.DictComp(elements[0], elements[1], clauses, **self._at(node.span))
+        key = elements[0] if is_flat(node.key) else call("@key", place, elements[0])
+        return ast.DictComp(key, elements[1], clauses, **place)
 
     def _generator(self, node: nodes.GeneratorExp) -> ast.expr:
         elements, clauses = self._comprehension(node, [node.elt])
@@ -283,7 +316,7 @@ class Expressions:
             made = ast.Tuple if isinstance(node, nodes.Tuple) else ast.List
             return made([*map(self.simple_target, node.elts)], STORE, **place)
         if isinstance(node, nodes.Subscript):
-            return ast.Subscript(self.load(node.value), self.load(node.slice), STORE, **place)
+            return ast.Subscript(self.load(node.value), self.index(node.slice), STORE, **place)
         raise Refused("not-in-nki", "this cannot be assigned to here", node.span)
 
     # ---- text ------------------------------------------------------------------------------
@@ -317,7 +350,7 @@ def as_value(index: ast.expr, place: Place) -> ast.expr:
     if isinstance(index, ast.Slice):
         none = ast.Constant(None, **place)
         bounds = [bound or none for bound in (index.lower, index.upper, index.step)]
-        return call("@slice", place, *bounds)
+        return call("@bounds", place, *bounds)
     if isinstance(index, ast.Tuple):
         parts = [as_value(part, place) for part in index.elts]
         return ast.Tuple(parts, LOAD, **place)
@@ -333,7 +366,7 @@ def hidden(node: nodes.Attribute) -> Refused:
 def _is_tame(node: nodes.BinOp) -> bool:
     """The operands' forms alone say that the result cannot grow much."""
     left, right = literal(node.left), literal(node.right)
-    if node.op == "+":
+    if node.op in ("+", "-", "|", "&", "^"):
         return left is not None or right is not None
     if node.op == "%":
         return left is not None
@@ -342,6 +375,13 @@ def _is_tame(node: nodes.BinOp) -> bool:
     if left is None or right is None:
         return False
     return node.op == "*" or (node.op == "<<" and 0 <= right <= 64)
+
+
+def is_flat(node: nodes.Expression) -> bool:
+    """The form alone says that the value is no container; operators may be a kernel's own."""
+    if isinstance(node, nodes.UnaryOp):
+        return node.op == "not" or literal(node) is not None
+    return isinstance(node, nodes.Constant | nodes.JoinedStr)
 
 
 def literal(node: nodes.Expression) -> int | float | None:

@@ -23,11 +23,11 @@ from nkic.specialise.guards import KernelValue
 from nkic.specialise.location import Place
 from nkic.specialise.namespace import HostValue, Namespace
 from nkic.specialise.scope import Refused
+from nkic.specialise.texts import brief
 from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Resolved, SourceModule, primary
 from nkic.syntax.walk import walk
 
-_SHOWN = 60  # characters of a value
 _NAMED = 4  # values
 _CALLS = 8  # calls of a chain
 
@@ -90,7 +90,7 @@ _LANGUAGE = frozenset(
     f"nkic.specialise.{name}"
     for name in [
         *("guards", "methods", "builtins", "texts", "kernel_sets", "objects", "libraries"),
-        *("modules", "namespace"),
+        *("modules", "namespace", "kinds", "nesting", "kernel_enums"),
     ]
 )
 
@@ -239,14 +239,14 @@ def _key_error(failure: Failure) -> _Said:
         return _raised(failure)
     key = failure.error.args[0] if failure.error.args else None
     owner = next((o for o in _owners(failure) if isinstance(o, dict) and key not in o), None)
-    keys = ", ".join(_short(known) for known in list(owner)[:8]) if owner is not None else ""
+    keys = ", ".join(brief(known) for known in list(owner)[:8]) if owner is not None else ""
     more = f"; it has {keys}" if keys else ""
     near = (
         did_you_mean(key, [k for k in owner or () if isinstance(k, str)])
         if (isinstance(key, str))
         else ""
     )
-    return _Said("wrong-index", f"the dict has no key {_short(key)}{more}", near)
+    return _Said("wrong-index", f"the dict has no key {brief(key)}{more}", near)
 
 
 def _index_error(failure: Failure) -> _Said:
@@ -318,7 +318,7 @@ _WITH_VALUES = frozenset({"assertion-failed", "wrong-index", "wrong-value", "wro
 def _note(failure: Failure, node: nodes.Name | nodes.Attribute) -> Iterator[str]:
     for value in _computed(failure, node):
         if not callable(value) and not isinstance(value, _NOT_SHOWN):
-            yield f"`{failure.text(node.span)}` is {_short(value)}"
+            yield f"`{failure.text(node.span)}` is {brief(value)}"
 
 
 _NOT_SHOWN = (type, Namespace, HostValue, KernelValue)
@@ -362,13 +362,3 @@ def _plain_code(node: nodes.Expression) -> CodeType | None:
     for attribute in path:
         tree = ast.Attribute(tree, attribute, ast.Load())
     return compile(ast.fix_missing_locations(ast.Expression(tree)), "<values>", "eval")
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, list | tuple) and len(value) > 8:
-        return f"a {type(value).__name__} of {len(value)}"
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:  # a kernel's own __repr__ may fail as well
-        return f"a {type(value).__name__}"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

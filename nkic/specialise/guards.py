@@ -6,30 +6,32 @@ everything else stays Python. Names as `HOOKS` lists them cannot be written in s
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from operator import index
 from types import FunctionType, MethodType
 from typing import Any
 
+from nkic.specialise import objects
 from nkic.specialise.budget import Budget
 from nkic.specialise.errors import KernelError
 from nkic.specialise.hooks import DeviceCondition, DeviceRange
+from nkic.specialise.kinds import Kinds
 from nkic.specialise.methods import Methods
 from nkic.specialise.namespace import Namespace
+from nkic.specialise.nesting import Nesting
 from nkic.specialise.texts import Texts
 from nkic.syntax import names
 
 _SMALL = 1 << 128
 _NUMBERS = frozenset({int, float, bool})
 _SIZED = (str, list, tuple, bytes)
+_JOINED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()), list, tuple)
 _OPEN = object()  # stands for a device loop whose body is being evaluated
-# Special methods of Python's own types that cannot make large values.
+# Special methods of Python's own types that do little, whatever the object.
 _HARMLESS = frozenset(
-    f"__{name}__"
-    for name in [
-        *("init", "eq", "ne", "lt", "le", "gt", "ge", "hash", "repr", "str", "len", "bool"),
-        *("getitem", "setitem", "delitem", "contains", "iter", "next", "call", "enter", "exit"),
-    ]
+    f"__{name}__" for name in ["init", "len", "bool", "iter", "next", "call", "enter", "exit"]
 )
 
 
@@ -40,7 +42,9 @@ class Guards:
         self._budget = budget
         self._limits = budget.limits
         self.texts = Texts(budget, self.attribute)
-        self._methods = Methods(budget, self.texts)
+        self.nesting = Nesting(budget)
+        self.kinds = Kinds({})
+        self._methods = Methods(budget, self.texts, self.nesting)
 
     # ---- operators -------------------------------------------------------------------------
 
@@ -58,8 +62,8 @@ class Guards:
 
     def _check_repeat(self, left: Any, right: Any) -> None:
         sequence, times = (left, right) if isinstance(left, _SIZED) else (right, left)
-        if isinstance(times, int):
-            length = len(sequence) * times
+        if hasattr(times, "__index__"):
+            length = len(sequence) * index(times)
             self._budget.allow_length(length, f"the {type(sequence).__name__}")
             self._budget.copied(length)
 
@@ -132,26 +136,44 @@ class Guards:
         left <<= right
         return left
 
-    def cut(self, owner: Any, index: slice) -> Any:
+    def joining(self, operator: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """An operator that numbers have and sets or dicts, which it goes through."""
+
+        def call(left: Any, right: Any) -> Any:
+            if left.__class__ not in _NUMBERS and isinstance(left, _JOINED):
+                self._budget.copied(len(left) + (len(right) if isinstance(right, _JOINED) else 0))
+            return operator(left, right)
+
+        return call
+
+    def cut(self, owner: Any, bounds: slice) -> Any:
         """`owner[lower:upper:step]`."""
-        result = owner[index]
+        result = owner[bounds]
         if isinstance(result, _SIZED):
             self._budget.copied(len(result))
         return result
 
-    def store(self, owner: Any, index: Any, value: Any) -> None:
-        """`owner[index] = value`, where the index may be a slice."""
-        if isinstance(owner, list) and isinstance(index, slice):
+    def store(self, owner: Any, key: Any, value: Any) -> None:
+        """`owner[key] = value`, where the key may be a slice."""
+        if isinstance(owner, list) and isinstance(key, slice):
             value = list(value)
             self._budget.allow_length(len(owner) + len(value), "the list")
             self._budget.copied(len(value))
-        owner[index] = value
+        owner[key] = value
 
     def contains(self, item: Any, container: Any) -> bool:
         """`item in container`."""
+        if item.__class__ not in _NUMBERS:
+            self.nesting.compared(item)
         if isinstance(container, (*_SIZED, range)):
             self._budget.copied(len(container))
         return item in container
+
+    def spread(self, values: Any) -> Any:
+        """What stands after `*` or `**` in a call, or is taken apart by a `*` target."""
+        if isinstance(values, (*_SIZED, dict, set, frozenset, range)):
+            self._budget.copied(len(values))
+        return values
 
     def sized(self, value: Any) -> Any:
         """A list, tuple, set or dict display with `*` in it."""
@@ -176,7 +198,7 @@ class Guards:
         if _is_kernels(owner) or isinstance(owner, super | KernelValue):
             return self._own_special(getattr(owner, name), name)
         if name in ("__name__", "__qualname__", "__doc__", "__class__", "__members__"):
-            return getattr(owner, name)
+            return self.kinds.of(getattr(owner, name))
         if names.is_special(name):
             return self._own_special(getattr(owner, name), name)
         raise KernelError(
@@ -187,6 +209,8 @@ class Guards:
 
     def _own_special(self, value: Any, name: str) -> Any:
         """Special methods of Python's own types would go round the operators' guards."""
+        if name == "__class__":
+            return self.kinds.of(value)
         if not names.is_special(name) or name in _HARMLESS:
             return value
         if callable(value) and not isinstance(value, FunctionType | MethodType | type):
@@ -238,6 +262,12 @@ class Guards:
                 f"attribute `{name}` of {_kind(owner)} cannot be assigned",
                 help="only objects of the kernel's own classes have fields to assign to",
             )
+
+    def finish_class(self, made: type) -> type:
+        """Called with every class that kernel code defines, after its decorators."""
+        self._budget.charge(len(made.__mro__) ** 2)
+        type.__setattr__(made, "__nkic__", self.nesting)
+        return objects.finish_class(made)
 
     # ---- loops and blocks ------------------------------------------------------------------
 
@@ -339,6 +369,12 @@ def _kind(value: Any) -> str:
     return f"a value of type `{type(value).__name__}`"
 
 
+_JOINING: dict[str, Callable[[Any, Any], Any]] = {
+    **{"or": operator.or_, "and": operator.and_, "xor": operator.xor, "sub": operator.sub},
+    **{"ior": operator.ior, "iand": operator.iand, "ixor": operator.ixor, "isub": operator.isub},
+}
+
+
 def hooks(guards: Guards, budget: Budget) -> dict[str, Callable[..., Any]]:
     """The guards by the names under which translated code calls them."""
     return {
@@ -353,11 +389,15 @@ def hooks(guards: Guards, budget: Budget) -> dict[str, Callable[..., Any]]:
         "@imod": guards.modulo_in_place,
         "@ipow": guards.power_in_place,
         "@ishl": guards.shift_in_place,
+        **{f"@{name}": guards.joining(function) for name, function in _JOINING.items()},
         "@store": guards.store,
         "@cut": guards.cut,
-        "@slice": slice,
+        "@bounds": slice,
         "@in": guards.contains,
+        "@key": guards.nesting.key,
+        "@flat": guards.nesting.compared,
         "@sized": guards.sized,
+        "@spread": guards.spread,
         "@.get": guards.attribute,
         "@.set": guards.set_attribute,
         "@.del": guards.delete_attribute,

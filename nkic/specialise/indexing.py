@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from nkic.ir.tensors import Dynamic, View
 from nkic.machine.facts import Register
 from nkic.specialise.registers import VirtualRegister
+from nkic.specialise.texts import brief
 from nkic.specialise.views import (
     Shape,
     ViewError,
@@ -239,7 +240,7 @@ def _number(view: View, axis: int, item: Any) -> int:
     }
     raise ViewError(
         "bad-index",
-        f"dimension {axis} is indexed by {item!r}; shape is {view.shape}",
+        f"dimension {axis} is indexed by {brief(item)}; shape is {view.shape}",
         hints.get(type(item), "use ints, slices, `...` or nl.ds; select takes a tensor"),
         view.shape,
     )

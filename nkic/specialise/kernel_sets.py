@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from binascii import crc32
 from collections.abc import Iterator
+from enum import Enum
+from math import isnan
 from typing import Any
 
 _NUMBERS = (int, float)
@@ -99,9 +101,14 @@ def stable_hash(value: Any) -> int:
     if isinstance(value, bytes):
         return crc32(value)
     if isinstance(value, tuple):
-        return hash(tuple(map(stable_hash, value)))
-    if value is None:
-        return 0
-    if isinstance(value, type):
-        return crc32(value.__qualname__.encode())
+        return hash(tuple([stable_hash(part) for part in value]))
+    if isinstance(value, frozenset):
+        return hash(frozenset([stable_hash(part) for part in frozenset.__iter__(value)]))
+    if isinstance(value, Enum) and not isinstance(value, int):
+        return crc32(value.name.encode())
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return 0  # Python hashes NaN by its address
+    kind: Any = value if isinstance(value, type) else type(value)
+    if kind is value or kind.__hash__ is object.__hash__:
+        return crc32(kind.__qualname__.encode())
     return hash(value)

@@ -20,6 +20,7 @@ from nkic.specialise.dtypes_api import BUFFERS, MemoryRegion
 from nkic.specialise.enums import OPERATORS, Operator
 from nkic.specialise.errors import KernelError
 from nkic.specialise.indexing import DynamicSlice
+from nkic.specialise.texts import brief
 from nkic.specialise.trace import active
 
 FLOAT32_BYTES = 4
@@ -97,14 +98,17 @@ def _axis(axis: Any) -> int:
     rank = len(active().grid)
     if type(axis) is int and 0 <= axis < rank:
         return axis
-    raise KernelError("bad-grid-axis", f"the launch grid has axes 0 to {rank - 1}, not {axis!r}")
+    raise KernelError(
+        "bad-grid-axis", f"the launch grid has axes 0 to {rank - 1}, not {brief(axis)}"
+    )
 
 
 def _no_grid(axis: Any) -> int:
     if axis == 0:
         return 0
     raise KernelError(
-        "bad-grid-axis", f"there is no axis {axis!r}: the kernel is compiled without a launch grid"
+        "bad-grid-axis",
+        f"there is no axis {brief(axis)}: the kernel is compiled without a launch grid",
     )
 
 

@@ -11,11 +11,12 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable, Mapping
+from operator import index
 from typing import Any, ClassVar, NamedTuple
 
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
-from nkic.specialise import objects
+from nkic.specialise import kernel_enums, objects
 from nkic.specialise.arrays import makers
 from nkic.specialise.budget import Budget
 from nkic.specialise.guards import Guards
@@ -79,7 +80,8 @@ def _counting(function: Callable[..., int], budget: Budget) -> Callable[..., int
     """Factorials and the like, of numbers whose result is an integer of usual size."""
 
     def call(*numbers: Any) -> int:
-        largest = max((number for number in numbers if isinstance(number, int)), default=0)
+        found = (index(number) for number in numbers if hasattr(number, "__index__"))
+        largest = max(found, default=0)
         budget.allow_bits(largest * max(largest, 1).bit_length())
         return function(*numbers)
 
@@ -266,8 +268,7 @@ def _dataclasses() -> dict[str, Any]:
 
 
 def _enum() -> dict[str, Any]:
-    kinds = ("Enum", "IntEnum", "Flag", "IntFlag", "auto")
-    return {name: getattr(enum, name) for name in kinds} | {"unique": _same("unique")}
+    return {**kernel_enums.KINDS, "auto": enum.auto, "unique": Decorator("unique", enum.unique)}
 
 
 def _functools() -> dict[str, Any]:

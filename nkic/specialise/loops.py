@@ -11,6 +11,7 @@ from nkic.specialise.budget import check_range
 from nkic.specialise.errors import KernelError
 from nkic.specialise.hooks import DeviceRange
 from nkic.specialise.registers import VirtualRegister
+from nkic.specialise.texts import brief
 from nkic.specialise.trace import NkiInstruction, active
 
 
@@ -25,7 +26,9 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
                 help="use nl.fori_loop for bounds in registers",
             )
         if not isinstance(number, int):
-            raise KernelError("loop-bounds", f"bounds and step of a range are ints, not {number!r}")
+            raise KernelError(
+                "loop-bounds", f"bounds and step of a range are ints, not {brief(number)}"
+            )
     if step == 0:
         raise KernelError("loop-bounds", "the step of a range is not 0")
     return check_range(range(first, last, step))
@@ -62,7 +65,7 @@ def _dynamic(start: Any, stop: Any, step: Any) -> DynamicRange:
     if type(step) is not int or step < 1:
         raise KernelError(
             "loop-bounds",
-            f"the step of a loop on the device is an int of at least 1, not {step!r}",
+            f"the step of a loop on the device is an int of at least 1, not {brief(step)}",
             argument="step",
             position=2,
         )
@@ -77,7 +80,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 
     if result is not None and not isinstance(result, NkiInstruction):  # that of a lambda
         raise KernelError(
             "loop-result",
-            f"the body of a fori_loop returns nothing; this one returned {result!r}",
+            f"the body of a fori_loop returns nothing; this one returned {brief(result)}",
             help="keep what one iteration leaves for the next in a tensor made before the loop",
         )
 
@@ -87,7 +90,7 @@ def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
     if not isinstance(init, VirtualRegister):
         raise KernelError(
             "loop-result",
-            f"the condition of a while_loop is a register, not {init!r}",
+            f"the condition of a while_loop is a register, not {brief(init)}",
             help="make one with nisa.register_alloc",
             argument="init",
             position=0,
@@ -109,5 +112,5 @@ def _bound(value: Any) -> int | Register:
     if type(value) is int:
         return value
     raise KernelError(
-        "loop-bounds", f"bounds of a loop on the device are ints or registers, not {value!r}"
+        "loop-bounds", f"bounds of a loop on the device are ints or registers, not {brief(value)}"
     )

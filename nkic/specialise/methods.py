@@ -1,43 +1,54 @@
-"""Methods of Python's own types that need a guard because their result can be huge."""
+"""Methods of Python's own types that need a guard: their result can be huge, or they go through
+the whole value, or through everything in it, without a step of the kernel's.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import index
 from typing import Any
 
 from nkic.specialise.budget import Budget
+from nkic.specialise.kinds import real
+from nkic.specialise.nesting import Nesting
 from nkic.specialise.texts import Texts
 
 _TEXT = (str, bytes)
+_OWNERS = (str, bytes, list, tuple, dict, set, frozenset, int)
+Method = Callable[..., Any]
 
 
 class Methods:
-    """Guarded methods of text, lists and integers, by name."""
+    """Guarded methods of text, containers and integers, by name."""
 
-    def __init__(self, budget: Budget, texts: Texts) -> None:
+    def __init__(self, budget: Budget, texts: Texts, nesting: Nesting) -> None:
         self._budget = budget
         self._texts = texts
+        self._nesting = nesting
 
-    def find(self, owner: Any, name: str) -> Callable[..., Any] | None:
+    def find(self, owner: Any, name: str) -> Method | None:
         """The guarded method, or None where the plain one will do.
 
         `owner` may be the type itself: `str.join(", ", words)`.
         """
         if name not in GUARDED:
             return None
+        owner = real(owner)
         if isinstance(owner, type):
             return self._unbound(owner, name)
         if isinstance(owner, _TEXT):
             return self._of_text(owner, name)
         if isinstance(owner, list) and name == "extend":
             return self._extend(owner)
-        if isinstance(owner, list | dict) and name == "copy":
-            return self._copy(owner)
-        return self._to_bytes(owner) if isinstance(owner, int) and name == "to_bytes" else None
+        if isinstance(owner, int):
+            return self._to_bytes(owner) if name == "to_bytes" else None
+        return self._of_container(owner, name) if isinstance(owner, _OWNERS) else None
 
-    def _unbound(self, owner: type, name: str) -> Callable[..., Any] | None:
-        if not issubclass(owner, (*_TEXT, list, dict, int)):
+    def _unbound(self, owner: type, name: str) -> Method | None:
+        if not issubclass(owner, _OWNERS):
             return None
+        if name in _MAKERS:
+            return self._maker(owner, name)
 
         def call(value: Any, *args: Any, **kwargs: Any) -> Any:
             if not isinstance(value, owner):
@@ -47,17 +58,32 @@ class Methods:
 
         return call
 
-    def _of_text(self, owner: Any, name: str) -> Callable[..., Any] | None:
+    def _maker(self, owner: type, name: str) -> Method:
+        """`int.from_bytes` and `dict.fromkeys`."""
+
+        def make(values: Any, *args: Any, **kwargs: Any) -> Any:
+            found = self._nesting.keys(values)
+            self._budget.charge(len(found))
+            if owner is int:
+                self._budget.allow_bits(8 * len(found))
+            method: Method = getattr(owner, name)
+            return method(found, *args, **kwargs)
+
+        return make
+
+    # ---- text ------------------------------------------------------------------------------
+
+    def _of_text(self, owner: Any, name: str) -> Method | None:
         if name == "format":
             return self._texts.format_method(owner)
         if name == "format_map":
             return self._texts.format_map_method(owner)
         if name == "join":
             return self._join(owner)
-        return self._measured(owner, name) if name in _LENGTHS else None
+        return self._measured(owner, name) if hasattr(owner, name) else None
 
-    def _measured(self, owner: Any, name: str) -> Callable[..., Any]:
-        length = _LENGTHS[name]
+    def _measured(self, owner: Any, name: str) -> Method:
+        length: Callable[..., int] = _LENGTHS.get(name, _as_long)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -65,7 +91,11 @@ class Methods:
             except (TypeError, AttributeError):
                 size = 0  # wrong arguments: the method itself says so
             self._budget.allow_length(size, "the text")
-            return getattr(owner, name)(*args, **kwargs)
+            self._budget.copied(size)
+            result = getattr(owner, name)(*args, **kwargs)
+            if isinstance(result, list):  # `split`: every part is a value of its own
+                self._budget.charge(len(result))
+            return result
 
         return call
 
@@ -75,16 +105,44 @@ class Methods:
             sizes = [len(part) for part in values if isinstance(part, _TEXT)]
             self._budget.copied(len(values))
             self._budget.allow_length(sum(sizes) + len(owner) * len(values), "the text")
+            self._budget.copied(sum(sizes))
             return owner.join(values)
 
         return join
 
-    def _copy(self, owner: Any) -> Callable[[], Any]:
-        def copy() -> Any:
-            self._budget.copied(len(owner))
-            return owner.copy()
+    # ---- containers ------------------------------------------------------------------------
 
-        return copy
+    def _of_container(self, owner: Any, name: str) -> Method | None:
+        if not hasattr(owner, name):
+            return None
+        look = self._look(name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            args = look(args)
+            self._budget.copied(len(owner) >> _SPEED.get(name, 0))
+            if name == "sort":
+                self._nesting.all_compared(owner)
+            return getattr(owner, name)(*args, **kwargs)
+
+        return call
+
+    def _look(self, name: str) -> Callable[[tuple[Any, ...]], Any]:
+        """What happens to the arguments of a method before it is called."""
+        if name in _SEARCHING:
+            return self._nesting.all_compared
+        return self._materialised if name in _JOINING else self._nesting.keys
+
+    def _materialised(self, args: tuple[Any, ...]) -> list[Any]:
+        """Sets and dicts hold what was counted; of other things the elements are counted."""
+        return [arg if isinstance(arg, set | frozenset | dict) else self._each(arg) for arg in args]
+
+    def _each(self, values: Any) -> list[Any]:
+        found = self._nesting.keys(values)
+        self._budget.copied(len(found))
+        for pair in found:
+            if isinstance(pair, list):  # of `dict.update`; a tuple's parts were counted with it
+                self._nesting.keys(pair[:1])
+        return found
 
     def _extend(self, owner: list[Any]) -> Callable[[Any], None]:
         def extend(values: Any) -> None:
@@ -101,19 +159,23 @@ class Methods:
         return owner
 
     def _to_bytes(self, owner: int) -> Callable[..., bytes]:
-        def to_bytes(length: int = 1, byteorder: Any = "big", *, signed: bool = False) -> bytes:
-            self._budget.allow_length(length, "the result")
+        def to_bytes(length: Any = 1, byteorder: Any = "big", *, signed: bool = False) -> bytes:
+            self._budget.allow_length(index(length), "the result")
             return owner.to_bytes(length, byteorder, signed=signed)
 
         return to_bytes
 
 
+def _as_long(owner: Any, *_: Any, **__: Any) -> int:
+    return len(owner)
+
+
 def _width(owner: Any, width: int, *fill: Any) -> int:
-    return width
+    return index(width)
 
 
 def _tabs(owner: Any, tabsize: int = 8) -> int:
-    return len(owner) + int(owner.count("\t" if isinstance(owner, str) else b"\t")) * tabsize
+    return len(owner) + int(owner.count("\t" if isinstance(owner, str) else b"\t")) * index(tabsize)
 
 
 def _replaced(owner: Any, old: Any, new: Any, count: int = -1) -> int:
@@ -125,7 +187,8 @@ def _translated(owner: Any, table: Any) -> int:
     return len(owner) * max(parts, default=1)
 
 
-# How long the result of a method of text may get, given its arguments.
+# How long the result of a method of text may get, given its arguments; others give no more
+# than the text itself.
 _LENGTHS: dict[str, Callable[..., int]] = {
     "ljust": _width,
     "rjust": _width,
@@ -135,5 +198,25 @@ _LENGTHS: dict[str, Callable[..., int]] = {
     "replace": _replaced,
     "translate": _translated,
 }
+_MAKERS = frozenset({"from_bytes", "fromkeys"})
+_SEARCHING = frozenset({"index", "count", "remove"})  # lists compare what they are given
+_JOINING = frozenset(
+    {
+        *("update", "union", "intersection", "difference", "symmetric_difference"),
+        *("intersection_update", "difference_update", "symmetric_difference_update"),
+        *("issubset", "issuperset", "isdisjoint"),
+    }
+)
+_OF_CONTAINERS = frozenset({"insert", "reverse", "sort", "pop", "copy", "clear"})
+_HASHING = frozenset({"get", "setdefault", "add", "discard"})
+# By what power of two methods are faster than copying: those that take no time for a large
+# container, and those that only move its elements.
+_SPEED = {**dict.fromkeys(_HASHING, 64), **dict.fromkeys(("insert", "pop"), 10)}
 # Names of attributes that translated code reads through the guard.
-GUARDED = frozenset({*_LENGTHS, "format", "format_map", "join", "extend", "copy", "to_bytes"})
+GUARDED = frozenset(
+    {
+        *(name for name in dir(str) if not name.startswith("_")),
+        *("decode", "hex", "extend", "to_bytes"),
+        *(*_MAKERS, *_SEARCHING, *_JOINING, *_HASHING, *_OF_CONTAINERS),
+    }
+)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import enum
 import functools
 import inspect
+import operator
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
+from nkic.specialise import kernel_enums
 from nkic.specialise.errors import KernelError
+from nkic.specialise.kernel_sets import stable_hash
+from nkic.specialise.kinds import real
 
 
 class NKIObject:
@@ -26,7 +29,7 @@ class NKIObject:
     def __eq__(self, other: object) -> Any:
         if type(self) is not type(other):
             return NotImplemented
-        return self.__dict__ == other.__dict__
+        return _stepping(self, self.__dict__) == other.__dict__
 
     def __hash__(self) -> int:
         return hash(type(self).__qualname__)
@@ -82,12 +85,53 @@ class Kernel:
 
 def dataclass(target: type, **options: Any) -> type:
     """`dataclasses.dataclass`, with a `__repr__` that keeps to the limits of text."""
-    shows = options.pop("repr", True)
-    own = "__repr__" in target.__dict__
+    shows, own = options.pop("repr", True), {*target.__dict__}
     made: type = dataclasses.dataclass(target, repr=False, **options)
-    if shows and not own:
+    if shows and "__repr__" not in own:
         made.__repr__ = _field_repr  # type: ignore[assignment]
+    for name, method in _field_methods(made).items():
+        if callable(made.__dict__.get(name)) and name not in own:
+            setattr(made, name, method)
     return made
+
+
+def _stepping(owner: Any, values: Any) -> Any:
+    """Values of an object that are about to be compared: that costs steps.
+
+    Python's own methods of dataclasses would compare shared objects again and again, for ever.
+    """
+    nesting = getattr(type(owner), "__nkic__", None)
+    if nesting is None:  # an object of NKIObject itself: it has no fields
+        return values
+    nesting.step()
+    return nesting.compared(values)
+
+
+def _field_methods(made: type) -> dict[str, Callable[..., Any]]:
+    """`==`, `<` and the like, and `hash`, of a dataclass."""
+    fields = dataclasses.fields(made)
+    compared = tuple(field.name for field in fields if field.compare)
+    hashed = tuple(f.name for f in fields if (f.compare if f.hash is None else f.hash))
+
+    def field_hash(self: Any) -> int:
+        type(self).__nkic__.step()
+        return stable_hash(tuple(getattr(self, name) for name in hashed))
+
+    orders = (operator.eq, operator.lt, operator.le, operator.gt, operator.ge)
+    methods = {f"__{compare.__name__}__": _comparing(compare, compared) for compare in orders}
+    return {**methods, "__hash__": field_hash}
+
+
+def _comparing(compare: Callable[[Any, Any], Any], names: tuple[str, ...]) -> Callable[..., Any]:
+    """A method that compares the fields of two objects of one class."""
+
+    def method(self: Any, other: Any) -> Any:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        own = tuple(getattr(self, name) for name in names)
+        return compare(_stepping(self, own), tuple(getattr(other, name) for name in names))
+
+    return method
 
 
 def _field_repr(self: Any) -> str:
@@ -197,7 +241,7 @@ _BUILTIN_DECORATORS = (staticmethod, classmethod, property)
 
 def check_decorator(value: Any) -> Any:
     """A decorator, if it is one that NKI knows."""
-    if isinstance(value, Decorator) or value in _BUILTIN_DECORATORS:
+    if isinstance(value, Decorator) or real(value) in _BUILTIN_DECORATORS:
         return value
     if isinstance(getattr(value, "__self__", None), property):  # @x.setter
         return value
@@ -208,11 +252,12 @@ def check_decorator(value: Any) -> Any:
     )
 
 
-_BASES = (NKIObject, enum.Enum, enum.IntEnum, enum.Flag, enum.IntFlag, abc.ABC)
+_BASES = (NKIObject, *kernel_enums.KINDS.values(), abc.ABC)
 
 
 def check_base(value: Any) -> Any:
     """A base class, if kernel classes may have it."""
+    value = real(value)
     allowed = value in (*_BASES, object, NamedTuple) or hasattr(value, "__mro_entries__")
     if allowed or (isinstance(value, type) and _is_own(value)):
         return value

@@ -15,6 +15,7 @@ from nkic.ir.tensors import Dynamic, View
 from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register
 from nkic.machine.patterns import merged
+from nkic.specialise.texts import brief
 from nkic.specialise.views import Shape, ViewError, check_dim, on_chip
 
 
@@ -76,7 +77,7 @@ def indirect(view: View, index: View, count: int | None = None) -> View:
     elif view.dynamic is not None:
         problem = "the view has an index that is known at run time already"
     elif shape[1] != number:
-        problem = f"num_elem is an int of at least 1, not {count!r}"
+        problem = f"num_elem is an int of at least 1, not {brief(count)}"
     elif not on_chip(index) or index.dynamic is not None:
         problem = "the index is a tile in SBUF"
     elif len(flat) > 1:
@@ -153,7 +154,7 @@ def _pairs(view: View, pattern: Any) -> list[tuple[int, int]]:
         raise ViewError(
             "bad-pattern",
             f"ap takes at least {least} [step, size] pairs of ints, every size at least 1, "
-            f"not {list(pattern)!r}",
+            f"not {brief(list(pattern))}",
             shape=view.shape,
         )
     return pairs
@@ -165,7 +166,7 @@ def _offset(view: View, offset: Any, shape: Shape) -> int:
     if type(offset) is not int:
         raise ViewError(
             "bad-pattern",
-            f"the offset of ap is an int, not {offset!r}; shape is {view.shape}",
+            f"the offset of ap is an int, not {brief(offset)}; shape is {view.shape}",
             "scalar_offset takes registers and tensors",
             shape,
         )

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from nkic.ir.tensors import View
+from nkic.specialise.texts import brief
 from nkic.specialise.views import (
     Shape,
     ViewError,
@@ -184,7 +185,7 @@ def _names(view: View, pattern: Sequence[Any]) -> list[tuple[str, ...]]:
     if not all(group and all(isinstance(name, str) for name in group) for group in groups):
         raise ViewError(
             "bad-pattern",
-            f"a pattern holds names and tuples of names, not {tuple(pattern)!r}",
+            f"a pattern holds names and tuples of names, not {brief(tuple(pattern))}",
             shape=view.shape,
         )
     return groups

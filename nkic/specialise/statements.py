@@ -8,6 +8,7 @@ from typing import Any
 
 from nkic.base.source import Span
 from nkic.specialise.assignments import Assignments
+from nkic.specialise.expressions import is_flat
 from nkic.specialise.scope import STORE, Frame, Refused, call, name
 from nkic.syntax import names, nodes, scopes
 
@@ -248,7 +249,7 @@ class Statements(Assignments):
     # ---- match -----------------------------------------------------------------------------
 
     def _match(self, node: nodes.Match) -> list[ast.stmt]:
-        subject = self.load(node.subject)
+        subject: ast.expr = call("@flat", self._at(node.subject.span), self.load(node.subject))
         cases = [
             ast.match_case(
                 self._pattern(case.pattern),
@@ -280,6 +281,10 @@ class Statements(Assignments):
         return ast.MatchSequence(self._patterns(node.patterns), **self._at(node.span))
 
     def _match_mapping(self, node: nodes.MatchMapping) -> ast.pattern:
+        for key in node.keys:
+            if not is_flat(key):
+                text = "a name cannot be a key in a pattern"
+                raise Refused("not-in-nki", text, key.span, "compare with `if`")
         keys, patterns = self.loads(node.keys), self._patterns(node.patterns)
         return ast.MatchMapping(keys, patterns, node.rest, **self._at(node.span))
 

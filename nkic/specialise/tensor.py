@@ -22,6 +22,7 @@ from nkic.specialise.dtypes_api import as_dtype
 from nkic.specialise.errors import KernelError
 from nkic.specialise.namespace import Missing
 from nkic.specialise.registers import VirtualRegister
+from nkic.specialise.texts import brief
 from nkic.specialise.trace import GHOST, NkiInstruction, active
 from nkic.specialise.views import ViewError
 
@@ -312,7 +313,7 @@ for _python, _name in {"neg": "negative", "abs": "abs", "invert": "invert"}.item
 def _tensor(value: Any, what: str) -> View:
     if isinstance(value, NkiTensor):
         return value._access
-    raise KernelError("argument-kind", f"{what} is a tensor, not {value!r}")
+    raise KernelError("argument-kind", f"{what} is a tensor, not {brief(value)}")
 
 
 def _source(value: Any) -> View | Register:

@@ -19,6 +19,7 @@ from nkic.specialise.objects import shown_fields
 
 _PLAIN = frozenset({int, float, bool, type(None)})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_READ = 4000  # characters of a value that a message shows the first of
 _NUMBER = re.compile(r"\d+")
 # How Python's own containers and plain objects answer `format(value, "")`: as `str` does.
 _PLAIN_FORMATS = (object.__format__, tuple.__format__)
@@ -61,7 +62,9 @@ class Texts:
         return self._short(_ADDRESS.sub("", repr(value)))
 
     def _written(self, value: Any) -> str:
-        return _Writer(self._limits.length, self.representation).write(value)
+        text = _Writer(self._limits.length, self.representation).write(value)
+        self._budget.charge(len(text))
+        return text
 
     def _short(self, text: str) -> str:
         self._budget.allow_length(len(text), "the text")
@@ -129,6 +132,17 @@ class Texts:
             limit = grouped(self._limits.width)
             text = f"a formatted field has at most {limit} characters, not {grouped(width)}"
             raise KernelError("too-large", text)
+
+
+def brief(value: Any, length: int = 60) -> str:
+    """A kernel's value as a message shows it: lists may share their parts and never end."""
+    if isinstance(value, list | tuple) and len(value) > 8:
+        return f"a {type(value).__name__} of {len(value)}"
+    try:
+        text = " ".join(_Writer(_READ, repr).write(value).split())
+    except Exception:  # too long; and a kernel's own __repr__ may fail as well
+        return f"a {type(value).__name__}"
+    return text if len(text) <= length else f"{text[:length]}…"
 
 
 class _Shown:

@@ -24,6 +24,7 @@ from nkic.machine.targets import Target
 from nkic.specialise.errors import KernelError
 from nkic.specialise.location import here
 from nkic.specialise.namespace import Missing
+from nkic.specialise.texts import brief
 from nkic.specialise.views import whole
 
 GHOST = -1  # number of a tensor that stands for one that could not be made
@@ -61,7 +62,7 @@ class NkiInstruction:
         """Orders this instruction after `producers`."""
         for producer in producers:
             if not isinstance(producer, NkiInstruction):
-                text = f"depends_on takes what instructions return, not {producer!r}"
+                text = f"depends_on takes what instructions return, not {brief(producer)}"
                 raise KernelError("argument-kind", text)
         own = self._recorded()
         if own is not None:

@@ -16,6 +16,7 @@ from typing import Any
 from nkic.ir.tensors import Tensor, View
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
+from nkic.specialise.texts import brief
 
 Shape = tuple[int, ...]
 
@@ -190,7 +191,7 @@ def check_dim(view: View, dim: Any) -> None:
 def _no_dim(view: View, dim: Any, last: int) -> ViewError:
     return ViewError(
         "bad-dimension",
-        f"there is no dimension {dim!r}: they count from 0 to {last}; shape is {view.shape}",
+        f"there is no dimension {brief(dim)}: they count from 0 to {last}; shape is {view.shape}",
         shape=view.shape,
     )
 

@@ -1,0 +1,211 @@
+"""Kernels with one or two mistakes in them: what people get wrong, made at random.
+
+A mutation edits the text of the source at a place that Python's own parser finds: a renamed
+variable, a dropped or doubled argument, swapped operands, another number, dtype, operator,
+method or buffer, a deleted or repeated line.
+"""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import NamedTuple
+
+DTYPES = ("float32", "bfloat16", "float16", "int32", "int8", "uint32", "tfloat32", "float8_e4m3")
+BUFFERS = ("sbuf", "psum", "hbm", "shared_hbm", "private_hbm")
+OPERATORS = ("add", "subtract", "multiply", "maximum", "exp", "logical_and", "bitwise_or", "rsqrt")
+NUMBERS = ("0", "1", "-1", "3", "127", "129", "512", "4096", "1.5", "None", "10**12", '"a"')
+BINARY = (" + ", " - ", " * ", " // ", " % ", " / ", " ** ", " @ ", " << ", " | ")
+COMPARE = (" == ", " != ", " < ", " <= ", " > ", " in ", " is ")
+VALUES = ("None", "[]", "()", "{}", "lambda: 0", "nl", "nisa", "range(3)", '"text"', "float('nan')")
+
+
+class Edit(NamedTuple):
+    """The text from `start` to `end` becomes `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+Make = Callable[[Random, ast.AST, "Source"], Edit | None]
+
+
+class Source:
+    """A text with its syntax tree and the places of nodes in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tree = ast.parse(text)
+        self.lines = [0]
+        for line in text.splitlines(keepends=True):
+            self.lines.append(self.lines[-1] + len(line))
+        self.nodes = [node for node in ast.walk(self.tree) if hasattr(node, "end_col_offset")]
+        self.names = sorted({n.id for n in self.nodes if isinstance(n, ast.Name)})
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node begins and ends; sources of kernels are ASCII, or nearly."""
+        place: ast.expr = node  # type: ignore[assignment]
+        start = self.lines[place.lineno - 1] + place.col_offset
+        return start, self.lines[(place.end_lineno or 1) - 1] + (place.end_col_offset or 0)
+
+    def of(self, node: ast.AST) -> str:
+        """The text of a node."""
+        return slice_of(self.text, self.span(node))
+
+
+def slice_of(text: str, span: tuple[int, int]) -> str:
+    """The text between two places."""
+    return text[span[0] : span[1]]
+
+
+def mutated(text: str, rng: Random) -> str:
+    """The source with one mistake, now and then two; it may be that nothing changes."""
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        text = _changed(Source(text), rng)
+    return text
+
+
+def _changed(source: Source, rng: Random) -> str:
+    """The text after one edit that leaves it Python, which most mistakes do."""
+    while True:
+        edit = rng.choice(_KINDS)(rng, rng.choice(source.nodes), source)
+        if edit is not None:
+            text = source.text[: edit.start] + edit.new + source.text[edit.end :]
+            if _is_python(text):
+                return text
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+def _renamed(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    if not isinstance(node, ast.Name):
+        return None
+    return Edit(*source.span(node), rng.choice((*source.names * 2, node.id + "x")))
+
+
+def _dropped(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    """A call without one of its arguments, or with one twice."""
+    if not isinstance(node, ast.Call) or not (node.args or node.keywords):
+        return None
+    parts = [source.of(part) for part in [*node.args, *node.keywords]]
+    if rng.random() < 0.8:
+        parts.pop(rng.randrange(len(parts)))
+    else:
+        parts.insert(rng.randrange(len(parts) + 1), rng.choice(parts))
+    return Edit(*source.span(node), f"{source.of(node.func)}({', '.join(parts)})")
+
+
+def _keyword(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    """A keyword that is misspelt, or left out so that its value counts by place."""
+    if not isinstance(node, ast.keyword) or node.arg is None:
+        return None
+    value = source.of(node.value)
+    return Edit(*source.span(node), rng.choice((value, f"{node.arg}s={value}", f"mask={value}")))
+
+
+def _swapped(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    """Two arguments, operands or elements that change places."""
+    parts = _parts(node)
+    if len(parts) < 2:
+        return None
+    first, second = sorted(rng.sample(range(len(parts)), 2))
+    (a, b), (c, d) = source.span(parts[first]), source.span(parts[second])
+    if b > c:
+        return None
+    return Edit(a, d, source.text[c:d] + source.text[b:c] + source.text[a:b])
+
+
+def _parts(node: ast.AST) -> list[ast.AST]:
+    if isinstance(node, ast.Call):
+        return [*node.args, *(keyword.value for keyword in node.keywords)]
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.Tuple | ast.List):
+        return [*node.elts]
+    return [node.targets[0], node.value] if isinstance(node, ast.Assign) else []
+
+
+def _operator(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    if isinstance(node, ast.BinOp):
+        left, right, signs = node.left, node.right, BINARY
+    elif isinstance(node, ast.Compare) and len(node.comparators) == 1:
+        left, right, signs = node.left, node.comparators[0], COMPARE
+    else:
+        return None
+    start, end = source.span(left)[1], source.span(right)[0]
+    return Edit(start, end, rng.choice(signs)) if _bare(source.text[start:end]) else None
+
+
+def _bare(text: str) -> bool:
+    """Nothing but the operator stands there: no parenthesis."""
+    return "(" not in text and ")" not in text
+
+
+def _number(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    if not isinstance(node, ast.Constant) or isinstance(node.value, str):
+        return None
+    value = node.value
+    near = (str(value + 1), str(value * 2), str(value // 2)) if type(value) is int else ()
+    return Edit(*source.span(node), rng.choice((*NUMBERS, *near, *near, *near)))
+
+
+def _attribute(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    """`nl.float32` becomes another dtype; a method or field is misspelt."""
+    if not isinstance(node, ast.Attribute):
+        return None
+    end = source.span(node)[1]
+    known = next((k for k in (DTYPES, BUFFERS, OPERATORS) if node.attr in k), ())
+    wrong = (node.attr + "s", node.attr[:-1] or "q", "__class__", "shape", "dtype", "T")
+    return Edit(end - len(node.attr), end, rng.choice(known or wrong))
+
+
+def _value(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    """Any expression becomes something else altogether, or another expression of the file."""
+    if not isinstance(node, ast.expr):
+        return None
+    others = [other for other in source.nodes if isinstance(other, ast.expr)]
+    new = rng.choice(VALUES) if rng.random() < 0.4 else source.of(rng.choice(others))
+    return Edit(*source.span(node), new)
+
+
+def _subscript(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    """A subscript goes, or comes twice."""
+    if not isinstance(node, ast.Subscript):
+        return None
+    owner = source.of(node.value)
+    index = source.text[source.span(node.value)[1] : source.span(node)[1]]
+    return Edit(*source.span(node), rng.choice((owner, owner + index + index)))
+
+
+def _line(rng: Random, node: ast.AST, source: Source) -> Edit | None:
+    """A statement that is missing, said twice, or less indented."""
+    if not isinstance(node, ast.stmt):
+        return None
+    start, end = source.span(node)
+    indent = " " * (start - source.lines[node.lineno - 1])
+    text = source.text[start:end]
+    return Edit(start, end, rng.choice(("pass", "pass", f"{text}\n{indent}{text}", "return", "")))
+
+
+_KINDS: tuple[Make, ...] = (
+    *(_renamed, _dropped, _keyword, _swapped, _operator),
+    *(_number, _attribute, _value, _subscript, _line),
+)
+
+
+def mutants(sources: list[str], seed: int, count: int) -> Iterator[str]:
+    """So many mutants, the sources in turn."""
+    rng = Random(seed)
+    for number in range(count):
+        yield mutated(sources[number % len(sources)], rng)
