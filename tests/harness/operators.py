@@ -189,7 +189,8 @@ def activated(op: str, x: Array, parameter: Array) -> tuple[Array, Array]:
         valid &= np.abs(x) >= 2.0**-42
     if op == "prelu":
         slope = np.broadcast_to(parameter, x.shape)
-        found = np.where(x > 0, x, slope * x)
+        with np.errstate(all="ignore"):
+            found = np.where(x > 0, x, slope * x)
     else:
         found = np.zeros(x.shape)
         found[valid] = [FUNCTIONS[op](float(v)) for v in x[valid]]

@@ -191,7 +191,7 @@ def bn_stats(given: Given) -> Results:
         spread = ((part - mean[:, None]) ** 2).sum(1)
         size, square = 1e-12 * np.abs(part).sum(1), 1e-12 * (part**2).sum(1)
         found = np.stack([np.full(len(x), float(count)), mean, spread], 1)
-        off = np.stack([0 * size, size, square], 1)
+        off = np.stack([np.zeros(len(x)), size, square], 1)
         low.append(found - off)
         high.append(found + off)
     bounds = np.concatenate(low, 1), np.concatenate(high, 1)

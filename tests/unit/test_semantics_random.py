@@ -100,6 +100,21 @@ def test_bits_are_even() -> None:
     assert np.abs(bits.mean(axis=0) - 0.5).max() < 5 * 0.5 / len(bits) ** 0.5
 
 
+@pytest.mark.parametrize("engine", ["vector", "gpsimd"])
+def test_draws_are_spread_evenly_and_independent(engine: str) -> None:
+    """65,536 draws: every byte of the words, neighbours in time, and neighbouring lanes."""
+    dst = fresh(128, 512)
+    words = run([seed(11), call("rng", engine, dst=dst)])[dst]
+    for byte in range(4):
+        counts = np.bincount((words >> 8 * byte & 255).ravel(), minlength=256)
+        chi = ((counts - 256.0) ** 2 / 256).sum()
+        assert abs(chi - 255) < 4 * np.sqrt(2 * 255), byte
+    unit = words / 2.0**32 - 0.5
+    assert abs(unit.mean()) < 4 / np.sqrt(12 * unit.size)
+    for one, other in ((unit[:, 1:], unit[:, :-1]), (unit[1:], unit[:-1])):
+        assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 4 / np.sqrt(one.size)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
 @pytest.mark.parametrize("vectors", [False, True])
 def test_rand2_is_uniform_between_its_bounds(dtype: str, vectors: bool) -> None:
