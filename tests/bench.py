@@ -1,4 +1,5 @@
-"""Benchmarks: `make bench`, or `python -m tests.bench [parse compile simulate start size]`.
+"""Benchmarks: `make bench`, or `python -m tests.bench [parse compile simulate start size
+instructions]`.
 
 Prints Markdown. Ratios compare within one run; docs/benchmarks.md keeps the last results.
 """
@@ -22,6 +23,7 @@ from nkic.pipeline import Compiled, compile_source
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
+from tests.bench_instructions import bench_instructions
 
 KERNELS = """
 import nki
@@ -244,6 +246,7 @@ BENCHES = {
     "simulate": bench_simulate,
     "start": bench_start,
     "size": bench_size,
+    "instructions": bench_instructions,
 }
 
 if __name__ == "__main__":

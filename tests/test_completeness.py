@@ -12,7 +12,8 @@ from nkic.machine.operands import Attribute, Kind, Row
 from nkic.machine.operators import ALU
 from nkic.machine.rules import violations
 from nkic.simulate.decode import MEETINGS, SEMANTICS
-from tests.harness.instruction import Call
+from tests.bench_instructions import NUMPY, legal, target_of
+from tests.harness.instruction import Call, built
 from tests.harness.model import Given, facts
 from tests.models import MODELS
 from tests.property.test_instructions import MANY, drawn
@@ -94,6 +95,14 @@ def _legal(attribute: Attribute, instances: list[tuple[Call, str]]) -> set[objec
             if not violations(ROWS[call.row], facts(changed, target)):
                 found.add(value)
     return found
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_a_row_is_measured(name: str) -> None:
+    """`make bench` has a line for it: tests/bench_instructions.py."""
+    assert name in NUMPY, f"say in NUMPY what {name} is in NumPy"
+    NUMPY[name]()
+    built([legal(name)], target_of(ROWS[name]).name).run()
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))

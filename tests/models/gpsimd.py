@@ -119,7 +119,7 @@ def bounded(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 def _segments(draw: Draw, values: Settings) -> None:
     of = values["segment_ids"]
     window = of.window(of.tensor.contents)
-    runs = np.repeat(draw.rng.integers(0, 4, 40), draw.rng.integers(1, 5, 40))
+    runs = draw.rng.integers(0, 4, window.size).repeat(draw.rng.integers(1, 5, window.size))
     window[...] = runs[: window.size].reshape(window.shape)
 
 

@@ -1,0 +1,177 @@
+"""One line for every row of the instruction table: the legal instance of tests/unit/instances.py,
+mostly tiles of 128 x 512.
+
+Simulated time is from the issue of the instruction to its result, on its target. Our time is that of one more such instruction
+in a program, decoding and checks included. NumPy's is that of the shortest NumPy expression
+with the same result, on float32 arrays of the same size; random states are its PCG64.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.facts import Register
+from nkic.machine.facts import Tile as FactTile
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Row
+from nkic.machine.targets import TARGETS, Target
+from nkic.machine.timing import timing
+from nkic.simulate.numerics import quiet
+from tests.harness.drawing import Draw
+from tests.harness.instruction import Call, Tile, built, tile
+from tests.models import MODELS
+from tests.unit.instances import LEGAL, facts_of
+
+Array = NDArray[Any]
+REPEATS, TIMES = 24, 5
+
+RNG = np.random.default_rng(0)
+X, Y, OUT = (RNG.standard_normal((128, 512)).astype(np.float32) for _ in range(3))
+MASK, COLUMN, EIGHT = Y > 0, X[:, :1].copy(), X[:, :8].copy()
+LEFT, AT = X[:, :64].copy(), RNG.integers(0, 512, (128, 8))
+INDEX = np.arange(512, dtype=np.float32)
+
+
+def _exp(x: Array = X) -> Array:
+    return np.exp(x, out=OUT)
+
+
+def _find() -> Array:
+    return (X[:, None, :] == EIGHT[:, :, None]).argmax(2)
+
+
+def _bn_stats() -> tuple[Array, ...]:
+    parts = X[:, ::2], X[:, 1::2]
+    return tuple(f(part, axis=1) for part in parts for f in (np.mean, np.var))
+
+
+def _quantize() -> Array:
+    groups = np.abs(X[:64]).reshape(8, 8, 128, 4)
+    scale = 2.0 ** np.floor(np.log2(groups.max((1, 3), keepdims=True)))
+    return (groups / scale).astype(np.float16)
+
+
+NUMPY: dict[str, Callable[[], Any]] = {
+    "register_alloc": lambda: None,
+    "register_move": lambda: None,
+    "register_load": lambda: X[0, 0].item(),
+    "register_store": lambda: OUT[:1, :1].fill(1),
+    "dma_copy": lambda: np.copyto(OUT, X),
+    "dma_transpose": lambda: X[:16, :128].T.copy(),
+    "dma_compute": lambda: np.add(X, Y, out=OUT),
+    "nc_matmul": lambda: LEFT.T @ X,
+    "nc_matmul_mx": lambda: np.tile(LEFT, (4, 1)).T @ np.tile(X, (4, 1)),
+    "quantize_mx": _quantize,
+    "nc_transpose": lambda: LEFT.T.copy(),
+    "tensor_copy": lambda: np.copyto(OUT, X),
+    "memset": lambda: OUT.fill(1.5),
+    "tensor_tensor": lambda: np.add(X, Y, out=OUT),
+    "tensor_scalar": lambda: np.multiply(X, 2, out=OUT),
+    "scalar_tensor_tensor": lambda: np.add(X * COLUMN, Y, out=OUT),
+    "tensor_reduce": lambda: X.sum(1),
+    "tensor_tensor_scan": lambda: np.add.accumulate(X, axis=1, out=OUT),
+    "bn_stats": _bn_stats,
+    "bn_aggr": lambda: (EIGHT.mean(1), EIGHT.var(1)),
+    "reciprocal": lambda: np.reciprocal(X, out=OUT),
+    "tensor_copy_predicated": lambda: np.copyto(OUT, X, where=MASK),
+    "max8": lambda: np.sort(np.partition(X, -8, axis=1)[:, -8:], axis=1),
+    "tensor_scalar_reduce": lambda: np.multiply(X, 2, out=OUT).sum(1),
+    "tensor_scalar_cumulative": lambda: np.add.accumulate(X, axis=1, out=OUT),
+    "select_reduce": lambda: np.where(MASK, X, np.float32(0)).max(1),
+    "range_select": lambda: np.where((INDEX >= COLUMN) & (INDEX < 9), X, np.float32(0)).max(1),
+    "nc_find_index8": _find,
+    "nc_match_replace8": _find,
+    "nc_stream_shuffle": lambda: np.copyto(OUT, X),
+    "nc_n_gather": lambda: np.take_along_axis(X, AT, 1),
+    "local_gather": lambda: np.take(X, AT[:16].T.ravel(), axis=1),
+    "tensor_partition_reduce": lambda: X.sum(0),
+    "sequence_bounds": lambda: np.flatnonzero(np.diff(INDEX)),
+    "nonzero_with_count": lambda: [np.flatnonzero(row) for row in X[::16]],
+    "exponential": _exp,
+    "activate2": lambda: np.tanh(X * 2 + COLUMN, out=OUT),
+    "activation": _exp,
+    "activation_reduce": lambda: _exp().sum(1),
+    "dropout": lambda: np.where(RNG.random(X.shape, np.float32) < 0.5, 0, X),
+    "rng": lambda: RNG.integers(0, 2**32, X.shape, np.uint32),
+    "set_rng_seed": lambda: np.random.default_rng(7),
+    "rand2": lambda: RNG.random(X.shape, np.float32),
+    "rand_set_state": lambda: np.copyto(OUT[:, :6], X[:, :6]),
+    "rand_get_state": lambda: np.copyto(OUT[:, :6], X[:, :6]),
+    "iota": lambda: np.copyto(OUT, INDEX),
+    "affine_select": lambda: np.where(INDEX == COLUMN, X, np.float32(0)),
+}
+
+
+def target_of(row: Row) -> Target:
+    """trn2, or the first that has the instruction."""
+    return next(t for t in TARGETS.values() if t.generation >= max(3, row.generation))
+
+
+def legal(name: str) -> Call:
+    """The legal instance, on tiles that hold numbers."""
+    draw, row = Draw(0), ROWS[name]
+    values = {o.name: LEGAL[name].get(o.name, o.default) for o in row.operands}
+    values |= {a.name: LEGAL[name].get(a.name, a.default) for a in row.attributes}
+    for key, value in values.items():
+        values[key] = _made(value)
+        if isinstance(values[key], Tile):
+            window = values[key].window(values[key].tensor.contents)
+            window[...] = draw.numbers(window.shape, values[key].dtype, 3)
+    if fill := MODELS[name].fill:
+        fill(draw, values)
+    return Call(name, values)
+
+
+def _made(value: Any) -> Any:
+    if isinstance(value, Register):
+        return f"${value.number}"
+    if not isinstance(value, FactTile):
+        return value
+    buffer = value.buffer.value
+    return tile(value.shape, dtype=value.dtype.name, buffer=buffer, start=value.start)
+
+
+def simulated(row: Row, target: Target) -> float:
+    """Microseconds from the issue of the instruction to its result."""
+    _, facts = facts_of(row.name, target)
+    found = timing(row, facts, row.choose(facts))
+    return (found.start + found.hold + found.latency) / 1e6
+
+
+def best(action: Callable[[], Any]) -> float:
+    """Seconds of the fastest of a few runs."""
+    taken = []
+    for _ in range(TIMES):
+        before = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - before)
+    return min(taken)
+
+
+def ours(call: Call, target: str) -> float:
+    """Seconds of one more of this instruction in a program."""
+    one, many = (built([call] * count, target) for count in (1, 1 + REPEATS))
+    return max(0.0, best(many.run) - best(one.run)) / REPEATS
+
+
+def numpys(name: str) -> float:
+    with quiet():
+        NUMPY[name]()
+        return best(lambda: [NUMPY[name]() for _ in range(REPEATS)]) / REPEATS
+
+
+def bench_instructions() -> None:
+    print("\n## Instructions, µs\n")
+    print("| instruction | target | simulated | nki-run | NumPy |\n|---|---|---:|---:|---:|")
+    for name in ROWS:
+        if name in NUMPY:
+            row = ROWS[name]
+            target = target_of(row)
+            times = (simulated(row, target), ours(legal(name), target.name) * 1e6, numpys(name) * 1e6)
+            cells = " | ".join(f"{t:.2f}" if t < 10 else f"{t:.0f}" for t in times)
+            print(f"| `{name}` | {target.name} | {cells} |")
