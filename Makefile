@@ -44,7 +44,7 @@ bless: $(STAMP)  ## accept the present output as expected; review it with git di
 	NKIC_BLESS=1 $(PY) -m pytest tests/test_files.py $(ARGS)
 
 bench: $(STAMP)  ## time the compiler and the simulator
-	$(PY) -m tests.bench $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.bench $(ARGS)
 
 demo: $(STAMP)  ## compile a sample kernel, run it on data, compare with NumPy
 	@$(PY) -m samples.data 01_tensor_add build

@@ -1,9 +1,10 @@
 """One line for every row of the instruction table: the legal instance of tests/unit/instances.py,
 mostly tiles of 128 x 512.
 
-Simulated time is from the issue of the instruction to its result, on its target. Our time is that of one more such instruction
-in a program, decoding and checks included. NumPy's is that of the shortest NumPy expression
-with the same result, on float32 arrays of the same size; random states are its PCG64.
+Simulated time is from the issue of the instruction to its result, on its target. Our time is
+that of one more such instruction in a program, decoding and checks included. NumPy's is that of
+the shortest NumPy expression with the same result, on float32 arrays of the same size; random
+numbers are its PCG64.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ NUMPY: dict[str, Callable[[], Any]] = {
     "nc_n_gather": lambda: np.take_along_axis(X, AT, 1),
     "local_gather": lambda: np.take(X, AT[:16].T.ravel(), axis=1),
     "tensor_partition_reduce": lambda: X.sum(0),
+    "topk": lambda: np.argsort(X[:, :42], axis=1, kind="stable")[:, -8:],
     "sequence_bounds": lambda: np.flatnonzero(np.diff(INDEX)),
     "nonzero_with_count": lambda: [np.flatnonzero(row) for row in X[::16]],
     "exponential": _exp,
@@ -172,6 +174,10 @@ def bench_instructions() -> None:
         if name in NUMPY:
             row = ROWS[name]
             target = target_of(row)
-            times = (simulated(row, target), ours(legal(name), target.name) * 1e6, numpys(name) * 1e6)
+            times = (
+                simulated(row, target),
+                ours(legal(name), target.name) * 1e6,
+                numpys(name) * 1e6,
+            )
             cells = " | ".join(f"{t:.2f}" if t < 10 else f"{t:.0f}" for t in times)
             print(f"| `{name}` | {target.name} | {cells} |")
