@@ -1,43 +1,113 @@
 """Decides `accumulate=None` of matmuls: the first write of a PSUM location overwrites.
 
-Source: `nki.isa.nc_matmul`, accumulation mode. Locations are the bytes of one tensor, as
-boxes; a matmul whose dst is partly written and partly not is refused, because one
-instruction has one flag.
+Source: `nki.isa.nc_matmul`, accumulation mode. What matmuls have written of a tensor is kept
+exactly: bands of partitions, each with a bit for every byte of a partition.
 """
 
 from __future__ import annotations
 
-from nkic.ir.overlap import Box, box, overlap
+from functools import lru_cache
+from typing import NamedTuple
+
 from nkic.ir.tensors import AccessPattern
+from nkic.machine.patterns import Dims
+
+
+class Band(NamedTuple):
+    """Partitions `first` up to `end`, of which the same bytes were written."""
+
+    first: int
+    end: int
+    written: int
 
 
 class Written:
     """What matmuls have written of each PSUM tensor, in program order."""
 
     def __init__(self) -> None:
-        self.boxes: dict[int, list[Box]] = {}
+        self.bands: dict[int, list[Band]] = {}
 
     def decide(self, dst: AccessPattern) -> bool | None:
-        """True: accumulate, False: overwrite, None: dst is partly written."""
-        area = box(dst)
-        known = self.boxes.setdefault(dst.tensor.number, [])
-        if any(_inside(area, other) for other in known):
-            return True
-        if any(overlap(area, other) for other in known):
-            return None
-        known.append(area)
-        return False
+        """True: accumulate, False: overwrite, None: dst is partly written. Then it is."""
+        wanted, decided = touched(dst), set[bool | None]()
+        for band in self.within(dst):
+            there = band.written & wanted
+            decided.add(there == wanted if there in (0, wanted) else None)
+        self.note(dst)
+        return decided.pop() if len(decided) == 1 else None
 
     def note(self, dst: AccessPattern) -> None:
-        """Remembers a matmul with an explicit flag."""
-        area = box(dst)
-        known = self.boxes.setdefault(dst.tensor.number, [])
-        if not any(_inside(area, other) for other in known):
-            known.append(area)
+        """Remembers the write of a matmul."""
+        first, end = _partitions(dst)
+        wanted = touched(dst)
+        bands = self.bands.get(dst.tensor.number, [])
+        outside = [
+            band._replace(first=max(band.first, low), end=min(band.end, high))
+            for band in bands
+            for low, high in ((0, first), (end, dst.tensor.partitions))
+            if max(band.first, low) < min(band.end, high)
+        ]
+        inside = [band._replace(written=band.written | wanted) for band in self.within(dst)]
+        self.bands[dst.tensor.number] = _joined([*outside, *inside])
+
+    def within(self, dst: AccessPattern) -> list[Band]:
+        """The partitions of `dst` with what was written before, in order."""
+        at, end = _partitions(dst)
+        found = []
+        for band in self.bands.get(dst.tensor.number, ()):
+            low, high = max(band.first, at), min(band.end, end)
+            if low >= high:
+                continue
+            if low > at:
+                found.append(Band(at, low, 0))
+            found.append(Band(low, high, band.written))
+            at = high
+        return [*found, Band(at, end, 0)] if at < end else found
 
 
-def _inside(a: Box, b: Box) -> bool:
-    return all(
-        other_low <= low and high <= other_high
-        for (low, high), (other_low, other_high) in zip(a, b, strict=True)
-    )
+def touched(dst: AccessPattern) -> int:
+    """The bytes of a partition that `dst` covers, as bits; all if its place is dynamic."""
+    if dst.dynamic is not None:
+        return (1 << dst.tensor.bytes) - 1
+    return _bits(dst.offset, dst.dims, dst.dtype.size)
+
+
+@lru_cache(maxsize=4096)
+def _bits(offset: int, dims: Dims, size: int) -> int:
+    found = (1 << size) - 1
+    for step, num in reversed(dims):
+        if step < 0:
+            offset, step = offset + step * (num - 1), -step
+        if step * size == found.bit_length():  # runs on without a gap, as the innermost does
+            found = _repeated(found, num)
+            continue
+        moved, found = found, 0
+        for index in range(num):
+            found |= moved << step * size * index
+    return found << offset * size
+
+
+def _repeated(bits: int, count: int) -> int:
+    width, found = bits.bit_length(), 0
+    if bits == (1 << width) - 1:
+        return (1 << width * count) - 1
+    for index in range(count):
+        found |= bits << width * index
+    return found
+
+
+def _partitions(dst: AccessPattern) -> tuple[int, int]:
+    if dst.dynamic is not None:
+        return 0, dst.tensor.partitions
+    return dst.start, dst.start + dst.partitions
+
+
+def _joined(bands: list[Band]) -> list[Band]:
+    """In order, neighbours that are alike as one."""
+    found: list[Band] = []
+    for band in sorted(bands):
+        if found and found[-1].end == band.first and found[-1].written == band.written:
+            found[-1] = found[-1]._replace(end=band.end)
+        else:
+            found.append(band)
+    return found

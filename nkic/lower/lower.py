@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 from nkic.base.diagnostics import Reporter
 from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program
 from nkic.ir.tensors import AccessPattern, View
-from nkic.lower.accumulate import Written
+from nkic.lower.accumulate import Band, Written
 from nkic.lower.patterns import access_pattern
+from nkic.lower.split import parts
 from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
+from nkic.machine.rules import violations
 from nkic.machine.targets import Target
 
 ACCUMULATE = "accumulate"
@@ -19,7 +22,7 @@ ACCUMULATE = "accumulate"
 
 def lower(program: Program, report: Reporter) -> Program:
     """`program` with access patterns, engines and decided accumulation."""
-    cores = tuple(_Core(program.target, report).body(body) for body in program.cores)
+    cores = tuple(_Core(program.target, report).core(body) for body in program.cores)
     report.stop_if_errors()
     return replace(program, cores=cores)
 
@@ -33,14 +36,21 @@ class _Core:
         # One object for all equal ones: later stages find them again by identity.
         self.patterns: dict[tuple[View, bool, bool], AccessPattern] = {}
         self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
+        self.split = False
+
+    def core(self, body: Body) -> Body:
+        """The whole of a core."""
+        found = self.body(body)
+        return renumbered(found) if self.split else found
 
     def body(self, body: Body) -> Body:
-        return tuple(self.item(item) for item in body)
-
-    def item(self, item: Item) -> Item:
-        if isinstance(item, Loop):
-            return replace(item, body=self.body(item.body))
-        return self.instruction(item)
+        found: list[Item] = []
+        for item in body:
+            if isinstance(item, Loop):
+                found.append(replace(item, body=self.body(item.body)))
+            else:
+                found += self.accumulation(self.instruction(item))
+        return tuple(found)
 
     def instruction(self, instruction: Instruction) -> Instruction:
         row = instruction.row
@@ -52,7 +62,7 @@ class _Core:
         lowered = instruction._replace(operands=tuple(operands), attributes=attributes)
         if instruction.engine is None:
             lowered = lowered._replace(engine=self.engine(lowered))
-        return self.accumulation(lowered) if ACCUMULATE in row.attribute_index else lowered
+        return lowered
 
     def pattern(self, view: View, keep_rank: bool, streams: bool) -> AccessPattern:
         """The one pattern of this view."""
@@ -78,25 +88,71 @@ class _Core:
             found = self.engines[key] = row.choose(instruction.facts(self.target))
         return found
 
-    def accumulation(self, instruction: Instruction) -> Instruction:
+    def accumulation(self, instruction: Instruction) -> list[Instruction]:
+        """The instruction, or several if part of its dst was written and part was not."""
+        if ACCUMULATE not in instruction.row.attribute_index:
+            return [instruction]
         dst = instruction.operand("dst")
         if not isinstance(dst, AccessPattern):
-            return instruction
-        wanted = instruction.attribute(ACCUMULATE)
-        if wanted is not None:
+            return [instruction]
+        if instruction.attribute(ACCUMULATE) is not None:
             self.written.note(dst)
-            return instruction
+            return [instruction]
+        bands = self.written.within(dst)
         decided = self.written.decide(dst)
-        if decided is None:
-            self.report.error(
-                "partly-accumulated",
-                f"{instruction.row.name}: part of dst was written by an earlier matmul and part "
-                "was not, so accumulate=None could mean either",
-                instruction.at.span,
-                help="say accumulate=True or accumulate=False, or split the matmul",
-            )
-        changed = _with(instruction, ACCUMULATE, bool(decided))
+        if decided is not None:
+            return [self.decided(instruction, decided)]
+        return self.divided(instruction, bands)
+
+    def divided(self, instruction: Instruction, bands: list[Band]) -> list[Instruction]:
+        found = []
+        if not any(_is_dynamic(operand) for operand in instruction.operands):
+            found = [self.decided(part, flag) for part, flag in parts(instruction, bands)]
+        if found and all(not violations(i.row, i.facts(self.target)) for i in found):
+            self.split = True
+            return found
+        self.report.error(
+            "partly-accumulated",
+            f"{instruction.row.name}: part of dst was written by an earlier matmul and part "
+            "was not, so accumulate=None could mean either",
+            instruction.at.span,
+            help="say accumulate=True or accumulate=False, or split the matmul",
+        )
+        return [self.decided(instruction, False)]
+
+    def decided(self, instruction: Instruction, accumulates: bool) -> Instruction:
+        changed = _with(instruction, ACCUMULATE, accumulates)
         return changed._replace(attributes=self.shared(changed.row, changed.attributes))
+
+
+def renumbered(body: Body) -> Body:
+    """The same with numbers that grow again: parts of one instruction share a number."""
+    order, new = count(), dict[int, list[int]]()
+
+    def numbered(body: Body) -> Body:
+        return tuple(
+            [replace(i, body=numbered(i.body)) if isinstance(i, Loop) else one(i) for i in body]
+        )
+
+    def one(item: Instruction) -> Instruction:
+        new.setdefault(item.number, []).append(number := next(order))
+        return item._replace(number=number)
+
+    def linked(body: Body) -> Body:
+        return tuple(
+            [
+                replace(i, body=linked(i.body))
+                if isinstance(i, Loop)
+                else i._replace(after=tuple(n for old in i.after for n in new[old]))
+                for i in body
+            ]
+        )
+
+    return linked(numbered(body))
+
+
+def _is_dynamic(operand: Operand) -> bool:
+    return isinstance(operand, AccessPattern) and operand.dynamic is not None
 
 
 def _shape(operand: Operand) -> object:

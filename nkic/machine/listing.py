@@ -107,7 +107,8 @@ Generated from `nkic/machine/instructions`; do not edit. What holds for all of t
 - tensor_reduce: `axis` is an ascending tuple of the last dimensions, partitions being 0. Of R
   neighbours in the stream of `data`, R the product of these dimensions, one is left.
 - nc_matmul: free dimensions are flattened, so `stationary` is [K, M], `moving` [K, N] and `dst`
-  [M, N]. `accumulate` None is decided before a program is emitted; True adds to what `dst` holds.
+  [M, N]. `accumulate` None is decided before a program is emitted, where a `dst` that is partly
+  written makes several matmuls; True adds to what `dst` holds.
 - activation: the reduce registers are the engine's state `scalar.accumulator`. `reset` and
   `reset_reduce` start from zero, `reduce` goes on, `reduce_res` takes them afterwards.
 - iota, affine_select: `pattern` holds [step, num] pairs, the last one fastest; the nums multiply

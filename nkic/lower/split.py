@@ -1,0 +1,134 @@
+"""A matmul whose dst is partly written becomes several: one flag of accumulation is one for all
+that an instruction writes. Each part is some of dst's partitions (columns of stationary) and
+some of its elements (columns of moving), of which all or none have been written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nkic.ir.program import Instruction, Operand
+from nkic.ir.tensors import AccessPattern
+from nkic.lower.accumulate import Band
+from nkic.machine.patterns import Dims
+
+COLUMNS = ("stationary", "stationary_scale")  # dst's partitions
+ELEMENTS = ("moving", "moving_scale")  # dst's free dimensions
+Range = tuple[int, int]
+
+
+def parts(matmul: Instruction, bands: list[Band]) -> Iterator[tuple[Instruction, bool]]:
+    """The matmuls that do what `matmul` does, and whether each accumulates. `bands` are what
+    was written of its dst before. No operand has a run-time offset.
+    """
+    dst = matmul.operand("dst")
+    if not isinstance(dst, AccessPattern):
+        raise TypeError("a matmul without dst")
+    pairs = "perf_mode" in matmul.row.attribute_index and (
+        matmul.attribute("perf_mode") == "double_row"
+    )
+    held = [_columns(matmul, name, pairs) for name in COLUMNS]
+    streamed = [dst.dims, *(_columns(matmul, name, pairs) for name in ELEMENTS)]
+    for band in bands:
+        rows = (band.first - dst.start, band.end - dst.start)
+        for low, high in _common(held, rows):
+            for first, end, accumulates in _runs(dst, band.written):
+                for start, stop in _common(streamed, (first, end)):
+                    made = _part(matmul, (low, high), (start, stop), pairs)
+                    yield made, accumulates
+
+
+def _columns(matmul: Instruction, name: str, pairs: bool) -> Dims:
+    """The dimensions of an operand that its columns are counted by."""
+    if name not in matmul.row.operand_index:
+        return ()
+    operand = matmul.operand(name)
+    dims = operand.dims if isinstance(operand, AccessPattern) else ()
+    return dims[1:] if pairs else dims
+
+
+def _runs(dst: AccessPattern, written: int) -> Iterator[tuple[int, int, bool]]:
+    """Neighbours in dst's stream of elements that are alike: from, up to, written before."""
+    before = [bool(written >> place * dst.dtype.size & 1) for place in _places(dst)]
+    first = 0
+    for end in range(1, len(before) + 1):
+        if end == len(before) or before[end] != before[first]:
+            yield first, end, before[first]
+            first = end
+
+
+def _places(dst: AccessPattern) -> list[int]:
+    found = [dst.offset]
+    for step, num in dst.dims:
+        found = [place + step * index for place in found for index in range(num)]
+    return found
+
+
+def _common(streams: list[Dims], wanted: Range) -> Iterator[Range]:
+    """`wanted` in the fewest pieces that are patterns of each of the streams."""
+    for dims in streams:
+        pieces = _pieces(dims, *wanted) if dims else [wanted]
+        if len(pieces) > 1:
+            for piece in pieces:
+                yield from _common(streams, piece)
+            return
+    yield wanted
+
+
+def _pieces(dims: Dims, low: int, high: int) -> list[Range]:
+    """Elements `low` up to `high` of a stream, cut where one pattern cannot say them."""
+    inner = 1
+    for _, num in dims[1:]:
+        inner *= num
+    if len(dims) <= 1 or (low % inner == 0 and high % inner == 0):
+        return [(low, high)]
+    first, last = low // inner, (high - 1) // inner
+    if first == last:
+        base = first * inner
+        return [(a + base, b + base) for a, b in _pieces(dims[1:], low - base, high - base)]
+    middle = (-(-low // inner) * inner, high // inner * inner)
+    ends = [(low, middle[0]), middle, (middle[1], high)]
+    return [(a, b) for a, b in ends if a < b]
+
+
+def _cut(dims: Dims, low: int, high: int) -> tuple[int, Dims]:
+    """Where the elements `low` up to `high` begin, and their dimensions."""
+    if not dims:
+        return 0, dims
+    inner = 1
+    for _, num in dims[1:]:
+        inner *= num
+    step, _ = dims[0]
+    if low % inner == 0 and high % inner == 0:
+        return low // inner * step, ((step, (high - low) // inner), *dims[1:])
+    base = low // inner
+    offset, rest = _cut(dims[1:], low - base * inner, high - base * inner)
+    return base * step + offset, ((step, 1), *rest)
+
+
+def _part(matmul: Instruction, rows: Range, columns: Range, pairs: bool) -> Instruction:
+    operands = list(matmul.operands)
+    for name, index in matmul.row.operand_index.items():
+        operand = operands[index]
+        if not isinstance(operand, AccessPattern):
+            continue
+        if name in COLUMNS:
+            operands[index] = _sliced(operand, rows, pairs)
+        else:
+            operands[index] = _sliced(operand, columns, pairs and name != "dst")
+        if name == "dst":
+            operands[index] = _rows_of(operands[index], rows)
+    return matmul._replace(operands=tuple(operands))
+
+
+def _sliced(pattern: AccessPattern, wanted: Range, pairs: bool) -> AccessPattern:
+    head, dims = (pattern.dims[:1], pattern.dims[1:]) if pairs else ((), pattern.dims)
+    offset, rest = _cut(dims, *wanted)
+    return pattern._replace(offset=pattern.offset + offset, dims=(*head, *rest))
+
+
+def _rows_of(operand: Operand, rows: Range) -> Operand:
+    if not isinstance(operand, AccessPattern):
+        return operand
+    low, high = rows
+    return operand._replace(start=operand.start + low, partitions=high - low)

@@ -1,0 +1,100 @@
+"""accumulate=None: every byte of PSUM is overwritten by its first matmul, whatever the windows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nkic.base.source import SourceFile
+from nkic.ir.program import Program, instructions
+from nkic.pipeline import Options, compile_source
+from nkic.simulate import simulate
+from nkic.specialise.arguments import parse_arg
+from nkic.specialise.request import Request
+
+Array = NDArray[Any]
+KERNEL = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a, b):
+    x = nl.ndarray((16, 128), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=a)
+    y = nl.ndarray((16, 48), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=y, src=b)
+    p = nl.ndarray((128, 6, 8), dtype=nl.float32, buffer=nl.psum)
+    out = nl.ndarray((128, 6, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+    t = nl.ndarray((128, 6, 8), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=t, value=0.0)
+{body}
+    nisa.dma_copy(dst=out, src=t)
+    return out
+"""
+
+
+def numbers(*shape: int, seed: int) -> Array:
+    return np.random.default_rng(seed).integers(-4, 5, shape).astype(np.float32)
+
+
+def window(rng: np.random.Generator) -> tuple[str, tuple[slice, ...]]:
+    """A part of PSUM, as kernels and as NumPy write it; one in three skips columns."""
+    first = int(rng.choice([0, 32, 64, 96]))
+    rows = {0: int(rng.choice([32, 64, 128])), 64: int(rng.choice([32, 64]))}.get(first, 32)
+    i, j = int(rng.integers(0, 4)), int(rng.integers(0, 5))
+    bottom, right = int(rng.integers(i + 1, 7)), int(rng.integers(j + 1, 9))
+    step = int(rng.choice([1, 1, 2]))
+    where = (slice(first, first + rows), slice(i, bottom), slice(j, right, step))
+    return f"{first}:{first + rows}, {i}:{bottom}, {j}:{right}:{step}", where
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_windows_that_overlap_in_any_way(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = numbers(16, 128, seed=seed), numbers(16, 48, seed=seed + 100)
+    found, written = np.zeros((128, 6, 8), np.float32), np.zeros((128, 6, 8), bool)
+    matmuls, copies = [], []
+    for _ in range(6):
+        text, where = window(rng)
+        rows, *inner = found[where].shape
+        size = int(np.prod(inner))
+        matmuls.append(f"nisa.nc_matmul(p[{text}], x[:, 0:{rows}], y[:, 0:{size}])")
+        copies.append(f"nisa.tensor_copy(dst=t[{text}], src=p[{text}])")
+        product = (a[:, :rows].T @ b[:, :size]).reshape(rows, *inner)
+        found[where] = np.where(written[where], found[where] + product, product)
+        written[where] = True
+    np.testing.assert_array_equal(run([*matmuls, *copies], a, b), found)
+
+
+def run(lines: list[str], a: Array, b: Array) -> Array:
+    done = compiled(lines)
+    return np.asarray(simulate(done.executable, {"a": a, "b": b}).outputs["output_0"])
+
+
+def compiled(lines: list[str]) -> Any:
+    text = KERNEL.format(body="\n".join(f"    {line}" for line in lines))
+    args = dict(parse_arg(word) for word in ("a=float32[16,128]", "b=float32[16,48]"))
+    return compile_source(SourceFile("k.py", text), Request(args=args), lambda *_: None, Options())
+
+
+def test_as_many_matmuls_as_it_takes() -> None:
+    """One where all is new or nothing is; one for each part otherwise."""
+    whole = "nisa.nc_matmul(p, x, y)"
+    left, right = (f"nisa.nc_matmul(p[:, :, {at}], x, y[:, 0:24])" for at in ("0:4", "4:8"))
+    copy = "nisa.tensor_copy(dst=t, src=p)"
+    counts = [
+        sum(i.row.name == "nc_matmul" for i in instructions(lowered(lines).cores[0]))
+        for lines in ([whole, whole, copy], [left, right, whole, copy], [left, whole, copy])
+    ]
+    assert counts == [2, 3, 13]  # the last: six rows of two halves
+
+
+def lowered(lines: list[str]) -> Program:
+    found = compiled(lines).results["lower"]
+    assert isinstance(found, Program)
+    return found
