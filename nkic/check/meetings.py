@@ -14,7 +14,7 @@ from nkic.ir.program import Body, Instruction, Item, Loop, Program
 from nkic.ir.tensors import AccessPattern, View
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
-from nkic.machine.operands import Violation
+from nkic.machine.operands import Access, Violation
 
 SLUG = "core-meeting"
 
@@ -88,7 +88,7 @@ class _Meetings:
 
     def complain(self, text: str, item: Item, labels: Sequence[Label], help: str = "") -> None:
         calls = [Label(span, "called from here") for span in item.at.user_frames()[1:]]
-        advice = help or "give both cores the same barriers and sendrecvs, in the same order"
+        advice = help or "let both cores come to the same meetings in the same order"
         self.report.error(SLUG, text, item.at.primary, labels=[*labels, *calls], help=advice)
 
 
@@ -134,7 +134,8 @@ def _tensors(found: Sequence[Instruction]) -> Violation | None:
     """What the cores share is one tensor."""
     first = found[0]
     for index, operand in enumerate(first.operands):
-        if not isinstance(operand, View | AccessPattern) or operand.tensor.on_chip:
+        rule = first.row.operands[index]
+        if not isinstance(operand, View | AccessPattern) or rule.access is not Access.ORDER:
             continue
         other = found[-1].operands[index]
         if isinstance(other, View | AccessPattern) and other.tensor is not operand.tensor:

@@ -116,6 +116,12 @@ def _is_pattern(value: Any) -> bool:
     )
 
 
+def _is_groups(value: Any) -> bool:
+    return type(value) is tuple and all(
+        type(group) is tuple and all(map(_is_int32, group)) for group in value
+    )
+
+
 _ACCEPTORS: dict[Kind, Callable[[Any], bool]] = {
     Kind.ALU: lambda value: type(value) is str and value in ALU,
     Kind.ACTIVATION: lambda value: type(value) is str and value in ACTIVATIONS,
@@ -125,6 +131,7 @@ _ACCEPTORS: dict[Kind, Callable[[Any], bool]] = {
     Kind.NUMBER: is_number,
     Kind.PATTERN: _is_pattern,
     Kind.INTS: _is_ints,
+    Kind.GROUPS: _is_groups,
     Kind.NUMBERS: _is_numbers,
     Kind.TEXT: _is_text,
 }

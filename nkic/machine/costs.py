@@ -294,6 +294,34 @@ def swapping(facts: Facts) -> Cost:
     return dma_copying(facts)
 
 
+def around_ring(passes: int) -> CostFormula:
+    """A collective: no public figure; assumed a ring, around which a rank's part of the largest
+    tile goes `passes` times, at this core's share of the chip's links.
+    """
+
+    def cost(facts: Facts) -> Cost:
+        ranks = len(facts.attributes["replica_group"][0])
+        return _hops(facts, passes * (ranks - 1), _largest(facts) / ranks)
+
+    return cost
+
+
+def to_another_rank(facts: Facts) -> Cost:
+    """A permutation of ranks: one hop around the ring (assumed)."""
+    return _hops(facts, 1, _largest(facts))
+
+
+def _largest(facts: Facts) -> int:
+    return max(tile.elements * tile.dtype.size for tile in facts.tiles.values())
+
+
+def _hops(facts: Facts, count: int, size: float) -> Cost:
+    """Transfers one after another, of `size` bytes each."""
+    between = max(0, count - 1) * (DMA_START_NS + DMA_DONE_NS)
+    busy = count * size / facts.target.link_rate
+    return Cost(0, DMA_DONE_NS + between, busy, DMA_START_NS, facts.target.dma_engines)
+
+
 def dma_peak_rate(effective: float) -> float:
     """Bytes per ns between descriptors, so that full descriptors give the published rate."""
     return DMA_DESCRIPTOR_BYTES / (DMA_DESCRIPTOR_BYTES / effective - DMA_DESCRIPTOR_NS)

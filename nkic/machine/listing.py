@@ -15,7 +15,9 @@ from nkic.machine.operands import Attribute, Operand, Row
 from nkic.machine.targets import TARGETS
 from nkic.machine.tiles import first_target
 
-SHORT = {"nki.isa": "nisa", "nki.language": "nl"}  # what kernels import the modules as
+# What kernels import the modules as.
+SHORT = {"nki.isa": "nisa", "nki.language": "nl", "nki.collectives": "ncc"}
+WIDEST = 26  # characters of a cell that decide how wide its column is
 
 
 def records() -> list[dict[str, object]]:
@@ -44,13 +46,18 @@ def text() -> str:
     """
     head = ("instruction", "engines", *TARGETS, "since", "")
     rows = [head, *(_cells(row) for row in _sorted())]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head) - 1)]
+    widths = [_width(row[column] for row in rows) for column in range(len(head) - 1)]
     lines = []
     for cells, row in zip(rows, [None, *_sorted()], strict=True):
         padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
         lines.append("  ".join([*padded, cells[-1]]).rstrip())
         lines += [f"    `{name}` {when}" for name, when in (_later(row) if row else {}).items()]
     return "\n".join([*lines, "", *_coverage()])
+
+
+def _width(cells: Iterable[str]) -> int:
+    """Of a column; the few cells that would make it too wide stick out."""
+    return max(len(cell) for cell in cells if len(cell) <= WIDEST)
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -84,7 +91,7 @@ def _coverage() -> list[str]:
         for profile, label in LABELS.items()
     ]
     return [
-        f"{len(ROWS)} instructions; nki.isa of NKI 0.6 is complete",
+        f"{len(ROWS)} instructions; nki.isa and nki.collectives of NKI 0.6 are complete",
         f"by target: {', '.join(targets)}",
         f"by profile: {', '.join(profiles)}",
     ]
@@ -115,6 +122,8 @@ Generated from `nkic/machine/instructions`; do not edit. What holds for all of t
   to the elements per partition of `dst`.
 - DMA runs in queues, whatever triggers it: `engine` is the sequencer that commands the descriptor
   hardware, sync unless given.
+- Collectives: a row moves one tensor. `ncc` functions take lists of tensors (`srcs`, `dsts`), or
+  lists for each channel (`srcs_by_channel` …, `channel_ids`), and make an instruction of each.
 - A choice such as `reduce_cmd` is held as the name of the member: "reset_reduce".
 
 """
@@ -166,7 +175,8 @@ def _default(value: object) -> str:
 
 
 def _buffers(buffers: Iterable[Buffer]) -> list[str]:
-    return sorted(b.value for b in buffers if b is not Buffer.SHARED_HBM)
+    found = frozenset(buffers)
+    return sorted(b.value for b in found if b is not Buffer.SHARED_HBM or Buffer.HBM not in found)
 
 
 def _engines(engines: Iterable[Engine]) -> str:

@@ -93,6 +93,7 @@ class Kind(Enum):
     PATTERN = "list of [step, num] pairs"
     INTS = "tuple of ints"
     NUMBERS = "tuple of numbers"  # no NaN
+    GROUPS = "list of lists of ranks"
     CHOICE = "choice"
     TEXT = "string"  # of at most MAX_TEXT bytes as UTF-8
 

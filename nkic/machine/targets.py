@@ -31,6 +31,7 @@ class Target:
     base_clock_mhz: int  # what "cycles" in reports counts
     dma_engines: int
     dma_rate: float  # effective, per DMA engine
+    link_rate: float  # NeuronLink of a chip (pages of inf2, trainium2, 3) / its cores
     dma_queues: int  # queues nkic spreads a core's transfers over (assumed)
     max_cores: int  # physical cores that one kernel may use
     matmul_free: int  # elements of a moving operand per partition
@@ -67,6 +68,7 @@ TRN1 = Target(
     base_clock_mhz=1400,
     dma_engines=16,
     dma_rate=17.0,
+    link_rate=96.0,
     dma_queues=8,
     max_cores=1,
     matmul_free=512,
@@ -81,6 +83,7 @@ TRN2 = Target(
     base_clock_mhz=1200,
     dma_engines=16,
     dma_rate=23.0,
+    link_rate=160.0,
     dma_queues=8,
     max_cores=2,
     matmul_free=512,
@@ -95,6 +98,7 @@ TRN3 = Target(
     base_clock_mhz=1200,
     dma_engines=16,
     dma_rate=33.0,
+    link_rate=320.0,
     dma_queues=8,
     max_cores=2,
     matmul_free=4096,  # float32 dst; 8192 for bfloat16 (nc_matmul, nki.isa)

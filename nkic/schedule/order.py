@@ -28,6 +28,8 @@ from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import SEMAPHORE_PS, Timing, timing
 
+COLLECTIVES = 1  # the pipe whose queue they take
+
 
 class Placed(NamedTuple):
     """An instruction with its stream, in the order of issue over all streams."""
@@ -220,8 +222,9 @@ class _Run:
             self._make_ready(number)
 
     def _queue(self, instruction: Instruction, start: int) -> int:
-        if "pipe_id" in instruction.row.attribute_index:
-            return self.queues.of_pipe(instruction.attribute("pipe_id"))
+        if instruction.row.meets:  # the same on all cores
+            piped = "pipe_id" in instruction.row.attribute_index
+            return self.queues.of_pipe(instruction.attribute("pipe_id") if piped else COLLECTIVES)
         return self.queues.choose(start, _leaves_chip(instruction))
 
     def _next_lane(self) -> tuple[int, _Lane]:

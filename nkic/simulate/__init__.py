@@ -8,8 +8,8 @@ loop; `memory`, `shadow` and `clock` are what steps act on.
 from nkic.simulate.options import Options
 from nkic.simulate.result import EngineUse, Result
 from nkic.simulate.semantics import load_all
-from nkic.simulate.simulate import simulate
+from nkic.simulate.simulate import simulate, simulate_ranks
 
 load_all()
 
-__all__ = ["EngineUse", "Options", "Result", "simulate"]
+__all__ = ["EngineUse", "Options", "Result", "simulate", "simulate_ranks"]

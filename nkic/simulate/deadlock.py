@@ -5,11 +5,12 @@ the source line of each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from nkic.base.diagnostics import Label, ProgramFault, make
 from nkic.neff.records import Executable, InstructionRecord
-from nkic.simulate.faults import callers_of, span_of
+from nkic.simulate.faults import callers_of, fault, span_of
 from nkic.simulate.streams import Item, Runner
 
 MAX_NOTES = 8
@@ -57,17 +58,19 @@ def _stuck(
         return None
     semaphores = lacking[runner.index]
     if semaphores:
-        needs = tuple(r.index for r in runners if _signals(r, runner.core, semaphores))
+        needs = tuple(r.index for r in runners if _signals(r, runner.unit, semaphores))
         return _Stuck(runner, item, f"semaphore {', '.join(map(str, semaphores))}", needs)
-    missing = [r for r in runners if _same_stream(r, runner) and not _has_come(r, lacking)]
-    text = "the other core"
+    group = item.meeting.group if item.meeting is not None else None
+    partners = [r for r in runners if _same_stream(r, runner, group)]
+    missing = [r for r in partners if not _has_come(r, lacking)]
+    text = "the other core" if group is None else "the other ranks of its group"
     if any(r.current() is None for r in missing) or not missing:
-        text += ", which comes to no further meeting"
+        text += ", which comes to no further meeting" if group is None else ", one of which ended"
     return _Stuck(runner, item, text, tuple(r.index for r in missing))
 
 
-def _signals(runner: Runner, core: int, semaphores: Sequence[int]) -> bool:
-    return runner.core == core and any(
+def _signals(runner: Runner, unit: int, semaphores: Sequence[int]) -> bool:
+    return runner.unit == unit and any(
         semaphore in item.signals
         for item in runner.record.items
         if isinstance(item, InstructionRecord)
@@ -75,9 +78,12 @@ def _signals(runner: Runner, core: int, semaphores: Sequence[int]) -> bool:
     )
 
 
-def _same_stream(one: Runner, other: Runner) -> bool:
+def _same_stream(one: Runner, other: Runner, group: tuple[int, ...] | None) -> bool:
+    """`one` is a stream that `other` meets: of the same rank, or of a rank of the group."""
     mine, its = one.record, other.record
-    return one.core != other.core and (mine.engine, mine.queue) == (its.engine, its.queue)
+    meets = one.rank == other.rank if group is None else one.rank in group
+    same = (mine.engine, mine.queue) == (its.engine, its.queue)
+    return meets and same and one is not other
 
 
 def _has_come(runner: Runner, lacking: Mapping[int, Sequence[int]]) -> bool:
@@ -119,7 +125,7 @@ def _labels(executable: Executable, circle: Sequence[_Stuck]) -> Iterator[Label]
         span = span_of(executable, _place(one))
         if span is not None and span not in seen:
             seen.add(span)
-            yield Label(span, f"{one.runner.record.name} waits here")
+            yield Label(span, f"{one.runner.name} waits here")
     for span in callers_of(executable, _place(circle[0])):
         yield Label(span, "called from here")
 
@@ -128,4 +134,41 @@ def _sentence(executable: Executable, stuck: _Stuck) -> str:
     row = stuck.item.record.row
     name = f"{row.name}, " if row is not None else ""
     where = span_of(executable, _place(stuck)) or "an unknown place"
-    return f"{stuck.runner.record.name} waits for {stuck.what}: {name}{where}"
+    return f"{stuck.runner.name} waits for {stuck.what}: {name}{where}"
+
+
+# Collectives that cannot be, whoever waits.
+
+
+def outside_group(
+    executable: Executable, place: int, rank: int, group: Sequence[int], ranks: int
+) -> ProgramFault:
+    """`rank` calls a collective of ranks that it is not one of, or that are not there."""
+    if rank in group:
+        text = f"the collective is for the ranks {_listed(group)}, and {ranks} are run"
+        return fault(executable, "collective", text, place, help=f"run {max(group) + 1} ranks")
+    text = f"rank {rank} is in no group of this collective"
+    return fault(executable, "collective", text, place, help="name every rank in replica_group")
+
+
+def same_instruction(executable: Executable, arrivals: Sequence[tuple[Runner, Item]]) -> None:
+    """Raises unless every rank has come to the same instruction."""
+    first = {runner.core: (runner, item) for runner, item in reversed(arrivals)}
+    for runner, item in arrivals:
+        other, its = first[runner.core]
+        if item.record is not its.record:
+            name, its_name = _row_name(item), _row_name(its)
+            text = f"rank {other.rank} comes to {its_name} here, and rank {runner.rank} to {name}"
+            found = fault(executable, "collective", text, its.record.place)
+            span = span_of(executable, item.record.place)
+            labels = [Label(span, f"rank {runner.rank} is here")] if span is not None else []
+            (one,) = found.diagnostics
+            raise ProgramFault([replace(one, labels=(*labels, *one.labels))])
+
+
+def _row_name(item: Item) -> str:
+    return item.record.row.name if item.record.row is not None else "nothing"
+
+
+def _listed(group: Sequence[int]) -> str:
+    return ", ".join(map(str, group)) if len(group) <= 8 else f"{group[0]} to {max(group)}"

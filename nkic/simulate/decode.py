@@ -47,10 +47,13 @@ class Registers:
 
 class EngineState:
     """What an engine keeps between instructions: registers, and named arrays. What it prints
-    goes to `prints`.
+    goes to `prints`. `rank` is the number of the kernel that the engine works for.
     """
 
-    def __init__(self, registers: Registers, core: int = 0, prints: Prints | None = None) -> None:
+    def __init__(
+        self, registers: Registers, core: int = 0, prints: Prints | None = None, rank: int = 0
+    ) -> None:
+        self.rank = rank
         self.registers = registers
         self.core = core
         self.prints = prints if prints is not None else Prints()
@@ -124,11 +127,18 @@ def semantics(name: str) -> Callable[[Semantics], Semantics]:
 
 class Meeting(NamedTuple):
     """What one core does at an instruction that all cores run together: `offer` gives what it
-    brings, then `accept` takes what all have brought, by core.
+    brings, then `accept` takes what all have brought, by core. With a `group` of ranks it is
+    one core of each that brings something, and `accept` takes it by rank, in their order; it
+    raises `Refused` where what came cannot be used.
     """
 
     offer: Callable[[], Any]
     accept: Callable[[Mapping[int, Any]], None]
+    group: tuple[int, ...] | None = None
+
+
+class Refused(Exception):
+    """What came does not fit; the message says why."""
 
 
 MeetingSemantics = Callable[[Decoded], Meeting]

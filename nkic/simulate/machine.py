@@ -6,22 +6,24 @@ complete in order. Transfers of all queues of a core share the DMA engines: thei
 after the other, while their fixed latencies overlap.
 
 What all cores run together starts when the last of them has come to it, and ends at the same
-time on each.
+time on each; so do collectives, for all cores of all ranks of a group. Ranks share nothing else:
+each has memories, streams and semaphores of its own.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from math import inf
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
-from nkic.machine.engines import Engine
 from nkic.machine.timing import SEMAPHORE_PS
 from nkic.neff.records import Executable, PatternRecord
-from nkic.simulate.deadlock import deadlock
+from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
+from nkic.simulate.decode import Refused
 from nkic.simulate.faults import fault
 from nkic.simulate.options import Options
 from nkic.simulate.shadow import Shadow
@@ -45,24 +47,25 @@ class Machine:
         self,
         executable: Executable,
         runners: list[Runner],
-        shadow: Shadow | None,
+        shadows: Sequence[Shadow | None],
         options: Options,
         limit_ps: int | None,
     ) -> None:
         self.executable = executable
         self.runners = runners
-        self.shadow = shadow
+        self.shadows = shadows  # by rank
         self.limit_ps = limit_ps
         self.options = options
-        cores = self.cores = max(executable.cores, 1)
-        self.arrived: dict[tuple[Engine, int], dict[int, Arrival]] = {}
+        self.cores = max(executable.cores, 1)
+        self.ranks = len(shadows)
+        units = self.cores * self.ranks
+        self.arrived: dict[object, dict[int, Arrival]] = {}
         self.tokens: list[list[deque[int]]] = [
-            [deque() for _ in range(executable.semaphores)] for _ in range(cores)
+            [deque() for _ in range(executable.semaphores)] for _ in range(units)
         ]
-        self.parked: list[dict[int, Runner]] = [{} for _ in range(cores)]
-        self.dma_free = [0] * cores
+        self.parked: list[dict[int, Runner]] = [{} for _ in range(units)]
+        self.dma_free = [0] * units
         self.end = 0
-        self.dma_bytes = 0
         self.turns = 0
         self.deadline = inf
 
@@ -115,11 +118,11 @@ class Machine:
 
     def _signalled(self, runner: Runner, item: Item) -> int | None:
         """When the last signal came that the item waits for; None if one is not there yet."""
-        latest, tokens = 0, self.tokens[runner.core]
+        latest, tokens = 0, self.tokens[runner.unit]
         for semaphore, count in item.waits:
             there = tokens[semaphore]
             if len(there) < count:
-                self.parked[runner.core][semaphore] = runner
+                self.parked[runner.unit][semaphore] = runner
                 return None
             latest = max(latest, there[count - 1])
         return latest
@@ -127,17 +130,17 @@ class Machine:
     def _execute(
         self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]
     ) -> None:
-        tokens = self.tokens[runner.core]
+        tokens = self.tokens[runner.unit]
         for semaphore, count in item.waits:
             for _ in range(count):
                 tokens[semaphore].popleft()
         if item.step is not None and not item.meets:
-            self._run(item)
+            self._run(runner, item)
         runner.count += item.record.row is not None
         self._pass_time(runner, item, start)
         for semaphore in item.signals:
             tokens[semaphore].append(runner.done)
-            waiting = self.parked[runner.core].pop(semaphore, None)
+            waiting = self.parked[runner.unit].pop(semaphore, None)
             if waiting is not None:
                 heappush(queue, (max(waiting.free, start), waiting.index))
         runner.at += 1
@@ -145,51 +148,74 @@ class Machine:
 
     def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
         """The core has come to a meeting, in the stream of this name; whether all have."""
-        here = self.arrived.setdefault((runner.record.engine, runner.record.queue), {})
-        here[runner.core] = Arrival(runner, item, start)
-        if len(here) < self.cores:
+        self._check(runner, item)
+        group = item.meeting.group if item.meeting is not None else None
+        if group is not None and (runner.rank not in group or max(group) >= self.ranks):
+            raise outside_group(self.executable, item.record.place, runner.rank, group, self.ranks)
+        place = (runner.record.engine, runner.record.queue)
+        here = self.arrived.setdefault((place, runner.rank if group is None else group), {})
+        here[runner.unit] = Arrival(runner, item, start)
+        if len(here) < self.cores * len(group or (0,)):
             return False
-        self._exchange([a.item for _, a in sorted(here.items())])
-        together = max(a.start for a in here.values())
-        if self.cores > 1:
-            together += SEMAPHORE_PS
-        if runner.is_dma:
-            together = max(together, *self.dma_free)
-        for arrival in here.values():
-            self._execute(arrival.runner, arrival.item, together, queue)
-            if arrival.runner is not runner:
-                heappush(queue, (arrival.runner.free, arrival.runner.index))
+        arrivals = [arrival for _, arrival in sorted(here.items())]
         here.clear()
+        self._exchange(arrivals, group)
+        self._go_on(arrivals, runner, queue)
         return True
 
-    def _exchange(self, items: list[Item]) -> None:
-        """Every core offers what it brings, then each takes what is its own. `items` by core."""
-        for item in items:
-            self._check(item)
-        for item in items:
+    def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
+        """Each offers what it brings, then each takes what is its own."""
+        if group is not None:
+            same_instruction(self.executable, [(a.runner, a.item) for a in arrivals])
+        offers = {}
+        for runner, item, _ in arrivals:
             if item.dynamic is not None:
                 item.dynamic.begin()
             for tile, window in item.windows:
                 tile.window = window
-        meetings = [item.meeting for item in items if item.meeting is not None]
-        brought = {core: meeting.offer() for core, meeting in enumerate(meetings)}
-        for item, meeting in zip(items, meetings, strict=True):
-            meeting.accept(brought)
-            if item.dynamic is not None:
-                item.dynamic.end()
-            for mark in item.marks:
-                mark()
+            offers[runner.unit] = item.meeting.offer() if item.meeting is not None else None
+        for runner, item, _ in arrivals:
+            first, core = runner.rank * self.cores, runner.core
+            if group is None:
+                brought = {c: offers[first + c] for c in range(self.cores)}
+            else:
+                brought = {rank: offers[rank * self.cores + core] for rank in group}
+            self._take(runner, item, brought)
 
-    def _check(self, item: Item) -> None:
+    def _take(self, runner: Runner, item: Item, brought: Mapping[int, Any]) -> None:
+        try:
+            if item.meeting is not None:
+                item.meeting.accept(brought)
+        except Refused as refused:
+            text = f"rank {runner.rank}: {refused}"
+            raise fault(self.executable, "collective", text, item.record.place) from None
+        if item.dynamic is not None:
+            item.dynamic.end()
+        for mark in item.marks:
+            mark()
+
+    def _go_on(self, arrivals: list[Arrival], last: Runner, queue: list[tuple[int, int]]) -> None:
+        """All pass the time together."""
+        together = max(arrival.start for arrival in arrivals)
+        if len(arrivals) > 1:
+            together += SEMAPHORE_PS
+        if last.is_dma:
+            together = max(together, *(self.dma_free[a.runner.unit] for a in arrivals))
+        for arrival in arrivals:
+            self._execute(arrival.runner, arrival.item, together, queue)
+            if arrival.runner is not last:
+                heappush(queue, (arrival.runner.free, arrival.runner.index))
+
+    def _check(self, runner: Runner, item: Item) -> None:
         """What it reads has been written."""
         for check, pattern in item.checks:
             if not check():
-                raise self._unwritten(item, pattern)
+                raise self._unwritten(runner, item, pattern)
 
-    def _run(self, item: Item) -> None:
+    def _run(self, runner: Runner, item: Item) -> None:
         """Computes an item's values."""
         if item.checks:
-            self._check(item)
+            self._check(runner, item)
         for tile, window in item.windows:
             tile.window = window
         if item.step is not None:
@@ -201,9 +227,9 @@ class Machine:
         """Advances the stream's times over `item`, started at `start`."""
         hold, latency, lead, pool = item.timing
         if runner.is_dma:
-            start = max(start, self.dma_free[runner.core])
-            self.dma_free[runner.core] = start + pool
-            self.dma_bytes += item.bytes
+            start = max(start, self.dma_free[runner.unit])
+            self.dma_free[runner.unit] = start + pool
+            runner.bytes += item.bytes
         runner.free = start + hold
         runner.busy += hold
         runner.done = max(runner.done, runner.free + lead + latency)
@@ -220,10 +246,10 @@ class Machine:
         message = f"the simulation took longer than --timeout {self.options.timeout_s:g} s"
         raise LimitHit([make("time-limit", message, help="raise the limit, or drop it")])
 
-    def _unwritten(self, item: Item, pattern: PatternRecord) -> ProgramFault:
+    def _unwritten(self, runner: Runner, item: Item, pattern: PatternRecord) -> ProgramFault:
         record, name = self.executable.tensors[pattern.tensor], item.record.row
-        counted = self.shadow is not None and pattern.dynamic is None
-        missing, total = self.shadow.missing(pattern) if self.shadow and counted else (0, 0)
+        shadow = self.shadows[runner.rank] if pattern.dynamic is None else None
+        missing, total = shadow.missing(pattern) if shadow is not None else (0, 0)
         part = "" if missing == total else f" ({missing} of the {total} parts it reads)"
         return fault(
             self.executable,
@@ -238,7 +264,7 @@ class Machine:
         """Who waits for whom, with the places of the instructions that cannot start."""
         lacking = {}
         for runner in stuck:
-            item, tokens = runner.current(), self.tokens[runner.core]
+            item, tokens = runner.current(), self.tokens[runner.unit]
             waits = item.waits if item is not None else ()
             lacking[runner.index] = [s for s, count in waits if len(tokens[s]) < count]
         return deadlock(self.executable, self.runners, lacking)

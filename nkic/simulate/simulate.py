@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -33,6 +33,17 @@ def simulate(executable: Executable, inputs: Arrays, options: Options | None = N
     Arrays are in the storage type of their element type, C-contiguous, in the signature's
     shape; so are the outputs. Raises ProgramFault and LimitHit.
     """
+    return simulate_ranks(executable, [inputs], options)[0]
+
+
+def simulate_ranks(
+    executable: Executable, inputs: Sequence[Arrays], options: Options | None = None
+) -> list[Result]:
+    """Runs `executable` once for each of `inputs`, all at the same time, as ranks 0, 1, …
+
+    Ranks exchange data by collectives alone. The times of every result are those of all ranks
+    together, its counts those of its own. Otherwise as `simulate`.
+    """
     with _without_collector():
         return _run(executable, inputs, options or Options())
 
@@ -49,25 +60,39 @@ def _without_collector() -> Iterator[None]:
             gc.enable()
 
 
-def _run(executable: Executable, inputs: Arrays, options: Options) -> Result:
+class _Rank:
+    """One of the kernels that run together."""
+
+    def __init__(self, executable: Executable, inputs: Arrays, options: Options, rank: int) -> None:
+        contents = _contents(executable, inputs)
+        self.memory = Memory(executable, contents)
+        self.shadow = Shadow(executable, self.memory) if options.check_init else None
+        if self.shadow is not None:
+            for number in contents:
+                self.shadow.fill(number)
+        target = TARGETS[executable.target]
+        decoder = Decoder(self.memory, target, options.precise)
+        self.prints = Prints()
+        self.runners = prepare(executable, target, decoder, self.shadow, self.prints, rank)
+
+
+def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> list[Result]:
     target = TARGETS[executable.target]
-    contents = _contents(executable, inputs)
-    memory = Memory(executable, contents)
-    shadow = Shadow(executable, memory) if options.check_init else None
-    if shadow is not None:
-        for number in contents:
-            shadow.fill(number)
-    decoder = Decoder(memory, target, options.precise)
     limit = None
     if options.max_cycles is not None:
         limit = options.max_cycles * 1_000_000 // target.base_clock_mhz
-    prints = Prints()
     with quiet():
-        runners = prepare(executable, target, decoder, shadow, prints)
-        machine = Machine(executable, runners, shadow, options, limit)
+        ranks = [_Rank(executable, own, options, rank) for rank, own in enumerate(inputs)]
+        runners = [runner for rank in ranks for runner in rank.runners]
+        machine = Machine(executable, runners, [rank.shadow for rank in ranks], options, limit)
         machine.run()
+    return [_result_of(rank, executable, machine, options) for rank in ranks]
+
+
+def _result_of(rank: _Rank, executable: Executable, machine: Machine, options: Options) -> Result:
+    memory, prints = rank.memory, rank.prints
     outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
-    result = _result(outputs, runners, machine, target)
+    result = _result(outputs, rank.runners, machine, TARGETS[executable.target])
     return replace(result, printed=tuple(prints.kept), prints_left_out=prints.left_out)
 
 
@@ -95,6 +120,6 @@ def _result(
         machine.end / 1000,
         -(-machine.end * target.base_clock_mhz // 1_000_000),
         {name: EngineUse(busy / 1000, count) for name, (busy, count) in sorted(uses.items())},
-        machine.dma_bytes,
+        sum(runner.bytes for runner in runners),
         sum(r.count for r in runners),
     )

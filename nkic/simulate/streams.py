@@ -73,7 +73,9 @@ class Runner:
     record: StreamRecord
     items: list[Item | LoopRecord]
     state: EngineState
+    cores: int = 1  # of a rank
     core: int = field(init=False)
+    unit: int = field(init=False)  # the core, counted over all ranks
     is_dma: bool = field(init=False)
     look: Step = field(init=False)
     at: int = 0
@@ -81,13 +83,25 @@ class Runner:
     free: int = 0  # when the next item may be issued
     done: int = 0  # when the last item issued is complete
     busy: int = 0
+    bytes: int = 0  # moved by transfers
     count: int = 0
     loops: list[_Open] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.core = self.record.core
+        self.unit = self.rank * self.cores + self.core
         self.is_dma = self.record.engine is Engine.DMA
         self.look = nothing
+
+    @property
+    def rank(self) -> int:
+        """The number of the kernel that it belongs to."""
+        return self.state.rank
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"rank{self.rank}.{self.record.name}" if self.rank else self.record.name
 
     def current(self) -> Item | None:
         """The next item to run, after opening and closing the loops before it."""
@@ -148,10 +162,12 @@ def prepare(
     decoder: Decoder,
     shadow: Shadow | None,
     prints: Prints,
+    rank: int = 0,
 ) -> list[Runner]:
-    """Every stream of the file, ready to run."""
-    builder = _Builder(executable, target, decoder, shadow, prints)
-    return [builder.runner(i, stream) for i, stream in enumerate(executable.streams)]
+    """Every stream of the file, ready to run as that rank."""
+    builder = _Builder(executable, target, decoder, shadow, prints, rank)
+    first = rank * len(executable.streams)
+    return [builder.runner(first + i, stream) for i, stream in enumerate(executable.streams)]
 
 
 class _Builder:
@@ -162,7 +178,9 @@ class _Builder:
         decoder: Decoder,
         shadow: Shadow | None,
         prints: Prints,
+        rank: int,
     ) -> None:
+        self.rank = rank
         self.executable = executable
         self.target = target
         self.decoder = decoder
@@ -173,7 +191,7 @@ class _Builder:
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
         registers = Registers(self.registers[stream.core])
-        state = EngineState(registers, stream.core, self.prints)
+        state = EngineState(registers, stream.core, self.prints, self.rank)
         planner = Planner(
             self.executable, self.target, self.decoder, self.clock, stream.engine, state
         )
@@ -186,7 +204,7 @@ class _Builder:
                 continue
             item, written = self.item(record, written, planner)
             items.append(item)
-        return Runner(index, stream, items, state)
+        return Runner(index, stream, items, state, max(1, self.executable.cores))
 
     def item(
         self, record: InstructionRecord, before: list[int], planner: Planner

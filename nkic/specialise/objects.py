@@ -39,6 +39,17 @@ class NKIObject:
         return f"{type(self).__qualname__}({fields})"
 
 
+class ReplicaGroup(NKIObject):
+    """`nki.collectives.ReplicaGroup`: lists of ranks, each of which works together."""
+
+    def __init__(self, groups: Any) -> None:
+        self.groups = groups
+
+    def ranks(self) -> Any:
+        """The lists, under whatever name a package that poses as `nki` keeps them."""
+        return next(iter(self.__dict__.values()), ())
+
+
 class Decorator:
     """A decorator that NKI knows. Called with options, it gives itself with those options."""
 

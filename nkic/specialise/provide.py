@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.base.profiles import Profile
-from nkic.specialise import deprecated, isa, language, library, removed
+from nkic.specialise import collectives, deprecated, isa, language, library, removed
 from nkic.specialise.evaluate import provided_modules
 from nkic.specialise.jit import jit
 from nkic.specialise.namespace import Absent, Namespace, names_of
@@ -44,7 +44,7 @@ def namespaces(profile: Profile, load: library.Load) -> dict[str, Namespace]:
         _language(profile),
         _isa(profile),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
-        Namespace("nki.collectives", {}, _COLLECTIVES),
+        Namespace("nki.collectives", collectives.names()),
     ]
     current = dict(zip(_NKI, made, strict=True))
     return {**current, **_former(current, profile), library.MODULE: library.namespace(load)}
@@ -94,19 +94,6 @@ def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
         instead = _AS_INSTRUCTIONS.get(one, "write it with the instructions of nki.isa")
         found |= removed.newer(name, [one], Profile.NKI_0_3, profile, instead)
     return found
-
-
-_COLLECTIVES = {
-    name: Absent(
-        "not-yet",
-        f"nkic does not have `nki.collectives.{name}` yet",
-        "compile for one device: there is nothing to exchange data with",
-    )
-    for name in (
-        *("all_reduce", "all_gather", "all_to_all", "all_to_all_v", "reduce_scatter"),
-        *("collective_permute", "collective_permute_implicit", "rank_id"),
-    )
-}
 
 
 def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Namespace]:

@@ -17,6 +17,7 @@ from nkic.machine.arguments import takes
 from nkic.machine.operands import Attribute, Kind
 from nkic.specialise.complain import complain
 from nkic.specialise.enums import OF_ATTRIBUTE, Operator
+from nkic.specialise.objects import ReplicaGroup
 from nkic.specialise.registers import VirtualRegister
 from nkic.specialise.tensor import NkiTensor
 from nkic.specialise.trace import active
@@ -96,6 +97,15 @@ def _ints(attribute: Attribute, value: Any) -> tuple[Any, ...]:
     return _tuple(attribute, value)
 
 
+def _groups(attribute: Attribute, value: Any) -> tuple[Any, ...]:
+    """A `ReplicaGroup`, or its lists of ranks."""
+    if isinstance(value, ReplicaGroup):
+        value = value.ranks()
+    if isinstance(value, tuple | list) and all(isinstance(g, tuple | list) for g in value):
+        return _tuple(attribute, value)
+    raise _refused(attribute, value, "pass nki.collectives.ReplicaGroup([[0, 1, …]])")
+
+
 def _tuple(attribute: Attribute, value: Any) -> tuple[Any, ...]:
     """Lists and tuples of numbers and texts, nested, as tuples."""
     if not isinstance(value, tuple | list):
@@ -132,6 +142,7 @@ _READERS: dict[Kind, Callable[[Attribute, Any], Any]] = {
     Kind.PATTERN: _tuple,
     Kind.INTS: _ints,
     Kind.NUMBERS: _tuple,
+    Kind.GROUPS: _groups,
     Kind.CHOICE: _choice,
     Kind.TEXT: _text,
 }

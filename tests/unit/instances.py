@@ -44,6 +44,8 @@ COLUMN = tile("float32[128, 1]")
 EIGHT = tile("uint32[128, 8]")
 EIGHT_FLOATS = tile("float32[128, 8]")
 REGISTER = Register(7)
+FLAT = tile("float32[128, 512] hbm")
+RING = ((0, 1, 2, 3),)
 LEGAL: dict[str, Settings] = {
     "device_print": {"tensor": T, "print_prefix": "x ="},
     "register_alloc": {"dst": REGISTER, "x": 5},
@@ -125,6 +127,33 @@ LEGAL: dict[str, Settings] = {
     },
     "core_barrier": {"data": tile("float32[128, 512] shared_hbm"), "cores": (0, 1)},
     "sendrecv": {"src": T, "dst": T, "send_to_rank": 1, "recv_from_rank": 1, "pipe_id": 0},
+    "rank_id": {"dst": REGISTER},
+    "collective_permute_implicit_current_processing_rank_id": {
+        **{"dst": REGISTER, "iteration_id": 1, "replica_group": RING},
+    },
+    "all_reduce": {"dst": FLAT, "src": FLAT, "replica_group": RING, "op": "add"},
+    "all_gather": {
+        **{"dst": tile("float32[512, 512] hbm"), "src": FLAT, "replica_group": RING},
+        "collective_dim": 0,
+    },
+    "reduce_scatter": {
+        **{"dst": tile("float32[32, 512] hbm"), "src": FLAT, "replica_group": RING},
+        **{"collective_dim": 0, "op": "add"},
+    },
+    "all_to_all": {"dst": FLAT, "src": FLAT, "replica_group": RING, "collective_dim": 0},
+    "all_gather_v": {
+        **{"dst": FLAT, "src": FLAT, "replica_group": RING},
+        "metadata_tensor": tile("uint32[3, 4] hbm"),
+    },
+    "all_to_all_v": {
+        **{"dst": FLAT, "src": FLAT, "replica_group": RING},
+        "metadata_tensor": tile("uint32[3, 4] hbm"),
+    },
+    "collective_permute": {"dst": FLAT, "src": FLAT, "source_target_pairs": ((0, 1), (1, 0))},
+    "collective_permute_implicit": {"dst": FLAT, "src": FLAT, "replica_group": RING},
+    "collective_permute_implicit_reduce": {
+        **{"dst": FLAT, "src0": FLAT, "src1": FLAT, "replica_group": RING, "op": "add"},
+    },
     "exponential": {"dst": T, "src": T},
     "activate2": {
         **{"dst": T, "op": "gelu", "data": T, "imm0": 2.0, "imm1": COLUMN},

@@ -97,6 +97,7 @@ VALUES = {
     Kind.NUMBER: NUMBERS,
     Kind.PATTERN: PAIRS,
     Kind.INTS: INTS,
+    Kind.GROUPS: st.lists(INTS, max_size=3).map(tuple),
     Kind.NUMBERS: st.lists(NUMBERS, max_size=3).map(tuple),
     Kind.TEXT: st.text(max_size=5),
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from nkic.machine.instructions import (
+    collectives,
     cores,
     debug,
     dma,
@@ -29,7 +30,7 @@ FAMILIES = (
     *(registers, dma, dma_compute, tensor),
     *(vector, vector_select, vector_search, vector_v4),
     *(scalar, gpsimd, gpsimd_gather, random),
-    *(mx, cores, debug),
+    *(mx, cores, collectives, debug),
 )
 
 

@@ -1,0 +1,208 @@
+"""Meanings of `nki.collectives`: what ranks bring, and what each takes of it.
+
+Elements are counted in the order of a tile's dimensions, the partitions first, as a slice along
+dimension 0 has them. Values that are not computed with keep their bits. Source:
+`nki.collectives`; what it leaves open is in docs/fidelity.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.simulate.decode import Decoded, Meeting, Refused, Step, meeting, semantics
+from nkic.simulate.tile import Tile
+
+Array = NDArray[Any]
+Brought = Mapping[int, Any]
+REDUCTIONS: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+}
+
+
+def _group(decoded: Decoded) -> tuple[int, ...]:
+    """The ranks that this one works with, none if it is in no group."""
+    groups = decoded.attributes["replica_group"]
+    return next((group for group in groups if decoded.state.rank in group), ())
+
+
+def _before(decoded: Decoded, steps: int = 1) -> int:
+    """The rank so many places before this one in the ring, which goes by the group's order."""
+    group = _group(decoded)
+    return group[(group.index(decoded.state.rank) - steps) % len(group)] if group else 0
+
+
+def _floats(tile: Tile) -> Array:
+    """The elements as float32, in a row."""
+    return np.array(tile.load(tile.sizes)(), np.float32).reshape(-1)
+
+
+def _bits(tile: Tile) -> Array:
+    """The elements as they are, in a row."""
+    return tile.bits().reshape(-1).copy()
+
+
+def _reduced(decoded: Decoded, values: Sequence[Array]) -> Array:
+    """One after the other, in float32."""
+    function, total = REDUCTIONS[decoded.attributes["op"]], values[0]
+    for value in values[1:]:
+        total = function(total, value)
+    return total
+
+
+def _mine(decoded: Decoded, values: Array) -> Array:
+    """This rank's part of what is split among the group."""
+    group = _group(decoded)
+    part: Array = values.reshape(len(group), -1)[group.index(decoded.state.rank)]
+    return part
+
+
+@meeting("all_reduce")
+def all_reduce(decoded: Decoded) -> Meeting:
+    dst, src = decoded.tile("dst"), decoded.tile("src")
+    return Meeting(
+        lambda: _floats(src),
+        lambda brought: dst.put(_reduced(decoded, list(brought.values()))),
+        _group(decoded),
+    )
+
+
+@meeting("reduce_scatter")
+def reduce_scatter(decoded: Decoded) -> Meeting:
+    dst, src = decoded.tile("dst"), decoded.tile("src")
+
+    def accept(brought: Brought) -> None:
+        dst.put(_mine(decoded, _reduced(decoded, list(brought.values()))))
+
+    return Meeting(lambda: _floats(src), accept, _group(decoded))
+
+
+@meeting("all_gather")
+def all_gather(decoded: Decoded) -> Meeting:
+    dst, src = decoded.tile("dst"), decoded.tile("src")
+    along = decoded.attributes["collective_dim"]
+
+    def accept(brought: Brought) -> None:
+        rows = [part.reshape(src.partitions if along else 1, -1) for part in brought.values()]
+        dst.put_bits(np.concatenate(rows, axis=1))
+
+    return Meeting(lambda: _bits(src), accept, _group(decoded))
+
+
+@meeting("all_to_all")
+def all_to_all(decoded: Decoded) -> Meeting:
+    dst, src = decoded.tile("dst"), decoded.tile("src")
+
+    def accept(brought: Brought) -> None:
+        dst.put_bits(np.concatenate([_mine(decoded, part) for part in brought.values()]))
+
+    return Meeting(lambda: _bits(src), accept, _group(decoded))
+
+
+@meeting("collective_permute")
+def collective_permute(decoded: Decoded) -> Meeting:
+    """A rank that no pair names takes no part, and waits for nobody."""
+    dst, src = decoded.tile("dst"), decoded.tile("src")
+    pairs, rank = decoded.attributes["source_target_pairs"], decoded.state.rank
+    source = next((source for source, target in pairs if target == rank), None)
+    group = tuple(sorted({one for pair in pairs for one in pair}))
+
+    def accept(brought: Brought) -> None:
+        if source is not None:
+            dst.put_bits(brought[source])
+
+    return Meeting(lambda: _bits(src), accept, group if rank in group else (rank,))
+
+
+@meeting("collective_permute_implicit")
+def collective_permute_implicit(decoded: Decoded) -> Meeting:
+    dst, src, source = decoded.tile("dst"), decoded.tile("src"), _before(decoded)
+    return Meeting(
+        lambda: _bits(src), lambda brought: dst.put_bits(brought[source]), _group(decoded)
+    )
+
+
+@meeting("collective_permute_implicit_reduce")
+def collective_permute_implicit_reduce(decoded: Decoded) -> Meeting:
+    dst, source = decoded.tile("dst"), _before(decoded)
+    sources = [decoded.tile(name) for name in ("src0", "src1")]
+    return Meeting(
+        lambda: _reduced(decoded, [_floats(tile) for tile in sources]),
+        lambda brought: dst.put(brought[source]),
+        _group(decoded),
+    )
+
+
+@meeting("all_gather_v")
+def all_gather_v(decoded: Decoded) -> Meeting:
+    """Every rank sends the one chunk that the first column of its counts says."""
+    return _counted(decoded, lambda position: 0)
+
+
+@meeting("all_to_all_v")
+def all_to_all_v(decoded: Decoded) -> Meeting:
+    return _counted(decoded, lambda position: position)
+
+
+def _counted(decoded: Decoded, column: Callable[[int], int]) -> Meeting:
+    """Chunks of which `column` of the sender's counts, by the receiver's position, speaks."""
+    dst, src, counts = (decoded.tile(name) for name in ("dst", "src", "metadata_tensor"))
+    group, rank = _group(decoded), decoded.state.rank
+    known, displaced = (decoded.attributes[n] for n in ("recv_counts_known", "has_rdispls"))
+
+    def offer() -> tuple[Array, Array]:
+        return _bits(src), _table(counts, len(group))
+
+    def accept(brought: Brought) -> None:
+        own, place = brought[rank][1], column(group.index(rank))
+        found = _bits(dst)
+        for position, (elements, table) in enumerate(brought.values()):
+            count, first = int(table[0, place]), int(table[1, place])
+            space = found.size // len(group)
+            slot = int(own[3, position]) if displaced else position * space
+            _check_chunk(
+                count, first, elements.size, slot, found.size if displaced else slot + space
+            )
+            found[slot : slot + count] = elements[first : first + count]
+            own[2, position] = count
+        dst.put_bits(found)
+        if not known:
+            counts.put_bits(own)
+
+    return Meeting(offer, accept, group)
+
+
+def _check_chunk(count: int, first: int, there: int, slot: int, end: int) -> None:
+    """The chunk lies in its source, and in the place where it goes."""
+    if first + count > there:
+        raise Refused(f"a chunk of elements {first} to {first + count} of {there}")
+    if slot + count > end:
+        raise Refused(f"a chunk of {count} elements, for which there is room for {end - slot}")
+
+
+def _table(tile: Tile, ranks: int) -> Array:
+    return tile.bits().reshape(-1, ranks).copy()
+
+
+@semantics("rank_id")
+def rank_id(decoded: Decoded) -> Step:
+    return _telling(decoded, decoded.state.rank)
+
+
+@semantics("collective_permute_implicit_current_processing_rank_id")
+def current_rank(decoded: Decoded) -> Step:
+    return _telling(decoded, _before(decoded, decoded.attributes["iteration_id"]))
+
+
+def _telling(decoded: Decoded, rank: int) -> Step:
+    dst: Any = decoded.operands["dst"]
+
+    def step() -> None:
+        decoded.state.registers[dst.number] = rank
+
+    return step
