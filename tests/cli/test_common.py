@@ -197,8 +197,15 @@ def test_closed_pipe_is_141_and_silent(tool: Demo) -> None:
 
 
 def test_closed_streams_do_no_harm(tool: Demo) -> None:
-    assert tool.shell("DEMO print >&-").returncode == 0
+    assert tool.shell("DEMO ok >&-").returncode == 0
     assert tool.shell("DEMO CompileFailed 2>&-").returncode == 1
+
+
+@pytest.mark.parametrize("action", ["print", "binary", "--help", "--version"])
+def test_what_was_asked_for_and_cannot_be_written_is_an_error(tool: Demo, action: str) -> None:
+    done = tool.shell(f"DEMO {action} >&-")
+    assert done.returncode == 2
+    assert done.stderr == "error[NKI0006]: cannot write `standard output`: it is closed\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's /dev/full")

@@ -140,6 +140,16 @@ def test_options_win_over_like_and_that_over_the_block(nkic: Run, folder: Path) 
         assert shape(folder / "k.neff") == expected
 
 
+def test_an_array_that_cannot_be_used_is_an_error_beside_a_block_too(
+    nkic: Run, folder: Path
+) -> None:
+    np.savez(folder / "d.npz", a=np.zeros((64, 32), np.float64))
+    done = nkic("k.py", "--like", "d.npz")
+    failure(done, 2, "argument-type-missing")
+    assert "--like d.npz: its NumPy type '<f8' is no NKI dtype" in done.err
+    assert nkic("k.py", "--like", "d.npz", "--arg", "a=bf16[16,8]").code == 0
+
+
 def test_constants(nkic: Run, folder: Path) -> None:
     assert nkic("k.py", "--const", "factor=3.5", "--emit", "ir=-").out.count("3.5") >= 1
     assert "3.5" not in nkic("k.py", "--emit", "ir=-").out

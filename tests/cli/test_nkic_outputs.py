@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -92,6 +93,8 @@ def test_check_writes_nothing(nkic: Run, folder: Path) -> None:
         (("k.py", "--lnc", "3"), "bad-value"),
         (("k.py", "--like", "gone.npz"), "cannot-read"),
         (("k.py", "more.py"), "bad-usage"),
+        (("k.sched",), "bad-usage"),
+        (("k.asm",), "bad-usage"),
         ((), "missing-argument"),
         (("--print", "tragets"), "bad-value"),
         (("--print", "completion=tcsh"), "bad-value"),
@@ -107,6 +110,28 @@ def test_wrong_command_lines(nkic: Run, folder: Path, words: tuple[str, ...], sl
     failure(nkic(*words), 2, slug)
     assert sorted(p.name for p in folder.iterdir()) == ["k.py", "sub"]
     assert (folder / "k.py").read_text() == KERNEL
+
+
+def test_what_nkic_made_names_the_tool_that_takes_it(nkic: Run) -> None:
+    assert "`nki-run k.neff` takes it" in nkic("k.neff").err
+    assert "--emit ir" in nkic("k.sched").err
+
+
+def test_an_interrupt_while_the_rest_is_loaded_is_silent() -> None:
+    script = """if True:
+        import os, signal, sys
+        class Interrupt:
+            def find_spec(self, name, path=None, target=None):
+                if name == "click":
+                    os.kill(os.getpid(), signal.SIGINT)
+        sys.meta_path.insert(0, Interrupt())
+        import nkic.cli
+        sys.exit(nkic.cli.{start}())
+    """
+    for start in ("start_nkic", "start_nki_run"):
+        line = [sys.executable, "-c", script.format(start=start), "--help"]
+        done = subprocess.run(line, capture_output=True, encoding="utf-8", cwd=ROOT, timeout=60)
+        assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
 
 
 def test_a_misspelt_kind_names_the_near_one(nkic: Run) -> None:

@@ -22,7 +22,7 @@ from nkic.cli.common.session import Session
 
 PACKAGE = Path(__file__).resolve().parents[2]
 USAGE, LIMIT, INTERNAL = 2, 6, 70
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NOT_WRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF)
 
 
 def verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnostic]]:
@@ -31,7 +31,7 @@ def verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnosti
         return LIMIT, [_out_of_memory(error)]
     if isinstance(error, RecursionError):
         return LIMIT, [_too_deep(error)]
-    if isinstance(error, OSError) and error.errno in DISK_FULL:
+    if isinstance(error, OSError) and error.errno in NOT_WRITABLE:
         return USAGE, [files.cannot_write(error.filename or "standard output", error)]
     return INTERNAL, [_internal_error(error, session)]
 

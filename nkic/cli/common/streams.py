@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 from nkic.base.render import Paint
 from nkic.base.text import FALLBACK
@@ -18,11 +19,27 @@ COLOUR_CHOICES = ("auto", "always", "never")
 
 def settle() -> None:
     """Makes standard output and error safe to write any text to, also when they were closed."""
-    sys.stdout = sys.stdout or _nowhere()
+    sys.stdout = sys.stdout or _Closed()
     sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=FALLBACK)
+
+
+class _Closed(io.TextIOBase):
+    """Standard output that was closed from the start: what was asked for cannot be written, and
+    to leave with 0 would say that it was.
+    """
+
+    encoding, errors = "utf-8", FALLBACK
+
+    @property
+    def buffer(self) -> _Closed:
+        """For bytes, which are refused as well."""
+        return self
+
+    def write(self, data: object) -> NoReturn:
+        raise OSError(errno.EBADF, "it is closed")
 
 
 def _nowhere() -> TextIO:

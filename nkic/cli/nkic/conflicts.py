@@ -5,8 +5,10 @@ from __future__ import annotations
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.cli.nkic.options import CommandLine
+from nkic.forms import FORMS
 
 IR = ".ir"
+_FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
 _ABOUT_OUTPUTS = ("output", "emit", "serial", "embed_source", "force")
@@ -29,9 +31,23 @@ def refuse_conflicts(line: CommandLine) -> None:
         _refuse(line, "--list-kernels", others, "it lists the kernels and leaves")
     if line.check:
         _refuse(line, "--check", _ABOUT_OUTPUTS, "it writes nothing")
+    _refuse_made(line.source)
     if line.source.endswith(IR):
         why = "a printed program is for one kernel, target and set of arguments"
         _refuse(line, line.source, ("list_kernels", *_ABOUT_KERNELS, *_ABOUT_SOURCE), why)
+
+
+def _refuse_made(source: str) -> None:
+    """Raises `UsageFailed` for a file that nkic made and does not take."""
+    made = [(kind, form) for kind, form in FORMS.items() if source.endswith(form.suffix)]
+    if source.endswith(IR) or not made:
+        return
+    kind, form = made[0]
+    advice = "nkic goes on from what `--emit ir`, `lowered` and `allocated` print, named .ir"
+    if kind in _FOR_RUNNER:
+        advice = f"`nki-run {source}` takes it"
+    text = f"`{source}` is what `--emit {kind}` writes ({form.meaning}), and no kernel"
+    raise UsageFailed([make("bad-usage", text, help=advice)])
 
 
 def _refuse(line: CommandLine, option: str, others: tuple[str, ...], why: str) -> None:
