@@ -192,6 +192,7 @@ def _from_program(
 
     lowered = lower(program, report)
     yield "lower", lowered
+    check.find_unwritten(lowered, report)
 
     graphs = depend(lowered)
     yield "depend", graphs

@@ -2,7 +2,8 @@
 
 Takes a program of views; reports all violations of shapes, types, buffers and limits, each at
 the argument that breaks the rule; gives nothing. A program that passes can be lowered, and
-`warn` says what it probably does not mean. `find_meetings` asks whether the cores of a program
+`warn` says what it probably does not mean; `find_unwritten` asks the lowered program which
+bytes are read that nothing wrote. `find_meetings` asks whether the cores of a program
 wait for each other at the same places.
 
 Non-goals: capacity of memories (allocate), rank of access patterns (lower), anything that
@@ -11,6 +12,7 @@ depends on run-time values (the runner).
 
 from nkic.check.check import Locate, check, find
 from nkic.check.meetings import find_meetings
+from nkic.check.unwritten import find_unwritten
 from nkic.check.warnings import warn
 
-__all__ = ["Locate", "check", "find", "find_meetings", "warn"]
+__all__ = ["Locate", "check", "find", "find_meetings", "find_unwritten", "warn"]

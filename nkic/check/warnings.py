@@ -6,7 +6,6 @@ Non-goals: anything that depends on values (the runner's sanitizers).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
@@ -15,7 +14,8 @@ from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
 from nkic.check.check import call_labels
-from nkic.ir.overlap import Box, Cells, axes_of, box
+from nkic.check.holes import first_hole
+from nkic.ir.overlap import Box, axes_of, box
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.costs import DMA_DESCRIPTOR_NS
@@ -100,7 +100,7 @@ class _Finder:
         for number, parameter in enumerate(self.program.outputs):
             tensor = parameter.tensor
             boxes = self.written.get(tensor.number)
-            hole = _first_hole(tensor, boxes) if boxes else None
+            hole = first_hole(_whole(tensor), boxes, tensor.dtype.size) if boxes else None
             if hole is not None:
                 text = f"output {number}, `{tensor.name}`, is written only in part: nothing writes "
                 help = "write all of it, or return a smaller tensor"
@@ -158,31 +158,14 @@ def _size(tensor: Tensor) -> str:
     return f"{tensor.dtype.name}[{sizes}], {plural(tensor.bytes, 'byte')}{per} of {place}"
 
 
+def _whole(tensor: Tensor) -> Box:
+    return tuple((0, length) for length in axes_of(tensor))
+
+
 def _hbm_box(tile: View | AccessPattern) -> Box:
     """The part of a tensor in HBM that `tile` may touch; all of it where run time decides."""
     offset, dims, dynamic = tile.offset, _dims(tile), tile.dynamic
     return box(AccessPattern(tile.tensor, tile.dtype, 0, 0, offset, dims, dynamic))
-
-
-def _first_hole(tensor: Tensor, boxes: Iterable[Box]) -> str | None:
-    """The first part of a tensor in HBM that no box has, as a slice; None where all is covered."""
-    whole: Box = tuple((0, length) for length in axes_of(tensor))
-    cells = Cells([whole, *boxes])
-    covered = {cell for one in boxes for cell in cells[one]}
-    if len(covered) >= cells.count:
-        return None
-    missing = next(cell for cell in range(cells.count) if cell not in covered)
-    ranges = [*_ranges(cells, missing)]
-    low, high = ranges[-1]
-    ranges[-1] = (low // tensor.dtype.size, -(-high // tensor.dtype.size))  # bytes to elements
-    return f"[{', '.join(f'{low}:{high}' for low, high in ranges)}]"
-
-
-def _ranges(cells: Cells, number: int) -> Iterator[tuple[int, int]]:
-    """The sides of a cell, outermost axis first."""
-    for axis, cuts in enumerate(cells.cuts):
-        at = number // prod(cells.sizes[axis + 1 :]) % cells.sizes[axis]
-        yield cuts[at], cuts[at + 1]
 
 
 def _dims(operand: View | AccessPattern) -> Dims:

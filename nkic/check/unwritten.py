@@ -1,0 +1,88 @@
+"""Reads of bytes in SBUF or PSUM that nothing before them writes, found in the lowered program.
+
+The runner finds every such read (NKI0901); this finds those that the program alone shows,
+before there is data. Nothing is said where a pattern is not known exactly: a write counts for
+all that it may touch, a read only where it touches all that its box covers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.check.check import call_labels
+from nkic.check.holes import first_hole
+from nkic.ir.effects import Touch, touches_of
+from nkic.ir.overlap import Box, axes_of
+from nkic.ir.program import Body, Instruction, Program, instructions
+from nkic.ir.tensors import AccessPattern, Tensor
+
+MANY = 256  # boxes; what is written in more pieces is not looked at
+
+
+def find_unwritten(lowered: Program, report: Reporter) -> None:
+    """Warns of the first such read of each tensor."""
+    for body in lowered.cores:
+        _Finder(report).body(body, lowered)
+
+
+@dataclass
+class _Finder:
+    report: Reporter
+    written: dict[int, dict[Box, None]] = field(default_factory=dict)
+    settled: set[int] = field(default_factory=set)  # written as a whole, or complained about
+
+    def body(self, body: Body, program: Program) -> None:
+        found = touches_of(body, program.target)
+        settled = self.settled
+        for one in instructions(body):
+            for touch in found[one.number]:  # reads come first
+                tensor = touch.pattern.tensor
+                if tensor.number in settled or not tensor.on_chip:
+                    continue
+                if touch.reads:
+                    self.read(one, touch)
+                if touch.writes:
+                    self.write(tensor, touch.area)
+
+    def write(self, tensor: Tensor, area: Box) -> None:
+        boxes = self.written.setdefault(tensor.number, {})
+        boxes[area] = None
+        if area == _whole(tensor) or len(boxes) > MANY:
+            self.settled.add(tensor.number)
+
+    def read(self, one: Instruction, touch: Touch) -> None:
+        tensor = touch.pattern.tensor
+        boxes = self.written.get(tensor.number, {})
+        if touch.area in boxes or not _is_exact(touch):
+            return
+        hole = first_hole(touch.area, boxes, tensor.dtype.size)
+        if hole:
+            self.settled.add(tensor.number)
+            self.complain(one, tensor, hole, bool(boxes))
+
+    def complain(self, one: Instruction, tensor: Tensor, hole: str, partly: bool) -> None:
+        part = f"{hole} of `{tensor.name}`" if partly else f"`{tensor.name}`"
+        sizes = ", ".join(map(str, tensor.shape))
+        what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
+        self.report.warning(
+            "read-unwritten",
+            f"{one.row.name} reads {part}, which nothing has written",
+            one.at.primary,
+            labels=[Label(tensor.at.primary, what), *call_labels(one.at)],
+            help="write it before, with nisa.memset if nothing else does, or read a smaller part",
+        )
+
+
+def _whole(tensor: Tensor) -> Box:
+    return tuple((0, size) for size in (tensor.partitions, *axes_of(tensor)))
+
+
+def _is_exact(touch: Touch) -> bool:
+    """Every byte of the box is read."""
+    pattern: AccessPattern = touch.pattern
+    if pattern.dynamic is not None:
+        return False
+    elements = prod(num for step, num in pattern.dims if step) * pattern.partitions
+    return elements * pattern.dtype.size == prod(high - low for low, high in touch.area)
