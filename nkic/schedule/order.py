@@ -26,7 +26,7 @@ from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import SEMAPHORE_PS, Timing, timing
+from nkic.machine.timing import SEMAPHORE_PS, Tables, Timing, activation_table, timing
 
 COLLECTIVES = 1  # the pipe whose queue they take
 
@@ -54,6 +54,11 @@ class Timings:
             facts = instruction.facts(self.target)
             found = self.known[key] = timing(instruction.row, facts, engine_of(instruction))
         return found
+
+
+def table_of(instruction: Instruction) -> str:
+    """The activation table that `instruction` needs, or nothing."""
+    return activation_table(instruction.row, instruction.attributes, engine_of(instruction))
 
 
 def engine_of(instruction: Instruction) -> Engine:
@@ -124,6 +129,7 @@ class Orderer:
         self.graph = graph
         self.target = target
         self.timings = Timings(target)
+        self.tables = Tables(target)
         self.now = 0
 
     def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
@@ -145,6 +151,7 @@ class Orderer:
         """`code` in program order, each instruction after the one before it is complete."""
         for instruction in code:
             times = self.timings.of(instruction)
+            self.now += self.tables.loading(table_of(instruction))
             self.now += times.start + times.hold + times.latency + SEMAPHORE_PS
         return [Placed(i, StreamId(engine_of(i))) for i in code]
 
@@ -200,6 +207,8 @@ class _Run:
         start, lane = self._next_lane()
         number = lane.take(start, self.heights)
         times = self.times[number]
+        if lane.engine is Engine.SCALAR:
+            start += self.orderer.tables.loading(table_of(self.code[number]))
         queue = 0
         if lane.engine is Engine.DMA:
             queue = self._queue(self.code[number], start)

@@ -230,6 +230,8 @@ class Machine:
             start = max(start, self.dma_free[runner.unit])
             self.dma_free[runner.unit] = start + pool
             runner.bytes += item.bytes
+        if item.table:
+            hold += runner.tables.loading(item.table)
         runner.free = start + hold
         runner.busy += hold
         runner.done = max(runner.done, runner.free + lead + latency)

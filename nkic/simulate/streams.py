@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.targets import Target
-from nkic.machine.timing import Timing
+from nkic.machine.timing import Tables, Timing, activation_table
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.simulate.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Meeting, Registers, Step
@@ -26,12 +26,12 @@ class Item:
     that must find written bytes, with their patterns; `marks` record what the item writes.
     `follows` means: it needs the result of the item before it, so the engine stalls until that
     is there. `dynamic` finds places that are known at run time only. `meets`: all cores run it
-    together, and `meeting` is what this core does there.
+    together, and `meeting` is what this core does there. `table`: the scalar engine must hold it.
     """
 
     __slots__ = (
         *("bytes", "checks", "dynamic", "follows", "marks", "meeting", "meets", "record"),
-        *("signals", "step", "timing", "waits", "windows"),
+        *("signals", "step", "table", "timing", "waits", "windows"),
     )
 
     def __init__(
@@ -50,6 +50,7 @@ class Item:
         self.dynamic: Dynamic | None = None
         self.meets = record.row is not None and record.row.meets
         self.meeting: Meeting | None = None
+        self.table = ""
 
 
 class _Open(NamedTuple):
@@ -73,6 +74,7 @@ class Runner:
     record: StreamRecord
     items: list[Item | LoopRecord]
     state: EngineState
+    tables: Tables
     cores: int = 1  # of a rank
     core: int = field(init=False)
     unit: int = field(init=False)  # the core, counted over all ranks
@@ -204,7 +206,9 @@ class _Builder:
                 continue
             item, written = self.item(record, written, planner)
             items.append(item)
-        return Runner(index, stream, items, state, max(1, self.executable.cores))
+        return Runner(
+            index, stream, items, state, Tables(self.target), max(1, self.executable.cores)
+        )
 
     def item(
         self, record: InstructionRecord, before: list[int], planner: Planner
@@ -218,6 +222,7 @@ class _Builder:
         item = Item(record, plan.step, plan.timing, plan.size)
         item.windows = plan.windows(operands)
         item.meeting = plan.meeting
+        item.table = activation_table(record.row, record.attributes, planner.engine)
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
         writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
         if before and planner.engine is not Engine.DMA:
@@ -234,6 +239,7 @@ class _Builder:
         item.follows = True
         item.dynamic = found
         item.meeting = found.meeting
+        item.table = activation_table(found.row, record.attributes, planner.engine)
         if self.shadow is not None:
             item.checks = found.watch(self.shadow)
         return item

@@ -227,3 +227,21 @@ def test_a_copy_onto_itself_reads_before_it_writes() -> None:
     )
     found = output(build(*body))
     assert found[0, :6].tolist() == [0, 1, 1, 3, 2, 5]
+
+
+def test_a_change_of_function_loads_a_table() -> None:
+    """1,285 ns on trn2 (DMA overview), once for each change; a copy needs none."""
+
+    def ns(*functions: str) -> float:
+        body = [
+            op(n, "activation", engine="scalar", dst=f"%2{TILE}", data=f"%2{TILE}", op=repr(name))
+            for n, name in enumerate(functions, 1)
+        ]
+        last = load(9, f"%1{HBM}", f"%2{TILE}")
+        return run(build(load(0, f"%2{TILE}", f"%0{HBM}"), *body, last)).time_ns
+
+    once = 1285
+    assert ns("exp") - ns("copy") == pytest.approx(once)
+    assert ns("tanh", "tanh") - ns("copy", "copy") == pytest.approx(once)
+    assert ns("tanh", "copy", "tanh") - ns("copy", "copy", "copy") == pytest.approx(once)
+    assert ns("sin", "tanh", "sin") - ns("copy", "copy", "copy") == pytest.approx(3 * once)
