@@ -13,7 +13,7 @@ tiles, `silent` names parameters that change no value, `program` draws several i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -172,14 +172,25 @@ def program(draw: Draw, name: str, target: str) -> list[Call]:
     return given(draw, target) if given else [instance(draw, name, target)]
 
 
+class _Noted(Settings):
+    """Settings that know which ones were set by `shapes`: they are not drawn again alone."""
+
+    def __init__(self, given: Iterable[tuple[str, Any]]) -> None:
+        super().__init__(given)
+        self.noted: set[str] = set()
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        self.noted.add(name)
+        super().__setitem__(name, value)
+
+
 def _attempt(draw: Draw, row: Row, target: str) -> Call | None:
     chosen = MODELS[row.name]
     engines = ["any", *(e.value for e in row.engines)] if row.has_engine_parameter else ["any"]
     engine = draw.pick(engines)
-    values: Settings = {a.name: _setting(draw, chosen, a) for a in row.attributes}
-    before = dict(values)
+    values = _Noted((a.name, _setting(draw, chosen, a)) for a in row.attributes)
     shapes = chosen.shapes(draw, row, values)
-    coupled = {n for n, v in values.items() if n not in before or before[n] is not v}
+    coupled = set(values.noted)
     common = draw.pick([*DTYPES])
 
     def value(name: str) -> Any:
