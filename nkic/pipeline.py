@@ -131,6 +131,8 @@ def _from_source(
         profile=request.profile,
         **_entry(request),
     )
+    if report.errors:
+        report.settle()
     report.stop_if_errors()
     yield "resolve", resolved
 
@@ -263,10 +265,12 @@ def _specialised(resolved: Resolved, request: Request, report: Reporter) -> Prog
     """
     try:
         program = specialise(resolved, request, report)
-    except CompileFailed:
+    except CompileFailed as failure:
         _refuse_arguments(report)
-        raise
+        report.settle()
+        raise CompileFailed(report.all) from failure
     _refuse_arguments(report)
+    report.settle()
     if report.full:
         raise CompileFailed(report.all)
     return program

@@ -13,8 +13,9 @@ import linecache
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from importlib.machinery import PathFinder
+from importlib.machinery import PathFinder, SourceFileLoader
 from pathlib import Path
+from typing import Any, NoReturn
 
 from nkic.api import names
 from nkic.base import files
@@ -88,7 +89,7 @@ class LiveLoader:
         package = Path(path).name == PACKAGE
         stem = name.replace(".", "/") if name != "__main__" else Path(path).stem
         label = f"{stem}/{PACKAGE}" if package else f"{stem}.py"
-        return self._add(label, name, path, files.read_bytes(path, MAX_BYTES))
+        return self._add(label, name, path, _content(name, path))
 
     def _cell(self, name: str) -> SourceFile | None:
         lines = linecache.getlines(name)
@@ -106,6 +107,36 @@ class LiveLoader:
         self._modules[label] = module
         self.sources[label] = decode(data, label)
         return self.sources[label]
+
+
+def _content(name: str, path: str) -> bytes:
+    """The text that Python runs: the file's, or what a loader that edits source makes of it."""
+    data = files.read_bytes(path, MAX_BYTES)
+    loader = getattr(sys.modules.get(name), "__loader__", None)
+    kind = type(loader)
+    if not isinstance(loader, SourceFileLoader) or "source_to_code" not in vars(kind):
+        return data
+    try:
+        probe: Any = type(kind.__name__, (kind, _Catch), {})(loader.name, loader.path)
+        probe.source_to_code(data, path)
+    except _Caught as caught:
+        return caught.text
+    except (TypeError, SyntaxError):  # a loader of another make
+        pass
+    return data
+
+
+class _Caught(Exception):
+    def __init__(self, text: bytes) -> None:
+        super().__init__()
+        self.text = text
+
+
+class _Catch(SourceFileLoader):
+    """The loader that an editing loader hands its text to; it compiles nothing."""
+
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> NoReturn:  # type: ignore[override]
+        raise _Caught(data.encode() if isinstance(data, str) else bytes(data))
 
 
 def file_of(name: str) -> str | None:

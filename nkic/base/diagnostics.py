@@ -173,12 +173,11 @@ class Reporter:
 
     max_errors: int = 20
     _found: dict[tuple[str, Span | None, str], Diagnostic] = field(default_factory=dict)
+    _doubts: list[Diagnostic] = field(default_factory=list)
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Keeps `diagnostic`; raises `CompileFailed` at the `max_errors`-th different error."""
-        span = diagnostic.primary.span if diagnostic.primary else None
-        # Different messages at one place (unrolled iterations) count as one complaint.
-        key = (diagnostic.code.number, span, "" if span else diagnostic.message)
+        key = _key(diagnostic)
         old = self._found.get(key)
         if old is not None:
             self._found[key] = replace(old, count=old.count + 1)
@@ -186,6 +185,18 @@ class Reporter:
         self._found[key] = diagnostic
         if self.full:
             raise CompileFailed(self.all)
+
+    def doubt(self, diagnostic: Diagnostic) -> None:
+        """Keeps an error that counts only where evaluation comes to it: see `settle`."""
+        self._doubts.append(diagnostic)
+
+    def settle(self) -> None:
+        """Doubts become errors if there are errors, and warnings in a sound kernel."""
+        level = Level.ERROR if self.errors else Level.WARNING
+        doubts, self._doubts = self._doubts, []
+        for one in doubts:
+            if _key(one) not in self._found:
+                self._found[_key(one)] = replace(one, level=level)
 
     def error(self, slug: str, message: str, span: Span | None = None, **more: object) -> None:
         """`add(make(…))` at level error."""
@@ -219,3 +230,9 @@ class Reporter:
         """Raises `CompileFailed` if there is any error: stages end with this."""
         if self.errors:
             raise CompileFailed(self.all)
+
+
+def _key(diagnostic: Diagnostic) -> tuple[str, Span | None, str]:
+    """Different messages at one place (unrolled iterations) count as one complaint."""
+    span = diagnostic.primary.span if diagnostic.primary else None
+    return (diagnostic.code.number, span, "" if span else diagnostic.message)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from nkic.base.diagnostics import Reporter
+from nkic.base.diagnostics import Reporter, make
 from nkic.base.profiles import Profile
 from nkic.base.source import Span
 from nkic.base.suggest import did_you_mean
@@ -159,9 +159,14 @@ class Reach:
         if names.is_special(name.id):
             return
         known = [*module.bindings, *sorted(names.BUILTINS)]
-        advice = names.REFUSED_BUILTINS.get(name.id) or did_you_mean(name.id, known)
-        what = "is not available" if name.id in names.REFUSED_BUILTINS else "is not defined"
-        self.report.error("unknown-name", f"`{name.id}` {what}", name.span, help=advice)
+        if name.id in names.REFUSED_BUILTINS:
+            advice = names.REFUSED_BUILTINS[name.id]
+            text = f"`{name.id}` is not available"
+            self.report.error("unknown-name", text, name.span, help=advice)
+            return
+        # As in Python, nothing is wrong until the name is evaluated.
+        text, advice = f"`{name.id}` is not defined", did_you_mean(name.id, known)
+        self.report.doubt(make("unknown-name", text, name.span, help=advice))
 
     def _check_sub_kernel(self, module: SourceModule, name: nodes.Name, binding: Binding) -> None:
         if self.profile not in subset.SUB_KERNEL.refused or binding.node is None:

@@ -7,13 +7,14 @@ from typing import Any
 
 from nkic.base.profiles import Profile
 from nkic.specialise import collectives, deprecated, isa, language, library, removed
+from nkic.specialise.enums import ENUMS
 from nkic.specialise.evaluate import provided_modules
 from nkic.specialise.jit import jit
 from nkic.specialise.namespace import Absent, Namespace, names_of
 from nkic.specialise.objects import Decorator, NKIObject
 
 OLD_ROOT = "neuronxcc"
-_NKI = ("nki", "nki.language", "nki.isa", "nki.typing", "nki.collectives")
+_NKI = ("nki", "nki.language", "nki.isa", "nki.typing", "nki.collectives", "nki.isa.constants")
 _OLD = tuple(f"{OLD_ROOT}.{name}" for name in _NKI)
 PROVIDED = provided_modules((*_NKI, OLD_ROOT, *_OLD, library.MODULE))
 
@@ -45,6 +46,7 @@ def namespaces(profile: Profile, load: library.Load) -> dict[str, Namespace]:
         _isa(profile),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
         Namespace("nki.collectives", collectives.names()),
+        Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
     ]
     current = dict(zip(_NKI, made, strict=True))
     return {**current, **_former(current, profile), library.MODULE: library.namespace(load)}

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import types
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -287,3 +289,39 @@ def test_every_core_returns_a_reshape_of_the_whole() -> None:
     for place in ({"lnc": 2}, {"grid": 2}):
         found = api.call(k.reshaped, (X,), **place).values  # type: ignore[arg-type]
         np.testing.assert_array_equal(found, X.reshape(-1))
+
+
+EDITED = """
+def double(a):
+    tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=a)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=???)
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+"""
+IMPORTS = """try:
+    import nki.isa as nisa
+    import nki.language as nl
+except ImportError:
+    pass
+"""
+
+
+class Editing(SourceFileLoader):
+    """Python runs another text than the file holds."""
+
+    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:  # type: ignore[override]
+        """The code of the edited text."""
+        return super().source_to_code(data.replace(b"???", b"2.0"), path, _optimize=_optimize)
+
+
+def test_text_that_a_loader_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "edited.py"
+    file.write_text(IMPORTS + EDITED)
+    spec = spec_from_file_location("edited", file, loader=Editing("edited", str(file)))
+    assert spec is not None and spec.loader is not None
+    module = module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "edited", module)
+    spec.loader.exec_module(module)
+    assert np.array_equal(values(module.double, X), 2 * X)

@@ -123,6 +123,7 @@ def resolved(
         )
     except CompileFailed as failed:
         return None, failed.diagnostics
+    report.settle()
     return found, report.all
 
 
