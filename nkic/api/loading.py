@@ -135,7 +135,9 @@ class _Caught(Exception):
 class _Catch(SourceFileLoader):
     """The loader that an editing loader hands its text to; it compiles nothing."""
 
-    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> NoReturn:  # type: ignore[override]
+    def source_to_code(  # type: ignore[override]
+        self, data: Any, path: Any, *, _optimize: int = -1
+    ) -> NoReturn:
         raise _Caught(data.encode() if isinstance(data, str) else bytes(data))
 
 

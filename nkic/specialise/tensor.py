@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NoReturn
 
+from nkic.base.diagnostics import Level
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
 from nkic.ir.tensors import View
@@ -201,6 +202,13 @@ class NkiTensor:
         return f"NkiTensor({self.name}: {self.dtype.name}[{sizes}] in {self.buffer.value})"
 
     def __bool__(self) -> bool:
+        """A whole tensor is true, as objects are: kernels ask in this way whether there is one.
+        A part of a tensor is asked for its value, which nobody knows yet.
+        """
+        if self._access == views.whole(self._access.tensor):
+            text = f"{self!r} is true because it is a tensor, whatever its values are"
+            complain("tensor-value", text, help="write `is not None`", level=Level.WARNING)
+            return True
         raise KernelError(
             "tensor-value",
             f"the values of {self!r} are not known while the kernel is compiled, so it is "

@@ -311,7 +311,9 @@ except ImportError:
 class Editing(SourceFileLoader):
     """Python runs another text than the file holds."""
 
-    def source_to_code(self, data: Any, path: Any, *, _optimize: int = -1) -> Any:  # type: ignore[override]
+    def source_to_code(  # type: ignore[override]
+        self, data: Any, path: Any, *, _optimize: int = -1
+    ) -> Any:
         """The code of the edited text."""
         return super().source_to_code(data.replace(b"???", b"2.0"), path, _optimize=_optimize)
 

@@ -374,7 +374,7 @@ def kernel(a):
 @pytest.mark.parametrize(
     ("line", "slug", "words"),
     [
-        ("if tile: pass", "tensor-value", "neither true nor false"),
+        ("if tile[0:1, 0:1]: pass", "tensor-value", "neither true nor false"),
         ("for row in tile: pass", "tensor-value", "iterated"),
         ("float(tile)", "tensor-value", "number"),
         ("tile.T", "unknown-attribute", "`T`"),
