@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import operator
+import types
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -20,7 +21,7 @@ class NKIObject:
     """Base of the classes of kernels. Fields are what `name: type` declares.
 
     A class without `__init__` gets one from its fields, as a dataclass does; a field without
-    default may then be left out and is None.
+    default may then be left out and is None. A plain value in the class is a field as well.
     """
 
     def __post_init__(self, *_: Any) -> None:
@@ -96,6 +97,8 @@ class Kernel:
 
 def dataclass(target: type, **options: Any) -> type:
     """`dataclasses.dataclass`, with a `__repr__` that keeps to the limits of text."""
+    if issubclass(target, NKIObject):
+        _complete_fields(target)
     shows, own = options.pop("repr", True), {*target.__dict__}
     made: type = dataclasses.dataclass(target, repr=False, **options)
     if shows and "__repr__" not in own:
@@ -244,7 +247,29 @@ def _field_names(made: type) -> list[str]:
         for name, marker in inspect.get_annotations(kind).items():
             if marker is not ClassVar:
                 found[name] = None
+        found |= dict.fromkeys(_plain_values(kind)) if kind is not NKIObject else {}
     return list(found)
+
+
+def _plain_values(kind: type) -> list[str]:
+    """Names that a class gives a value without declaring a type."""
+    declared = inspect.get_annotations(kind)
+    values = {name: value for name, value in kind.__dict__.items() if name not in declared}
+    hidden = (types.FunctionType, type, staticmethod, classmethod, property, Decorator)
+    return [
+        name
+        for name, value in values.items()
+        if not name.startswith("__") and not isinstance(value, hidden)
+    ]
+
+
+def _complete_fields(target: type) -> None:
+    """What NKI's own classes forgive in a dataclass: fields without type or default."""
+    declared = dict(inspect.get_annotations(target))
+    for name, marker in declared.items():
+        if marker is not ClassVar and name not in target.__dict__:
+            setattr(target, name, None)
+    target.__annotations__ = {**declared, **dict.fromkeys(_plain_values(target), object)}
 
 
 _BUILTIN_DECORATORS = (staticmethod, classmethod, property)

@@ -105,6 +105,7 @@ def unless_indirect(view: View, operation: Callable[..., View], *args: Any) -> V
 
 def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
     problem = ""
+    indices = _two_dimensional(indices)
     if view.dynamic is not None:
         problem = "the view has an index that is known at run time already"
     elif on_chip(view):
@@ -116,6 +117,15 @@ def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
     if problem:
         raise ViewError("indirect-view", f"{problem}; shape is {view.shape}", shape=shape)
     return Dynamic("vector", indices, stride, view.shape[0], 0)
+
+
+def _two_dimensional(indices: View) -> View:
+    """Without the dimensions of size 1 behind the first two that matter."""
+    dims = list(zip(indices.strides, indices.shape, strict=True))
+    kept = [dims[0], *(dim for dim in dims[1:] if dim[1] != 1)]
+    kept = [*kept, dims[-1]] if len(kept) == 1 and len(dims) > 1 else kept
+    strides, shape = zip(*kept, strict=True)
+    return indices._replace(shape=shape, strides=strides)
 
 
 def _dynamic(

@@ -14,6 +14,7 @@ from nkic import api
 
 name = "nkic"
 TARGETS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
+PROFILE = "0.3"  # the version of NKI that the suite's kernels were written for
 IN_PLACE = ".must_alias_input"
 Inputs = Mapping[str, Any]
 
@@ -43,4 +44,4 @@ def _named(inputs: Inputs) -> dict[str, Any]:
 
 
 def _place(lnc: int, nc_version: str) -> dict[str, Any]:
-    return {"lnc": lnc, "target": TARGETS[nc_version]}
+    return {"lnc": lnc, "target": TARGETS[nc_version], "nki": PROFILE}
