@@ -20,7 +20,7 @@ def kernel(a, i):
     a.ap([[128, 65], [1, 128]])  # error[pattern-out-of-bounds]: elements 0:8320
     t.vector_select(0, rows)  # error[indirect-view]: gathered from HBM
     a.vector_select(1, rows)  # error[bad-dimension]: along dimension 0
-    a.vector_select(0, rows.reshape((4, 2, 2)))  # error[indirect-view]: two dimensions
+    a.vector_select(0, nl.ndarray((4, 2, 2), nl.int32, nl.sbuf))  # error[indirect-view]: two dimensions
     a.vector_select(0, rows).select(0, 3)  # error[indirect-view]: cannot be sliced
     a.vector_select(0, rows)[0:4]  # error[indirect-view]: cannot be sliced
     a.vector_select(0, rows).permute((1, 0))  # error[partition-dimension]: would move
