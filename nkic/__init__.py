@@ -9,10 +9,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nkic.api import Artifact, Called, CompileError, Result, RunError, call, compile, run
+    from nkic.api import (
+        Artifact,
+        Called,
+        CompileError,
+        Result,
+        RunError,
+        call,
+        call_ranks,
+        compile,
+        run,
+        run_ranks,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["Artifact", "Called", "CompileError", "Result", "RunError", "call", "compile", "run"]
+__all__ = [
+    "Artifact",
+    "Called",
+    "CompileError",
+    "Result",
+    "RunError",
+    "call",
+    "call_ranks",
+    "compile",
+    "run",
+    "run_ranks",
+]
 
 
 def __getattr__(name: str) -> Any:

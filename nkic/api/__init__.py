@@ -2,15 +2,15 @@
 
 `compile` makes an `Artifact`, `run` simulates one, `call` does both for a Python function and
 the arguments of a call. What goes wrong raises `CompileError` or `RunError`, with the same
-diagnostics as the commands.
+diagnostics as the commands. `run_ranks` and `call_ranks` do the same for several ranks together.
 """
 
 from nkic.api.arrays import Adapter, adapters
 from nkic.api.artifact import Artifact
-from nkic.api.calling import Called, Prepared, call, prepare
+from nkic.api.calling import Called, Prepared, call, call_ranks, prepare
 from nkic.api.compiling import compile
 from nkic.api.errors import ApiError, CompileError, RunError
-from nkic.api.running import Result, run
+from nkic.api.running import Result, run, run_ranks
 
 __all__ = [
     "Adapter",
@@ -23,7 +23,9 @@ __all__ = [
     "RunError",
     "adapters",
     "call",
+    "call_ranks",
     "compile",
     "prepare",
     "run",
+    "run_ranks",
 ]

@@ -13,8 +13,8 @@ from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.compiling import Grid, How, Job, given_for, of_function
 from nkic.api.describe import Describer
-from nkic.api.errors import CompileError, raising
-from nkic.api.running import Result, run
+from nkic.api.errors import CompileError, raising, refuse
+from nkic.api.running import Result, run, run_ranks
 from nkic.base.levels import Settings
 
 
@@ -118,6 +118,49 @@ def call(
         timeout=timeout,
     )
     return called(prepared, result)
+
+
+def call_ranks(
+    function: Any,
+    inputs: Sequence[Mapping[str, Any]],
+    *,
+    lnc: int | None = None,
+    target: str | None = None,
+    nki: str | None = None,
+    serial: bool = False,
+    levels: Settings | None = None,
+    cache_dir: str | os.PathLike[str] | None = None,
+    init_check: bool = True,
+    precise_fp: bool | None = None,
+    max_cycles: int | None = None,
+    max_memory: int | None = None,
+    timeout: float | None = None,
+) -> list[Called]:
+    """Calls a kernel as ranks 0, 1, … together: `inputs` are the arguments of each by name.
+
+    One compiled kernel runs on all ranks, so that arguments other than arrays must be the same.
+    Options are as in `call`. Raises `CompileError` and `RunError`.
+    """
+    how: dict[str, Any] = {"lnc": lnc, "target": target, "nki": nki, "serial": serial}
+    how |= {"levels": levels, "cache_dir": cache_dir}
+    ready = [prepare(function, (), one, **how) for one in inputs]
+    for rank, one in enumerate(ready):
+        if one.artifact.data != ready[0].artifact.data:
+            with raising(CompileError):
+                refuse(
+                    f"rank {rank} and rank 0 need different programs",
+                    "give all ranks the same arguments but for the contents of arrays",
+                )
+    results = run_ranks(
+        ready[0].artifact,
+        [one.inputs for one in ready],
+        init_check=init_check,
+        precise_fp=precise_fp,
+        max_cycles=max_cycles,
+        max_memory=max_memory,
+        timeout=timeout,
+    )
+    return [called(one, result) for one, result in zip(ready, results, strict=True)]
 
 
 def called(prepared: Prepared, result: Result) -> Called:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from nkic.machine.targets import TARGETS
 from nkic.report import run_report
 from nkic.report.resources import resources
 from nkic.report.run_report import EngineRow, InputRow, OutputRow, Run
-from nkic.simulate import EngineUse, Options, simulate
+from nkic.simulate import EngineUse, Options, simulate_ranks
 from nkic.simulate import Result as Simulated
 from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import Bound, Wanted, bind
@@ -80,16 +80,44 @@ def run(
     NKI_PRECISE_FP says, else yes), `max_memory` is in bytes, `timeout` in seconds. Raises
     `RunError`.
     """
+    options = Options(init_check, _precise(precise_fp), max_cycles, timeout)
+    return _run(artifact, [_wanted(inputs, fill, cast)], options, max_memory)[0]
+
+
+def run_ranks(
+    artifact: Artifact,
+    inputs: Sequence[Mapping[str, Any] | str | os.PathLike[str] | None],
+    *,
+    fill: str | None = None,
+    cast: bool = False,
+    init_check: bool = True,
+    precise_fp: bool | None = None,
+    max_cycles: int | None = None,
+    max_memory: int | None = None,
+    timeout: float | None = None,
+) -> list[Result]:
+    """Runs a compiled kernel as ranks 0, 1, … together, each on its own inputs.
+
+    Ranks exchange data by `nki.collectives`. The times of each result are those of all ranks.
+    Options are as in `run`. Raises `RunError`.
+    """
+    options = Options(init_check, _precise(precise_fp), max_cycles, timeout)
+    return _run(artifact, [_wanted(one, fill, cast) for one in inputs], options, max_memory)
+
+
+def _run(
+    artifact: Artifact, wanted: Sequence[Wanted], options: Options, max_memory: int | None
+) -> list[Result]:
+    """Of every rank."""
     executable = None
     with raising(RunError):
         executable = artifact.executable
     texts = {f.path: SourceFile(f.path, f.text) for f in executable.files if f.text is not None}
     with raising(RunError, texts.get):
-        check_memory(executable, max_memory)
-        bound = bind(artifact.signature, _wanted(inputs, fill, cast))
-        options = Options(init_check, _precise(precise_fp), max_cycles, timeout)
-        found = simulate(executable, bound.arrays, options)
-    return _result(artifact, bound, found, options)
+        check_memory(executable, max_memory, len(wanted))
+        bound = [bind(artifact.signature, one) for one in wanted]
+        found = simulate_ranks(executable, [one.arrays for one in bound], options)
+    return [_result(artifact, b, f, options) for b, f in zip(bound, found, strict=True)]
 
 
 def _wanted(

@@ -32,9 +32,9 @@ def _bytes(tensor: TensorRecord) -> int:
     return rows * elements * max(WIDENED, tensor.dtype.size)
 
 
-def check_memory(executable: Executable, limit: int | None) -> None:
+def check_memory(executable: Executable, limit: int | None, ranks: int = 1) -> None:
     """Raises `LimitHit` if the run would take more than `limit` bytes, or than there are."""
-    needed, there = footprint(executable), physical()
+    needed, there = footprint(executable) * ranks, physical()
     if limit is not None and needed > limit:
         message = f"the simulation needs about {size(needed)}, --max-memory is {size(limit)}"
         raise LimitHit([make("memory-limit", message, help="raise the limit, or drop it")])

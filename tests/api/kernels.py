@@ -8,6 +8,7 @@ import functools
 from typing import Any, NamedTuple
 
 try:
+    import nki.collectives as ncc
     import nki.isa as nisa
     import nki.language as nl
 except ImportError:  # tests run without any package called nki
@@ -148,3 +149,12 @@ def reshaped(x):
     nisa.dma_copy(dst=tile, src=x[first : first + rows, :])
     nisa.dma_copy(dst=out[first : first + rows, :], src=tile)
     return out.reshape((x.shape[0] * x.shape[1],))
+
+
+def shared(x):
+    """The sum over two ranks."""
+    src = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    dst = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=src, src=x)
+    ncc.all_reduce([src], [dst], ncc.ReplicaGroup([[0, 1]]), nl.add)
+    return dst

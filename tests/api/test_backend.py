@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nkic.api import CompileError
 from tests.api import kernels as k
 from tests.conformance import nkic_backend as backend
 
@@ -26,6 +27,13 @@ def test_trace_compiles_for_the_generation() -> None:
     assert backend.trace(k.scaled, {"x": X}, lnc=1, nc_version="gen4").executable.target == "trn3"
 
 
-def test_ranks_are_refused() -> None:
-    with pytest.raises(NotImplementedError, match="2 ranks"):
-        backend.run_ranks(k.scaled, [{"x": X}] * 2, lnc=1, nc_version="gen3")
+def test_ranks_run_together() -> None:
+    found = backend.run_ranks(k.shared, [{"x": X}, {"x": X + 1}], lnc=2, nc_version="gen3")
+    for one in found:
+        np.testing.assert_array_equal(one, 2 * X + 1)
+
+
+def test_ranks_need_one_program() -> None:
+    inputs = [{"x": X, "factor": 1.0}, {"x": X, "factor": 2.0}]
+    with pytest.raises(CompileError, match="rank 1 and rank 0 need different programs"):
+        backend.run_ranks(k.scaled, inputs, lnc=1, nc_version="gen3")

@@ -27,11 +27,9 @@ def run(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> Any:
 def run_ranks(
     kernel: Any, inputs_per_rank: Sequence[Inputs], *, lnc: int, nc_version: str
 ) -> list[Any]:
-    """The same for every rank of a group; one rank needs nothing of the others."""
-    if len(inputs_per_rank) != 1:
-        count = len(inputs_per_rank)
-        raise NotImplementedError(f"nkic runs one device, not {count} ranks together")
-    return [run(kernel, inputs_per_rank[0], lnc=lnc, nc_version=nc_version)]
+    """The same for every rank of a group, which run together."""
+    named = [_named(inputs) for inputs in inputs_per_rank]
+    return [one.values for one in api.call_ranks(kernel, named, **_place(lnc, nc_version))]
 
 
 def trace(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> api.Artifact:
