@@ -65,8 +65,8 @@ def _wide_rounder(dtype: DType) -> Rounder:
         np.right_shift(bits, shift, out=odd)
         np.bitwise_and(odd, _ONE, out=odd)
         np.add(odd, half, out=odd)
-        np.add(bits, odd, out=result)
-        np.bitwise_and(result, mask, out=result)
+        np.add(bits, odd, out=odd)
+        np.bitwise_and(odd, mask, out=result)  # `out` may have gaps: it is gone through once
         if nans is not None:
             out[nans] = np.nan
 
