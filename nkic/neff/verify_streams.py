@@ -93,7 +93,7 @@ class _Core:
         if isinstance(operand, PatternRecord):
             tensor = self._check_pattern(operand)
             _, dtype, start, partitions, _, dims, dynamic = operand
-            key = (tensor.buffer, dtype, tensor.partition + start, partitions, dims, dynamic)
+            key = (tensor.buffer, dtype.code, tensor.partition + start, partitions, dims, dynamic)
         elif isinstance(operand, Register):
             check_register(operand, self.executable)
             key = operand

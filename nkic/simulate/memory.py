@@ -102,7 +102,7 @@ class Memory:
         self.scratch = Scratch()
         self.homes: dict[int, Home] = {}
         self._kinds: dict[tuple[Buffer, DType | None, int], Kind] = {}
-        self._forms: dict[tuple[Kind, DType, int, int, Dims], Form] = {}
+        self._forms: dict[tuple[Kind, int, int, int, Dims], Form] = {}
         self._crossing()
         chips: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, tensor in enumerate(executable.tensors):
@@ -117,7 +117,7 @@ class Memory:
         """What comes in and goes out is seen in its own type as well."""
         crossing = (*self.executable.inputs, *self.executable.outputs)
         for number in (*self.contents, *(p.tensor for p in crossing)):
-            self.uses[number].types.add(self.executable.tensors[number].dtype)
+            self.uses[number].types.append(self.executable.tensors[number].dtype)
 
     def _hbm(self, number: int, tensor: TensorRecord) -> Home:
         """An HBM tensor's region, filled; what nobody writes is the caller's array itself."""
@@ -180,10 +180,11 @@ class Memory:
         """What `pattern` is apart from its address."""
         tensor, dtype, start, partitions, _, dims, _ = pattern
         home = self.homes[tensor]
-        key = (home.kind, dtype, home.partition + start, partitions, dims)
+        first = home.partition + start
+        key = (home.kind, dtype.code, first, partitions, dims)
         found = self._forms.get(key)
         if found is None:
-            found = self._forms[key] = Form(*key)
+            found = self._forms[key] = Form(home.kind, dtype, first, partitions, dims)
         return found
 
     def window(self, pattern: PatternRecord, form: Form | None = None) -> NDArray[np.generic]:

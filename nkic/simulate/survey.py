@@ -24,7 +24,7 @@ class Use:
     __slots__ = ("columns", "read", "rows", "types", "written")
 
     def __init__(self) -> None:
-        self.types: set[DType] = set()
+        self.types: list[DType] = []  # different ones
         self.read = False
         self.written = False
         self.rows = 0
@@ -36,7 +36,8 @@ class Use:
         if dynamic is not None:
             dims = pattern.standing.dims
         size = dtype.size
-        self.types.add(dtype)
+        if dtype not in self.types:
+            self.types.append(dtype)
         self.read |= reads
         self.written |= writes
         self.rows = gcd(self.rows, start, partitions)

@@ -53,6 +53,16 @@ class Nesting:
 
     def _counted(self, value: Any) -> Any:
         """Counts every container as often as it is reached, but looks into it only once."""
+        inner = [*_inside(value)]
+        if not any(any(True for _ in _inside(part)) for part in inner):  # an index, mostly
+            size = len(value) + sum(map(len, inner))
+            self._check(size, 2 if inner else 1)
+            self._budget.copied(size + 8 * bool(inner))
+            return value
+        return self._walked(value)
+
+    def _walked(self, value: Any) -> Any:
+        """The same for containers nested any number of levels deep."""
         sizes: dict[int, int] = {}
         depths: dict[int, int] = {}
         opened: set[int] = set()
