@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from nkic.ir.tensors import Tensor
 from nkic.machine.memory import PARTITIONS, Address, Buffer
-from nkic.specialise import views
+from nkic.specialise import since, views
 from nkic.specialise.complain import complain
 from nkic.specialise.dtypes_api import as_buffer, as_dtype
 from nkic.specialise.errors import KernelError
@@ -77,6 +77,8 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
         return NkiTensor(
             views.whole(Tensor(GHOST, name or "?", kind, sizes or (1,), where, here()))
         )
+    if address is not None:
+        since.require("parameter `address=` of nl.ndarray", since.NDARRAY["address"])
     fixed = None if address is None else _address(address, where, sizes)
     return NkiTensor(views.whole(active().tensor(sizes, kind, where, _name(name), fixed)))
 

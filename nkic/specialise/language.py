@@ -13,7 +13,7 @@ from typing import Any
 from nkic.base.profiles import Profile
 from nkic.machine import dtypes
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
-from nkic.specialise import deprecated, isa, loops
+from nkic.specialise import deprecated, isa, loops, since
 from nkic.specialise.constant_data import shared_constant
 from nkic.specialise.creation import ParDim, TensorClass, ndarray
 from nkic.specialise.dtypes_api import BUFFERS, MemoryRegion
@@ -62,13 +62,18 @@ class TileSize:
     def psum_fmax(self) -> int:
         """A former name of `psum_bank_fmax`."""
         self._warn("psum_fmax")
-        return self.psum_bank_fmax
+        return PSUM_BANK_BYTES // FLOAT32_BYTES
 
     @property
     def total_available_sbuf_size(self) -> int:
         """A former name of `sbuf_fmax_bytes`."""
         self._warn("total_available_sbuf_size")
-        return self.sbuf_fmax_bytes
+        return active().target.sbuf_usable
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in since.TILE_SIZE:
+            since.require(f"`nki.language.tile_size.{name}`", since.TILE_SIZE[name])
+        return object.__getattribute__(self, name)
 
     def _warn(self, name: str) -> None:
         deprecated.warn(f"`nki.language.tile_size.{name}`", deprecated.TILE_SIZE[name])
@@ -181,6 +186,5 @@ def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
     }
     if profile >= Profile.NKI_0_3:
         found |= {name: found.get(name, Operator(name)) for name in library}
-    if profile >= Profile.NKI_0_6:
-        found |= {"fori_loop": loops.fori_loop, "while_loop": loops.while_loop}
-    return found
+    found |= {"fori_loop": loops.fori_loop, "while_loop": loops.while_loop}
+    return since.without_later(found, profile)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nkic.machine.facts import Register
+from nkic.machine.instructions import ROWS
 from nkic.specialise import deprecated
 from nkic.specialise.budget import check_range
 from nkic.specialise.errors import KernelError
@@ -86,7 +87,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 
 
 
 def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
-    """Calls `body_fun(r)` on the device as long as the register that it returns is not 0."""
+    """Calls `body_fun(r)` on the device as long as the register that it returns is not 0.
+
+    The loop has a register of its own, so that `init` keeps its value.
+    """
     if not isinstance(init, VirtualRegister):
         raise KernelError(
             "loop-result",
@@ -95,15 +99,28 @@ def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
             argument="init",
             position=0,
         )
-    init.open()
-    result = body_fun(init)
-    init.leave_while()
-    if not isinstance(result, VirtualRegister) or result._register != init._register:
+    condition = _copied(init)
+    condition.open()
+    result = body_fun(condition)
+    if not isinstance(result, VirtualRegister):
         raise KernelError(
             "loop-result",
-            "the body of a while_loop returns the register that it was given",
-            help="load the next condition into it with nisa.register_load, then return it",
+            f"the body of a while_loop returns a register, not {result!r}",
+            help="load the next condition with nisa.register_load(r, tensor), then return r",
         )
+    if result._register != condition._register:
+        _move(condition, result)
+    condition.leave_while()
+
+
+def _copied(register: VirtualRegister) -> VirtualRegister:
+    copy = VirtualRegister(active().register())
+    _move(copy, register)
+    return copy
+
+
+def _move(dst: VirtualRegister, src: VirtualRegister) -> None:
+    active().record(ROWS["register_move"], (dst._register, src._register), ())
 
 
 def _bound(value: Any) -> int | Register:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.base.profiles import Profile
-from nkic.specialise import collectives, deprecated, isa, language, library, removed
+from nkic.specialise import collectives, deprecated, isa, language, library, removed, since
 from nkic.specialise.enums import ENUMS
 from nkic.specialise.evaluate import provided_modules
 from nkic.specialise.jit import jit
@@ -67,16 +67,9 @@ def _isa(profile: Profile) -> Namespace:
 
 
 def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:
-    found: dict[str, Absent] = {}
-    if profile < Profile.NKI_0_6:
-        loops = {
-            "fori_loop": "write `for i in nl.dynamic_range(start, stop, step):`",
-            "while_loop": "write `while register:`",
-        }
-        for one, instead in loops.items():
-            found |= removed.newer(name, [one], Profile.NKI_0_6, profile, instead)
+    found = since.absent(name, since.LANGUAGE, profile)
     if profile < Profile.NKI_0_3:
-        found |= _instructions_only(name, profile)
+        found = {**_instructions_only(name, profile), **found}
     return {**removed.absent(name, removed.LANGUAGE, profile), **found}
 
 

@@ -17,7 +17,7 @@ from nkic.ir.tensors import View
 from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register
 from nkic.machine.memory import Buffer
-from nkic.specialise import indexing, patterns, reshapes, views
+from nkic.specialise import indexing, patterns, reshapes, since, views
 from nkic.specialise.complain import complain
 from nkic.specialise.dtypes_api import as_dtype
 from nkic.specialise.errors import KernelError
@@ -83,6 +83,7 @@ class NkiTensor:
 
     def is_contiguous(self) -> bool:
         """Elements follow one another in row-major order."""
+        _require("is_contiguous")
         return views.is_contiguous(self._access)
 
     def get_pattern(self) -> list[list[int]]:
@@ -91,11 +92,15 @@ class NkiTensor:
 
     def is_indirect(self) -> bool:
         """An index is known only at run time."""
+        _require("is_indirect")
         return self._access.dynamic is not None
 
     # Views
 
     def __getitem__(self, key: Any) -> NkiTensor:
+        access = self._access
+        if access.shape is not access.tensor.shape:
+            _refuse_nested(access)
         try:
             return NkiTensor(patterns.unless_indirect(self._access, indexing.index, key))
         except ViewError as error:
@@ -180,6 +185,8 @@ class NkiTensor:
         return self._made(patterns.indirect, _tensor(index, "index"), num_elem)
 
     def _made(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
+        if operation in _NEW:
+            _require(_NEW[operation])
         try:
             return NkiTensor(patterns.unless_indirect(self._access, operation, *args))
         except ViewError as error:
@@ -316,6 +323,33 @@ for _python, _name in _COMPARISONS.items():
     setattr(NkiTensor, f"__{_python}__", _operator(_name))
 for _python, _name in {"neg": "negative", "abs": "abs", "invert": "invert"}.items():
     setattr(NkiTensor, f"__{_python}__", _unary(_name))
+
+
+def _refuse_nested(view: View) -> None:
+    """beta2 takes no index of what an index gave (migration guide to it)."""
+    if prod(view.shape) * view.dtype.size < prod(view.tensor.shape) * view.tensor.dtype.size:
+        since.require("slice of a slice", since.NESTED)
+
+
+# The methods behind operations that former versions do not have.
+_NEW: dict[Callable[..., View], str] = {
+    indexing.slice_dim: "slice",
+    indexing.select: "select",
+    indexing.select_at_run_time: "select",
+    views.permute: "permute",
+    views.broadcast: "broadcast",
+    views.expand_dim: "expand_dim",
+    views.squeeze_dim: "squeeze_dim",
+    reshapes.reshape_dim: "reshape_dim",
+    reshapes.flatten_dims: "flatten_dims",
+    reshapes.rearrange: "rearrange",
+    patterns.vector_select: "vector_select",
+    patterns.indirect: "indirect",
+}
+
+
+def _require(name: str) -> None:
+    since.require(f"method `{name}` of tensors", since.TENSOR[name])
 
 
 def _tensor(value: Any, what: str) -> View:

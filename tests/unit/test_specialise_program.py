@@ -397,6 +397,7 @@ def kernel(a):
         ("nl.program_id(1)", "bad-grid-axis", "without a launch grid"),
         ("nl.range(nisa.register_alloc(1))", "register-value", "unrolled"),
         ("nl.range(2.5)", "loop-bounds", "2.5"),
+        ("nl.device_print(3, tile)", "argument-kind", "print_prefix"),
         ("nl.fori_loop(0, 'x', print)", "loop-bounds", "'x'"),
         ("nisa.register_alloc(1) + 1", "register-value", "known only on the device"),
     ],
