@@ -48,11 +48,13 @@ def resolve(
     """
     library = Library(load, parse, provided)
     module = library.add(name, entry)
-    chosen = choose(module, kernel, report) if line is None else at(module, kernel or "", line)
+    chosen = (
+        choose(module, kernel, library, report) if line is None else at(module, kernel or "", line)
+    )
     for rule, span in subset.of_kernel(chosen.node, profile):
         text = f"{rule.words} cannot be used in NKI {profile.label}"
         report.error("not-in-nki", text, span, help=rule.advice)
-    reached = Reach(library, profile, report, given).run(module, chosen.node)
+    reached = Reach(library, profile, report, given).run(chosen.module, chosen.node)
     return Resolved(chosen, library, reached, profile)
 
 

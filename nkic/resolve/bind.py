@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nkic.base.source import SourceFile
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Binding, Import, Kind, SourceModule
+from nkic.syntax.walk import walk
 
 _DEFINITIONS = {nodes.FunctionDef: Kind.FUNCTION, nodes.ClassDef: Kind.CLASS}
 _SETTLED = frozenset({Kind.FUNCTION, Kind.IMPORT})
@@ -92,11 +93,25 @@ def _star_imports(tree: nodes.Module) -> Iterator[str]:
 
 def _with_changes(tree: nodes.Module, bindings: dict[str, Binding]) -> dict[str, Binding]:
     """Adds the statements that change a value without binding a name: `TABLE["a"] = 1`."""
+    same = _aliases(tree)
     changes: dict[str, list[int]] = {}
     for index, statement in enumerate(tree.body):
         for name in sorted(set(_changed(statement))):
-            changes.setdefault(name, []).append(index)
+            for one in same.get(name, [name]):
+                changes.setdefault(one, []).append(index)
     return {name: _changing(old, changes.get(name, [])) for name, old in bindings.items()}
+
+
+def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
+    """Names that may hold one value, by each of them: `b = a` on module level."""
+    same: dict[str, list[str]] = {}
+    for node in tree.body:
+        if isinstance(node, nodes.Assign) and isinstance(node.value, nodes.Name):
+            targets = [target.id for target in node.targets if isinstance(target, nodes.Name)]
+            known = [one for name in (*targets, node.value.id) for one in same.get(name, [name])]
+            group = list(dict.fromkeys(known))
+            same.update(dict.fromkeys(group, group))
+    return same
 
 
 def _changing(binding: Binding, changes: list[int]) -> Binding:
@@ -110,10 +125,13 @@ def _changing(binding: Binding, changes: list[int]) -> Binding:
 def _changed(statement: nodes.Statement) -> Iterator[str]:
     """The names whose value a module-level statement changes in place.
 
-    Only plain statements and loops: other blocks, such as `if __name__ == "__main__":`, hold
-    host code.
+    Those in loops and branches count; `if __name__ == "__main__":` holds host code.
     """
-    if isinstance(statement, nodes.For):
+    if isinstance(statement, nodes.If):
+        if not any(isinstance(n, nodes.Name) and n.id == "__name__" for n in walk(statement.test)):
+            parts = (*statement.body, *statement.orelse)
+            yield from (name for part in parts for name in _changed(part))
+    elif isinstance(statement, nodes.For):
         yield from (name for part in statement.body for name in _changed(part))
     elif isinstance(statement, nodes.Expr) and isinstance(statement.value, nodes.Call):
         yield from _method_owner(statement.value)

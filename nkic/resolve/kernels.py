@@ -9,6 +9,7 @@ from typing import NoReturn
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.suggest import did_you_mean
 from nkic.resolve.bind import import_targets
+from nkic.resolve.library import Library
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Kernel, SourceModule
 from nkic.syntax.places import function_at
@@ -27,16 +28,32 @@ def kernels(module: SourceModule) -> tuple[Kernel, ...]:
     return tuple(sorted(found, key=lambda kernel: kernel.node.span))
 
 
-def choose(module: SourceModule, wanted: str | None, report: Reporter) -> Kernel:
+def choose(module: SourceModule, wanted: str | None, library: Library, report: Reporter) -> Kernel:
     """The kernel called `wanted`, or the only one; otherwise a fatal error lists them.
 
-    A function without decorator counts when it is asked for by name.
+    A function without decorator counts when it is asked for by name, and so does one that the
+    file imports.
     """
     found = kernels(module)
     if wanted is None:
         return _only(module, found, report)
     named = next((kernel for kernel in reversed(found) if kernel.name == wanted), None)
-    return named or _plain(module, wanted, report)
+    return named or _from_elsewhere(module, wanted, library) or _plain(module, wanted, report)
+
+
+def _from_elsewhere(module: SourceModule, wanted: str, library: Library) -> Kernel | None:
+    """The kernel or function that the file imports under this name."""
+    seen: set[tuple[str, str]] = set()
+    while (module.source.path, wanted) not in seen:
+        seen.add((module.source.path, wanted))
+        module, binding = library.binding(module, wanted)
+        for target in import_targets(module, binding) if binding else ():
+            holder, found = library.member(target, module)
+            if found is not None and isinstance(holder, SourceModule):
+                module, wanted = holder, found.name
+                break
+    named = {n.name: Kernel(n.name, module, n) for n in _functions(module)}
+    return {**named, **{kernel.name: kernel for kernel in kernels(module)}}.get(wanted)
 
 
 def at(module: SourceModule, name: str, line: int) -> Kernel:

@@ -15,7 +15,7 @@ _GUARDED_IN_PLACE = {
     **{"+": "@iadd", "*": "@imul", "%": "@imod", "**": "@ipow", "<<": "@ishl"},
     **{"|": "@ior", "&": "@iand", "^": "@ixor", "-": "@isub"},
 }
-_MARKERS = {"ClassVar": "@classvar", "InitVar": "@initvar"}
+_MARKERS = {"ClassVar": "@classvar", "InitVar": "@initvar", "KW_ONLY": "@kwonly"}
 
 
 class Target(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from nkic.ir.tensors import Tensor
+from nkic.machine.dtypes import DType
 from nkic.machine.memory import PARTITIONS, Address, Buffer
 from nkic.specialise import since, views
 from nkic.specialise.complain import complain
@@ -79,7 +80,7 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
         )
     if address is not None:
         since.require("parameter `address=` of nl.ndarray", since.NDARRAY["address"])
-    fixed = None if address is None else _address(address, where, sizes)
+    fixed = None if address is None else _address(address, where, sizes, kind)
     return NkiTensor(views.whole(active().tensor(sizes, kind, where, _name(name), fixed)))
 
 
@@ -131,7 +132,7 @@ def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | N
     return None
 
 
-def _address(address: Any, buffer: Buffer, sizes: tuple[int, ...]) -> Address:
+def _address(address: Any, buffer: Buffer, sizes: tuple[int, ...], dtype: DType) -> Address:
     pair = tuple(address) if isinstance(address, tuple | list) else ()
     if len(pair) != 2 or any(type(n) is not int or n < 0 for n in pair):
         raise KernelError(
@@ -147,5 +148,11 @@ def _address(address: Any, buffer: Buffer, sizes: tuple[int, ...]) -> Address:
         raise KernelError(
             "bad-address",
             f"{sizes[0]} partitions from partition {pair[0]} pass the last one, {PARTITIONS - 1}",
+        )
+    if pair[1] % dtype.size:
+        raise KernelError(
+            "bad-address",
+            f"byte {pair[1]} is no multiple of the {dtype.size} bytes of {dtype.name}",
+            help=f"the next one is {-(-pair[1] // dtype.size) * dtype.size}",
         )
     return Address(*pair)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import FrozenInstanceError
 from traceback import walk_tb
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -234,6 +235,11 @@ def _attribute_error(failure: Failure) -> _Said:
     return _Said("unknown-attribute", f"{kind} has no attribute `{error.name}`", advice)
 
 
+def _frozen(failure: Failure) -> _Said:
+    advice = "make a changed copy: `dataclasses.replace(value, name=…)`"
+    return _Said("wrong-value", f"{failure.error}: its class is frozen", advice)
+
+
 def _key_error(failure: Failure) -> _Said:
     if isinstance(_statement(failure), nodes.Raise):
         return _raised(failure)
@@ -286,6 +292,7 @@ def _import_error(failure: Failure) -> _Said:
 _SAY: list[tuple[type[BaseException], Callable[[Failure], _Said]]] = [
     (AssertionError, _assertion),
     (NameError, _name_error),
+    (FrozenInstanceError, _frozen),
     (AttributeError, _attribute_error),
     (KeyError, _key_error),
     (IndexError, _index_error),

@@ -288,4 +288,5 @@ FIELD_MARKERS: Mapping[str, Any] = {
     "@any": object,
     "@classvar": ClassVar,
     "@initvar": dataclasses.InitVar,
+    "@kwonly": dataclasses.KW_ONLY,
 }

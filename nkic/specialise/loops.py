@@ -75,6 +75,7 @@ def _dynamic(start: Any, stop: Any, step: Any) -> DynamicRange:
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 1) -> None:
     """Calls `body_fun(i)` with the counter of a loop on the device."""
+    _check_body(body_fun, 2)
     loop = _dynamic(lower, upper, step)
     result = body_fun(loop.enter())
     loop.leave()
@@ -99,13 +100,14 @@ def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
             argument="init",
             position=0,
         )
+    _check_body(body_fun, 1)
     condition = _copied(init)
     condition.open()
     result = body_fun(condition)
     if not isinstance(result, VirtualRegister):
         raise KernelError(
             "loop-result",
-            f"the body of a while_loop returns a register, not {result!r}",
+            f"the body of a while_loop returns a register, not {brief(result)}",
             help="load the next condition with nisa.register_load(r, tensor), then return r",
         )
     if result._register != condition._register:
@@ -121,6 +123,17 @@ def _copied(register: VirtualRegister) -> VirtualRegister:
 
 def _move(dst: VirtualRegister, src: VirtualRegister) -> None:
     active().record(ROWS["register_move"], (dst._register, src._register), ())
+
+
+def _check_body(body: Any, position: int) -> None:
+    if not callable(body):
+        raise KernelError(
+            "wrong-type",
+            f"the body of a loop is a function, not {brief(body)}",
+            help="pass the function itself, uncalled",
+            argument="body_fun",
+            position=position,
+        )
 
 
 def _bound(value: Any) -> int | Register:

@@ -1,0 +1,19 @@
+# test: check
+# args: a=float32[128,64]
+"""Recursion has a limit, and the message names the calls."""
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+def endless(n):  # error[too-deep]: functions call each other more than about 900 levels deep
+    return endless(n + 1)
+
+
+@nki.jit
+def kernel(a):
+    n = endless(0)
+    tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=tile, src=a)
+    nisa.dma_copy(dst=out, src=tile)
+    return out

@@ -1,0 +1,74 @@
+"""Kernels with mistakes in them: each is refused at a place, or compiles to a proved artifact.
+
+Never a traceback, never a failing proof: what the stages make is audited and verified on the
+way. `make test-all` runs the thousand; what changed is in the message of a failure.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed
+from nkic.loader import Loader
+from nkic.pipeline import compile_source
+from nkic.request import Said, request_for
+from tests.harness.mutants import mutants
+
+PROJECT = Path(__file__).resolve().parents[2]
+PAGES = PROJECT / "nkic" / "base" / "explain"
+COUNT, BATCH = 1200, 60
+# What is wrong with the file as a whole, or with how it is called.
+OF_THE_FILE = {"no-kernel", "which-kernel", "bad-grid"}
+
+
+@cache
+def sources() -> list[str]:
+    """The samples, and the right examples of the pages on errors."""
+    samples = sorted((PROJECT / "samples").glob("*/kernel.py"))
+    pages = [page.read_text("utf-8") for page in sorted(PAGES.glob("*.md"))]
+    right = [text.rpartition("## Right\n```python\n")[2].partition("```")[0] for text in pages]
+    found = [text for text in right if text.startswith("# /// nkic")]
+    kernels = [path.read_text("utf-8") for path in samples]
+    assert len(kernels) > 10
+    assert len(found) > 90
+    return [text for pair in zip(kernels * 20, found, strict=False) for text in pair]
+
+
+def verdict(text: str) -> tuple[Diagnostic, ...]:
+    """What is said of a kernel's file that cannot be compiled; nothing where it can."""
+    loader = Loader.beside("kernel.py")
+    try:
+        source = loader.main("kernel.py", text.encode())
+        compile_source(source, request_for(source, Said(), {}), loader)
+    except NkicError as failure:
+        assert isinstance(failure, CompileFailed | UsageFailed)
+        return failure.diagnostics
+    return ()
+
+
+def check(seed: int, count: int) -> int:
+    """Compiles so many mutants; gives how many of them compiled."""
+    compiled = 0
+    for text in mutants(sources(), seed, count):
+        try:
+            said = verdict(text)
+        except Exception as error:
+            pytest.fail(f"{type(error).__name__}: {error}\n{text}")
+        compiled += not said
+        for one in said:
+            placed = one.primary is not None and one.primary.span.path == "kernel.py"
+            assert placed or one.code.slug in OF_THE_FILE, f"{one}\n{text}"
+    return compiled
+
+
+def test_some_mutants() -> None:
+    assert 0 < check(seed=1, count=BATCH) < BATCH
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 2 + COUNT // BATCH))
+def test_a_thousand_mutants(seed: int) -> None:
+    assert check(seed, BATCH) < BATCH
