@@ -2,7 +2,7 @@
 # args: a=float32[128,64]
 """Every kind of class that kernels may define is as in Python."""
 from dataclasses import dataclass, field, replace
-from enum import Enum, IntEnum, auto
+from enum import Enum, IntEnum
 from typing import NamedTuple
 
 import nki
@@ -74,7 +74,7 @@ class Pair(NamedTuple):
 
 class Mode(Enum):
     FAST = "fast"
-    EXACT = auto()
+    EXACT = "exact"
 
 
 class Level(IntEnum):
