@@ -9,7 +9,6 @@ import inspect
 import operator
 import types
 from collections.abc import Callable
-from types import FunctionType
 from typing import Any, ClassVar, NamedTuple
 
 from nkic.specialise import kernel_enums
@@ -215,34 +214,16 @@ def _give_init(made: type) -> None:
 
 def _init_of(made: type) -> Callable[..., None]:
     names = _field_names(made)
-    more = _plain_values(made)
     defaults = {name: getattr(made, name, None) for name in names}
 
     def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807
-        others = {name: named.pop(name) for name in more & named.keys()}
         given = _given(made.__name__, names, values, named)
-        for name, value in others.items():
-            setattr(self, name, value)
         for name in names:
             setattr(self, name, given.get(name, defaults[name]))
         self.__post_init__()
 
     __init__._from_fields = True  # type: ignore[attr-defined]
     return __init__
-
-
-def _plain_values(made: type) -> frozenset[str]:
-    """Names that class bodies assign without annotation: fields too, given by keyword alone."""
-    kinds = [kind for kind in made.__mro__ if "__nkic__" in kind.__dict__]
-    return frozenset(
-        name
-        for kind in kinds
-        for name, value in kind.__dict__.items()
-        if not name.startswith("_") and not isinstance(value, _METHODS)
-    ) - {*_field_names(made)}
-
-
-_METHODS = (FunctionType, staticmethod, classmethod, property)
 
 
 def _given(
