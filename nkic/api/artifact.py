@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,13 +25,15 @@ class Artifact:
     """The bytes of a compiled kernel, with what compiling it said.
 
     `messages` are what the kernel printed. `returned` is the form of what it returns: the number
-    of an output, several in a tuple, or None; a file does not hold it.
+    of an output, several in a tuple, or None; a file does not hold it. `reads` are hashes of the
+    files of data that became constants, by path.
     """
 
     data: bytes = field(repr=False)
     warnings: tuple[Diagnostic, ...] = ()
     messages: tuple[str, ...] = ()
     returned: Returned = None
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Artifact:

@@ -38,6 +38,11 @@ class _Entry:
     files: dict[str, str]
     artifact: Artifact
 
+    def is_current(self, loader: LiveLoader) -> bool:
+        """Every file has the content that it had."""
+        data = self.artifact.reads.items()
+        return _is_current(self.files, loader) and all(_data(p) == digest for p, digest in data)
+
 
 _kept: OrderedDict[str, _Entry] = OrderedDict()
 
@@ -71,6 +76,7 @@ def _key(job: Job) -> str:
     asked = (
         *(__version__, request.kernel, request.target.name, request.profile.label),
         *(request.grid, request.lnc, args, consts, parts, repr(request.entry)),
+        request.schedule,
         *(how.serial, how.embed_source, how.max_errors, repr(how.levels)),
     )
     return sha256(repr(asked).encode()).hexdigest()
@@ -80,6 +86,14 @@ def _hashes(loader: LiveLoader) -> dict[str, str]:
     """Of every file that was read, by its module's name."""
     texts = ((loader.name_of(path), file.text) for path, file in loader.sources.items())
     return {name: _hash(text) for name, text in texts}
+
+
+def _data(path: str) -> str:
+    """The hash of a file of data, as `Artifact.reads` has it; nothing if there is none."""
+    try:
+        return sha256(Path(path).read_bytes()).hexdigest()
+    except (OSError, ValueError):
+        return ""
 
 
 def _hash(text: str) -> str:
@@ -100,7 +114,7 @@ def _is_current(wanted: dict[str, str], loader: LiveLoader) -> bool:
 def _in_process(key: str, loader: LiveLoader) -> _Entry | None:
     with _LOCK:
         found = _kept.get(key)
-    return found if found is not None and _is_current(found.files, loader) else None
+    return found if found is not None and found.is_current(loader) else None
 
 
 def _keep(key: str, entry: _Entry) -> None:
@@ -128,6 +142,7 @@ def _to_disk(path: Path, entry: _Entry) -> None:
         "files": entry.files,
         "messages": artifact.messages,
         "returned": artifact.returned,
+        "reads": artifact.reads,
     }
     rest = json.dumps(facts).encode() + b"\n" + artifact.data
     with suppress(OSError, NkicError):  # a cache that cannot be written is no cache
@@ -146,10 +161,9 @@ def _from_disk(path: Path, loader: LiveLoader) -> _Entry | None:
         return None
     head, _, data = rest.partition(b"\n")
     facts: dict[str, Any] = json.loads(head)
-    if not _is_current(facts["files"], loader):
-        return None
-    artifact = Artifact(data, (), tuple(facts["messages"]), _form(facts["returned"]))
-    return _Entry(facts["files"], artifact)
+    messages, form = tuple(facts["messages"]), _form(facts["returned"])
+    found = _Entry(facts["files"], Artifact(data, (), messages, form, facts["reads"]))
+    return found if found.is_current(loader) else None
 
 
 def _form(value: Any) -> Any:

@@ -51,14 +51,16 @@ def prepare(
     target: str | None = None,
     nki: str | None = None,
     serial: bool = False,
+    schedule: Sequence[Any] = (),
     levels: Settings | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> Prepared:
     """Compiles `function` for the arguments of a call, or takes it from the cache.
 
     Arrays become tensors, wherever they sit in an argument; all else becomes compile-time
-    values. `cache_dir` (by default NKIC_CACHE_DIR) keeps artifacts for other processes. Raises
-    `TypeError` where the arguments do not fit the signature, and `CompileError`.
+    values. `schedule` is what `with_schedule` takes. `cache_dir` (by default NKIC_CACHE_DIR) keeps
+    artifacts for other processes. Raises `TypeError` where the arguments do not fit the
+    signature, and `CompileError`.
     """
     with raising(CompileError):
         kernel = functions.kernel(function)
@@ -66,7 +68,7 @@ def prepare(
         describer = Describer()
         arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
-        given = given_for(target, nki, grid, lnc)
+        given = replace(given_for(target, nki, grid, lnc), schedule=tuple(schedule))
         given = replace(given, args={name: type_of(a, name) for name, a in arrays.items()})
         how = How(serial, levels=levels or Settings())
         job = of_function(kernel, given, consts, describer, how)
@@ -87,6 +89,7 @@ def call(
     target: str | None = None,
     nki: str | None = None,
     serial: bool = False,
+    schedule: Sequence[Any] = (),
     levels: Settings | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
     init_check: bool = True,
@@ -105,6 +108,7 @@ def call(
         target=target,
         nki=nki,
         serial=serial,
+        schedule=schedule,
         levels=levels,
         cache_dir=cache_dir,
     )

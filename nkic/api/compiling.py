@@ -72,7 +72,9 @@ class Job:
                 raise CompileFailed(said)
         program: Program = compiled.results["specialise"]
         warnings = tuple(self.loader.relocated(said))
-        return Artifact(compiled.data, warnings, program.messages, program.returned)
+        return Artifact(
+            compiled.data, warnings, program.messages, program.returned, dict(program.reads)
+        )
 
     def _told(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
         return self.loader.relocated(diagnostics)

@@ -16,7 +16,7 @@ from nkic.base.source import SourceFile
 from nkic.machine.targets import TARGETS
 from nkic.report import run_report
 from nkic.report.resources import resources
-from nkic.report.run_report import EngineRow, InputRow, OutputRow, Run
+from nkic.report.run_report import EngineRow, InputRow, OutputRow, PrintRow, Run
 from nkic.simulate import EngineUse, Options, simulate_ranks
 from nkic.simulate import Result as Simulated
 from nkic.simulate.footprint import check_memory
@@ -44,9 +44,16 @@ class Result:
 
     @property
     def report(self) -> str:
-        """The report as `nki-run` prints it: outputs, cycles, engines."""
+        """The report as `nki-run` prints it: prints, outputs, cycles, engines."""
         line = run_report.cycles_line(self.run, TARGETS[self.run.target])
-        return "".join(f"{row.line}\n" for row in self.run.outputs) + line + "\n"
+        lines = [*self.prints, *(row.line for row in self.run.outputs), line]
+        return "".join(f"{one}\n" for one in lines)
+
+    @property
+    def prints(self) -> tuple[str, ...]:
+        """What the program printed by `nl.device_print`, in order."""
+        cores = len({name.partition(".")[0] for name in self.engines})
+        return tuple(row.lines(cores) for row in self.run.prints)
 
     @property
     def json(self) -> str:
@@ -176,4 +183,8 @@ def _summary(artifact: Artifact, bound: Bound, found: Simulated, options: Option
             for array in [found.outputs[p.name]]
         ],
         compare=[],
+        prints=[
+            PrintRow(p.core, p.prefix, p.dtype.name, p.values.shape, p.text) for p in found.printed
+        ],
+        prints_left_out=found.prints_left_out,
     )

@@ -97,7 +97,8 @@ class Program:
     followed by inputs updated in place under their own names. `addresses` is filled by
     allocate, for on-chip tensors by number. `constants` are initial contents by tensor
     number. `messages` are what the kernel printed while it was compiled. `returned` is the form
-    of what the kernel returns: the number of an output, or several in a tuple.
+    of what the kernel returns: the number of an output, or several in a tuple. `reads` are
+    hashes of the files of data that became constants, by path.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Program:
     arguments: Mapping[str, str] = field(default_factory=dict)  # as shown by --info
     notes: Mapping[str, str] = field(default_factory=dict)  # how it was compiled, for --info
     returned: Returned = None
+    reads: Mapping[str, str] = field(default_factory=dict)
 
     def role(self, tensor: Tensor) -> Role:
         """What `tensor` is to the caller."""

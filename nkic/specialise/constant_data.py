@@ -7,11 +7,13 @@ read while the kernel is compiled; a relative path starts where the command runs
 from __future__ import annotations
 
 import io
+from hashlib import sha256
 from typing import Any
 
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed
 from nkic.ir.tensors import Tensor
+from nkic.machine.memory import Buffer
 from nkic.specialise import views
 from nkic.specialise.arguments import like_type, npy_header
 from nkic.specialise.arrays import ConstantArray
@@ -24,6 +26,8 @@ MAX_BYTES = 256 << 20
 
 def shared_constant(constant: Any) -> NkiTensor:
     """A tensor in shared HBM with this data; the same data gives the same tensor."""
+    if isinstance(constant, NkiTensor) and constant.buffer is Buffer.SHARED_HBM:
+        return constant  # an array of the running program, which is in HBM as an input
     array = _read(constant) if isinstance(constant, str) else constant
     if not isinstance(array, ConstantArray):
         raise KernelError(
@@ -55,6 +59,7 @@ def _read(path: str) -> ConstantArray:
     except UsageFailed as failed:
         reason = failed.diagnostics[0]
         raise _unusable(reason.message, reason.help) from failed
+    active().reads[path] = sha256(data).hexdigest()
     try:
         return _array(data)
     except ValueError as error:

@@ -57,6 +57,7 @@ class Given:
     lnc: int | None = None
     args: Mapping[str, TensorType] = field(default_factory=dict)
     consts: Mapping[str, Any] = field(default_factory=dict)
+    schedule: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ def combine(command: Given, block: Given, like: Mapping[str, TensorType] | None 
         args=_unless(block.args, command.consts, examples) | dict(command.args),
         consts=_unless(block.consts, command.args, usable) | dict(command.consts),
         like=examples,
+        schedule=command.schedule,
     )
 
 

@@ -75,6 +75,7 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
         messages=tuple(trace.messages),
         arguments=bound.shown(),
         returned=outputs.form,
+        reads=trace.reads,
     )
 
 

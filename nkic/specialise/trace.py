@@ -101,6 +101,7 @@ class Trace:
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
         self.messages: list[str] = []
+        self.reads: dict[str, str] = {}
         self.written: set[int] = set()
         self.read: set[int] = set()
         self.body: list[Item] = []

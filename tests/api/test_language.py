@@ -1,0 +1,94 @@
+"""Constants, prints and schedules of kernels that are called from Python."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nkic import api
+
+SOURCE = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+import numpy as np
+
+TABLE = np.arange(8, dtype=np.float32).reshape(1, 8)
+
+
+def from_file(path):
+    table = nl.shared_constant(path)
+    out = nl.ndarray(table.shape, dtype=table.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=table)
+    return out
+
+
+def from_global():
+    out = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=nl.shared_constant(TABLE))
+    return out
+
+
+def two(a):
+    x = nl.load(a)
+    y = nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf)
+    nisa.reciprocal(dst=y, data=x, name="recip")
+    z = nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf)
+    nisa.activation(dst=z, data=x, op=nl.exp, name="exp")
+    nl.device_print("z =", z[0:1, 0:2])
+    out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+    nl.store(out, nl.add(z, y))
+    return out
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    (tmp_path / "lang_kernels.py").write_text(SOURCE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    stubs = tmp_path / "nki"
+    stubs.mkdir()
+    for name in ("__init__", "isa", "language"):
+        (stubs / f"{name}.py").write_text("")
+    yield importlib.import_module("lang_kernels")
+    for name in [n for n in sys.modules if n.partition(".")[0] in ("nki", "lang_kernels")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_changed_file_of_data_makes_another_artifact(
+    kernels: Any, tmp_path: Path, on_disk: bool
+) -> None:
+    path, folder = tmp_path / "table.npy", str(tmp_path / "cache") if on_disk else None
+    for number in (1, 1, 2):
+        wanted = np.full((2, 3), number, np.float32)
+        np.save(path, wanted)
+        if on_disk:
+            api.cache.clear()
+        called = api.call(kernels.from_file, (str(path),), cache_dir=folder)
+        assert np.array_equal(called.values, wanted)
+
+
+def test_an_array_of_the_module_is_a_constant(kernels: Any) -> None:
+    assert np.array_equal(api.call(kernels.from_global).values, kernels.TABLE)
+
+
+def test_prints_are_in_the_report(kernels: Any) -> None:
+    called = api.call(kernels.two, (np.zeros((4, 8), np.float32) + np.float32(1),))
+    assert called.result.prints == ("z = float32[1, 2]\n[[2.718282 2.718282]]",)
+    assert called.result.report.startswith("z = float32[1, 2]\n")
+
+
+def test_schedules(kernels: Any) -> None:
+    a = np.ones((4, 8), np.float32)
+    plain = api.call(kernels.two, (a,))
+    ordered = api.call(kernels.two, (a,), schedule=[("exp", ["recip"])])
+    assert np.array_equal(plain.values, ordered.values)
+    assert plain.artifact.id != ordered.artifact.id
+    with pytest.raises(api.CompileError, match="`other`"):
+        api.call(kernels.two, (a,), schedule=[("exp", "other")])
