@@ -102,9 +102,22 @@ class Run:
 
 def as_json(run: Run) -> str:
     """The run as one JSON object, strict JSON: no NaN in it, no infinity."""
-    record = {"schema": SCHEMA, **asdict(run)}
+    return _printed({"schema": SCHEMA, **_record(run)})
+
+
+def ranks_as_json(runs: Sequence[Run]) -> str:
+    """Runs of several ranks as one JSON object: under "ranks", in their order."""
+    return _printed({"schema": SCHEMA, "ranks": [_record(run) for run in runs]})
+
+
+def _record(run: Run) -> dict[str, object]:
+    record = asdict(run)
     if run.seconds_host is None:
         del record["seconds_host"]
+    return record
+
+
+def _printed(record: dict[str, object]) -> str:
     return json.dumps(record, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
 
 

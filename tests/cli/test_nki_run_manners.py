@@ -113,7 +113,7 @@ def test_faults_of_the_program_end_with_5(nki: Run, folder: Path) -> None:
 
 
 def test_internal_errors_end_with_70(nki: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "simulate", lambda *_: 1 // 0)
+    monkeypatch.setattr(running, "simulate_ranks", lambda *_: 1 // 0)
     assert "ZeroDivisionError" in refused(nki(*RUN, "--crash-dir", "."), 70, "internal-error")
 
 

@@ -28,6 +28,8 @@ def refuse_conflicts(line: CommandLine) -> None:
     for mode in modes:
         others = [other for other in modes if other != mode]
         _refuse(line, f"--{mode}", [*others, *_ABOUT_RUNNING], "it inspects and does not run")
+        if line.ranks != 1:
+            _say(f"--{mode}", "--ranks", "it inspects and does not run")
         if not line.init_check:
             _say(f"--{mode}", "--no-init-check", "it inspects and does not run")
     if not line.disasm:

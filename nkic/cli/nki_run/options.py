@@ -38,6 +38,7 @@ class CommandLine:
     min_pass_rate: tuple[str, ...]
     equal_nan: bool
     fail_on: str | None
+    ranks: int
     max_cycles: int | None
     timeout: float | None
     max_memory: int | None
@@ -58,6 +59,7 @@ def own_options(function: Function) -> Function:
     return function
 
 
+MAX_RANKS = 1024
 _UNITS = {"": 1, "K": 10, "M": 20, "G": 30, "T": 40}
 _BYTES = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
 
@@ -189,6 +191,15 @@ _OPTIONS = (
     _flag(_COMPARE, "--equal-nan", help="NaN is as expected where NaN is expected."),
     _option(
         _COMPARE, "--fail-on", metavar="nan,inf", help="Exit code 5 where an output holds these."
+    ),
+    _option(
+        _RUN,
+        "--ranks",
+        type=click.IntRange(1, MAX_RANKS),
+        default=1,
+        metavar="N",
+        help="Run the kernel as so many ranks together, for nki.collectives; {rank} in a path is "
+        "the rank's number.",
     ),
     _option(
         _RUN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from nkic.base.text import clean, grouped, plural
 from nkic.cli.common import Session
 from nkic.cli.nki_run import tolerances
 from nkic.cli.nki_run.options import CommandLine
+from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
 from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
@@ -26,7 +28,7 @@ from nkic.neff.records import Executable
 from nkic.report import run_report
 from nkic.report.resources import resources
 from nkic.report.run_report import EngineRow, InputRow, OutputRow, PrintRow, Run
-from nkic.simulate import Options, Result, compare_report, simulate
+from nkic.simulate import Options, Result, compare_report, simulate_ranks
 from nkic.simulate.compare import Comparison, compare
 from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import Bound, Wanted, bind
@@ -43,19 +45,38 @@ Arrays = Mapping[str, NDArray[Any]]
 
 def run_kernel(line: CommandLine, session: Session) -> int:
     """Runs the kernel of the command line; gives the exit code. Raises `NkicError`."""
-    wanted = Wanted(line.inputs, parse_inputs(line.input), parse_fill(line.fill), line.cast)
+    lines = lines_of(line)
+    wanted = [Wanted(o.inputs, parse_inputs(o.input), parse_fill(o.fill), o.cast) for o in lines]
     options, unwelcome = _options(line), _unwelcome(line.fail_on)
-    job = _Job(line, session)
-    bound, expected = job.bind(wanted), job.expected()
+    first = _Job(lines[0], session)
+    jobs = [first, *(first.of(own) for own in lines[1:])]
+    bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
+    expected = [job.expected() for job in jobs]
     started = time.perf_counter()
-    result = simulate(job.executable, bound.arrays, options)
-    seconds = time.perf_counter() - started
-    job.writer.write(result.outputs, job.program_id, job.settings)
-    compared = job.compare(result.outputs, expected)
-    run = job.summary(bound, result, compared, options, seconds if line.time else None)
-    job.report(run, compared)
-    _refuse_unwelcome(run, unwelcome)
-    return 0 if all(one.passed for one in compared) else OUTPUTS_DIFFER
+    results = simulate_ranks(first.executable, [one.arrays for one in bound], options)
+    seconds = time.perf_counter() - started if line.time else None
+    for job, result in zip(jobs, results, strict=True):
+        job.writer.write(result.outputs, job.program_id, job.settings)
+    done = []
+    for job, own, result, wished in zip(jobs, bound, results, expected, strict=True):
+        compared = job.compare(result.outputs, wished)
+        done.append((job, job.summary(own, result, compared, options, seconds), compared))
+    _report(done, line)
+    for _, run, _ in done:
+        _refuse_unwelcome(run, unwelcome)
+    return 0 if all(c.passed for _, _, found in done for c in found) else OUTPUTS_DIFFER
+
+
+def _report(done: list[Done], line: CommandLine) -> None:
+    """Figures and verdicts of every rank: as JSON on standard output, or in words."""
+    if line.json:
+        runs = [run for _, run, _ in done]
+        text = run_report.as_json(runs[0]) if len(runs) == 1 else run_report.ranks_as_json(runs)
+        files.write(STANDARD, text)
+    for rank, (job, run, compared) in enumerate(done):
+        if len(done) > 1:
+            job.session.tell("rank", f"rank {rank}:", rank=rank)
+        job.report(run, compared)
 
 
 class _Job:
@@ -73,9 +94,16 @@ class _Job:
         self.writer = Writer(line, session, self.signature)
         self.rules = {p.name: self.settings.rule(p.name, p.dtype) for p in self.signature.outputs}
 
+    def of(self, line: CommandLine) -> _Job:
+        """The job of another rank: the same artifact, other files."""
+        other = copy.copy(self)
+        other.line = line
+        other.writer = Writer(line, self.session, self.signature)
+        return other
+
     def bind(self, wanted: Wanted) -> Bound:
         """The inputs, with remarks on what was done to them."""
-        check_memory(self.executable, self.line.max_memory)
+        check_memory(self.executable, self.line.max_memory, self.line.ranks)
         bound = bind(self.signature, wanted)
         remarks = levels.apply(bound.remarks, self.session.levels)
         if any(one.level is Level.ERROR for one in remarks):
@@ -143,10 +171,8 @@ class _Job:
         )
 
     def report(self, run: Run, compared: list[Comparison]) -> None:
-        """Figures and verdicts: as JSON on standard output, or in words."""
-        if self.line.json:
-            files.write(STANDARD, run_report.as_json(run))
-        else:
+        """Figures and verdicts in words, unless JSON is wanted; what is wrong in any case."""
+        if not self.line.json:
             self._tell(run, compared)
         wrong = [compare_report.diagnostic(one) for one in compared if not one.passed]
         if wrong:
@@ -172,6 +198,9 @@ class _Job:
         if run.prints_left_out:
             text = f"{grouped(run.prints_left_out)} more prints are not shown"
             self.session.tell("prints-left-out", text, count=run.prints_left_out)
+
+
+Done = tuple[_Job, Run, list[Comparison]]
 
 
 def _embedded(executable: Executable) -> Any:

@@ -1,0 +1,54 @@
+"""One command line for several ranks: `{rank}` in a path is the rank's number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.cli.nki_run.options import CommandLine
+
+MARK = "{rank}"
+_ONE = ("inputs", "outputs", "bless", "expected")  # options with one path
+_MANY = ("input", "output")  # options that may be given several times, NAME=@PATH
+
+
+def lines_of(line: CommandLine) -> list[CommandLine]:
+    """The command line of every rank. Raises `UsageFailed` where ranks would share a file that
+    is written, or standard input.
+    """
+    if line.ranks == 1:
+        _refuse_marks(line)
+        return [line]
+    _refuse_shared(line)
+    return [_of(line, rank) for rank in range(line.ranks)]
+
+
+def _of(line: CommandLine, rank: int) -> CommandLine:
+    def own(text: str) -> str:
+        return text.replace(MARK, str(rank))
+
+    one = {name: own(path) for name in _ONE if (path := getattr(line, name)) is not None}
+    many = {name: tuple(map(own, getattr(line, name))) for name in _MANY}
+    return replace(line, **one, **many)  # type: ignore[arg-type]
+
+
+def _refuse_marks(line: CommandLine) -> None:
+    texts = [getattr(line, name) or "" for name in _ONE] + [*line.input, *line.output]
+    if any(MARK in text for text in texts):
+        _bad(f"`{MARK}` in a path, and one rank", "add --ranks N")
+
+
+def _refuse_shared(line: CommandLine) -> None:
+    written = [(f"--{name}", getattr(line, name)) for name in ("outputs", "bless")]
+    written += [("-O", text) for text in line.output]
+    for option, path in written:
+        if path is not None and MARK not in path and not path.endswith("=-"):
+            _bad(f"{option} {path}: every rank would write it", f"put {MARK} into the path")
+    for option, path in (("--inputs", line.inputs), ("--expected", line.expected)):
+        if path == STANDARD:
+            _bad(f"{option} -: {line.ranks} ranks cannot read it", f"write files with {MARK}")
+
+
+def _bad(text: str, help: str) -> None:
+    raise UsageFailed([make("bad-value", text, help=help)])
