@@ -129,12 +129,14 @@ class Meeting(NamedTuple):
     """What one core does at an instruction that all cores run together: `offer` gives what it
     brings, then `accept` takes what all have brought, by core. With a `group` of ranks it is
     one core of each that brings something, and `accept` takes it by rank, in their order; it
-    raises `Refused` where what came cannot be used.
+    raises `Refused` where what came cannot be used. `source` is the core whose src becomes dst
+    as it is, unwritten bytes included.
     """
 
     offer: Callable[[], Any]
     accept: Callable[[Mapping[int, Any]], None]
     group: tuple[int, ...] | None = None
+    source: int | None = None
 
 
 class Refused(Exception):

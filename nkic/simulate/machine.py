@@ -19,6 +19,9 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, NamedTuple, NoReturn
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
 from nkic.machine.timing import SEMAPHORE_PS
 from nkic.neff.records import Executable, PatternRecord
@@ -30,6 +33,9 @@ from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner, nothing
 
 CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock
+
+
+Flags = NDArray[np.bool_]
 
 
 class Arrival(NamedTuple):
@@ -148,7 +154,7 @@ class Machine:
 
     def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
         """The core has come to a meeting, in the stream of this name; whether all have."""
-        self._check(runner, item)
+        self._check_brought(runner, item)
         group = item.meeting.group if item.meeting is not None else None
         if group is not None and (runner.rank not in group or max(group) >= self.ranks):
             raise outside_group(self.executable, item.record.place, runner.rank, group, self.ranks)
@@ -167,8 +173,9 @@ class Machine:
         """Each offers what it brings, then each takes what is its own."""
         if group is not None:
             same_instruction(self.executable, [(a.runner, a.item) for a in arrivals])
-        offers = {}
+        offers, written = {}, {}
         for runner, item, _ in arrivals:
+            written[runner.unit] = self._written(runner, item)
             if item.dynamic is not None:
                 item.dynamic.begin()
             for tile, window in item.windows:
@@ -180,9 +187,32 @@ class Machine:
                 brought = {c: offers[first + c] for c in range(self.cores)}
             else:
                 brought = {rank: offers[rank * self.cores + core] for rank in group}
-            self._take(runner, item, brought)
+            source = item.meeting.source if item.meeting is not None else None
+            flags = written[first + source] if source is not None else None
+            self._take(runner, item, brought, flags)
 
-    def _take(self, runner: Runner, item: Item, brought: Mapping[int, Any]) -> None:
+    def _written(self, runner: Runner, item: Item) -> Flags | None:
+        """Which bytes of src have been written, if some have not."""
+        shadow = self.shadows[runner.rank]
+        if shadow is None or all(check() for check, _ in item.checks):
+            return None
+        return shadow.window(item.checks[0][1]).copy()
+
+    def _check_brought(self, runner: Runner, item: Item) -> None:
+        """What a core brings has been written; if it is copied as it is, some of it."""
+        copied = item.meeting is not None and item.meeting.source is not None
+        shadow = self.shadows[runner.rank]
+        if not copied or shadow is None or item.dynamic is not None:
+            self._check(runner, item)
+            return
+        for check, pattern in item.checks:
+            missing, total = (0, 1) if check() else shadow.missing(pattern)
+            if missing == total:
+                raise self._unwritten(runner, item, pattern)
+
+    def _take(
+        self, runner: Runner, item: Item, brought: Mapping[int, Any], written: Flags | None
+    ) -> None:
         try:
             if item.meeting is not None:
                 item.meeting.accept(brought)
@@ -191,6 +221,11 @@ class Machine:
             raise fault(self.executable, "collective", text, item.record.place) from None
         if item.dynamic is not None:
             item.dynamic.end()
+        dst = item.record.operands[0] if item.record.operands else None
+        shadow = self.shadows[runner.rank]
+        if written is not None and shadow is not None and isinstance(dst, PatternRecord):
+            shadow.take(dst, written)
+            return
         for mark in item.marks:
             mark()
 

@@ -131,6 +131,19 @@ class Shadow:
         if not self.flags[tensor].resident:
             _move_in(self.owner, self.flags[tensor])
 
+    def take(self, pattern: PatternRecord, written: NDArray[np.bool_]) -> None:
+        """Bytes are copied to the access from another, whose flags were `written`: what nobody
+        wrote there nobody wrote here. Where the flags cut partitions differently, all count as
+        written.
+        """
+        self.move_in(pattern.tensor)
+        window = self.window(pattern)
+        if window.shape[1:] != written.shape[1:]:
+            window[...] = True
+            return
+        rows = np.repeat(written, pattern.partitions // len(written), axis=0)
+        window[...] = rows.reshape(len(window), -1, *window.shape[1:]).all(axis=1)
+
     def missing(self, pattern: PatternRecord) -> tuple[int, int]:
         """How many flags of the access are not set, and how many there are."""
         window = self.window(pattern)

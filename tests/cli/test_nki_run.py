@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nkic.cli.nki_run import running
-from nkic.simulate import Options, simulate
+from nkic.simulate import Options, simulate_ranks
 from tests.cli.nki_run_fixtures import (
     BF16,
     RUN,
@@ -140,9 +140,9 @@ def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) 
 
     def spy(executable: Any, inputs: Any, options: Options) -> Any:
         seen.append(options)
-        return simulate(executable, inputs, options)
+        return simulate_ranks(executable, inputs, options)
 
-    monkeypatch.setattr(running, "simulate", spy)
+    monkeypatch.setattr(running, "simulate_ranks", spy)
     nki(*RUN)
     nki(*RUN, "--max-cycles", "100000", "--timeout", "9.5", "--no-init-check", "--no-precise-fp")
     monkeypatch.setenv("NKI_PRECISE_FP", "0")

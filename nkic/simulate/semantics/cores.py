@@ -28,4 +28,6 @@ def _ignore(brought: Mapping[int, Any]) -> None:
 def sendrecv(decoded: Decoded) -> Meeting:
     dst, src = decoded.tile("dst"), decoded.tile("src")
     sender = decoded.attributes["recv_from_rank"]
-    return Meeting(lambda: src.bits().copy(), lambda brought: dst.put_bits(brought[sender]))
+    return Meeting(
+        lambda: src.bits().copy(), lambda brought: dst.put_bits(brought[sender]), source=sender
+    )
