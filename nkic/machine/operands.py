@@ -52,8 +52,9 @@ class Operand:
     view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
     NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
     as they are, but not computed with. `scales` are those of microscaling groups, four
-    partitions of every 32; the row's rules say where they may start. `since` is the first
-    profile that has the parameter.
+    partitions of every 32; the row's rules say where they may start. `patchy`: only some
+    of its partitions count, others may hold what nobody wrote. `since` is the first profile
+    that has the parameter.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Operand:
     indexed: bool = False
     packed: bool = False
     scales: bool = False
+    patchy: bool = False
     since: Profile = Profile.BETA2
 
     @property
@@ -224,6 +226,11 @@ class Row:
     def has_engine_parameter(self) -> bool:
         """The kernel may choose the engine. (In DMA, `engine` is an attribute: the trigger.)"""
         return "engine" in self.parameters and "engine" not in self.attribute_index
+
+    @cached_property
+    def patchy(self) -> frozenset[int]:
+        """The numbers of the operands of which only some partitions count."""
+        return frozenset(i for i, o in enumerate(self.operands) if o.patchy)
 
     @cached_property
     def spread_operands(self) -> tuple[Operand, ...]:

@@ -228,6 +228,10 @@ class _Builder:
         if before and planner.engine is not Engine.DMA:
             item.follows = any(p.tensor in before for p in reads)
         if self.shadow is not None:
+            if record.row.patchy:
+                reads = [
+                    p for i, p in zip(plan.reads, reads, strict=True) if i not in record.row.patchy
+                ]
             item.checks = self.shadow.checks(reads)
             item.marks = self.shadow.marks(writes)
         return item, [p.tensor for p in writes]

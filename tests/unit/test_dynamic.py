@@ -354,3 +354,86 @@ def test_a_copy_takes_one_index_for_each_row(shape: str) -> None:
     with pytest.raises(CompileFailed) as caught:
         run(body, types, inputs)
     assert REFUSED_INDICES[shape] in caught.value.diagnostics[0].message
+
+
+COUNTED = """
+t = nl.ndarray((128, 63), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=t[0:1, :], src=data)
+n = nl.ndarray((128, 64), dtype=nl.int32, buffer=nl.sbuf)
+nisa.nonzero_with_count(dst=n, src=t)
+out = nl.ndarray((1, 64), dtype=nl.int32, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=n[0:1, :])
+return out
+"""
+
+
+def test_partitions_that_do_not_count_need_not_be_written() -> None:
+    """Published kernels of nonzero_with_count fill one partition of src."""
+    data = RANDOM.integers(0, 2, (1, 63)).astype(np.int32)
+    found = run(COUNTED, {"data": "int32[1,63]"}, {"data": data})["output_0"][0]
+    there = np.flatnonzero(data)
+    assert found[: len(there)].tolist() == there.tolist()
+    assert found[-1] == len(there)
+
+
+BOTH = """
+i = nl.ndarray((96, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=i, src=idx)
+j = nl.ndarray((96, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=j, src=to)
+nisa.dma_copy(
+    dst=table.ap([[64, 96], [1, 64]], vector_offset=j, indirect_dim=0),
+    src=data.ap([[64, 96], [1, 64]], vector_offset=i, indirect_dim=0),
+    oob_mode=nisa.oob_mode.skip,
+)
+return table
+"""
+
+
+def test_rows_gathered_and_scattered_at_once() -> None:
+    """A row is left out if either index is outside."""
+    idx, to = indices(), RANDOM.permutation(300)[:96].astype(np.int32)[:, None]
+    idx[3], to[4] = 300, -7
+    types = {**SUMS, "to": "int32[96,1]"}
+    expected = ROWS[::-1].copy()
+    inputs: Arrays = {"data": ROWS, "idx": idx, "table": ROWS[::-1].copy(), "to": to}
+    found = run(BOTH, types, inputs)["output_0"]
+    for source, target in zip(idx[:, 0], to[:, 0], strict=True):
+        if 0 <= source < 300 and 0 <= target < 300:
+            expected[target] = ROWS[source]
+    assert np.array_equal(found, expected)
+
+
+WITHIN = """
+t = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=t, src=a)
+c = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+nisa.dma_copy(dst=c, src=n)
+u = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.sbuf)
+nisa.memset(dst=u, value=0.0)
+part = [[96, 128], [1, 32]]
+{body}
+out = nl.ndarray((128, 96), dtype=nl.float32, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=u)
+return out
+"""
+AT = "scalar_offset=c, indirect_dim=1"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"nisa.dma_copy(dst=u.ap(part, {AT}), src=t.ap(part, {AT}))",
+        f"nisa.tensor_copy(dst=u.ap(part, {AT}), src=t.ap(part, {AT}))",
+        f"nisa.tensor_tensor(u.ap(part, {AT}), t.ap(part, {AT}), u.ap(part, {AT}), nl.add)",
+        f"nisa.activation(dst=u.ap(part, {AT}), op=nl.copy, data=t.ap(part, {AT}))",
+    ],
+)
+def test_a_scalar_offset_within_a_partition(body: str) -> None:
+    """Of transfers and of compute engines, on either side."""
+    data = RANDOM.standard_normal((128, 96)).astype(np.float32)
+    types = {"a": "float32[128,96]", "n": "int32[1,1]"}
+    found = run(WITHIN.format(body=body), types, {"a": data, "n": np.array([[17]], np.int32)})
+    expected = np.zeros_like(data)
+    expected[:, 17:49] = data[:, 17:49]
+    assert np.array_equal(found["output_0"], expected)
