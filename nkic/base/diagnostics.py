@@ -198,6 +198,10 @@ class Reporter:
             if _key(one) not in self._found:
                 self._found[_key(one)] = replace(one, level=level)
 
+    def knows(self, slug: str, span: Span) -> bool:
+        """Something was reported with this code at this place."""
+        return (code(slug).number, span, "") in self._found
+
     def error(self, slug: str, message: str, span: Span | None = None, **more: object) -> None:
         """`add(make(…))` at level error."""
         self.add(make(slug, message, span, **more))  # type: ignore[arg-type]

@@ -8,11 +8,10 @@ from dataclasses import replace
 from nkic.base.diagnostics import Label, Reporter
 from nkic.base.source import CallChain, Span
 from nkic.check.bounds import out_of_bounds
-from nkic.ir.program import Body, Instruction, Item, Operand, Program
+from nkic.ir.program import Body, Instruction, Item, Operand, Program, instructions
 from nkic.ir.tensors import View
 from nkic.machine.operands import Violation
 from nkic.machine.rules import violations
-from nkic.machine.targets import Target
 
 Locate = Callable[[Instruction, str], Span]
 
@@ -25,13 +24,14 @@ def check(program: Program, report: Reporter, locate: Locate | None = None) -> N
 
 def find(program: Program, report: Reporter, locate: Locate | None = None) -> Program:
     """As `check`, but goes on: gives the program without the instructions that break a rule."""
-    checker = _Checker(program.target, report, locate or (lambda one, name: one.at.primary))
+    checker = _Checker(program, report, locate or (lambda one, name: one.at.primary))
     return replace(program, cores=tuple(checker.body(body) for body in program.cores))
 
 
 class _Checker:
-    def __init__(self, target: Target, report: Reporter, locate: Locate) -> None:
-        self.target = target
+    def __init__(self, program: Program, report: Reporter, locate: Locate) -> None:
+        self.target = program.target
+        self.cores = program.cores
         self.report = report
         self.locate = locate
         self.known: dict[tuple[object, ...], list[Violation]] = {}
@@ -84,8 +84,21 @@ class _Checker:
             violation.message,
             span,
             labels=[*_declared(instruction, violation.operand), *call_labels(at)],
+            notes=() if self.report.knows(violation.slug, span) else self.turn(instruction),
             help=violation.help,
         )
+
+    def turn(self, instruction: Instruction) -> tuple[str, ...]:
+        """Which of the instructions of its place this is, where unrolled loops made several."""
+        same = [one for one in instructions(self.of(instruction)) if one.at is instruction.at]
+        if len(same) < 2:
+            return ()
+        place = next(n for n, one in enumerate(same, 1) if one is instruction)
+        return (f"this is instruction {place} of the {len(same)} that loops make of this line",)
+
+    def of(self, instruction: Instruction) -> Body:
+        """The body of the core that runs the instruction."""
+        return next(b for b in self.cores if any(one is instruction for one in instructions(b)))
 
 
 def _seen(operand: Operand) -> object:

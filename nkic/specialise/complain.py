@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nkic.base.diagnostics import Fix, Label, Level, make
+from nkic.base.source import Span
 from nkic.ir.tensors import Tensor
-from nkic.specialise.location import here
+from nkic.specialise.location import here, user_frame
 from nkic.specialise.trace import active
+from nkic.specialise.turns import turns
 
 
 def complain(
@@ -34,8 +36,17 @@ def complain(
     place = places[0]
     if argument and at.span == place:
         place = active().locate(at, argument, position)
+    labels += _turns(slug, places[0], place)
     found = make(slug, message, place, help=help, labels=labels, level=level, fixes=fixes)
     active().report.add(found)
+
+
+def _turns(slug: str, call: Span, place: Span) -> list[Label]:
+    """The turn of the loops around, for what was not reported in an earlier turn."""
+    trace, frame = active(), user_frame()
+    if frame is None or trace.report.knows(slug, place):
+        return []
+    return turns(trace.module_of(call.path), frame, call)
 
 
 def shown(tensor: Tensor) -> str:

@@ -25,6 +25,7 @@ from nkic.specialise.location import Place
 from nkic.specialise.namespace import HostValue, Namespace
 from nkic.specialise.scope import Refused
 from nkic.specialise.texts import brief
+from nkic.specialise.turns import turns
 from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Resolved, SourceModule, primary
 from nkic.syntax.walk import walk
@@ -109,10 +110,18 @@ def explain(error: BaseException, resolved: Resolved, budget: Budget) -> Diagnos
         said.slug,
         said.message,
         span if span != NOWHERE else None,
-        labels=[*(given.labels if given else ()), *labels],
+        labels=[*(given.labels if given else ()), *_turns(failure), *labels],
         notes=[*(given.notes if given else ()), *_values(failure, said.slug)],
         help=said.help,
     )
+
+
+def _turns(failure: Failure) -> list[Label]:
+    """The turns of the loops around the place and around the nearest calls."""
+    modules = failure.resolved.library.modules
+    own = [place for place in failure.found if not place.span.path.startswith(SHIPPED)]
+    nearest = ((modules.get(p.span.path), p.frame, p.span) for p in own[:_CALLS])
+    return [label for place in nearest for label in turns(*place)]
 
 
 def _shortened(calls: list[Span]) -> list[Span]:

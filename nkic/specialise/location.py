@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from types import CodeType, FrameType, TracebackType
 from typing import NamedTuple
 
-from nkic.base.source import NOWHERE, CallChain, SourceFile, Span
+from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
 
 _Position = tuple[int | None, int | None, int | None, int | None]
 
@@ -115,6 +115,19 @@ def here() -> CallChain:
     key = tuple(path)
     chain = _chains.get(key)
     return chain if chain is not None else _remember(key, sys._getframe(1))
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame of the user's own source."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = _known.get(id(frame.f_code))
+        if code is _ROOT:
+            return None
+        if code is not None and not code.source.path.startswith(SHIPPED):
+            return frame
+        frame = frame.f_back
+    return None
 
 
 def _remember(key: tuple[int, ...], frame: FrameType) -> CallChain:

@@ -44,6 +44,7 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
     trace = Trace(request.target, request.profile, report, _grid(request))
     trace.name_of = Names(resolved).of
     trace.locate = resolved.locate
+    trace.module_of = resolved.library.modules.get
     codes: Codes = {}
     with tracing(trace):
         annotation = _world(resolved, trace, codes).evaluator.value

@@ -26,6 +26,7 @@ from nkic.specialise.location import here
 from nkic.specialise.namespace import Missing
 from nkic.specialise.texts import brief
 from nkic.specialise.views import whole
+from nkic.syntax.bindings import SourceModule
 
 GHOST = -1  # number of a tensor that stands for one that could not be made
 
@@ -97,6 +98,7 @@ class Trace:
         self.ids: tuple[int, ...] = ()
         self.library: Callable[[str], Callable[..., Any]] = _no_library
         self.name_of: Callable[[CallChain], str] = _no_name
+        self.module_of: Callable[[str], SourceModule | None] = _no_module
         self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
@@ -293,6 +295,10 @@ class Trace:
 
 def _no_name(at: CallChain) -> str:
     return ""
+
+
+def _no_module(path: str) -> SourceModule | None:
+    return None
 
 
 def _whole_call(at: CallChain, parameter: str, position: int | None) -> Span:

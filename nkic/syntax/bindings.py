@@ -89,6 +89,20 @@ class SourceModule:
         holds = (n for n in reversed(self.statements[:last]) if n.span[3:] >= span[3:])
         return next(holds, None)
 
+    def loops_around(self, span: Span) -> tuple[nodes.For, ...]:
+        """The `for` loops of one function whose bodies hold `span`, outermost first."""
+        starts = [node.span[1:3] for node in self.statements]
+        last = bisect.bisect_right(starts, span[1:3])
+        found: list[nodes.For] = []
+        for node in self.statements[:last]:
+            if node.span[3:] < span[3:]:
+                continue
+            if isinstance(node, nodes.FunctionDef):
+                found.clear()
+            elif isinstance(node, nodes.For) and node.body[0].span[1:3] <= span[1:3]:
+                found.append(node)
+        return tuple(found)
+
 
 @dataclass(frozen=True)
 class ProvidedModule:

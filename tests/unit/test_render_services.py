@@ -79,12 +79,11 @@ CHANGE = closed(
     "artifactLocation replacements", artifactLocation=ARTIFACT, replacements=many(REPLACEMENT)
 )
 RULE = closed(
-    "id helpUri help",
+    "id help",
     id={"type": "string", "pattern": r"^NKI\d{4}$"},
     name=STRING,
     shortDescription=MESSAGE,
     fullDescription=MESSAGE,
-    helpUri={"type": "string", "pattern": r"^[a-z]+:\S+$"},
     help=MESSAGE,
 )
 RESULT = closed(
@@ -188,7 +187,6 @@ def test_rules_are_those_that_fired_with_their_whole_page() -> None:
     assert rule["name"] == "SbufOverflow"
     assert rule["help"]["markdown"] == explain.page("NKI0501")
     assert rule["shortDescription"]["text"] == explain.title(code("sbuf-overflow"))
-    assert "NKI0501" in rule["helpUri"]
     assert "##" not in rule["fullDescription"]["text"]
 
 

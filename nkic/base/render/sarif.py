@@ -27,7 +27,6 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 MAX_RESULTS = 5000  # services show no more of one run
 LEVELS = {Level.ERROR: "error", Level.WARNING: "warning", Level.REMARK: "note"}
 ROOT = "%SRCROOT%"
-HELP = "urn:nkic:"  # with the code's number behind it: `--explain` has the pages
 
 Json = dict[str, object]
 
@@ -104,7 +103,6 @@ def _rule(code: Code) -> Json:
         "name": "".join(word.capitalize() for word in code.slug.split("-")),
         "shortDescription": {"text": explain.title(code)},
         "fullDescription": {"text": explain.meaning(code)},
-        "helpUri": HELP + code.number,
         "help": {"text": page, "markdown": page},
     }
 
