@@ -1,8 +1,14 @@
-"""Constants of the request as the kernel gets them: dotted names become what they name."""
+"""Constants of the request as the kernel gets them.
+
+Dotted names become what they name, `Config(rows=2)` an object of the kernel's class. What JSON
+spells becomes one too where the parameter's annotation says of which class: `{"rows": 2}`, a list
+for a NamedTuple, the name or value of an enumeration's member.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 from nkic.base.diagnostics import UsageFailed, make
@@ -10,11 +16,12 @@ from nkic.base.source import NOWHERE
 from nkic.base.suggest import did_you_mean
 from nkic.machine import dtypes
 from nkic.specialise.evaluate import Evaluator
-from nkic.specialise.literals import DottedName
+from nkic.specialise.literals import DottedName, MadeObject
 from nkic.specialise.live import Live
 from nkic.specialise.namespace import Namespace, names_of
 from nkic.specialise.rebuild import Rebuilder
-from nkic.syntax import nodes
+from nkic.specialise.texts import brief
+from nkic.syntax import nodes, scopes
 
 SHORT = {"nl": "nki.language", "nisa": "nki.isa"}
 
@@ -29,12 +36,62 @@ class Constants:
         self.evaluator = evaluator
         self.rebuilder = rebuilder
 
+    def argument(self, argument: str, given: Any) -> Any:
+        """The value of an argument, of the class that the kernel's signature names."""
+        value = self.value(argument, given)
+        plain = isinstance(value, dict | list | tuple | str | int)
+        kind = self._annotated(argument) if plain else None
+        if kind is None or isinstance(value, kind):
+            return value
+        if issubclass(kind, Enum):
+            return self._member(argument, kind, value)
+        if isinstance(value, dict):
+            return self._made(argument, kind, (), value)
+        is_row = isinstance(value, list | tuple) and issubclass(kind, tuple)
+        return self._made(argument, kind, tuple(value), {}) if is_row else value
+
+    def _annotated(self, argument: str) -> Any:
+        """The class of the kernel's own that annotates a parameter, if there is one."""
+        kernel = self.evaluator.resolved.kernel
+        notes = {arg.name: arg.annotation for arg in scopes.parameters(kernel.node.args)}
+        note = notes.get(argument)
+        if isinstance(note, nodes.Subscript):  # Optional[Config]
+            note = note.slice
+        if isinstance(note, nodes.BinOp):  # Config | None
+            note = note.left
+        if isinstance(note, nodes.Constant) and str(note.value).isidentifier():
+            note = nodes.Name(NOWHERE, str(note.value))
+        if not isinstance(note, nodes.Name) or note.id not in kernel.module.bindings:
+            return None
+        found = self.evaluator.value(note)
+        return found if isinstance(found, type) and "__nkic__" in vars(found) else None
+
+    def _member(self, argument: str, kind: type[Enum], value: Any) -> Any:
+        """A member of an enumeration by its name or its value."""
+        for member in kind:
+            if value in (member.name, member.value):
+                return member
+        listed = ", ".join(kind.__members__)
+        raise _bad(argument, f"{value!r} is no member of {kind.__name__}", f"it has {listed}")
+
+    def _made(self, argument: str, kind: Any, values: tuple[Any, ...], named: Any) -> Any:
+        if not isinstance(kind, type) or "__nkic__" not in vars(kind):
+            raise _bad(argument, f"`{brief(kind)}` is no class of the kernel's file")
+        try:
+            return self.evaluator.made(kind, values, named)
+        except TypeError as error:
+            raise _bad(argument, str(error)) from error
+
     def value(self, argument: str, given: Any) -> Any:
         """The value of an argument; raises `UsageFailed` for a name that means nothing."""
         if isinstance(given, Live):
             return self.rebuilder.value(given)
         if isinstance(given, DottedName):
             return self._named(argument, given.text)
+        if isinstance(given, MadeObject):
+            values = tuple(self.value(argument, part) for part in given.values)
+            named = {name: self.value(argument, part) for name, part in given.named.items()}
+            return self._made(argument, self._named(argument, given.kind.text), values, named)
         if isinstance(given, list):
             return [self.value(argument, part) for part in given]
         if isinstance(given, tuple):
@@ -64,13 +121,9 @@ class Constants:
 
 
 def _unknown(argument: str, text: str, near: str) -> UsageFailed:
-    return UsageFailed(
-        [
-            make(
-                "bad-argument",
-                f"argument `{argument}`: `{text}` is no literal, and no name of NKI or of the "
-                "kernel's file",
-                help=near or f"text is quoted: --const {argument}='\"{text}\"'",
-            )
-        ]
-    )
+    message = f"`{text}` is no literal, and no name of NKI or of the kernel's file"
+    return _bad(argument, message, near or f"text is quoted: --const {argument}='\"{text}\"'")
+
+
+def _bad(argument: str, message: str, help: str = "") -> UsageFailed:
+    return UsageFailed([make("bad-argument", f"argument `{argument}`: {message}", help=help)])

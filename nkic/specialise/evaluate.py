@@ -137,6 +137,10 @@ class Evaluator:
         code = translate_expression(module, expression, runtime.defines)
         return self._guarded(lambda: eval(code, runtime.globals))
 
+    def made(self, kind: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        """An object of a kernel's class. Raises what Python raises where the call does not fit."""
+        return self._guarded(lambda: kind(*values, **named))
+
     def schedule(self) -> tuple[Any, ...]:
         """What `kernel.with_schedule([...])` asks for, where the file makes the kernel so."""
         kernel = self.resolved.kernel

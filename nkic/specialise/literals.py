@@ -1,8 +1,8 @@
 """Values written as text: after `--const n=`, in the inline block, in the headers of npy files.
 
-Python literals and JSON: None, booleans, numbers, strings, tuples, lists, dictionaries, and
-dotted names such as `nl.float32`, which stay names until the kernel's namespace is known.
-Nothing is evaluated.
+Python literals and JSON: None, booleans, numbers, strings, tuples, lists, dictionaries, dotted
+names such as `nl.float32`, and objects such as `Config(rows=2)`. Names stay names until the
+kernel's namespace is known. Nothing is evaluated.
 """
 
 from __future__ import annotations
@@ -25,6 +25,19 @@ class DottedName:
         return self.text
 
 
+@dataclass(frozen=True)
+class MadeObject:
+    """An object of a class of the kernel's file: `Config(2, mode=Mode.FAST)`."""
+
+    kind: DottedName
+    values: tuple[Any, ...]
+    named: dict[str, Any]
+
+    def __repr__(self) -> str:
+        parts = [*map(repr, self.values), *(f"{k}={v!r}" for k, v in self.named.items())]
+        return f"{self.kind}({', '.join(parts)})"
+
+
 class LiteralError(ValueError):
     """The text is no literal; the message says where it stops being one."""
 
@@ -34,7 +47,7 @@ _TOKEN = re.compile(
       (?P<number>[+-]?(?:0[xX][0-9a-fA-F]+|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?))
     | (?P<string>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')
     | (?P<name>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)
-    | (?P<mark>[()\[\]{},:])
+    | (?P<mark>[()\[\]{},:=])
     | (?P<end>$)
     )""",
     re.VERBOSE | re.DOTALL,
@@ -87,7 +100,7 @@ class _Reader:
         if kind == "string":
             return _string(token)
         if kind == "name":
-            return _WORDS[token] if token in _WORDS else DottedName(token)
+            return _WORDS[token] if token in _WORDS else self.named(token, depth)
         if kind == "mark" and token == "{":
             return self.dictionary(depth)
         if kind == "mark" and token in _CLOSING:
@@ -95,6 +108,25 @@ class _Reader:
         raise LiteralError(
             f"`{token}` where a value should stand" if token else "a value is missing"
         )
+
+    def named(self, name: str, depth: int) -> DottedName | MadeObject:
+        """A name, or an object of the class of that name."""
+        if not self.take("("):
+            return DottedName(name)
+        values: list[Any] = []
+        named: dict[str, Any] = {}
+        while not self.take(")"):
+            value = self.value(depth + 1)
+            if self.take("="):
+                if not isinstance(value, DottedName) or value.text in named:
+                    raise LiteralError(f"`{value}=` in `{name}(…)` is no new field")
+                named[value.text] = self.value(depth + 1)
+            elif named:
+                raise LiteralError(f"`{value}` in `{name}(…)` follows a field given by name")
+            else:
+                values.append(value)
+            self.expect(self.take(","), ")")
+        return MadeObject(DottedName(name), tuple(values), named)
 
     def sequence(self, opening: str, depth: int) -> Any:
         values: list[Any] = []

@@ -159,6 +159,6 @@ def _call(bound: Bound, inputs: tuple[Parameter, ...], request: Request, world: 
     if request.entry is not None:
         evaluator.enter(request.entry, rebuilder.value)
     constants = Constants(world.spaces, evaluator, rebuilder)
-    values = {name: constants.value(name, value) for name, value in bound.values.items()}
+    values = {name: constants.argument(name, value) for name, value in bound.values.items()}
     arguments = {name: tensors[name] for name in bound.tensors}
     return evaluator.evaluate_kernel({**values, **arguments})
