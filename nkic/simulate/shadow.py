@@ -95,9 +95,26 @@ class Shadow:
             if not self.homes[tensor].on_chip:
                 self.given.add(tensor)
 
-    def checks(self, reads: list[PatternRecord]) -> tuple[tuple[Check, PatternRecord], ...]:
-        """What to ask before these reads. HBM tensors that are given need no asking."""
+    def checks(
+        self, reads: list[PatternRecord], patchy: tuple[int, ...] = ()
+    ) -> tuple[tuple[Check, PatternRecord], ...]:
+        """What to ask before these reads. HBM tensors that are given need no asking. `patchy`
+        are the numbers of those of which some must have been written, not all.
+        """
+        if patchy:
+            return tuple(
+                [
+                    (self.glance(p) if n in patchy else self.reader(p), p)
+                    for n, p in enumerate(reads)
+                    if p.tensor not in self.given
+                ]
+            )
         return tuple([(self.reader(p), p) for p in reads if p.tensor not in self.given])
+
+    def glance(self, pattern: PatternRecord) -> Check:
+        """Whether some byte of the access has been written."""
+        window = self.window(pattern)
+        return lambda: bool(window.any())
 
     def marks(self, writes: list[PatternRecord]) -> tuple[Mark, ...]:
         """What to do after these writes: nothing for an HBM tensor that nobody reads."""

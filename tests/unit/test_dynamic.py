@@ -437,3 +437,39 @@ def test_a_scalar_offset_within_a_partition(body: str) -> None:
     expected = np.zeros_like(data)
     expected[:, 17:49] = data[:, 17:49]
     assert np.array_equal(found["output_0"], expected)
+
+
+MOVED = """
+t = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
+{write}
+e = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.dma_copy(dst=e, src=eye)
+p = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.psum)
+nisa.nc_matmul(dst=p, stationary=t, moving=e, is_transpose={transpose})
+u = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.tensor_copy(dst=u, src=p)
+out = nl.ndarray((16, 128), dtype=nl.bfloat16, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=u[0:16, :])
+return out
+"""
+FIRST = "nisa.dma_copy(dst=t[:, 0:16], src=data)"
+
+
+@pytest.mark.parametrize(("write", "transpose"), [(FIRST, True), (FIRST, False), ("", True)])
+def test_a_transpose_moves_what_nobody_wrote(write: str, transpose: bool) -> None:
+    """A product does not, and something must have been written."""
+    data = RANDOM.standard_normal((128, 16)).astype(ml_dtypes.bfloat16)
+    inputs: Arrays = {"data": data.view(np.uint16)}
+    inputs["eye"] = np.eye(128, dtype=ml_dtypes.bfloat16).view(np.uint16)
+    types = {"data": "bfloat16[128,16]", "eye": "bfloat16[128,128]"}
+    body = MOVED.format(write=write, transpose=transpose)
+    if not transpose:
+        body = body.replace(
+            "p = nl.ndarray((128, 128), dtype=nl.bfloat16",
+            "p = nl.ndarray((128, 128), dtype=nl.float32",
+        )
+    if write and transpose:
+        assert np.array_equal(run(body, types, inputs)["output_0"], data.T.view(np.uint16))
+        return
+    with pytest.raises(ProgramFault, match="before anything wrote it"):
+        run(body, types, inputs)
