@@ -62,6 +62,20 @@ class Tensor:
         return f"{self.partitions}, {self.bytes // DTYPES[self.dtype].size}"
 
 
+class By(NamedTuple):
+    """The part of a tile's place that is known at run time only, in a tile or a register.
+
+    "scalar": one offset, times `stride` elements. "columns": an offset for each element of a
+    partition, the same for all partitions. "vector": in HBM, one for each outermost element.
+    """
+
+    kind: str
+    offsets: tuple[int, ...]
+    stride: int
+    limit: int
+    source: Tile | int
+
+
 @dataclass(frozen=True, eq=False)
 class Tile:
     """A view of a tensor: what an operand is. `dims` are (step, num), outermost first."""
@@ -72,17 +86,41 @@ class Tile:
     partitions: int
     offset: int
     dims: tuple[tuple[int, int], ...]
+    by: By | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.partitions, *(num for _, num in self.dims))
 
     def window(self, contents: Array) -> Array:
-        """The elements in `contents` of the tensor."""
-        size = DTYPES[self.dtype].size
-        strides = (contents.strides[0], *(step * size for step, _ in self.dims))
-        first = self.start * contents.strides[0] + self.offset * size
-        return np.ndarray(self.shape, numpy_type(self.dtype), contents, first, strides)
+        """The elements in `contents` of the tensor: a view, unless there are many offsets."""
+        window = self._every(contents, numpy_type(self.dtype), ())
+        return window if self._rows is None else window[self._rows]
+
+    def mark(self, flags: Array) -> None:
+        """Clears the flags of the tile's bytes."""
+        self._every(flags, np.dtype(np.bool_), (1,))[self._rows or ()] = False
+
+    @property
+    def _rows(self) -> tuple[Any, ...] | None:
+        """What many offsets choose of `_every`."""
+        if self.by is None or self.by.kind == "scalar":
+            return None
+        return (slice(None), list(self.by.offsets))
+
+    def _every(self, memory: Array, kind: np.dtype[Any], more: tuple[int, ...]) -> Array:
+        """The elements, or where there are many offsets, those of every offset; flags of bytes
+        have one dimension `more`.
+        """
+        size, offset, dims = DTYPES[self.dtype].size, self.offset, list(self.dims)
+        if self.by is not None and self.by.kind == "scalar":
+            offset += self.by.offsets[0] * self.by.stride
+        elif self.by is not None:
+            dims[0] = (self.by.stride, self.by.limit)
+        shape = (self.partitions, *(num for _, num in dims), *(size for _ in more))
+        strides = (memory.strides[0], *(step * size for step, _ in dims), *more)
+        first = self.start * memory.strides[0] + offset * size
+        return np.ndarray(shape, kind, memory, first, strides)
 
     def over(self, **changes: Any) -> Tile:
         """Another view of the same tensor."""
@@ -92,11 +130,17 @@ class Tile:
         """A tile of this shape in a tensor of its own."""
         return tile(self.shape, **{"dtype": self.dtype, **changes})
 
-    def text(self, number: int) -> str:
+    def text(self, tensors: list[Tensor]) -> str:
+        number = 2 * len(tensors) + tensors.index(self.tensor)
         dims = ", ".join(f"{step}x{num}" for step, num in self.dims)
         start = "" if self.tensor.buffer == "hbm" else f"{self.start}+{self.partitions}, "
         kind = "" if self.dtype == self.tensor.dtype else f":{self.dtype}"
-        return f"%{number}[{start}{self.offset}; {dims}]{kind}"
+        text = f"%{number}[{start}{self.offset}; {dims}]{kind}"
+        if self.by is None:
+            return text
+        way, _, stride, limit, held = self.by
+        source = held.text(tensors) if isinstance(held, Tile) else f"${held}"
+        return f"{text} by {way} {source} stride {stride} limit {limit} axis {way == 'columns':d}"
 
 
 def tile(
@@ -170,19 +214,11 @@ class Outcome:
             changed = contents != tensor.contents
             for written in build.written:
                 if written.tensor is tensor:
-                    _bytes(written, changed)[...] = False
+                    written.mark(changed)
             assert not changed.any(), "bytes beside the result have changed"
 
     def __getitem__(self, wanted: Tile) -> Array:
         return wanted.window(self.memory[wanted.tensor]).copy()
-
-
-def _bytes(of: Tile, flags: Array) -> Array:
-    """The flags of every byte of a tile."""
-    size = DTYPES[of.dtype].size
-    strides = (flags.strides[0], *(step * size for step, _ in of.dims), 1)
-    first = of.start * flags.strides[0] + of.offset * size
-    return np.ndarray((*of.shape, size), np.bool_, flags, first, strides)
 
 
 class Built(NamedTuple):
@@ -205,7 +241,7 @@ class Built(NamedTuple):
 
 def built(calls: Sequence[Call], target: str = "trn2") -> Built:
     """Compiles and verifies."""
-    used = [v for c in calls for v in c.values.values() if isinstance(v, Tile)]
+    used = [t for c in calls for v in c.values.values() for t in _tiles(v)]
     tensors = list(dict.fromkeys(t.tensor for t in used))
     text = replace(program("\n".join(_lines(calls, tensors))), target=TARGETS[target])
     report = Reporter()
@@ -214,6 +250,13 @@ def built(calls: Sequence[Call], target: str = "trn2") -> Built:
     executable = read(write(emit(schedule(placed, graphs), {})))
     verify(executable)
     return Built(tensors, [tile for c in calls for tile in _results(c)], executable)
+
+
+def _tiles(value: Any) -> list[Tile]:
+    """An operand, and what holds its offsets."""
+    if not isinstance(value, Tile):
+        return []
+    return [value, *_tiles(value.by.source if value.by else None)]
 
 
 def _results(c: Call) -> list[Tile]:
@@ -236,6 +279,10 @@ def _lines(calls: Sequence[Call], tensors: list[Tensor]) -> Iterator[str]:
     for i, t in enumerate(tensors):
         yield from _moves(number, t, [i, 3 * size + i, 2 * size + i], size)
     for c in calls:
+        for by in (v.by for v in c.values.values() if isinstance(v, Tile) and v.by):
+            if isinstance(by.source, int):
+                made = {"dst": f"${by.source}", "x": str(by.offsets[0])}
+                yield op(next(number), "register_alloc", "sync", **made)
         yield _text(next(number), c, tensors)
     for i, t in enumerate(tensors):
         yield from _moves(number, t, [2 * size + i, 3 * size + i, size + i], size)
@@ -273,5 +320,5 @@ def _text(number: int, c: Call, tensors: list[Tensor]) -> str:
 
 def _operand(value: Any, tensors: list[Tensor]) -> str:
     if isinstance(value, Tile):
-        return value.text(2 * len(tensors) + tensors.index(value.tensor))
+        return value.text(tensors)
     return value if isinstance(value, str) and value.startswith("$") else repr(value)

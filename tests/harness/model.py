@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,7 @@ from nkic.machine.operands import Attribute, Kind, Operand, Row
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.rules import violations
 from nkic.machine.targets import TARGETS
+from tests.harness.displace import displace
 from tests.harness.drawing import Draw
 from tests.harness.instruction import Call, Tile
 from tests.harness.reference import loaded, stored
@@ -206,12 +208,17 @@ def _attempt(draw: Draw, row: Row, target: str) -> Call | None:
         if not found:
             _lay_over(draw, row, values, made, target)
             _fill(draw, chosen, values)
+            displace(draw, row, values, partial(_legal, row, made, target))
             return made
         name = found[0].operand if draw.chance(0.8) else draw.pick([*values])
         if name not in values or name in coupled or draw.chance(0.02):
             return None
         values[name] = value(name)
     return None
+
+
+def _legal(row: Row, made: Call, target: str) -> bool:
+    return not violations(row, facts(made, target))
 
 
 def _fill(draw: Draw, chosen: Model, values: Settings) -> None:
@@ -287,7 +294,7 @@ def _lay_over(draw: Draw, row: Row, values: Settings, made: Call, target: str) -
     if above is None:
         return
     changed = {**values, under: below, over.name: above}
-    if not violations(row, facts(made._replace(values=changed), target)):
+    if _legal(row, made._replace(values=changed), target):
         values |= changed
 
 
@@ -332,4 +339,9 @@ def _fact(value: Any) -> Any:
         return value
     buffer = Buffer(value.tensor.buffer)
     partitions = value.partitions if buffer.on_chip else 0
-    return FactTile(buffer, DTYPES[value.dtype], value.start, partitions, value.dims)
+    plain = FactTile(buffer, DTYPES[value.dtype], value.start, partitions, value.dims)
+    if value.by is None:
+        return plain
+    held, indexed = value.by.source, value.by.kind != "scalar"
+    offsets = _fact(held) if isinstance(held, Tile) else None
+    return plain._replace(dynamic=True, indexed=indexed, offsets=offsets)

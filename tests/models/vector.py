@@ -218,11 +218,11 @@ def _counts(draw: Draw, values: Settings) -> None:
 def bn_aggr(given: Given) -> Results:
     x = given.numbers("data")
     counts, means, spreads = x[:, 0::3], x[:, 1::3], x[:, 2::3]
-    total = np.maximum(counts.sum(1), 1e-300)
+    none = counts.sum(1) == 0
+    total = np.where(none, 1, counts.sum(1))
     mean = (counts * means).sum(1) / total
     spread = (spreads + counts * (means - mean[:, None]) ** 2).sum(1) / total
     slack = 1e-12 * (1 + np.abs(means).max(1) ** 2 + np.abs(spreads).sum(1))
-    none = counts.sum(1) == 0
     found = np.stack([mean, spread], 1) * ~none[:, None]
     return {"dst": given.near("dst", found, slack[:, None])}
 

@@ -116,6 +116,9 @@ CASES = [
         dst=tile("bfloat16[64, 8192] psum"),
     ),
     matmul(
+        moving=tile("float8_e5m2_x4[128, 512]", dynamic=True, offsets=tile("int32[1, 1]")),
+    ),
+    matmul(
         f"`moving_scale` starts at partition 2 and `moving` at 0; {PLACES}",
         "operand-shape",
         moving_scale=tile("uint8[124, 512]", start=2),

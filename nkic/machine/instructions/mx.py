@@ -149,7 +149,8 @@ def indexed_together(name: str, scale: str) -> Rule:
 
     def rule(facts: Facts) -> Violation | None:
         data, scales = facts.tile(name), facts.tile(scale)
-        if data.indexed == scales.indexed and data.offsets == scales.offsets:
+        same = not data.indexed or data.offsets == scales.offsets
+        if data.indexed == scales.indexed and same:
             return None
         return Violation(
             "indexed-operand",
