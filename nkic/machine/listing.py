@@ -15,8 +15,6 @@ from nkic.machine.operands import Attribute, Operand, Row
 from nkic.machine.targets import TARGETS
 from nkic.machine.tiles import first_target
 
-# What kernels import the modules as.
-SHORT = {"nki.isa": "nisa", "nki.language": "nl", "nki.collectives": "ncc"}
 WIDEST = 26  # characters of a cell that decide how wide its column is
 
 
@@ -144,7 +142,7 @@ def _section(row: Row) -> str:
         "",
         row.doc,
         "",
-        f"`{SHORT[row.module]}.{row.name}({', '.join(row.parameters)})` on "
+        f"`{row.called}({', '.join(row.parameters)})` on "
         f"{_engines(row.engines)}, {first_target(row.generation)} and newer, since NKI "
         f"{row.since.label}.",
         "",

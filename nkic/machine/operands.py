@@ -82,6 +82,8 @@ class Operand:
 
 
 MAX_TEXT = 4096
+# What kernels import the modules of instructions as.
+SHORT = {"nki.isa": "nisa", "nki.language": "nl", "nki.collectives": "ncc"}
 
 
 class Kind(Enum):
@@ -222,6 +224,11 @@ class Row:
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
+
+    @cached_property
+    def called(self) -> str:
+        """The name that kernels call, with the module as they import it: `nisa.memset`."""
+        return f"{SHORT[self.module]}.{self.name}"
 
     @cached_property
     def has_engine_parameter(self) -> bool:

@@ -26,7 +26,6 @@ from nkic.specialise.trace import GHOST, NkiInstruction, active
 from nkic.specialise.values import CallRefused, attribute_value, shown
 
 REQUIRED: Any = object()
-SHORT = {"nki.isa": "nisa", "nki.language": "nl"}  # what kernels import the modules as
 
 
 class Binder:
@@ -53,7 +52,7 @@ class Binder:
         self._name_place = self._places.get("name", -1)
 
     def __repr__(self) -> str:
-        return _called(self._row)
+        return self._row.called
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:
@@ -119,7 +118,7 @@ class Binder:
             name if default is REQUIRED else f"{name}=…"
             for name, default in zip(self._row.parameters, self._defaults, strict=True)
         )
-        return f"the call is {_called(self._row)}({', '.join(words)})"
+        return f"the call is {self._row.called}({', '.join(words)})"
 
     def _unknown(self, name: str) -> CallRefused:
         """No such parameter: it is yet to come, it went away, or it is misspelt."""
@@ -215,11 +214,6 @@ class Binder:
             return value or ""
         text = f"`name` is {shown(value)}, but must be a string"
         raise CallRefused("argument-kind", text, argument="name")
-
-
-def _called(row: Row) -> str:
-    """As kernels write it."""
-    return f"{SHORT[row.module]}.{row.name}"
 
 
 def _default(row: Row, name: str) -> Any:
