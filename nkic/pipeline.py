@@ -56,13 +56,13 @@ STAGES = {
     "allocate": "addresses in SBUF and PSUM",
     "allocate-audit": "proof: no two tensors in use share a byte",
     "schedule": "a stream of instructions per engine and queue, ordered by semaphores",
-    "schedule-audit": "proof: every conflicting pair of accesses is ordered",
+    "schedule-audit": "proof: every conflicting pair of accesses of a core is ordered",
     "emit": "streams to records",
     "verify": "proof: the records keep the rules that the runner enforces",
     "write": "records to the bytes of the file",
 }
 ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # said on the command line
-LAST_CHECK = "allocate-audit"  # after it nothing is found wrong with a kernel
+LAST_CHECK = "schedule-audit"  # after it nothing is found wrong with a kernel
 
 
 class AuditFailed(Exception):
@@ -207,6 +207,7 @@ def _from_program(
     ordered = schedule.schedule(placed, graphs, options.serial)
     yield "schedule", ordered
     _prove("schedule", schedule.audit(ordered))
+    schedule.warn(ordered, report)
     yield "schedule-audit", None
 
     executable = emit(ordered, sources, _notes(ordered, options))

@@ -308,3 +308,35 @@ def test_what_nobody_wrote_is_swapped_as_such() -> None:
     nothing = PADDED.replace("ROWS", "32").replace("(dst=p[0:32", "(dst=t[0:32")
     with pytest.raises(ProgramFault, match="sendrecv reads `p` before anything wrote it"):
         run(nothing)
+
+
+INTERLEAVED = """\
+    nisa.dma_copy(dst=out.ap([[64, 256], [2, 32]], offset=FIRST), src=t)
+    return out
+"""
+
+
+@pytest.mark.parametrize(("first", "races"), [("core", False), ("0", True)])
+def test_a_race_needs_a_byte_in_common(first: str, races: bool) -> None:
+    """Every other column: the boxes around the accesses overlap, the accesses do not."""
+    request = Request(lnc=2, grid=(2,), args=dict([parse_arg("a=float32[256,64]")]))
+    source = SourceFile("k.py", HEAD + INTERLEAVED.replace("FIRST", first))
+    found = [one.code.slug for one in compile_source(source, request, lambda *_: None).warnings]
+    assert ("core-race" in found) == races
+
+
+def test_a_swap_orders_what_came_before_it() -> None:
+    """Any meeting does: what a core has loaded before it can be overwritten after it."""
+    body = """\
+    shared = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=shared[core * 128 : core * 128 + 128, :], src=t)
+    nisa.dma_copy(dst=t, src=shared[core * 128 : core * 128 + 128, :])
+    r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.sendrecv(t, r, other, other, 0)
+    nisa.dma_copy(dst=shared[other * 128 : other * 128 + 128, :], src=r)
+    nisa.core_barrier(shared, (0, 1))
+    nisa.dma_copy(dst=t, src=shared[core * 128 : core * 128 + 128, :])
+    nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=t)
+    return out
+"""
+    assert np.array_equal(run(body).outputs["output_0"], DATA)

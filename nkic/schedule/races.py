@@ -1,0 +1,240 @@
+"""Accesses of two cores to one tensor in shared HBM that nothing orders, one of them a write.
+
+The streams of all cores are run abstractly (`running`); an access is in order if the last
+accesses of the other cores that conflict with it are in the clock that it starts with. Only a
+meeting of the cores can bring them there. Accesses at places that are known at run time only are
+left out, and so are those of instructions that all cores run together.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.base.source import Span
+from nkic.ir.effects import Touch, touches_of
+from nkic.ir.overlap import Cells
+from nkic.ir.program import Instruction, instructions
+from nkic.ir.schedule import Schedule
+from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.machine.memory import Buffer
+from nkic.machine.patterns import merged
+from nkic.schedule.running import AbstractRun, Runner
+
+MOST_RUNS = 65_536  # of contiguous bytes in an access, that are compared one by one
+
+
+class Access(NamedTuple):
+    """One side of a race."""
+
+    core: int
+    instruction: Instruction
+    touch: Touch
+
+
+class Race(NamedTuple):
+    """Two accesses that may come in either order; `first` stands first in the source."""
+
+    tensor: Tensor
+    first: Access
+    second: Access
+
+
+def races(schedule: Schedule) -> list[Race]:
+    """Every pair of source places that race, once."""
+    if len(schedule.cores) < 2:
+        return []
+    accesses = _shared(schedule)
+    cells = {
+        tensor: Cells(t.area for one in found for t in one)
+        for tensor, found in _by_tensor(accesses).items()
+    }
+    hot = {tensor: _contested(accesses, tensor, cells[tensor]) for tensor in cells}
+    if not any(hot.values()):
+        return []
+    finder = _Finder(schedule, accesses, cells, hot)
+    finder.run()
+    return list(finder.found.values())
+
+
+def warn(schedule: Schedule, report: Reporter) -> None:
+    """Reports every race at its later place, with the other."""
+    for race in races(schedule):
+        first, second = race.first, race.second
+        text = (
+            f"core {second.core} {_does(second)} `{race.tensor.name}` while core {first.core} "
+            f"{_does(first)} it: nothing orders the two"
+        )
+        calls = [Label(s, "called from here") for s in second.instruction.at.user_frames()[1:]]
+        at = first.instruction.at.primary
+        report.warning(
+            "core-race",
+            text,
+            second.instruction.at.primary,
+            labels=[Label(at, f"core {first.core} {_does(first)} it here"), *calls],
+            help=f"put `nisa.core_barrier({race.tensor.name}, (0, 1))` between them, or let one "
+            "core do it",
+        )
+
+
+def _does(access: Access) -> str:
+    return "writes" if access.touch.writes else "reads"
+
+
+Accesses = list[dict[int, list[Touch]]]  # by core, then instruction
+
+
+def _shared(schedule: Schedule) -> Accesses:
+    """The accesses to shared HBM whose places are known."""
+    found: Accesses = []
+    for body in schedule.program.cores:
+        touched = touches_of(body, schedule.program.target)
+        own: dict[int, list[Touch]] = {}
+        for one in instructions(body):
+            kept = [] if one.row.meets else [t for t in touched[one.number] if _counts(t)]
+            if kept:
+                own[one.number] = kept
+        found.append(own)
+    return found
+
+
+def _counts(touch: Touch) -> bool:
+    pattern = touch.pattern
+    return pattern.tensor.buffer is Buffer.SHARED_HBM and pattern.dynamic is None
+
+
+def _by_tensor(accesses: Accesses) -> dict[int, list[list[Touch]]]:
+    """The accesses to tensors that someone writes."""
+    found: dict[int, list[list[Touch]]] = defaultdict(list)
+    written: set[int] = set()
+    for own in accesses:
+        for touches in own.values():
+            for touch in touches:
+                found[touch.pattern.tensor.number].append([touch])
+                if touch.writes:
+                    written.add(touch.pattern.tensor.number)
+    return {tensor: touches for tensor, touches in found.items() if tensor in written}
+
+
+def _contested(accesses: Accesses, tensor: int, cells: Cells) -> frozenset[int]:
+    """The cells that one core writes and another accesses."""
+    users: dict[int, set[int]] = defaultdict(set)
+    writers: dict[int, set[int]] = defaultdict(set)
+    for core, own in enumerate(accesses):
+        for touch in (t for touches in own.values() for t in touches):
+            if touch.pattern.tensor.number == tensor:
+                for cell in cells[touch.area]:
+                    users[cell].add(core)
+                    if touch.writes:
+                        writers[cell].add(core)
+    return frozenset(cell for cell in writers if len(users[cell]) > 1)
+
+
+class _State:
+    """What one core did last to a cell, by stream: position and access."""
+
+    __slots__ = ("readers", "writer")
+
+    def __init__(self) -> None:
+        self.writer: tuple[int, int, Access] | None = None
+        self.readers: dict[int, tuple[int, Access]] = {}
+
+    def last(self, writes: bool) -> Iterator[tuple[int, int, Access]]:
+        """What an access must come after: for a write, the readers too."""
+        if self.writer is not None:
+            yield self.writer
+        if writes:
+            yield from ((stream, position, a) for stream, (position, a) in self.readers.items())
+
+    def note(self, stream: int, position: int, access: Access) -> None:
+        if access.touch.writes:
+            self.writer = (stream, position, access)
+            self.readers = {}
+        else:
+            self.readers[stream] = (position, access)
+
+
+class _Finder(AbstractRun):
+    def __init__(
+        self,
+        schedule: Schedule,
+        accesses: Accesses,
+        cells: Mapping[int, Cells],
+        hot: Mapping[int, frozenset[int]],
+    ) -> None:
+        super().__init__(schedule)
+        self.accesses = accesses
+        self.cells = cells
+        self.hot = hot
+        self.states: dict[tuple[int, int], list[_State]] = {}
+        self.shared: dict[tuple[AccessPattern, AccessPattern], bool] = {}
+        self.found: dict[object, Race] = {}
+
+    def visit(self, runner: Runner, instruction: Instruction, position: int) -> None:
+        for touch in self.accesses[runner.core].get(instruction.number, ()):
+            tensor = touch.pattern.tensor.number
+            if self.hot.get(tensor):
+                self._touch(runner, Access(runner.core, instruction, touch), position)
+
+    def _touch(self, runner: Runner, access: Access, position: int) -> None:
+        tensor = access.touch.pattern.tensor
+        for cell in self.cells[tensor.number][access.touch.area]:
+            if cell not in self.hot[tensor.number]:
+                continue
+            states = self.states.get((tensor.number, cell))
+            if states is None:
+                states = [_State() for _ in self.schedule.cores]
+                self.states[tensor.number, cell] = states
+            for core, state in enumerate(states):
+                if core != runner.core:
+                    for stream, before, other in state.last(access.touch.writes):
+                        if runner.known[stream] < before:
+                            self._race(tensor, other, access)
+            states[runner.core].note(runner.index, position, access)
+
+    def _race(self, tensor: Tensor, first: Access, second: Access) -> None:
+        first, second = sorted((first, second), key=_place)
+        key = (tensor.number, first.instruction.at, second.instruction.at)
+        if key not in self.found and self._share(first.touch.pattern, second.touch.pattern):
+            self.found[key] = Race(tensor, first, second)
+
+    def _share(self, one: AccessPattern, other: AccessPattern) -> bool:
+        known = self.shared.get((one, other))
+        if known is None:
+            known = self.shared[one, other] = _share(one, other)
+        return known
+
+
+def _place(access: Access) -> tuple[Span, int]:
+    return access.instruction.at.primary, access.core
+
+
+def _share(one: AccessPattern, other: AccessPattern) -> bool:
+    """Whether two accesses to a tensor in HBM have a byte in common."""
+    runs, others = _runs(one), _runs(other)
+    if runs is None or others is None:
+        return True  # too many to tell: as their boxes say
+    position = 0
+    for low, high in runs:
+        while position < len(others) and others[position][1] <= low:
+            position += 1
+        if position < len(others) and others[position][0] < high:
+            return True
+    return False
+
+
+def _runs(pattern: AccessPattern) -> list[tuple[int, int]] | None:
+    """The contiguous stretches of bytes, in order; None if there are very many."""
+    size = pattern.dtype.size
+    dims = [(step * size, num) for step, num in merged(pattern.dims) if num > 1]
+    length = size
+    if dims and dims[-1][0] == size:
+        length *= dims.pop()[1]
+    starts = [pattern.offset * size]
+    for step, num in dims:
+        if len(starts) * num > MOST_RUNS:
+            return None
+        starts = [start + step * i for start in starts for i in range(num)]
+    return sorted((start, start + length) for start in starts)
