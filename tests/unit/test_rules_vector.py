@@ -124,6 +124,13 @@ VECTOR = [
     Case("tensor_scalar", {"dst": WORDS, "data": WORDS, "operand0": WORD_COLUMN}),
     Case(
         "tensor_scalar",
+        {"dst": WORDS, "data": WORDS, "op0": "abs_max", "operand0": WORD_COLUMN},
+        "`operand0` is int32, but must be float32",
+        "operand-not-float32",
+        TRN3,
+    ),
+    Case(
+        "tensor_scalar",
         {"dst": WORDS, "data": WORDS, "op0": "left_shift", "operand0": 1.0},
         "`operand0` is 1.0, but bitvec operators take integers",
         "bitvec-dtype",

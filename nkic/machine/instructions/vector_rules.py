@@ -158,11 +158,13 @@ def _not_on_scalar(op0: str, op1: str | None) -> Violation:
 def scalar_operand_types(facts: Facts) -> Violation | None:
     """Vectors are float32 in arithmetic, integers in bitvec, where numbers are ints.
 
-    Where data, dst and the vectors are 32-bit integers alike, arithmetic takes them too: the
-    reference names this case (address arithmetic) without describing it.
+    Where data, dst and the vectors are 32-bit integers alike, operators that are exact on
+    integers take them too: the reference names this case (address arithmetic) without
+    describing it.
     """
     bitvec = ALU[facts.attributes["op0"]].group == "bitvec"
-    exact = all_int32(facts)
+    ops = (facts.attributes["op0"], facts.attributes["op1"])
+    exact = all_int32(facts) and all(op is None or ALU[op].integers for op in ops)
     for name in ("operand0", "operand1"):
         value = facts.operands[name]
         if value is None:
