@@ -22,6 +22,7 @@ from nkic.simulate.shadow import Shadow
 from nkic.simulate.tile import Tile
 
 Indices = NDArray[np.int64]
+STILL = 1 << 20  # offsets that lead to one place: a file may claim more than NumPy can count
 
 
 class Place(NamedTuple):
@@ -73,7 +74,7 @@ def places_inside(pattern: PatternRecord, pitch: int) -> int:
     step = stride * pattern.dtype.size
     if step > 0:
         return min(limit, (pitch - high) // step + 1)
-    return min(limit, low // -step + 1) if step < 0 else limit
+    return min(limit, low // -step + 1 if step < 0 else STILL)
 
 
 def window_of(memory: Memory, pattern: PatternRecord) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import dedent, indent
 from typing import Any
 
@@ -9,10 +10,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.base.diagnostics import CompileFailed, ProgramFault
+from nkic.base.diagnostics import ArtifactFailed, CompileFailed, ProgramFault
 from nkic.base.source import SourceFile
+from nkic.ir.read_text import read_program
+from nkic.ir.text import program_text
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TRN3
+from nkic.neff.assemble import assemble
+from nkic.neff.disassemble import dump
+from nkic.neff.read import read
+from nkic.neff.records import InstructionRecord, PatternRecord, StreamRecord
+from nkic.neff.verify import verify
+from nkic.neff.write import write
 from nkic.pipeline import Options, compile_source
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
@@ -210,3 +219,56 @@ def test_which_operands_take_it() -> None:
         if row.streams and any(o.indexed for o in row.operands)
     }
     assert found == TAKES
+
+
+COPY = "nisa.tensor_copy(dst=y[:, 0:24], src=x.indirect(i, 24))"
+
+
+def gathering(p: int = 64) -> Any:
+    text = LOADS.format(p=p, buffer="sbuf", to="sbuf", body=COPY)
+    return compiled(text, {"a": f"float32[{p},40]", "idx": f"uint32[{p},2]"})
+
+
+def test_the_file_its_listing_and_the_printed_program_hold_it() -> None:
+    executable = gathering().executable
+    assert read(write(executable)).streams == executable.streams
+    assert "+columns($2 stride=1 limit=40 axis=1)" in dump(executable)
+    assert assemble(dump(executable)).streams == executable.streams
+    lowered = gathering().results["lower"]
+    printed = program_text(lowered)
+    assert " by columns " in printed
+    assert program_text(read_program(printed)) == printed
+
+
+@pytest.mark.parametrize("stride", [0, 1, 3, -1])
+@pytest.mark.parametrize("limit", [1, 40, 2**62])
+def test_a_file_that_claims_other_strides_and_limits(stride: int, limit: int) -> None:
+    """What stays inside the tensor runs, and nothing else; nothing raises but a fault."""
+    executable = gathering().executable
+    changed = replace(
+        executable, streams=tuple(_claims(s, stride, limit) for s in executable.streams)
+    )
+    index = snake(np.arange(24), 64, 16)
+    try:
+        verify(changed)
+        found = simulate(changed, {"a": numbers(), "idx": index}).outputs["output_0"]
+    except (ArtifactFailed, ProgramFault) as error:
+        assert stride not in (0, 1) or limit < 24, error
+        return
+    assert np.asarray(found).shape == (64, 40)
+
+
+def _claims(stream: StreamRecord, stride: int, limit: int) -> StreamRecord:
+    def operand(value: Any) -> Any:
+        if not isinstance(value, PatternRecord) or value.kind != "columns":
+            return value
+        kind, source, _, _, axis = value.dynamic or ("", 0, 0, 0, 0)
+        return value._replace(dynamic=(kind, source, stride, limit, axis))
+
+    items = tuple(
+        item._replace(operands=tuple(map(operand, item.operands)))
+        if isinstance(item, InstructionRecord)
+        else item
+        for item in stream.items
+    )
+    return stream._replace(items=items)
