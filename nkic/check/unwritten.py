@@ -57,6 +57,8 @@ class _Finder:
         boxes = self.written.get(tensor.number, {})
         if touch.area in boxes or not _is_exact(touch):
             return
+        if boxes and one.row.patchy and _may_be_patchy(one, touch.pattern):
+            return
         hole = first_hole(touch.area, boxes, tensor.dtype.size)
         if hole:
             self.settled.add(tensor.number)
@@ -77,6 +79,14 @@ class _Finder:
 
 def _whole(tensor: Tensor) -> Box:
     return tuple((0, size) for size in (tensor.partitions, *axes_of(tensor)))
+
+
+def _may_be_patchy(one: Instruction, pattern: AccessPattern) -> bool:
+    """Only a part of what is read counts, or it is moved as it is."""
+    return any(
+        one.operands[i] is pattern and (not when or bool(one.attribute(when)))
+        for i, when in one.row.patchy.items()
+    )
 
 
 def _is_exact(touch: Touch) -> bool:
