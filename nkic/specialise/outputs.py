@@ -118,7 +118,7 @@ class Outputs:
     def _warn(self, returned: tuple[Tensor, ...]) -> None:
         warning, written = self.trace.report.warning, self.trace.written
         for number, tensor in enumerate(returned):
-            if tensor.number in written:
+            if tensor.number in written or tensor.number in self.trace.constants:
                 continue
             if self._is_input(tensor):
                 text = f"output {number} is the input {tensor.name}, which nothing writes"
