@@ -1,6 +1,7 @@
 """nkic: compile and simulate AWS Trainium NKI kernels without a Trainium.
 
-`nkic.compile`, `nkic.run` and `nkic.call` are those of `nkic.api`, imported when they are used.
+`nkic.compile`, `nkic.run` and `nkic.call` are those of `nkic.api`, `nkic.install` is that of
+`nkic.nki`; they are imported when they are used.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
         run,
         run_ranks,
     )
+    from nkic.nki import install
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "call",
     "call_ranks",
     "compile",
+    "install",
     "run",
     "run_ranks",
 ]
@@ -40,4 +43,4 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'nkic' has no attribute {name!r}")
-    return getattr(import_module("nkic.api"), name)
+    return getattr(import_module("nkic.nki" if name == "install" else "nkic.api"), name)

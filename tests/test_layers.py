@@ -37,13 +37,17 @@ ALLOWED = {
     " check lower depend allocate schedule neff emit compiled",
     "forms": "base ir neff syntax parse compiled",
     "api": f"{DATA} neff parse specialise compiled loader request pipeline forms simulate report",
+    "nki": "base machine specialise request api",
+    "pytest_plugin": "base machine api nki",
+    "__main__": "api nki",
     "cli.common": "base",
     "cli.nkic": "base machine report compiled loader request pipeline forms cli.common",
     "cli.nki_run": "base machine neff report simulate cli.common",
 }
 # What a user must have installed. Other packages may be used where they are the point: in api.
 RUNTIME = {"click", "lark", "msgpack", "numpy", "rich"}
-EXTRA = {"api": {"torch", "jax", "pytest", "ml_dtypes"}, "stdlib": {"nki"}}
+FRAMEWORKS = {"torch", "jax", "ml_dtypes"}
+EXTRA = {"nki": FRAMEWORKS, "api": {"ml_dtypes"}, "pytest_plugin": {"pytest"}, "stdlib": {"nki"}}
 FREE = {"__init__", "cli", "cli.__init__", "__version__"}  # packages without code of a layer
 
 FILES = sorted(ROOT.rglob("*.py"))

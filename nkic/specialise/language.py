@@ -13,6 +13,7 @@ from typing import Any
 from nkic.base.profiles import Profile
 from nkic.machine import dtypes
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
+from nkic.machine.targets import Target
 from nkic.specialise import deprecated, isa, loops, since
 from nkic.specialise.constant_data import shared_constant
 from nkic.specialise.creation import ParDim, TensorClass, ndarray
@@ -39,19 +40,24 @@ class TileSize:
     sbuf_min_align = 1
 
     @property
+    def _target(self) -> Target:
+        """The target whose sizes these are."""
+        return active().target
+
+    @property
     def psum_num_banks(self) -> int:
         """PSUM banks per partition."""
-        return active().target.psum_banks
+        return self._target.psum_banks
 
     @property
     def sbuf_size_bytes(self) -> int:
         """Bytes of SBUF, all partitions together."""
-        return active().target.sbuf_bytes * PARTITIONS
+        return self._target.sbuf_bytes * PARTITIONS
 
     @property
     def sbuf_fmax_bytes(self) -> int:
         """Bytes of SBUF per partition that a kernel may use."""
-        return active().target.sbuf_usable
+        return self._target.sbuf_usable
 
     @property
     def sbuf_fmax(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.base.profiles import Profile
+from nkic.machine import dtypes
 from nkic.specialise import collectives, deprecated, isa, language, library, removed, since
 from nkic.specialise.enums import ENUMS
 from nkic.specialise.evaluate import provided_modules
@@ -14,7 +15,10 @@ from nkic.specialise.namespace import Absent, Namespace, names_of
 from nkic.specialise.objects import Decorator, NKIObject
 
 OLD_ROOT = "neuronxcc"
-_NKI = ("nki", "nki.language", "nki.isa", "nki.typing", "nki.collectives", "nki.isa.constants")
+_NKI = (
+    *("nki", "nki.language", "nki.isa", "nki.typing", "nki.collectives"),
+    *("nki.isa.constants", "nki.dtype"),
+)
 _OLD = tuple(f"{OLD_ROOT}.{name}" for name in _NKI)
 PROVIDED = provided_modules((*_NKI, OLD_ROOT, *_OLD, library.MODULE))
 
@@ -47,6 +51,7 @@ def namespaces(profile: Profile, load: library.Load) -> dict[str, Namespace]:
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
         Namespace("nki.collectives", collectives.names()),
         Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
+        Namespace("nki.dtype", {**dtypes.DTYPES, "bool_": dtypes.BOOL}),
     ]
     current = dict(zip(_NKI, made, strict=True))
     return {**current, **_former(current, profile), library.MODULE: library.namespace(load)}

@@ -51,7 +51,6 @@ ISA = {
     "tensor_tensor_reduce": Gone(BETA2, "use nisa.tensor_tensor, then nisa.tensor_reduce"),
     "tensor_scan": Gone(BETA2, "use nisa.tensor_tensor_scan"),
     "builtin_custom_op": Gone(BETA2, "write it with the instructions of nki.isa"),
-    "constants": Gone(BETA2, "its enumerations are names of nki.isa: nisa.oob_mode, nisa.engine"),
 }
 
 # Of nki.

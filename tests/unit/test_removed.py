@@ -65,7 +65,6 @@ def test_removed_names(module: str, name: str, gone: removed.Gone, nki: str) -> 
     [
         ("import nki.compiler as ncc", "ncc.sbuf"),
         ("from nki.compiler import sbuf", "sbuf.alloc"),
-        ("from nki.isa.constants import oob_mode", "oob_mode.skip"),
     ],
 )
 def test_removed_modules(imports: str, line: str) -> None:

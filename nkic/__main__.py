@@ -1,0 +1,65 @@
+"""`python -m nkic script.py args`: runs a script that imports nki, with nkic's modules.
+
+`python -m nkic -m package.module args` runs a module. `--force` puts an installed package called
+nki aside.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Sequence
+
+from nkic.api.errors import ApiError
+from nkic.nki import install
+
+USAGE = """usage: python -m nkic [--force] script.py [arguments]
+       python -m nkic [--force] -m module [arguments]
+
+Runs a Python program that imports nki: its kernels are compiled by nkic and simulated.
+  --force  also where another package called nki is installed
+To compile a file to an artifact, use the command nkic.
+"""
+WRONG_USE, REJECTED = 2, 1
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the program; its own exceptions and exits pass through."""
+    words = list(argv)
+    force = words[:1] == ["--force"]
+    rest = words[1:] if force else words
+    if rest[:1] in (["-h"], ["--help"]):
+        sys.stdout.write(USAGE)
+        return 0
+    module = rest[:1] == ["-m"]
+    program = rest[1:] if module else rest
+    if not program or (not module and program[0].startswith("-")):
+        sys.stderr.write(USAGE)
+        return WRONG_USE
+    if not module and not os.path.exists(program[0]):  # noqa: PTH110  (as Python says it)
+        sys.stderr.write(f"error: there is no file `{program[0]}`\n")
+        return WRONG_USE
+    try:
+        install(force)
+        _run(program, module)
+    except ApiError as error:
+        sys.stdout.flush()
+        sys.stderr.write(f"{error}\n")
+        return REJECTED
+    return 0
+
+
+def _run(program: list[str], module: bool) -> None:
+    sys.argv[:] = program
+    if module:
+        sys.path.insert(0, "")
+        runpy.run_module(program[0], run_name="__main__", alter_sys=True)
+    else:
+        # Where Python would look first for what the script imports.
+        sys.path.insert(0, os.path.dirname(os.path.realpath(program[0])))  # noqa: PTH120
+        runpy.run_path(program[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,129 @@
+"""Arrays of PyTorch and JAX: in, and back in the caller's kind.
+
+Neither framework is imported here; a value of one shows that it is there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+
+from nkic import api
+from nkic.api.arrays import Array, adapters
+from nkic.api.errors import CompileError, RunError, raising, refuse
+
+_CONVERTERS = {"torch": "nkic.nki.torch_arrays", "jaxlib": "nkic.nki.jax_arrays"}
+_CONVERTERS["jax"] = _CONVERTERS["jaxlib"]
+_lock = threading.Lock()
+
+
+class Converter(Protocol):
+    """A module that knows the arrays of one framework."""
+
+    def array_of(self, value: Any) -> Array | None:
+        """The NumPy array of a value; shares its memory where that is possible."""
+
+    def back(self, array: Array, like: Any) -> Any:
+        """An array in the framework's kind, where `like` is."""
+
+    def update(self, value: Any, array: Array) -> None:
+        """Writes to a value. Raises `UsageFailed` where it cannot be written."""
+
+
+class Borrowed(np.ndarray[Any, Any]):
+    """An array that is a framework's: `owner` is the value."""
+
+    owner: Any = None
+
+
+def converter(value: Any) -> Converter | None:
+    """Who knows the arrays of this type."""
+    for kind in type(value).__mro__:
+        name = _CONVERTERS.get(kind.__module__.partition(".")[0])
+        if name is not None:
+            found: Any = import_module(name)
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+def borrow(value: Any) -> Array | None:
+    """The adapter for both frameworks."""
+    known = converter(value)
+    array = known.array_of(value) if known is not None else None
+    if array is None:
+        return None
+    found = array.view(Borrowed)
+    found.owner = value
+    return found
+
+
+@contextmanager
+def adapting() -> Iterator[None]:
+    """With the adapter in place, which stays."""
+    with _lock:
+        if borrow not in adapters:
+            adapters.append(borrow)
+    yield
+
+
+def settle(called: api.Called) -> Any:
+    """Writes back what the kernel updated, and gives its values in the caller's kind."""
+    with raising(RunError):
+        for name, array in called.updated.items():
+            _write(name, called.inputs[name], array)
+    owners = (getattr(array, "owner", None) for array in called.inputs.values())
+    like = next((owner for owner in owners if owner is not None), None)
+    return values_like(called.values, like)
+
+
+def _write(name: str, target: Array, array: Array) -> None:
+    owner = getattr(target, "owner", None)
+    known = converter(owner) if owner is not None else None
+    if known is not None:
+        known.update(owner, array)
+    elif target.flags.writeable:
+        np.copyto(target, array)
+    else:
+        refuse(f"the kernel writes `{name}`, which is a read-only array", "pass a copy of it")
+
+
+def values_like(values: Any, like: Any) -> Any:
+    """Results in the kind of array that `like` is; NumPy's for None."""
+    known = converter(like) if like is not None else None
+    if known is None or values is None:
+        return values
+    if isinstance(values, tuple):
+        return tuple(values_like(one, like) for one in values)
+    return known.back(values, like)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _leaves(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from _leaves(one)
+    else:
+        yield value
+
+
+def is_traced(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Some argument is a tracer of JAX: the call is inside `jax.jit`, `grad` or `vmap`."""
+    kinds = (type(one).__mro__ for one in _leaves([*args, *kwargs.values()]))
+    return any(kind.__name__ == "Tracer" and _is_jax(kind) for mro in kinds for kind in mro)
+
+
+def _is_jax(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in ("jax", "jaxlib")
+
+
+def in_jax(kernel: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The call as a part of the function that JAX traces."""
+    with raising(CompileError):
+        return import_module("nkic.nki.jax_calls").traced(kernel, args, kwargs)

@@ -1,0 +1,113 @@
+"""Makes the modules importable, by an explicit act only.
+
+A finder at the end of `sys.meta_path` answers for `nki` and for what host code imports beside it,
+where no package of that name is installed: `neuronxcc.nki`, `torch_neuronx`, `jax_neuronx`,
+`torch_xla`. With `force` it stands in front.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+from nkic.api.errors import CompileError, raising, refuse
+
+VARIABLE = "NKIC_INSTALL"
+NKI = "nki"
+BESIDE = ("neuronxcc", "torch_neuronx", "jax_neuronx", "torch_xla")
+
+
+class _Loader(Loader):
+    """Gives the module that was built for a name."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        from nkic.nki.packages import module
+
+        return module(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """It is filled already."""
+
+
+class Finder(MetaPathFinder):
+    """Finds the modules. `roots` are the packages that it answers for."""
+
+    def __init__(self, roots: Sequence[str], force: bool) -> None:
+        self.roots = roots
+        self.force = force
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname.partition(".")[0] not in self.roots:
+            return None
+        from nkic.nki.packages import is_package, names  # the compiler: only if it is asked for
+
+        if fullname not in names():
+            return None
+        return ModuleSpec(fullname, _Loader(), origin="nkic", is_package=is_package(fullname))
+
+
+def installed() -> bool:
+    """Whether `import nki` gives nkic's modules."""
+    return _present() is not None
+
+
+def install(force: bool = False) -> None:
+    """Makes `import nki` and what real code imports beside it give nkic's modules.
+
+    Where another package called nki is installed, it is refused unless `force` puts it aside for
+    this process; packages beside it (`neuronxcc`, `torch_neuronx`, `jax_neuronx`, `torch_xla`)
+    stay as they are where they are installed. Raises `CompileError`.
+    """
+    known = _present()
+    if known is not None and (known.force or not force):
+        return
+    with raising(CompileError):
+        if not force and (place := _other()) is not None:
+            refuse(
+                f"another package called nki is installed: {place}",
+                "nkic.install(force=True), or `python -m nkic --force`, puts it aside",
+            )
+    uninstall()
+    free = [root for root in BESIDE if not _is_installed(root)]
+    roots = (NKI, *free)
+    finder = Finder(roots, force)
+    if force:
+        _forget((NKI,))
+        sys.meta_path.insert(0, finder)
+    else:
+        sys.meta_path.append(finder)
+
+
+def uninstall() -> None:
+    """Takes the modules away again; those which are imported stay with who imported them."""
+    known = _present()
+    if known is not None:
+        sys.meta_path.remove(known)
+        _forget(known.roots)
+
+
+def _present() -> Finder | None:
+    return next((one for one in sys.meta_path if isinstance(one, Finder)), None)
+
+
+def _other() -> str | None:
+    """Where a package called nki that is not ours is."""
+    loaded = sys.modules.get(NKI)
+    if loaded is not None:
+        return str(getattr(loaded, "__file__", None) or "it is imported already")
+    spec = PathFinder.find_spec(NKI)
+    return (spec.origin or "a folder on sys.path") if spec is not None else None
+
+
+def _is_installed(root: str) -> bool:
+    return root in sys.modules or PathFinder.find_spec(root) is not None
+
+
+def _forget(roots: Sequence[str]) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] in roots]:
+        del sys.modules[name]

@@ -1,0 +1,176 @@
+"""Kernels inside functions that JAX traces: `kernel(a, b)` and `jax_neuronx.nki_call`.
+
+The kernel is compiled when JAX traces the call, so that errors and the shapes of results are
+known then; in the program it is a callback, which shows as a custom call in the lowered HLO.
+`jax.vmap` runs the kernel once for every element of the batch.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from nkic import api
+from nkic.api.arrays import Array, numpy_type
+from nkic.api.errors import CompileError, raising, refuse
+from nkic.nki.jit import How, Kernel, kernel_of
+
+Rebuild = Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
+
+
+def traced(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """The results of a kernel as values of the traced program."""
+    operands, rebuild = _operands(args, dict(kwargs))
+    args_like, kwargs_like = rebuild([_like(one) for one in operands])
+    artifact = kernel.prepare(*args_like, **kwargs_like).artifact
+    _refuse_updates(artifact, ())
+    shapes = [_shape(p.shape, numpy_type(p.dtype)) for p in artifact.signature.outputs]
+
+    def run(*values: Any) -> Any:
+        given, named = rebuild([np.asarray(one) for one in values])
+        return _flat(kernel.run(given, named).values)
+
+    found = _callback(kernel, run, tuple(shapes), operands)
+    return _formed(artifact.returned, found)
+
+
+def nki_call(func: Any, *args: Any, out_shape: Any, grid: Any = None, **kwargs: Any) -> Any:
+    """Calls a kernel in a JAX program. `out_shape` is a `jax.ShapeDtypeStruct` or a sequence of
+    them; the kernel returns its results, or writes them to its last parameters.
+
+    Raises `CompileError` if the kernel gives other results.
+    """
+    kernel = kernel_of(func, How(spmd=True))
+    kernel = kernel[grid] if grid not in (None, ()) else kernel
+    with raising(CompileError):
+        wanted = tuple(out_shape) if isinstance(out_shape, list | tuple) else (out_shape,)
+        shapes = tuple(_shape(one.shape, np.dtype(one.dtype)) for one in wanted)
+        names = _written_names(kernel, args, kwargs, len(wanted))
+        found = _called(kernel, args, kwargs, shapes, names)
+    return list(found) if isinstance(out_shape, list | tuple) else found[0]
+
+
+def _called(
+    kernel: Kernel,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    shapes: tuple[Any, ...],
+    names: tuple[str, ...],
+) -> Sequence[Any]:
+    operands, rebuild = _operands(args, dict(kwargs))
+
+    def given(values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        first, named = rebuild(values)
+        outs = (np.zeros(one.shape, one.dtype) for one in shapes[: len(names)])
+        return (*first, *outs), named
+
+    args_like, kwargs_like = given([_like(one) for one in operands])
+    artifact = kernel.prepare(*args_like, **kwargs_like).artifact
+    _refuse_updates(artifact, names)
+    _check(artifact, shapes, names)
+
+    def run(*values: Any) -> tuple[Array, ...]:
+        first, named = given([np.asarray(one) for one in values])
+        called = kernel.run(first, named)
+        return tuple(called.updated[n] for n in names) if names else _flat(called.values)
+
+    return _callback(kernel, run, shapes, operands)
+
+
+def _written_names(
+    kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any], count: int
+) -> tuple[str, ...]:
+    """The last parameters, if the kernel takes its outputs so; nothing if it returns them."""
+    parameters = inspect.signature(kernel.func).parameters.values()
+    required = [p.name for p in parameters if p.default is p.empty and p.name not in kwargs]
+    missing = required[len(args) :]
+    if missing and len(missing) != count:
+        refuse(
+            f"nki_call: `{kernel.func.__name__}` has {len(missing)} parameters for its outputs, "
+            f"and out_shape describes {count}",
+            "give one shape for each tensor that the kernel writes or returns",
+        )
+    return tuple(missing)
+
+
+def _check(artifact: api.Artifact, shapes: tuple[Any, ...], names: tuple[str, ...]) -> None:
+    outputs = {p.name: p for p in artifact.signature.outputs}
+    found = [outputs[n] for n in names if n in outputs] if names else list(outputs.values())
+    made = [(tuple(p.shape), numpy_type(p.dtype).name) for p in found]
+    wanted = [(one.shape, one.dtype.name) for one in shapes]
+    if made != wanted:
+        refuse(
+            f"nki_call: the kernel gives {_shown(made)}, out_shape is {_shown(wanted)}",
+            "describe what the kernel writes or returns",
+        )
+
+
+def _shown(types: Sequence[tuple[Any, str]]) -> str:
+    return ", ".join(f"{name}{list(shape)}" for shape, name in types) or "nothing"
+
+
+def _refuse_updates(artifact: api.Artifact, allowed: Sequence[str]) -> None:
+    inputs = {p.name for p in artifact.signature.inputs} - {*allowed}
+    for output in artifact.signature.outputs:
+        if output.name in inputs:
+            refuse(
+                f"the kernel writes its argument `{output.name}`, and arrays of JAX cannot be "
+                "written",
+                "return a new tensor from the kernel",
+            )
+
+
+def _callback(
+    kernel: Kernel, run: Callable[..., Any], shapes: tuple[Any, ...], operands: list[Any]
+) -> Sequence[Any]:
+    with jax.named_scope(f"nki_call.{kernel.func.__name__}"):
+        found: Sequence[Any] = jax.pure_callback(run, shapes, *operands, vmap_method="sequential")
+    return found
+
+
+def _operands(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Rebuild]:
+    """The arrays of a call, and how to put others in their places."""
+    leaves, form = jax.tree_util.tree_flatten((args, kwargs))
+    places = [n for n, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)]
+
+    def rebuild(values: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        filled = list(leaves)
+        for place, value in zip(places, values, strict=True):
+            filled[place] = value
+        found: tuple[tuple[Any, ...], dict[str, Any]] = jax.tree_util.tree_unflatten(form, filled)
+        return found
+
+    return [leaves[place] for place in places], rebuild
+
+
+def _like(operand: Any) -> Array:
+    """An array of the operand's type, of which no more than one element exists."""
+    return np.broadcast_to(np.zeros((), operand.dtype), operand.shape)
+
+
+def _shape(shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
+    make: Any = jax.ShapeDtypeStruct  # JAX does not annotate it
+    return make(tuple(shape), dtype)
+
+
+def _flat(values: Any) -> tuple[Array, ...]:
+    return tuple(_arrays(values))
+
+
+def _arrays(values: Any) -> Iterator[Array]:
+    if isinstance(values, tuple):
+        for one in values:
+            yield from _arrays(one)
+    elif values is not None:
+        yield values
+
+
+def _formed(form: Any, found: Sequence[Any]) -> Any:
+    """Results in the form of what the kernel returns."""
+    if form is None:
+        return None
+    return found[form] if isinstance(form, int) else tuple(_formed(one, found) for one in form)

@@ -1,0 +1,211 @@
+"""`nki.jit` and `nki.simulate`: kernels that are called with arrays.
+
+A call compiles the kernel for its arguments, or finds it compiled, and runs it in the simulator.
+Results come in the kind of array that the arguments have; arrays that the kernel writes are
+updated in place (source: `nki.simulate`, "How It Works").
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from types import ModuleType
+from typing import Any
+
+from nkic import api
+from nkic.api import functions
+from nkic.api.errors import CompileError, raising, refuse
+from nkic.base.suggest import did_you_mean
+from nkic.nki import arrays, grid
+
+FORMER = "neuronxcc.nki"
+FORMER_NKI = "0.3"  # the last version with `neuronxcc.nki`
+SIMULATOR = "NKI_SIMULATOR"  # 1 says what nkic does anyway
+_MODES = ("auto", "simulation", "baremetal", "torchxla", "jax")
+_MESSAGES = ("debug_kernel", "show_compiler_tb")  # settings of the messages of NKI's compiler
+
+
+@dataclass(frozen=True)
+class How:
+    """What a kernel is compiled for. `former`: it is written with `neuronxcc.nki`. `spmd`: a
+    number in the brackets is that of instances on one core, as in the betas.
+    """
+
+    target: str | None = None
+    former: bool = False
+    spmd: bool = False
+    axes: Any = None
+    schedule: tuple[tuple[str, str], ...] = ()
+
+    def options(self) -> dict[str, Any]:
+        """The same as options of `nkic.call`. Raises `UsageFailed`."""
+        launch = grid.launch(self.axes, self.spmd)
+        said: dict[str, Any] = {"grid": launch.grid, "lnc": launch.lnc, "target": self.target}
+        if self.former:
+            said["nki"] = FORMER_NKI
+        if self.schedule:
+            said["schedule"] = self.schedule
+        return said
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a call gave, and what is known of its run. `values` are in the caller's kind."""
+
+    values: Any
+    called: api.Called = field(repr=False)
+
+
+class Kernel:
+    """A function under `nki.jit`. `kernel[2](a, b)` runs it on two cores, `kernel[4, 2](a, b)` as
+    a grid of instances.
+    """
+
+    def __init__(self, func: Callable[..., Any], how: How | None = None) -> None:
+        functools.update_wrapper(self, func)
+        self.func = func
+        self.how = how or How()
+
+    @property
+    def grid(self) -> Any:
+        """What stood in the brackets, or None."""
+        return self.how.axes
+
+    def __getitem__(self, axes: Any) -> Kernel:
+        return Kernel(self.func, replace(self.how, axes=axes))
+
+    __iter__ = None  # or Python would go through the grids 0, 1, 2 … for ever
+
+    def with_schedule(self, edges: Any) -> Kernel:
+        """The kernel with further order among its named instructions: pairs of names."""
+        pairs = tuple((str(first), str(then)) for first, then in edges)
+        return Kernel(self.func, replace(self.how, schedule=(*self.how.schedule, *pairs)))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the kernel. Raises `CompileError` and `RunError`."""
+        torch = sys.modules.get("torch")
+        if torch is not None and torch.compiler.is_compiling():
+            return torch.compiler.disable(self.call)(*args, **kwargs).values
+        if arrays.is_traced(args, kwargs):
+            return arrays.in_jax(self, args, kwargs)
+        return self.call(*args, **kwargs).values
+
+    def call(self, *args: Any, **kwargs: Any) -> Call:
+        """The same, with cycles and report in `called.result`."""
+        called = self.run(args, kwargs)
+        return Call(arrays.settle(called), called)
+
+    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> api.Called:
+        """Compiles and runs; the caller's arrays stay as they were."""
+        with arrays.adapting():
+            return api.call(self.func, args, kwargs, **self._options())
+
+    def prepare(self, *args: Any, **kwargs: Any) -> api.Prepared:
+        """Compiles for these arguments without running."""
+        with arrays.adapting():
+            return api.prepare(self.func, args, kwargs, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        former = self.how.former or _is_former(self.func)
+        with raising(CompileError):
+            check_environment()
+            return replace(self.how, former=former).options()
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        return self if owner is None else functools.partial(self, owner)
+
+    def __repr__(self) -> str:
+        axes = "" if self.how.axes is None else f"[{self.how.axes!r}]"
+        return f"<nki kernel {self.__wrapped__.__qualname__}{axes}>"  # type: ignore[attr-defined]
+
+
+def jit(fn: Any = None, **options: Any) -> Any:
+    """Makes a kernel of a function. Calls compile it and run it in the simulator.
+
+    `platform_target` is the target, by default NEURON_PLATFORM_TARGET_OVERRIDE's or trn2; `mode`
+    may be any that gives results. Raises `CompileError` for other options.
+    """
+    return _decorator(fn, options, former=False)
+
+
+def former_jit(fn: Any = None, **options: Any) -> Any:
+    """`neuronxcc.nki.jit`: the same for kernels of the betas."""
+    return _decorator(fn, options, former=True)
+
+
+def nki_jit(fn: Any = None, **options: Any) -> Any:
+    """`torch_neuronx.nki_jit`: brackets hold a grid of instances on one core."""
+    if fn is None:
+        return lambda f: nki_jit(f, **options)
+    return kernel_of(jit(fn, **options), How(spmd=True))
+
+
+def _decorator(fn: Any, options: Mapping[str, Any], former: bool) -> Any:
+    with raising(CompileError):
+        how = _how(options, former)
+    return (lambda f: kernel_of(f, how)) if fn is None else kernel_of(fn, how)
+
+
+def kernel_of(fn: Any, how: How | None = None) -> Kernel:
+    """The kernel of a function; that of a kernel with what `how` says besides."""
+    if not isinstance(fn, Kernel):
+        return Kernel(fn, how)
+    if how is None:
+        return fn
+    former, spmd = how.former or fn.how.former, how.spmd or fn.how.spmd
+    target = how.target or fn.how.target
+    return Kernel(fn.func, replace(fn.how, target=target, former=former, spmd=spmd))
+
+
+def _how(options: Mapping[str, Any], former: bool) -> How:
+    known = ("mode", "platform_target", *_MESSAGES)
+    for name in options:
+        if name not in known:
+            help = did_you_mean(name, known) or f"options are {', '.join(known)}"
+            refuse(f"nki.jit: there is no option `{name}=`", help)
+    mode = options.get("mode", "auto")
+    if mode not in _MODES:
+        refuse(f"nki.jit: mode={mode!r} does not run the kernel", f"use one of {_MODES}, or none")
+    return How(options.get("platform_target"), former, spmd=former)
+
+
+def _is_former(func: Any) -> bool:
+    """The function's module imports `neuronxcc.nki`, whose kernels are of the betas."""
+    found = getattr(functions.unwrapped(func), "__globals__", {}).values()
+    return any(isinstance(one, ModuleType) and one.__name__.startswith(FORMER) for one in found)
+
+
+class Simulation:
+    """What `nki.simulate` gives: a call runs the kernel in the simulator."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        functools.update_wrapper(self, kernel)
+        self.kernel = kernel
+
+    def __getitem__(self, axes: Any) -> Simulation:
+        return Simulation(self.kernel[axes])
+
+    __iter__ = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.kernel(*args, **kwargs)
+
+
+def simulate(kernel: Any) -> Simulation:
+    """A callable that runs the kernel in the simulator. A plain function is a kernel, too."""
+    return Simulation(kernel_of(kernel))
+
+
+def simulate_kernel(kernel: Any, *args: Any, **kwargs: Any) -> Any:
+    """`neuronxcc.nki.simulate_kernel(kernel, a, b)`: one call in the simulator."""
+    return kernel_of(kernel)(*args, **kwargs)
+
+
+def check_environment() -> None:
+    """Refuses a setting that asks for a device. Raises `UsageFailed`."""
+    if os.environ.get(SIMULATOR, "1") not in ("1", ""):
+        value = os.environ[SIMULATOR]
+        refuse(f"{SIMULATOR}={value} asks for a device, and nkic has none", f"unset {SIMULATOR}")

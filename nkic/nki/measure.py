@@ -1,0 +1,158 @@
+"""`nki.baremetal`, `nki.benchmark` and `nki.profile`: simulated time instead of measurements.
+
+A kernel takes the same cycles in every run of the simulator, so that every percentile is the
+same number. `save_neff_name` is honoured with nkic's own artifact; a trace of the vendor's
+profiler cannot be written and is refused, as is everything that only a device could mean.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nkic import api
+from nkic.api.errors import CompileError, raising, refuse
+from nkic.base.suggest import did_you_mean
+from nkic.nki import arrays
+from nkic.nki.jit import How, Kernel, kernel_of
+
+_NS_PER_US = 1000.0
+_REPORT = "report.json"
+_COMMON = frozenset({"save_neff_name", "platform_target", "debug_kernel", "show_compiler_tb"})
+_COUNTS = frozenset({"warmup", "iters"})  # runs of a device; here one run says it all
+_WITHOUT = {
+    "save_trace_name": "nkic writes no trace of the vendor's profiler",
+    "additional_compile_opt": "these are options of the vendor's compiler",
+    "profile_nth": "every run of the simulator is the same",
+}
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Simulated time in microseconds, the same in every run."""
+
+    microseconds: float
+
+    def get_latency_percentile(self, percentile: float) -> float:
+        """The latency that `percentile` per cent of the runs do not exceed."""
+        if not 0 <= percentile <= 100:
+            raise ValueError(f"a percentile is between 0 and 100, not {percentile}")
+        return self.microseconds
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """What a benchmark found: `nc_latency`, and the whole run."""
+
+    nc_latency: Latency
+    result: api.Result
+
+
+class Measured:
+    """A kernel whose calls are also measured and written to files."""
+
+    def __init__(self, kernel: Kernel, files: Files) -> None:
+        self.kernel = kernel
+        self.func = kernel.func
+        self.__wrapped__ = kernel.func
+        self.__name__ = kernel.func.__name__
+        self.files = files
+        self.benchmark_result: BenchmarkResult | None = None
+
+    def __getitem__(self, axes: Any) -> Measured:
+        return Measured(self.kernel[axes], self.files)
+
+    __iter__ = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the kernel, gives its results, and keeps what it found."""
+        called = self.kernel.run(args, kwargs)
+        self.files.write(called)
+        latency = Latency(called.result.time_ns / _NS_PER_US)
+        self.benchmark_result = BenchmarkResult(latency, called.result)
+        return arrays.settle(called)
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where the artifact goes, and the report beside it."""
+
+    folder: Path = Path()
+    neff: str | None = None
+    report: str | None = None
+
+    def write(self, called: api.Called) -> None:
+        """Writes what was asked for. Raises `RunError`."""
+        if self.neff is not None or self.report is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        if self.neff is not None:
+            called.artifact.save(self.folder / self.neff)
+        if self.report is not None:
+            text = json.dumps(json.loads(called.result.json), indent=1)
+            Path(self.folder, self.report).write_text(f"{text}\n", encoding="utf-8")
+
+
+def baremetal(kernel: Any = None, **options: Any) -> Any:
+    """Runs a kernel on NumPy arrays: here, in the simulator.
+
+    `save_neff_name` writes the artifact, `artifacts_dir` says where.
+    """
+    return _decorator("baremetal", kernel, options, frozenset({"artifacts_dir"}))
+
+
+def benchmark(kernel: Any = None, **options: Any) -> Any:
+    """Runs a kernel and keeps its simulated time: `benchmark_result.nc_latency
+    .get_latency_percentile(99)` in microseconds. `warmup` and `iters` change nothing: every run
+    takes the same time.
+    """
+    return _decorator("benchmark", kernel, options, _COUNTS)
+
+
+def profile(kernel: Any = None, **options: Any) -> Any:
+    """Runs a kernel and writes its artifact and its report to `working_directory`."""
+    return _decorator("profile", kernel, options, frozenset({"working_directory"}))
+
+
+def _decorator(
+    name: str, kernel: Any, options: Mapping[str, Any], more: frozenset[str]
+) -> Measured | Callable[[Any], Measured]:
+    with raising(CompileError):
+        _check(name, options, _COMMON | more)
+    how = How(target=options.get("platform_target"))
+    files = _files(name, options)
+
+    def decorate(found: Any) -> Measured:
+        return Measured(kernel_of(found, how), files)
+
+    return decorate if kernel is None else decorate(kernel)
+
+
+def _check(name: str, options: Mapping[str, Any], known: frozenset[str]) -> None:
+    for option in options:
+        if option in known:
+            continue
+        why = _WITHOUT.get(option)
+        if why is not None:
+            refuse(f"nki.{name}: `{option}=` cannot be honoured: {why}", "leave it out")
+        help = did_you_mean(option, sorted(known)) or f"options are {', '.join(sorted(known))}"
+        refuse(f"nki.{name}: there is no option `{option}=`", help)
+    for option in sorted(_COUNTS & options.keys()):
+        value = options[option]
+        if type(value) is not int or value < 0:
+            refuse(f"nki.{name}: `{option}={value!r}` must be a number of runs")
+
+
+def _files(name: str, options: Mapping[str, Any]) -> Files:
+    folder = options.get("working_directory") or options.get("artifacts_dir")
+    neff = options.get("save_neff_name")
+    if neff is None and folder is not None:
+        neff = "file.neff"
+    return Files(
+        Path(os.fspath(folder)) if folder is not None else Path(),
+        neff,
+        _REPORT if name == "profile" else None,
+    )

@@ -1,0 +1,204 @@
+"""The modules of NKI for host code, from the namespaces that kernels see.
+
+There is one list of names: `nkic.specialise.provide`. Here each of its values becomes what host
+code can hold: dtypes are their names, as NKI documents (`DType = str`), enumerations are classes
+of the module, functions have signatures and wait for a kernel.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from enum import Enum
+from functools import partial
+from types import ModuleType
+from typing import Any, NoReturn
+
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
+from nkic.machine.dtypes import DType
+from nkic.machine.instructions import ROWS
+from nkic.machine.memory import Buffer
+from nkic.nki import measure, names, signatures
+from nkic.nki.grid import NeuronCores, SpmdDim
+from nkic.nki.jit import former_jit, jit, simulate, simulate_kernel
+from nkic.specialise import provide
+from nkic.specialise.collectives import Collective
+from nkic.specialise.enums import ENUMS, Operator
+from nkic.specialise.language import TileSize
+from nkic.specialise.namespace import Namespace, names_of
+
+OLD = "neuronxcc"
+_DOCS = {
+    "nki": "NKI kernels: `jit` makes them, `simulate` runs them. Provided by nkic.",
+    "nki.language": "`nl`: tensors, dtypes, loops, and functions of tiles.",
+    "nki.isa": "`nisa`: the instructions of the NeuronCore, and their enumerations.",
+    "nki.isa.constants": "The enumerations of `nki.isa`.",
+    "nki.collectives": "Exchange of data between devices.",
+    "nki.typing": "Annotations of kernel arguments.",
+    "nki.dtype": "Element types, by name.",
+    "nki.tensor": "The type of tensors in kernels.",
+    "nki.compiler": "Empty: what it held went with the first compiled NKI.",
+}
+_HOST: dict[str, Any] = {
+    "jit": jit,
+    "simulate": simulate,
+    "baremetal": measure.baremetal,
+    "benchmark": measure.benchmark,
+    "profile": measure.profile,
+}
+_FORMER: dict[str, Any] = {**_HOST, "jit": former_jit, "simulate_kernel": simulate_kernel}
+PACKAGES = frozenset({"nki", "nki.isa"})
+
+
+def _no_library(file: SourceFile, name: str) -> NoReturn:
+    raise AssertionError("the library runs in kernels alone")
+
+
+def _spaces() -> dict[str, Namespace]:
+    return provide.namespaces(Profile.NKI_0_6, _no_library)
+
+
+def known() -> tuple[str, ...]:
+    """The modules of `nki`, packages first."""
+    return tuple(_DOCS)
+
+
+def contents(module: str) -> dict[str, Any]:
+    """Public names of a module of `nki` with their values."""
+    if module == "nki":
+        return dict(_HOST)
+    if module == "nki.compiler":
+        return {}
+    if module == "nki.isa.constants":
+        whole = vars_of(built("nki.isa"))
+        return {name: whole[name] for name in ENUMS}
+    if module in ("nki.dtype", "nki.tensor"):
+        return _part_of_language(module)
+    return dict(_of_space(module, _spaces()[module]))
+
+
+def _part_of_language(module: str) -> dict[str, Any]:
+    whole = vars_of(built("nki.language"))
+    if module == "nki.tensor":
+        return {"NkiTensor": whole["NkiTensor"], "Tensor": whole["NkiTensor"]}
+    return {name: value for name, value in whole.items() if type(value) is str} | {"DType": str}
+
+
+def _of_space(module: str, space: Namespace) -> Iterator[tuple[str, Any]]:
+    enums = {found: names.enumeration(module, found) for found in ENUMS.values()}
+    watched = space.__dict__["@watched"]
+    for name in names_of(space):
+        value = _unwatched(watched[name]) if name in watched else getattr(space, name)
+        yield name, _host_value(module, name, value, enums)
+    yield from _EXTRA.get(module, {}).items()
+
+
+def _unwatched(getter: Any) -> Any:
+    """The value under a deprecated name, without the warning, which is for kernels."""
+    assert isinstance(getter, partial)
+    return getter.args[-1]
+
+
+def _host_value(module: str, name: str, value: Any, enums: dict[Any, type[Enum]]) -> Any:
+    if isinstance(value, type) and value in enums:
+        return enums[value]
+    if type(value) in enums:
+        return enums[type(value)][value.name]
+    for kind, make in _MAKERS:
+        if isinstance(value, kind):
+            return make(module, name, value)
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if isinstance(value, type):
+        return names.kernel_type(module, name, inspect.getdoc(value) or "")
+    return _function(module, name, value)
+
+
+def _function(module: str, name: str, value: Any) -> names.Function:
+    row = ROWS.get(name)
+    if row is not None and row.module == module and isinstance(value, Collective):
+        signature, doc = value.__signature__, row.doc
+    elif row is not None and row.module == module:
+        signature, doc = signatures.of_row(row)
+    elif name in signatures.library_functions() and module == "nki.language":
+        signature, doc = signatures.library_functions()[name]
+    elif isinstance(value, Operator):
+        return names.Function(module, name, None, f"`nl.{name}`, for `op=` of instructions.")
+    else:
+        signature, doc = signatures.of_function(value)
+    return names.Function(module, name, signature, doc)
+
+
+def get_nc_version() -> Any:
+    """The generation of the target that calls are compiled for."""
+    versions = built("nki.isa").__dict__["nc_version"]
+    return versions(names.target().generation)
+
+
+get_nc_version.__module__ = "nki.isa"
+_TENSOR = names.kernel_type("nki.language", "NkiTensor", "A tensor, or a view of one.")
+_BY_NAME: dict[str, Any] = {
+    "get_nc_version": get_nc_version,
+    "NKIObject": names.NKIObject,
+    "MemoryRegion": names.MemoryRegion,
+    "ReplicaGroup": names.ReplicaGroup,
+    "NkiTensor": _TENSOR,
+    **{
+        name: names.asks_region(name, f"Whether a buffer {says}.")
+        for name, says in {
+            "is_hbm": "is any kind of HBM",
+            "is_on_chip": "is SBUF or PSUM",
+            "is_psum": "is PSUM",
+            "is_sbuf": "is SBUF",
+        }.items()
+    },
+}
+_MAKERS: tuple[tuple[Any, Callable[[str, str, Any], Any]], ...] = (
+    (DType, lambda module, name, value: value.name),
+    (Buffer, lambda module, name, value: names.region(value)),
+    (TileSize, lambda module, name, value: names.HostTileSize()),
+    (provide.TensorAnnotation, lambda module, name, value: _annotation(name)),
+)
+
+
+def _annotation(name: str) -> type:
+    return names.kernel_type("nki.typing", name, "A tensor argument: `tensor[128, 512]`.")
+
+
+class NkiValidationError(Exception):
+    """NKI's name for a kernel that is refused; nkic raises `nkic.CompileError`."""
+
+
+NkiValidationError.__module__ = "nki.isa"
+_EXTRA: dict[str, dict[str, Any]] = {
+    "nki.language": {"DType": str, "nc": NeuronCores, "spmd_dim": SpmdDim},
+    "nki.isa": {"NkiValidationError": NkiValidationError},
+    "nki.typing": {"mutable_tensor": _annotation("mutable_tensor")},
+}
+_built: dict[str, ModuleType] = {}
+
+
+def built(name: str) -> ModuleType:
+    """The module called `name`, always the same object; `neuronxcc.nki…` holds the same values."""
+    found = _built.get(name)
+    if found is None:
+        found = _built[name] = _make(name)
+    return found
+
+
+def _make(name: str) -> ModuleType:
+    current = name.removeprefix(f"{OLD}.")
+    made = ModuleType(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
+    if current != name and current in _DOCS:
+        found = dict(_FORMER) if current == "nki" else vars_of(built(current))
+    else:
+        found = contents(current) if current in _DOCS else {}
+    made.__dict__.update(found)
+    made.__dict__["__all__"] = sorted(found)
+    return made
+
+
+def vars_of(module: ModuleType) -> dict[str, Any]:
+    """The public names of a module that was built here."""
+    return {name: module.__dict__[name] for name in module.__all__}

@@ -1,0 +1,160 @@
+"""What host code gets for the names of NKI: values to pass on, to compare and to annotate with.
+
+They are described to the compiler by module and name. Functions of tensors and instructions have
+signatures and documentation, and say so where they are called outside a kernel.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, NoReturn
+
+from nkic.machine.memory import Buffer
+from nkic.machine.targets import DEFAULT, Target
+from nkic.request import TARGET_VARIABLE, find_target
+from nkic.specialise import objects
+from nkic.specialise.language import TileSize
+
+
+def target() -> Target:
+    """The target that calls without one are for. Raises `UsageFailed`."""
+    wanted = os.environ.get(TARGET_VARIABLE)
+    return find_target(wanted, TARGET_VARIABLE) if wanted else DEFAULT
+
+
+class OutsideKernel(RuntimeError):
+    """A name of NKI was used as only kernels can use it."""
+
+
+def refuse(name: str) -> NoReturn:
+    """Refuses a use outside a kernel."""
+    raise OutsideKernel(
+        f"{name} works on tensors of a kernel; here is no kernel\n"
+        "  = help: call it in a function under @nki.jit, and call that function with arrays"
+    )
+
+
+class _Annotation:
+    """What may stand in annotations: `x: nl.load | None`."""
+
+    def __or__(self, other: Any) -> Any:
+        return Any
+
+    __ror__ = __or__
+
+
+class Function(_Annotation):
+    """A function of tensors, an instruction or an operator, by its name."""
+
+    def __init__(
+        self, module: str, name: str, signature: inspect.Signature | None, doc: str
+    ) -> None:
+        self.__module__ = module
+        self.__name__ = self.__qualname__ = name
+        self.__doc__ = doc
+        if signature is not None:
+            self.__signature__ = signature
+
+    def __call__(self, *args: Any, **more: Any) -> NoReturn:
+        refuse(repr(self))
+
+    def __repr__(self) -> str:
+        return f"{self.__module__}.{self.__name__}"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # by reference: a name of its module
+
+
+class _KernelType(type):
+    """A class whose objects exist in kernels alone."""
+
+    def __call__(cls, *args: Any, **more: Any) -> NoReturn:
+        refuse(f"{cls.__module__}.{cls.__qualname__}")
+
+    def __getitem__(cls, shape: Any) -> type:
+        return cls  # `nt.tensor[128, 512]`: the shape is for the kernel
+
+
+def kernel_type(module: str, name: str, doc: str) -> type:
+    """A class of kernels, for annotations and isinstance."""
+    return _KernelType(name, (), {"__module__": module, "__doc__": doc})
+
+
+def enumeration(module: str, found: type[Enum]) -> type[Enum]:
+    """The same enumeration as a class of `module`."""
+    kind = next(base for base in found.__mro__[1:] if issubclass(base, Enum))
+    members = {member.name: member.value for member in found}
+    made: Any = kind(found.__name__, members, module=module, qualname=found.__name__)  # type: ignore[call-arg]
+    made.__doc__ = found.__doc__
+    kept: type[Enum] = made
+    return kept
+
+
+class MemoryRegion(Enum):
+    """Where a tensor is: `nl.sbuf`, `nl.psum`, `nl.private_hbm`, `nl.shared_hbm`."""
+
+    sbuf = "sbuf"
+    psum = "psum"
+    private_hbm = "private_hbm"
+    shared_hbm = "shared_hbm"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+MemoryRegion.__module__ = "nki.language"
+_SAME = {Buffer.SBUF: "sbuf", Buffer.PSUM: "psum", Buffer.HBM: "private_hbm"}
+
+
+def region(buffer: Buffer) -> MemoryRegion:
+    """A buffer as host code names it."""
+    return MemoryRegion(_SAME.get(buffer, "shared_hbm"))
+
+
+def asks_region(name: str, doc: str) -> Callable[[Any], bool]:
+    """`nl.is_hbm` and its like, which are about the regions alone."""
+    wanted = name.removeprefix("is_")
+    regions = {"on_chip": ("sbuf", "psum"), "hbm": ("private_hbm", "shared_hbm")}
+    meant = regions.get(wanted, (wanted,))
+
+    def asked(buffer: Any) -> bool:
+        return isinstance(buffer, MemoryRegion) and buffer.value in meant
+
+    asked.__module__, asked.__name__, asked.__qualname__ = "nki.language", name, name
+    asked.__doc__ = doc
+    return asked
+
+
+class HostTileSize(TileSize):
+    """`nl.tile_size`: sizes of the target that calls are compiled for."""
+
+    @property
+    def _target(self) -> Target:
+        """That of NEURON_PLATFORM_TARGET_OVERRIDE, or the default."""
+        return target()
+
+    def _warn(self, name: str) -> None:
+        """Nothing: kernels are told of former names, with a place."""
+
+
+class NKIObject(objects.NKIObject):
+    """Base of the classes whose objects kernels use. A class without `__init__` gets one from
+    its fields, `name: type`.
+    """
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        objects.finish_class(cls)
+
+
+NKIObject.__module__ = "nki.language"
+
+
+class ReplicaGroup(objects.ReplicaGroup):
+    """Groups of ranks that exchange data with each other: `ReplicaGroup([[0, 1], [2, 3]])`."""
+
+
+ReplicaGroup.__module__ = "nki.collectives"

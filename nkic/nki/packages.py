@@ -1,0 +1,86 @@
+"""Every module that can be imported once nkic is installed as `nki`, by name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from nkic.nki import modules
+from nkic.nki.jit import nki_jit
+
+Contents = dict[str, Any]
+
+
+def module(name: str) -> ModuleType:
+    """The module called `name`, built when it is first asked for; always the same object."""
+    if name.startswith(modules.OLD) or name in modules.known():
+        return modules.built(name)
+    return _beside(name)
+
+
+@cache
+def names() -> frozenset[str]:
+    """All of them."""
+    return frozenset({*modules.known(), *_former(), *_BESIDE})
+
+
+def is_package(name: str) -> bool:
+    """Whether it holds further modules."""
+    return any(one.startswith(f"{name}.") for one in names())
+
+
+def _former() -> Iterator[str]:
+    yield modules.OLD
+    yield from (f"{modules.OLD}.{name}" for name in modules.known())
+
+
+@cache
+def _beside(name: str) -> ModuleType:
+    made = ModuleType(name, "What host code of NKI imports. Provided by nkic.")
+    made.__dict__.update(_BESIDE[name]())
+    return made
+
+
+def _jax_neuronx() -> Contents:
+    from nkic.nki.jax_calls import nki_call
+
+    return {"nki_call": nki_call}
+
+
+def _torch_neuronx() -> Contents:
+    return {"nki_jit": nki_jit}
+
+
+def _torch_xla() -> Contents:
+    """Devices are the CPU, where the simulator runs; steps are done when they are called."""
+    return {"device": _device, "devices": lambda: [_device()], "sync": _nothing}
+
+
+def _xla_model() -> Contents:
+    return {"xla_device": _device, "mark_step": _nothing, "wait_device_ops": _nothing}
+
+
+def _xla_core() -> Contents:
+    return {"xla_model": _beside("torch_xla.core.xla_model")}
+
+
+def _device(*_: Any, **more: Any) -> Any:
+    return sys.modules["torch"].device("cpu")
+
+
+def _nothing(*_: Any, **more: Any) -> None:
+    """Waits for a device: there is none to wait for."""
+
+
+_BESIDE: dict[str, Callable[[], Contents]] = {
+    "jax_neuronx": _jax_neuronx,
+    "torch_neuronx": _torch_neuronx,
+    "torch_neuronx.xla_impl": dict,
+    "torch_neuronx.xla_impl.ops": _torch_neuronx,
+    "torch_xla": _torch_xla,
+    "torch_xla.core": _xla_core,
+    "torch_xla.core.xla_model": _xla_model,
+}

@@ -1,0 +1,132 @@
+"""Signatures and documentation of NKI's functions, from the instruction table and the library."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from inspect import Parameter, Signature
+from typing import Any
+
+from nkic.machine.operands import Attribute, Operand, Row
+from nkic.specialise import library
+
+Documented = tuple[Signature, str]
+_BOTH = Parameter.POSITIONAL_OR_KEYWORD
+
+
+class Written:
+    """A default as it stands in a signature: `engine.unknown`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def of_row(row: Row) -> Documented:
+    """The call of an instruction."""
+    found = Signature([_parameter(row, name) for name in row.parameters])
+    lines = [row.doc, "", *(f":param {p}" for p in _described(row)), "", f"Source: {row.source}."]
+    return found, "\n".join(lines)
+
+
+def _parameter(row: Row, name: str) -> Parameter:
+    default: Any = _default(row, name)
+    return Parameter(name, _BOTH, default=default, annotation=_annotation(row, name))
+
+
+def _default(row: Row, name: str) -> Any:
+    if name in ("engine", "name"):
+        return Written("engine.unknown") if name == "engine" else None
+    if name == row.spread:
+        return Parameter.empty
+    part = _part(row, name)
+    if part is None or part.default is ...:
+        return Parameter.empty
+    return _plain(name, part.default)
+
+
+def _plain(name: str, default: Any) -> Any:
+    if type(default) in (type(None), bool, int, float, str, tuple):
+        return default
+    return Written(str(getattr(default, "name", default)))
+
+
+def _part(row: Row, name: str) -> Operand | Attribute | None:
+    found: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
+    return next((part for part in found if part.name == name), None)
+
+
+def _annotation(row: Row, name: str) -> Any:
+    part = _part(row, name)
+    if name == "name":
+        return "str | None"
+    if name == row.spread:
+        return "list[NkiTensor]"
+    if not isinstance(part, Operand):
+        return Parameter.empty
+    kinds = ["NkiTensor"] if part.buffers else []
+    kinds += ["float"] if part.number else []
+    kinds += ["VirtualRegister"] if part.register else []
+    return " | ".join([*kinds, *(["None"] if part.optional else [])])
+
+
+def _described(row: Row) -> Iterator[str]:
+    """What each parameter may be."""
+    for name in row.parameters:
+        part = _part(row, name)
+        if isinstance(part, Operand):
+            places = sorted({buffer.name.lower() for buffer in part.buffers})
+            kinds = [*(f"tile in {' or '.join(places)}" for _ in places[:1])]
+            kinds += ["number"] if part.number else []
+            kinds += ["register"] if part.register else []
+            dtypes = f" of {', '.join(sorted(part.dtypes))}" if part.dtypes else ""
+            yield f"{name}: {', or '.join(kinds)}{dtypes}; {part.access.value}"
+        elif part is not None:
+            yield f"{name}: {part.kind.value}"
+
+
+@cache
+def library_functions() -> dict[str, Documented]:
+    """Functions of `nki.language` that nkic has as kernel source."""
+    found: dict[str, Documented] = {}
+    for file in dict.fromkeys(library.sources().values()):
+        for node in ast.parse(file.text).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                found[node.name] = (_of_definition(node), ast.get_docstring(node) or "")
+    return found
+
+
+def _of_definition(node: ast.FunctionDef) -> Signature:
+    args = node.args
+    plain = [*args.posonlyargs, *args.args]
+    defaults: list[ast.expr | None] = [None] * (len(plain) - len(args.defaults))
+    pairs = zip(plain, [*defaults, *args.defaults], strict=True)
+    found = [Parameter(arg.arg, _BOTH, default=_written(value)) for arg, value in pairs]
+    if args.vararg is not None:
+        found.append(Parameter(args.vararg.arg, Parameter.VAR_POSITIONAL))
+    for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        found.append(Parameter(arg.arg, Parameter.KEYWORD_ONLY, default=_written(value)))
+    return Signature(found)
+
+
+def _written(value: ast.expr | None) -> Any:
+    if value is None:
+        return Parameter.empty
+    try:
+        return ast.literal_eval(value)
+    except ValueError:
+        return Written(ast.unparse(value))
+
+
+def of_function(function: Any) -> Documented:
+    """A function of the specialiser's own, as its Python says."""
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):
+        found = Signature([Parameter("args", Parameter.VAR_POSITIONAL)])
+    bare = [p.replace(annotation=Parameter.empty) for p in found.parameters.values()]
+    return Signature(bare), inspect.getdoc(function) or ""

@@ -1,0 +1,70 @@
+"""Tensors of PyTorch as NumPy arrays, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from nkic.api.arrays import Array
+from nkic.api.errors import refuse
+
+# Types that NumPy lacks cross as the integers of their bits.
+_BITS = {1: torch.uint8, 2: torch.int16}
+_FOREIGN = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu")
+
+
+def _foreign(name: str) -> np.dtype[Any]:
+    """NumPy's element type for one that ml_dtypes brings."""
+    try:
+        import ml_dtypes
+    except ImportError:
+        refuse(f"a tensor of torch.{name} needs the package ml_dtypes", "pip install ml_dtypes")
+    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name))
+    return found
+
+
+def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
+    """NumPy's element type for one of PyTorch's."""
+    name = str(dtype).removeprefix("torch.")
+    return _foreign(name) if name in _FOREIGN else np.dtype(name)
+
+
+def array_of(value: Any) -> Array | None:
+    """The array of a tensor; it shares the memory of one on the CPU."""
+    if not isinstance(value, torch.Tensor):
+        return None
+    tensor = value.detach().cpu()
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name not in _FOREIGN:
+        found: Array = tensor.numpy()
+        return found
+    bits: Array = tensor.contiguous().view(_BITS[tensor.element_size()]).numpy()
+    return bits.view(_foreign(name))
+
+
+def back(array: Array, like: Any) -> Any:
+    """A tensor on the device of `like`."""
+    return tensor_of(array).to(like.device)
+
+
+def tensor_of(array: Array) -> torch.Tensor:
+    """A new tensor with the values of an array."""
+    name = array.dtype.name
+    plain = np.array(array)  # a copy: what came out of a run may be kept elsewhere
+    if name not in _FOREIGN:
+        return torch.from_numpy(plain)
+    bits = torch.from_numpy(plain.view(f"u{array.dtype.itemsize}"))
+    return bits.view(getattr(torch, name))
+
+
+def update(value: Any, array: Array) -> None:
+    """Writes to a tensor, as an operation of PyTorch's does."""
+    if value.requires_grad:
+        refuse(
+            "the kernel writes a tensor that requires a gradient, which PyTorch would not see",
+            "return a new tensor from the kernel, or pass `tensor.detach()`",
+        )
+    with torch.no_grad():
+        value.copy_(tensor_of(array))

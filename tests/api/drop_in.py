@@ -1,0 +1,94 @@
+"""Kernels as users write them, for nkic in the place of nki."""
+
+import dataclasses
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+from nki.isa.constants import dge_mode
+from nki.typing import tensor
+
+
+@dataclasses.dataclass
+class Config(nl.NKIObject):
+    """Settings of a kernel."""
+
+    factor: float = 1.0
+    op: object = nl.multiply
+
+
+@nki.jit
+def add(a: tensor[128, 8], b):
+    """a + b."""
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nl.store(out, value=nl.add(nl.load(a), nl.load(b)))
+    return out
+
+
+@nki.jit(platform_target="trn1", show_compiler_tb=True)
+def on_trn1(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nl.store(out, value=nl.multiply(nl.load(a), int(nisa.get_nc_version())))
+    return out
+
+
+@nki.jit
+def scaled(x, config, engine=nisa.engine.unknown):
+    """Numbers, operators and enumerations of NKI as arguments."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x, dge_mode=dge_mode.none)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=config.op, operand0=config.factor, engine=engine)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+
+
+@nki.jit
+def converted(x, dtype, buffer=nl.shared_hbm):
+    """x in another element type."""
+    out = nl.ndarray(x.shape, dtype=dtype, buffer=buffer)
+    nisa.dma_copy(dst=out, src=x)
+    return out
+
+
+@nki.jit
+def sum_and_difference(a, b):
+    """Two results."""
+    total = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    rest = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nl.store(total, value=nl.add(nl.load(a), nl.load(b)))
+    nl.store(rest, value=nl.subtract(nl.load(a), nl.load(b)))
+    return total, rest
+
+
+@nki.jit
+def into(a, b, c):
+    """c = a + b, written to an argument: one instance of the grid writes one tile."""
+    x, y = nl.program_id(0) * 128, nl.program_id(1) * 512
+    left = nl.load(a[x : x + 128, y : y + 512])
+    right = nl.load(b[x : x + 128, y : y + 512])
+    nl.store(c[x : x + 128, y : y + 512], value=nl.add(left, right))
+
+
+@nki.jit
+def per_core(x):
+    """Each core doubles its half of the rows."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    rows = x.shape[0] // nl.num_programs(0)
+    first = nl.program_id(0) * rows
+    tile = nl.load(x[first : first + rows, :])
+    nl.store(out[first : first + rows, :], value=nl.add(tile, tile))
+    return out
+
+
+@nki.jit
+def wrong(x):
+    """Reads with a dtype that is none."""
+    return nl.ndarray(x.shape, dtype="float33", buffer=nl.shared_hbm)
+
+
+def plain(a, b):
+    """Undecorated: a kernel when someone says so."""
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nl.store(out, value=nl.maximum(nl.load(a), nl.load(b)))
+    return out

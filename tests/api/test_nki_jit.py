@@ -1,0 +1,189 @@
+"""`nki.jit`, `nki.simulate` and measuring: NumPy is the reference."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from nkic import CompileError, RunError
+
+X = np.arange(128 * 8, dtype=np.float32).reshape(128, 8)
+Y = X[::-1] * 0.5
+
+
+def nki() -> Any:
+    import nki  # type: ignore[import-not-found]
+
+    return nki
+
+
+def test_a_kernel_is_called_with_arrays(drop_in: ModuleType) -> None:
+    np.testing.assert_array_equal(drop_in.add(X, Y), X + Y)
+    np.testing.assert_array_equal(drop_in.add(b=Y, a=X), X + Y)
+
+
+def test_decorator_with_arguments_chooses_the_target(drop_in: ModuleType) -> None:
+    np.testing.assert_array_equal(drop_in.on_trn1(X), X * 2)  # NeuronCore-v2
+
+
+def test_the_environment_chooses_the_target(
+    drop_in: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn3")
+    called = drop_in.add.call(X, Y).called
+    assert called.result.run.target == "trn3"
+    assert drop_in.nl.tile_size.sbuf_size_bytes == 128 * 256 * 1024
+    assert drop_in.nisa.get_nc_version() is drop_in.nisa.nc_version.gen4
+
+
+def test_names_of_nki_are_values(drop_in: ModuleType) -> None:
+    found = drop_in.scaled(X, drop_in.Config(3.0), drop_in.nisa.engine.vector)
+    np.testing.assert_array_equal(found, X * 3)
+    added = drop_in.scaled(X, drop_in.Config(op=drop_in.nl.add, factor=2.0))
+    np.testing.assert_array_equal(added, X + 2)
+
+
+def test_dtypes_and_buffers_are_values(drop_in: ModuleType) -> None:
+    found = drop_in.converted(X, drop_in.nl.bfloat16)
+    assert found.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(found, X.astype(ml_dtypes.bfloat16))
+    assert drop_in.converted(X, drop_in.nl.float32, drop_in.nl.shared_hbm).dtype == np.float32
+
+
+def test_several_results_are_a_tuple(drop_in: ModuleType) -> None:
+    total, rest = drop_in.sum_and_difference(X, Y)
+    np.testing.assert_array_equal(total, X + Y)
+    np.testing.assert_array_equal(rest, X - Y)
+
+
+def test_arguments_that_the_kernel_writes_are_updated_in_place(drop_in: ModuleType) -> None:
+    a = np.arange(256 * 1024, dtype=np.float32).reshape(256, 1024)
+    c = np.zeros_like(a)
+    assert drop_in.into[2, 2](a, a, c) is None
+    np.testing.assert_array_equal(c, a * 2)
+    c.flags.writeable = False
+    with pytest.raises(RunError, match="writes `c`, which is a read-only array"):
+        drop_in.into[2, 2](a, a, c)
+
+
+def test_brackets_hold_the_number_of_cores(drop_in: ModuleType) -> None:
+    found = drop_in.per_core[2].call(X)
+    np.testing.assert_array_equal(found.values, X * 2)
+    assert found.called.artifact.executable.cores == 2
+    one = drop_in.per_core[1].call(X)
+    assert one.called.artifact.executable.cores == 1
+    nc = drop_in.nl.nc
+    assert drop_in.per_core[nc(2)].call(X).called.artifact.executable.cores == 2
+    many = drop_in.per_core[4].call(X)  # more than there are cores: instances on one core
+    np.testing.assert_array_equal(many.values, X * 2)
+
+
+@pytest.mark.parametrize("grid", [0, "2", (2, 0), -1, 1.5])
+def test_grids_that_make_no_sense(drop_in: ModuleType, grid: Any) -> None:
+    with pytest.raises(CompileError, match="must consist of positive integers"):
+        drop_in.add[grid](X, Y)
+
+
+def test_several_instances_on_several_cores_are_refused(drop_in: ModuleType) -> None:
+    nl = drop_in.nl
+    for grid in ((nl.nc(2), 2), nl.nc(2) * 4, (nl.spmd_dim(2, nl.nc(2)), 2)):
+        with pytest.raises(CompileError, match="several instances on each of several cores"):
+            drop_in.add[grid](X, Y)
+
+
+def test_simulate_is_a_call(drop_in: ModuleType) -> None:
+    simulate = nki().simulate
+    np.testing.assert_array_equal(simulate(drop_in.add)(X, Y), X + Y)
+    np.testing.assert_array_equal(simulate(drop_in.per_core[2])(X), X * 2)
+    np.testing.assert_array_equal(simulate(drop_in.plain)(X, Y), np.maximum(X, Y))
+
+
+def test_precise_fp_of_the_environment(
+    drop_in: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = np.full((128, 4), 1.001, ml_dtypes.bfloat16)
+    assert drop_in.add(x, x).dtype == ml_dtypes.bfloat16
+    monkeypatch.setenv("NKI_PRECISE_FP", "0")
+    np.testing.assert_array_equal(drop_in.add(x, x), x + x)
+
+
+@pytest.mark.parametrize("value", ["0", "no"])
+def test_a_device_is_refused(
+    drop_in: ModuleType, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("NKI_SIMULATOR", value)
+    with pytest.raises(CompileError, match="asks for a device, and nkic has none"):
+        drop_in.add(X, Y)
+
+
+def test_errors_are_those_of_the_command(drop_in: ModuleType) -> None:
+    with pytest.raises(CompileError) as caught:
+        drop_in.wrong(X)
+    (found,) = caught.value.diagnostics
+    assert found.code.slug == "unknown-dtype" and "float33" in str(caught.value)
+    assert "drop_in.py" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"platform_targett": "trn2"}, "there is no option `platform_targett=`"),
+        ({"mode": "trace"}, "mode='trace' does not run the kernel"),
+    ],
+)
+def test_options_of_jit_are_honoured_or_refused(
+    drop_in: ModuleType, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CompileError, match=message):
+        nki().jit(drop_in.plain, **options)
+
+
+def test_a_kernel_keeps_its_name_and_documentation(drop_in: ModuleType) -> None:
+    assert drop_in.add.__name__ == "add" and drop_in.add.__doc__ == "a + b."
+    assert repr(drop_in.add[2]) == "<nki kernel add[2]>"
+
+
+def test_benchmark_gives_simulated_time(drop_in: ModuleType, tmp_path: Path) -> None:
+    made = nki().benchmark(warmup=2, iters=5, save_neff_name=str(tmp_path / "a.neff"))(drop_in.add)
+    np.testing.assert_array_equal(made(X, Y), X + Y)
+    latency = made.benchmark_result.nc_latency
+    wanted = made.benchmark_result.result.time_ns / 1000
+    assert latency.get_latency_percentile(50) == latency.get_latency_percentile(99) == wanted > 0
+    assert (tmp_path / "a.neff").stat().st_size > 0
+    with pytest.raises(ValueError, match="between 0 and 100"):
+        latency.get_latency_percentile(101)
+
+
+def test_profile_writes_artifact_and_report(drop_in: ModuleType, tmp_path: Path) -> None:
+    made = nki().profile(drop_in.add, working_directory=tmp_path / "p", save_neff_name="k.neff")
+    made(X, Y)
+    report = json.loads((tmp_path / "p/report.json").read_text())
+    assert report["cycles"] == made.benchmark_result.result.cycles
+    assert (tmp_path / "p/k.neff").exists()
+
+
+def test_baremetal_is_a_call(drop_in: ModuleType) -> None:
+    np.testing.assert_array_equal(nki().baremetal(drop_in.add)(X, Y), X + Y)
+    np.testing.assert_array_equal(nki().baremetal()(drop_in.plain)(X, Y), np.maximum(X, Y))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"save_trace_name": "t.ntff"}, "`save_trace_name=` cannot be honoured"),
+        ({"additional_compile_opt": "-O1"}, "options of the vendor's compiler"),
+        ({"iters": -1}, "`iters=-1` must be a number of runs"),
+        ({"iter": 1}, "there is no option `iter=`"),
+    ],
+)
+def test_what_measuring_cannot_honour(
+    drop_in: ModuleType, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CompileError, match=message):
+        nki().benchmark(drop_in.add, **options)

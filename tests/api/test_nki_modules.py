@@ -1,0 +1,228 @@
+"""The modules that pose as `nki`: their names, what they say of themselves, and when they do."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nkic.machine import dtypes
+from nkic.machine.instructions import ROWS
+from nkic.nki import modules
+from nkic.nki.names import OutsideKernel
+from nkic.specialise.enums import ENUMS
+from tests.unit.test_language_complete import PUBLIC
+
+PROJECT = Path(__file__).resolve().parents[2]
+NL, NISA = modules.built("nki.language"), modules.built("nki.isa")
+
+
+def python(code: str, *args: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *args, *(["-c", code] if code else [])],
+        capture_output=True,
+        text=True,
+        cwd=PROJECT,
+        env={**os.environ, **environ},
+        check=False,
+    )
+
+
+def test_every_public_name_of_the_language_is_there() -> None:
+    names = {name for name in PUBLIC if "." not in name}
+    assert sorted(names - set(vars(NL))) == []
+
+
+def test_every_instruction_is_there_with_its_parameters() -> None:
+    for row in ROWS.values():
+        if row.module != "nki.isa" or row.until is not None:
+            continue
+        function = getattr(NISA, row.name)
+        found = inspect.signature(function)
+        assert tuple(found.parameters) == row.parameters
+        assert function.__doc__.startswith(row.doc)
+        assert repr(function) == f"nki.isa.{row.name}"
+
+
+def test_functions_of_the_library_have_their_signatures() -> None:
+    parameters = inspect.signature(NL.softmax).parameters
+    assert list(parameters)[:2] == ["x", "axis"] and parameters["axis"].default == -1
+    assert NL.softmax.__doc__
+
+
+def test_required_and_optional_parameters() -> None:
+    found = inspect.signature(NISA.tensor_copy).parameters
+    assert found["dst"].default is inspect.Parameter.empty
+    assert repr(found["engine"].default) == "engine.unknown"
+    assert found["name"].default is None
+
+
+def test_dtypes_are_their_names() -> None:
+    for name in dtypes.DTYPES:
+        assert getattr(NL, name) == name and type(getattr(NL, name)) is str
+    assert NL.bool_ == "bool" and NL.DType is str
+    assert np.zeros(2, NL.float16).dtype == np.float16
+
+
+@pytest.mark.parametrize("name", sorted(ENUMS))
+def test_enumerations_have_the_members_of_the_table(name: str) -> None:
+    made: Any = getattr(NISA, name)
+    assert [(m.name, m.value) for m in made] == [(m.name, m.value) for m in ENUMS[name]]
+    assert (made.__module__, made.__qualname__) == ("nki.isa", name)
+    assert modules.built("nki.isa.constants").__dict__[name] is made
+
+
+def test_engines_by_their_former_names() -> None:
+    assert NISA.vector_engine is NISA.engine.vector
+
+
+def test_regions_of_memory() -> None:
+    assert NL.is_hbm(NL.shared_hbm) and NL.is_hbm(NL.private_hbm) and not NL.is_hbm(NL.sbuf)
+    assert NL.is_on_chip(NL.psum) and NL.is_psum(NL.psum) and not NL.is_sbuf(NL.psum)
+    assert str(NL.sbuf) == "sbuf"
+
+
+@pytest.mark.parametrize("name", ["tensor_copy", "nc_matmul", "VirtualRegister"])
+def test_instructions_outside_a_kernel(name: str) -> None:
+    with pytest.raises(OutsideKernel, match=rf"nki\.isa\.{name} works on tensors of a kernel"):
+        getattr(NISA, name)(1, 2)
+
+
+@pytest.mark.parametrize("name", ["add", "load", "ndarray", "NkiTensor", "program_id"])
+def test_functions_outside_a_kernel(name: str) -> None:
+    with pytest.raises(OutsideKernel, match=r"call it in a function under @nki\.jit"):
+        getattr(NL, name)((128, 4))
+
+
+def test_names_stand_in_annotations_and_survive_copies(drop_in: ModuleType) -> None:
+    assert inspect.signature(drop_in.add.func).parameters["a"].annotation
+    assert (drop_in.nl.add | None) is Any
+    assert copy.deepcopy(drop_in.nl.add) is drop_in.nl.add
+    assert pickle.loads(pickle.dumps(drop_in.nl.add)) is drop_in.nl.add
+    engine = drop_in.nisa.engine.vector
+    assert pickle.loads(pickle.dumps(engine)) is engine
+
+
+def test_objects_of_kernels_get_their_fields() -> None:
+    class Sizes(NL.NKIObject):  # type: ignore[misc,name-defined]
+        rows: int
+        columns: int = 4
+
+    assert (Sizes(2).columns, Sizes(rows=1).rows) == (4, 1)
+    assert Sizes(1) == Sizes(1) != Sizes(2)
+
+
+# ---- when ---------------------------------------------------------------------------------------
+
+
+def test_nothing_is_importable_without_an_act() -> None:
+    found = python("import nkic, nkic.api, nkic.nki; import nki")
+    assert found.returncode == 1 and "No module named 'nki'" in found.stderr
+
+
+def test_install_makes_it_importable() -> None:
+    lines = "import nkic; nkic.install(); import nki.isa as i, nki; print(nki.isa is i, nki.jit)"
+    assert python(lines).stdout.startswith("True <function jit")
+    names = ", ".join(name for name in modules.known())
+    assert python(f"import nkic; nkic.install(); import {names}").returncode == 0
+
+
+def test_the_former_package_is_there_too() -> None:
+    lines = (
+        "import nkic; nkic.install(); import neuronxcc.nki.language as nl, neuronxcc.nki as nki;"
+        "import nki.language; print(nl.add is nki.language.add)"
+    )
+    assert python(lines).stdout == "True\n", python(lines).stderr
+
+
+def test_frameworks_are_not_imported() -> None:
+    lines = (
+        "import nkic; nkic.install(); import sys, numpy as np, nki;"
+        "from tests.api.drop_in import add; add(*[np.ones((128, 8), np.float32)] * 2);"
+        "print(sorted({'torch', 'jax', 'pytest'} & set(sys.modules)))"
+    )
+    assert python(lines).stdout == "[]\n"
+
+
+def test_another_package_is_not_shadowed(tmp_path: Path) -> None:
+    (tmp_path / "nki.py").write_text("other = 1\n")
+    code = "import nkic; nkic.install({}); import nki; print(hasattr(nki, 'other'))"
+    refused = python(code.format(""), PYTHONPATH=str(tmp_path))
+    assert refused.returncode == 1 and "another package called nki is installed" in refused.stderr
+    forced = python("import nki;" + code.format("force=True"), PYTHONPATH=str(tmp_path))
+    assert forced.stdout == "False\n"
+
+
+def test_install_and_uninstall_leave_no_trace() -> None:
+    lines = (
+        "import sys, nkic.nki as n; before = list(sys.meta_path); n.install(); n.install();"
+        "print(n.installed(), len(sys.meta_path) - len(before)); import nki.isa; n.uninstall();"
+        "print(sys.meta_path == before, 'nki' in sys.modules, n.installed())"
+    )
+    assert python(lines).stdout == "True 1\nTrue False False\n"
+
+
+def test_an_imported_package_is_not_shadowed() -> None:
+    lines = "import sys, types, nkic; sys.modules['nki'] = types.ModuleType('nki'); nkic.install()"
+    assert "it is imported already" in python(lines).stderr
+
+
+# ---- python -m nkic -----------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+import numpy as np
+import nki
+import nki.language as nl
+
+@nki.jit
+def double(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.{buffer})
+    nl.store(out, value=nl.add(nl.load(a), nl.load(a)))
+    return out
+
+if __name__ == "__main__":
+    print(double(np.full((2, 3), 4, np.float32)).sum(), sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT.format(buffer="shared_hbm"))
+    return path
+
+
+def test_a_script_runs_without_edit(script: Path) -> None:
+    found = python("", "-m", "nkic", str(script), "--size", "3")
+    assert (found.stdout, found.stderr) == ("48.0 ['--size', '3']\n", "")
+
+
+def test_a_module_runs_without_edit(script: Path) -> None:
+    found = python("", "-m", "nkic", "-m", "script", "x", PYTHONPATH=str(script.parent))
+    assert found.stdout == "48.0 ['x']\n", found.stderr
+
+
+def test_an_error_is_a_diagnostic_and_no_traceback(script: Path) -> None:
+    script.write_text(SCRIPT.format(buffer="shared_hmb"))
+    found = python("", "-m", "nkic", str(script))
+    assert found.returncode == 1 and "Traceback" not in found.stderr
+    assert "error[NKI" in found.stderr and "shared_hmb" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [([], "usage:"), (["--forc", "x.py"], "usage:"), (["nowhere.py"], "no file `nowhere.py`")],
+)
+def test_wrong_use(words: list[str], says: str) -> None:
+    found = python("", "-m", "nkic", *words)
+    assert found.returncode == 2 and says in found.stderr
