@@ -136,6 +136,9 @@ class HostTileSize(TileSize):
         """That of NEURON_PLATFORM_TARGET_OVERRIDE, or the default."""
         return target()
 
+    # Which version has which name is for kernels, too.
+    __getattribute__ = object.__getattribute__
+
     def _warn(self, name: str) -> None:
         """Nothing: kernels are told of former names, with a place."""
 

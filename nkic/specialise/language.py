@@ -74,7 +74,7 @@ class TileSize:
     def total_available_sbuf_size(self) -> int:
         """A former name of `sbuf_fmax_bytes`."""
         self._warn("total_available_sbuf_size")
-        return active().target.sbuf_usable
+        return self._target.sbuf_usable
 
     def __getattribute__(self, name: str) -> Any:
         if name in since.TILE_SIZE:

@@ -1,0 +1,164 @@
+"""Kernels and PyTorch: PyTorch's own arithmetic is the reference."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from nkic import CompileError, RunError
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'nkic[torch]'")
+SHAPE = (256, 1024)
+DTYPES = ["float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int32", "uint8"]
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    torch.manual_seed(0)
+
+
+def nki_add(into: Any, a: Any, b: Any) -> Any:
+    """The caller of the documentation's example: a grid of instances, one tile each."""
+    out = torch.zeros(a.shape, dtype=a.dtype)
+    into[a.shape[0] // 128, a.shape[1] // 512](a, b, out)
+    return out
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_tensors_of_every_dtype_come_and_go(drop_in: ModuleType, name: str) -> None:
+    x = torch.arange(32).reshape(4, 8).to(getattr(torch, name))
+    found = drop_in.converted(x, name)
+    assert type(found) is torch.Tensor and found.dtype is x.dtype
+    assert torch.equal(found.float(), x.float())
+
+
+def test_bfloat16_adds_as_pytorch_does(drop_in: ModuleType) -> None:
+    a, b = torch.randn(128, 8).bfloat16(), torch.randn(128, 8).bfloat16()
+    assert torch.equal(drop_in.add(a, b), a + b)
+
+
+def test_views_and_several_results(drop_in: ModuleType) -> None:
+    a, b = torch.randn(8, 128).T, torch.randn(128, 16)[:, ::2]
+    total, rest = drop_in.sum_and_difference(a, b)
+    assert torch.equal(total, a + b) and torch.equal(rest, a - b)
+
+
+def test_64_bit_numbers_are_refused(drop_in: ModuleType) -> None:
+    x = torch.zeros(4, 4, dtype=torch.int64)
+    with pytest.raises(CompileError, match="array of int64, which is no dtype of NKI"):
+        drop_in.add(x, x)
+
+
+def test_the_example_of_the_documentation(drop_in: ModuleType) -> None:
+    a, b = torch.randn(SHAPE), torch.randn(SHAPE)
+    c = nki_add(drop_in.into, a, b)
+    assert torch.equal(c, a + b)
+    torch.testing.assert_close(a * b * c, a * b * (a + b))
+
+
+def test_nki_jit_of_torch_neuronx(drop_in: ModuleType) -> None:
+    from torch_neuronx import nki_jit
+
+    kernel = nki_jit(drop_in.into.func)
+    a = torch.randn(SHAPE)
+    assert torch.equal(nki_add(kernel, a, a), a + a)
+
+
+def test_gradients_through_a_function(drop_in: ModuleType) -> None:
+    class NkiAdd(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any, b: Any) -> Any:
+            return nki_add(drop_in.into, a, b)
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return grads[0], grads[0]
+
+    a, b = (torch.randn(SHAPE, requires_grad=True) for _ in range(2))
+    (a * b * NkiAdd.apply(a, b)).sum().backward()
+    c, d = (x.detach().clone().requires_grad_() for x in (a, b))
+    (c * d * (c + d)).sum().backward()
+    torch.testing.assert_close(a.grad, c.grad)
+    torch.testing.assert_close(b.grad, d.grad)
+
+
+def test_an_update_counts_as_one_for_autograd(drop_in: ModuleType) -> None:
+    a = torch.randn(SHAPE)
+    out = torch.zeros(SHAPE)
+    before = out._version
+    drop_in.into[2, 2](a, a, out)
+    assert out._version > before
+    with pytest.raises(RunError, match="requires a gradient"):
+        drop_in.into[2, 2](a, a, out.requires_grad_())
+
+
+def test_a_call_inside_compiled_code(drop_in: ModuleType) -> None:
+    def model(a: Any, b: Any) -> Any:
+        return drop_in.add(a, b) * a
+
+    a, b = torch.randn(128, 8), torch.randn(128, 8)
+    torch.testing.assert_close(torch.compile(model, backend="eager")(a, b), (a + b) * a)
+
+
+# ---- operators ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def operator(drop_in: ModuleType) -> Any:
+    from nkic.nki.torch_ops import custom_op
+
+    return custom_op("nkic_tests::add", drop_in.add, backward=lambda ctx, grad: (grad, grad))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_operators_are_traced_through(operator: Any, backend: str) -> None:
+    @torch.compile(backend=backend, fullgraph=True)
+    def model(a: Any, b: Any) -> Any:
+        return operator(a, b) * a
+
+    a, b = (torch.randn(128, 8, requires_grad=True) for _ in range(2))
+    found = model(a, b)
+    torch.testing.assert_close(found, (a + b) * a)
+    found.sum().backward()
+    torch.testing.assert_close(a.grad, (2 * a + b).detach())
+    torch.testing.assert_close(b.grad, a.detach())
+
+
+def test_operators_pass_pytorchs_own_checks(operator: Any) -> None:
+    a, b = (torch.randn(128, 8, requires_grad=True) for _ in range(2))
+    torch.library.opcheck(operator, (a, b))
+
+
+@pytest.mark.filterwarnings("ignore:Input #")  # float32: there is no float64 in NKI
+def test_gradients_are_those_of_differences(operator: Any) -> None:
+    a, b = (torch.randn(2, 3, requires_grad=True) for _ in range(2))
+    assert torch.autograd.gradcheck(operator, (a, b), eps=1e-2, atol=1e-2, rtol=1e-2)
+
+
+def test_results_without_data_have_shape_and_dtype(drop_in: ModuleType, operator: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        x = torch.empty(64, 4, dtype=torch.bfloat16)
+        found = operator(x, x)
+    assert (found.shape, found.dtype) == ((64, 4), torch.bfloat16)
+
+
+def test_operators_that_write_an_argument(drop_in: ModuleType) -> None:
+    from nkic.nki.torch_ops import custom_op
+
+    made = custom_op("nkic_tests::into", drop_in.into[1, 1], outputs=0, mutates=("c",))
+    a, c = torch.randn(128, 512), torch.zeros(128, 512)
+    assert made(a, a, c) is None
+    assert torch.equal(c, a + a)
+
+
+def test_what_no_operator_can_take(drop_in: ModuleType) -> None:
+    from nkic.nki.torch_ops import custom_op
+
+    with pytest.raises(CompileError, match="default of `engine` is a engine"):
+        custom_op("nkic_tests::scaled", drop_in.scaled)
+    with pytest.raises(CompileError, match="no parameter `d`"):
+        custom_op("nkic_tests::other", drop_in.into, mutates=("d",))
