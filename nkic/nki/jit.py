@@ -98,10 +98,12 @@ class Kernel:
         called = self.run(args, kwargs)
         return Call(arrays.settle(called), called)
 
-    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> api.Called:
-        """Compiles and runs; the caller's arrays stay as they were."""
+    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], **options: Any) -> api.Called:
+        """Compiles and runs with further options of `nkic.call`; the caller's arrays stay as
+        they were.
+        """
         with arrays.adapting():
-            return api.call(self.func, args, kwargs, **self._options())
+            return api.call(self.func, args, kwargs, **self._options(), **options)
 
     def prepare(self, *args: Any, **kwargs: Any) -> api.Prepared:
         """Compiles for these arguments without running."""

@@ -1,0 +1,84 @@
+"""Results of a call against what was expected, as `nki-run --expected` compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from nkic.api.arrays import array_of, dtype_of
+from nkic.api.calling import Called
+from nkic.api.errors import no_sources
+from nkic.base.render import render
+from nkic.ir.program import Returned
+from nkic.machine.codecs import storage
+from nkic.simulate import compare_report
+from nkic.simulate.compare import Comparison, compare
+from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
+from nkic.simulate.io.signature import Parameter
+from nkic.simulate.tolerance import EVERY, Settings
+
+
+def compared(
+    called: Called, expected: Any, rtol: float | None = None, atol: float | None = None
+) -> list[Comparison]:
+    """The verdict on every expected output.
+
+    `expected` is an array for the one that the kernel returns, a tuple of them in its form, or a
+    dictionary by the outputs' names, which reaches inputs that the kernel writes, too. Raises
+    `ValueError` where these are not the kernel's outputs or have another shape.
+    """
+    asked = {"rtol": rtol, "atol": atol}
+    settings = Settings({key: {EVERY: value} for key, value in asked.items() if value is not None})
+    parameters = {p.name: p for p in called.artifact.signature.outputs}
+    found = []
+    for name, wanted in _by_name(called.artifact.returned, expected).items():
+        parameter = parameters.get(name)
+        if parameter is None:
+            raise ValueError(f"the kernel has no output `{name}`; it has {', '.join(parameters)}")
+        output = called.result.outputs[name].view(storage(parameter.dtype))
+        rule = settings.rule(name, parameter.dtype)
+        found.append(compare(name, output, parameter.dtype, _numbers(wanted, parameter), rule))
+    return found
+
+
+def differences(
+    called: Called, expected: Any, rtol: float | None = None, atol: float | None = None
+) -> str:
+    """What `nki-run` would print of the outputs that are not as expected; empty if all are."""
+    found = compared(called, expected, rtol, atol)
+    wrong = [compare_report.diagnostic(one) for one in found if not one.passed]
+    return render(wrong, "human", no_sources) if wrong else ""
+
+
+def _by_name(form: Returned, expected: Any) -> dict[str, Any]:
+    if isinstance(expected, Mapping):
+        return dict(expected)
+    return dict(_pairs(form, expected))
+
+
+def _pairs(form: Returned, expected: Any) -> Iterator[tuple[str, Any]]:
+    if form is None:
+        raise ValueError("the kernel returns nothing; name what it writes: {'c': array}")
+    if isinstance(form, int):
+        yield f"output_{form}", expected
+        return
+    if not isinstance(expected, tuple | list) or len(expected) != len(form):
+        raise ValueError(f"the kernel returns {len(form)} tensors; expect as many in a tuple")
+    for one, wanted in zip(form, expected, strict=True):
+        yield from _pairs(one, wanted)
+
+
+def _numbers(wanted: Any, parameter: Parameter) -> Numbers:
+    array = array_of(wanted)
+    array = np.asarray(wanted) if array is None else np.asarray(array)
+    dtype = dtype_of(array.dtype)
+    if dtype is not None and dtype.lanes > 1:
+        found = numbers(array.view(storage(dtype)), dtype)
+    else:
+        found = array.astype(np.float64)
+    shape = unpacked_shape(parameter.shape, parameter.dtype)
+    if found.shape != shape:
+        raise ValueError(f"`{parameter.name}` has the shape {shape}, expected is {found.shape}")
+    return found

@@ -1,0 +1,192 @@
+"""nkic for pytest: kernels compiled, run and compared in tests, and guarded against getting slower.
+
+    def test_add(nki_check):
+        nki_check(add, a, b, expected=a + b)
+
+Options: `--nkic` makes `import nki` give nkic's modules (so does NKIC_INSTALL=1), `--nkic-target`
+chooses the target, `--nkic-sanitize` what is checked besides, `--nkic-bless` accepts cycles.
+Results become properties of the test in JUnit's XML. Tests may run under pytest-xdist.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:  # nkic itself is imported by the first test that asks for it
+    from nkic.api import Called
+
+INSTALL = "NKIC_INSTALL"
+SANITIZERS = ("init", "serial", "none")
+BLESSED = "nkic_blessed"
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options."""
+    group = parser.getgroup("nkic", "kernels for AWS Trainium")
+    group.addoption(
+        "--nkic", action="store_true", help="`import nki` gives nkic's modules; also NKIC_INSTALL=1"
+    )
+    group.addoption("--nkic-target", metavar="NAME", help="target of kernels: trn1, trn2, trn3")
+    group.addoption(
+        "--nkic-sanitize",
+        metavar="LIST",
+        default="init",
+        help="init: reads of what was never written are errors; serial: the kernel compiled "
+        "without overlap must give the same bits; none (default: init)",
+    )
+    group.addoption(
+        "--nkic-bless", action="store_true", help="accept the cycles of guarded kernels"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Installs the modules where that was asked for, before tests are imported."""
+    _sanitizers(config)
+    if config.getoption("--nkic") or os.environ.get(INSTALL) == "1":
+        from nkic.api import CompileError
+        from nkic.nki import install
+
+        try:
+            install()
+        except CompileError as error:
+            raise pytest.UsageError(str(error)) from None
+
+
+def _sanitizers(config: pytest.Config) -> frozenset[str]:
+    words = frozenset(config.getoption("--nkic-sanitize").split(","))
+    for word in words - {*SANITIZERS}:
+        known = ", ".join(SANITIZERS)
+        raise pytest.UsageError(f"--nkic-sanitize: there is no check `{word}`; known are {known}")
+    return words
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a checked kernel gave: its results, and the run with cycles and report."""
+
+    values: Any
+    called: Called = field(repr=False)
+
+    @property
+    def cycles(self) -> int:
+        """Simulated cycles of the target's base clock."""
+        return self.called.result.cycles
+
+
+@dataclass(frozen=True)
+class Checker:
+    """The fixture `nki_check`."""
+
+    record: Callable[[str, object], None]
+    node: str
+    folder: Path
+    target: str | None
+    sanitizers: frozenset[str]
+    bless: bool
+
+    def __call__(
+        self,
+        kernel: Any,
+        *args: Any,
+        expected: Any = None,
+        rtol: float | None = None,
+        atol: float | None = None,
+        grid: Any = None,
+        guard: bool = False,
+        **kwargs: Any,
+    ) -> Checked:
+        """Compiles and runs a kernel, and compares its results with `expected`: an array, a tuple
+        of them, or a function of the same arguments that gives them.
+
+        Tolerances are those of `nki-run --compare`, by default after the dtype. `grid` is what
+        would stand in brackets. With `guard` the cycles must not exceed those that were accepted
+        by `--nkic-bless`. Raises `CompileError`, `RunError` and `AssertionError`.
+        """
+        wanted = expected(*args, **kwargs) if callable(expected) else expected
+        called = self._run(kernel, grid, args, kwargs)
+        self._properties(called)
+        if wanted is not None:
+            self._compare(called, wanted, rtol, atol)
+        if guard:
+            self._guard(called)
+        from nkic.nki import arrays
+
+        return Checked(arrays.settle(called), called)
+
+    def _run(self, kernel: Any, grid: Any, args: Any, kwargs: Any) -> Called:
+        from nkic.nki.jit import How, kernel_of
+
+        made = kernel_of(kernel, How(target=self.target))
+        made = made if grid is None else made[grid]
+        called = made.run(args, kwargs, init_check="init" in self.sanitizers)
+        if "serial" in self.sanitizers:
+            self._same(called, made.run(args, kwargs, serial=True))
+        return called
+
+    def _same(self, called: Called, serial: Called) -> None:
+        for name, array in called.result.outputs.items():
+            if array.tobytes() != serial.result.outputs[name].tobytes():
+                raise AssertionError(
+                    f"{name} differs from what the kernel gives without overlap (serial)"
+                )
+
+    def _properties(self, called: Called) -> None:
+        run = called.result.run
+        self.record("nkic_target", run.target)
+        self.record("nkic_cycles", run.cycles)
+        self.record("nkic_time_ns", run.time_ns)
+        for name in ("sbuf_bytes", "psum_banks", "dma_bytes"):
+            self.record(f"nkic_{name}", run.resources[name])
+
+    def _compare(self, called: Called, wanted: Any, rtol: float | None, atol: float | None) -> None:
+        from nkic.api.comparing import differences
+        from nkic.nki import arrays
+
+        with arrays.adapting():
+            found = differences(called, wanted, rtol, atol)
+        if found:
+            raise AssertionError(found)
+
+    def _guard(self, called: Called) -> None:
+        path, found = self.folder / f"{self.node}.json", called.result.cycles
+        if self.bless:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            facts = {"target": called.result.run.target, "cycles": found}
+            path.write_text(json.dumps(facts) + "\n", encoding="utf-8")
+            return
+        if not path.exists():
+            raise AssertionError(f"no cycles are accepted yet; run pytest --nkic-bless ({path})")
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        if facts["target"] != called.result.run.target:
+            pytest.skip(f"cycles are accepted for {facts['target']}")
+        if found > facts["cycles"]:
+            raise AssertionError(
+                f"the kernel takes {found:,} cycles, accepted are {facts['cycles']:,}\n"
+                "  = help: make it faster, or accept it with pytest --nkic-bless"
+            )
+
+
+@pytest.fixture
+def nki_check(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> Checker:
+    """Compiles, runs and compares a kernel."""
+    path, config = request.path, request.config
+    node = _UNSAFE.sub("-", request.node.name).strip("-")
+    return Checker(
+        record_property,
+        node,
+        path.parent / BLESSED / path.stem,
+        config.getoption("--nkic-target"),
+        _sanitizers(config),
+        config.getoption("--nkic-bless"),
+    )

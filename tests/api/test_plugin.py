@@ -1,0 +1,141 @@
+"""The pytest plugin, in runs of pytest of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+PROJECT = Path(__file__).resolve().parents[2]
+TESTS = """
+import numpy as np
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def double(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nl.store(out, value=nl.add(nl.load(a), nl.load(a)))
+    return out
+
+@nki.jit
+def into(a, c):
+    nl.store(c, value=nl.add(nl.load(a), nl.load(a)))
+
+@nki.jit
+def unwritten(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.memset(tile[0:1, :], 0)
+    nl.store(out, value=tile)
+    return out
+
+X = np.ones((4, 8), np.float32)
+"""
+
+
+def pytest_of(folder: Path, body: str, *options: str, **environ: str) -> tuple[int, str]:
+    """Exit code and output of pytest on a file with `body`."""
+    (folder / "test_it.py").write_text(TESTS + body)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+    if not _is_installed():
+        command += ["-p", "nkic.pytest_plugin"]
+    path = os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    found = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**clean, "PYTHONPATH": path, **environ},
+        check=False,
+    )
+    return found.returncode, found.stdout + found.stderr
+
+
+def _is_installed() -> bool:
+    from importlib.metadata import entry_points
+
+    return any(one.name == "nkic" for one in entry_points(group="pytest11"))
+
+
+def test_a_kernel_is_compiled_run_and_compared(tmp_path: Path) -> None:
+    body = """
+def test_right(nki_check):
+    found = nki_check(double, X, expected=X * 2)
+    assert found.cycles > 0 and (found.values == 2).all()
+    nki_check(double, X, expected=lambda x: x + x)
+
+def test_written(nki_check):
+    c = np.zeros_like(X)
+    nki_check(into, X, c, expected={"c": X * 2})
+    assert (c == 2).all()
+
+def test_wrong(nki_check):
+    nki_check(double, X, expected=X * 3)
+
+def test_shape(nki_check):
+    nki_check(double, X, expected=X[:2])
+"""
+    code, said = pytest_of(tmp_path, body, "--nkic")
+    assert code == 1 and "2 failed, 2 passed" in said
+    assert "32 of 32 elements" in said
+    assert "`output_0` has the shape (4, 8), expected is (2, 8)" in said
+
+
+def test_without_the_option_nothing_is_installed(tmp_path: Path) -> None:
+    code, said = pytest_of(tmp_path, "def test_nothing(): pass")
+    assert code == 2 and "No module named 'nki'" in said
+    assert pytest_of(tmp_path, "def test_nothing(): pass", NKIC_INSTALL="1")[0] == 0
+
+
+def test_cycles_are_accepted_and_then_guarded(tmp_path: Path) -> None:
+    body = """
+def test_fast(nki_check):
+    nki_check(double, X, guard=True)
+"""
+    code, said = pytest_of(tmp_path, body, "--nkic")
+    assert code == 1 and "run pytest --nkic-bless" in said
+    assert pytest_of(tmp_path, body, "--nkic", "--nkic-bless")[0] == 0
+    assert pytest_of(tmp_path, body, "--nkic")[0] == 0
+    path = tmp_path / "nkic_blessed/test_it/test_fast.json"
+    facts = json.loads(path.read_text())
+    path.write_text(json.dumps({**facts, "cycles": facts["cycles"] - 1}))
+    code, said = pytest_of(tmp_path, body, "--nkic")
+    assert code == 1 and f"takes {facts['cycles']:,} cycles, accepted are" in said
+    assert "1 skipped" in pytest_of(tmp_path, body, "--nkic", "--nkic-target", "trn1")[1]
+
+
+def test_sanitizers(tmp_path: Path) -> None:
+    body = """
+def test_unwritten(nki_check):
+    nki_check(unwritten, X)
+"""
+    assert pytest_of(tmp_path, body, "--nkic")[0] == 1
+    assert pytest_of(tmp_path, body, "--nkic", "--nkic-sanitize", "none")[0] == 0
+    serial = "def test_same(nki_check): nki_check(double, X, expected=X * 2)"
+    assert pytest_of(tmp_path, serial, "--nkic", "--nkic-sanitize=init,serial")[0] == 0
+    code, said = pytest_of(tmp_path, body, "--nkic-sanitize", "memory")
+    assert code == 4 and "there is no check `memory`" in said
+
+
+@pytest.mark.parametrize("more", [(), ("-n", "2")])
+def test_properties_in_junit(tmp_path: Path, more: tuple[str, ...]) -> None:
+    body = """
+def test_one(nki_check): nki_check(double, X)
+def test_two(nki_check): nki_check(into, X, X.copy())
+"""
+    options = ("--nkic", "--nkic-target", "trn3", "--junit-xml", "out.xml", *more)
+    code, said = pytest_of(tmp_path, body, *options)
+    assert code == 0, said
+    cases = ElementTree.parse(tmp_path / "out.xml").iter("testcase")
+    for case in cases:
+        found = {p.get("name"): p.get("value") for p in case.iter("property")}
+        assert found["nkic_target"] == "trn3"
+        assert int(found["nkic_cycles"] or 0) > 0 and int(found["nkic_sbuf_bytes"] or 0) > 0
