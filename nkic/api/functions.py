@@ -9,6 +9,7 @@ import types
 from collections.abc import Iterator
 from typing import Any
 
+from nkic.api import names
 from nkic.api.errors import refuse
 
 _SCALARS = (bool, int, float, str, type(None))
@@ -109,6 +110,8 @@ def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
         at = waiting.pop()
         module = module_of(at)
         apart = module != at.__module__
+        if apart:  # what decorators and annotations need is not among the names of the code
+            yield from ((module, name, value) for name, value in _imported(at.__globals__))
         for name in _names(at.__code__):
             if name not in at.__globals__:
                 continue
@@ -119,6 +122,17 @@ def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
             if isinstance(called, types.FunctionType) and called not in seen:
                 seen.add(called)
                 waiting.append(called)
+
+
+def _imported(space: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Modules that kernels use, and names of NKI, among global variables."""
+    for name, value in space.items():
+        if isinstance(value, types.ModuleType):
+            module = value.__name__
+            if names.module_of_nki(module) or names.is_known_module(module):
+                yield name, value
+        elif names.nki(value) is not None:
+            yield name, value
 
 
 def _names(code: types.CodeType) -> Iterator[str]:

@@ -64,6 +64,11 @@ def is_host(module: str) -> bool:
     return root in _HOSTS or (root in sys.stdlib_module_names and root != "__main__")
 
 
+def is_known_module(module: str) -> bool:
+    """A module of Python's or NumPy that kernels may use."""
+    return module in _KNOWN or module == "numpy"
+
+
 def is_known(value: Any) -> bool:
     """A function or class of Python's that kernels may use."""
     module = getattr(value, "__module__", None)

@@ -211,3 +211,7 @@ def check_environment() -> None:
     if os.environ.get(SIMULATOR, "1") not in ("1", ""):
         value = os.environ[SIMULATOR]
         refuse(f"{SIMULATOR}={value} asks for a device, and nkic has none", f"unset {SIMULATOR}")
+
+
+for _public in (jit, former_jit, nki_jit, simulate, simulate_kernel):
+    _public.__module__ = "nki"  # where users find it, and how it is described to the compiler

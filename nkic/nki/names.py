@@ -85,9 +85,9 @@ def kernel_type(module: str, name: str, doc: str) -> type:
 
 def enumeration(module: str, found: type[Enum]) -> type[Enum]:
     """The same enumeration as a class of `module`."""
-    kind = next(base for base in found.__mro__[1:] if issubclass(base, Enum))
+    kind: Any = next(base for base in found.__mro__[1:] if issubclass(base, Enum))
     members = {member.name: member.value for member in found}
-    made: Any = kind(found.__name__, members, module=module, qualname=found.__name__)  # type: ignore[call-arg]
+    made = kind(found.__name__, members, module=module, qualname=found.__name__)
     made.__doc__ = found.__doc__
     kept: type[Enum] = made
     return kept

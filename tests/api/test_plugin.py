@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.harness import plugin
+
 PROJECT = Path(__file__).resolve().parents[2]
 TESTS = """
 import numpy as np
@@ -44,8 +46,7 @@ def pytest_of(folder: Path, body: str, *options: str, **environ: str) -> tuple[i
     """Exit code and output of pytest on a file with `body`."""
     (folder / "test_it.py").write_text(TESTS + body)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
-    if not _is_installed():
-        command += ["-p", "nkic.pytest_plugin"]
+    command += plugin.options()
     path = os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])
     clean = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
     found = subprocess.run(
@@ -57,12 +58,6 @@ def pytest_of(folder: Path, body: str, *options: str, **environ: str) -> tuple[i
         check=False,
     )
     return found.returncode, found.stdout + found.stderr
-
-
-def _is_installed() -> bool:
-    from importlib.metadata import entry_points
-
-    return any(one.name == "nkic" for one in entry_points(group="pytest11"))
 
 
 def test_a_kernel_is_compiled_run_and_compared(tmp_path: Path) -> None:
