@@ -8,6 +8,7 @@ code in this package uses, the first line is the title.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -167,20 +168,23 @@ def make(
     )
 
 
+_Key = tuple[str, Span | None, str]
+
+
 @dataclass
 class Reporter:
     """Collects diagnostics in order. The same code at the same place is kept once, counted."""
 
     max_errors: int = 20
-    _found: dict[tuple[str, Span | None, str], Diagnostic] = field(default_factory=dict)
+    _found: dict[_Key, Diagnostic] = field(default_factory=dict)
+    _again: Counter[_Key] = field(default_factory=Counter)  # beside the first time
     _doubts: list[Diagnostic] = field(default_factory=list)
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Keeps `diagnostic`; raises `CompileFailed` at the `max_errors`-th different error."""
         key = _key(diagnostic)
-        old = self._found.get(key)
-        if old is not None:
-            self._found[key] = replace(old, count=old.count + 1)
+        if key in self._found:
+            self._again[key] += 1
             return
         self._found[key] = diagnostic
         if self.full:
@@ -218,12 +222,16 @@ class Reporter:
     @property
     def all(self) -> tuple[Diagnostic, ...]:
         """Everything reported, in the order of first report."""
-        return tuple(self._found.values())
+        again = self._again
+        return tuple(
+            replace(one, count=one.count + again[key]) if key in again else one
+            for key, one in self._found.items()
+        )
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
         """The errors among them."""
-        return tuple(d for d in self._found.values() if d.level is Level.ERROR)
+        return tuple(d for d in self.all if d.level is Level.ERROR)
 
     @property
     def full(self) -> bool:
@@ -236,7 +244,7 @@ class Reporter:
             raise CompileFailed(self.all)
 
 
-def _key(diagnostic: Diagnostic) -> tuple[str, Span | None, str]:
+def _key(diagnostic: Diagnostic) -> _Key:
     """Different messages at one place (unrolled iterations) count as one complaint."""
     span = diagnostic.primary.span if diagnostic.primary else None
     return (diagnostic.code.number, span, "" if span else diagnostic.message)

@@ -50,7 +50,7 @@ class _Finder:
     report: Reporter
     used: set[int] = field(default_factory=set)
     written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
-    said: dict[tuple[str, CallChain], Diagnostic] = field(default_factory=dict)
+    said: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by the place's id
 
     def __post_init__(self) -> None:
         inputs = {p.tensor.number for p in self.program.inputs}
@@ -67,12 +67,18 @@ class _Finder:
             self.integers(one)
 
     def complain(self, slug: str, message: str, at: CallChain, help: str) -> None:
-        known = self.said.get((slug, at))
-        if known is None:
+        if not self.again(slug, at):
             labels, level = call_labels(at), Level.WARNING
             known = make(slug, message, at.primary, labels=labels, help=help, level=level)
-            self.said[slug, at] = known
-        self.report.add(known)  # counted where it is known: unrolled loops come here often
+            self.said[slug, id(at)] = known
+            self.report.add(known)
+
+    def again(self, slug: str, at: CallChain) -> bool:
+        """Counts what has been said of this place: unrolled loops come here often."""
+        known = self.said.get((slug, id(at)))
+        if known is not None:
+            self.report.add(known)
+        return known is not None
 
     # ---- memory ----------------------------------------------------------------------------
 
@@ -122,6 +128,8 @@ class _Finder:
 
     def small_rows(self, one: Instruction, tensor: Tensor, rows: int, length: int) -> None:
         slug = "tiny-dma-rows" if length < TINY_ROW else "small-dma-rows"
+        if self.again(slug, one.at):
+            return
         text = (
             f"{one.row.name}: {grouped(rows)} rows of {plural(length, 'byte')} of "
             f"`{tensor.name}`; rows under {EFFICIENT_ROW} bytes waste DMA bandwidth, as each costs "

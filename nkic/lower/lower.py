@@ -35,6 +35,7 @@ class _Core:
         self.engines: dict[tuple[object, ...], Engine] = {}
         # One object for all equal ones: later stages find them again by identity.
         self.patterns: dict[tuple[View, bool, bool], AccessPattern] = {}
+        self.known: dict[AccessPattern, AccessPattern] = {}
         self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
         self.split = False
 
@@ -69,7 +70,8 @@ class _Core:
         key = (view, keep_rank, streams)
         found = self.patterns.get(key)
         if found is None:
-            found = self.patterns[key] = access_pattern(view, keep_rank, streams)
+            made = access_pattern(view, keep_rank, streams)
+            found = self.patterns[key] = self.known.setdefault(made, made)
         return found
 
     def shared(self, row: Row, values: tuple[Any, ...]) -> tuple[Any, ...]:
