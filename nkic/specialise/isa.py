@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from nkic.base.profiles import Profile
@@ -49,7 +50,13 @@ def names(profile: Profile) -> dict[str, Any]:
 def functions(module: str, profile: Profile) -> dict[str, Binder]:
     """The instructions that kernels of `profile` find in `module` of NKI."""
     rows = [row for row in ROWS.values() if row.module == module and _has(row, profile)]
-    return {row.name: Binder(row, profile) for row in rows}
+    return {row.name: _binder(row, profile) for row in rows}
+
+
+@cache
+def _binder(row: Row, profile: Profile) -> Binder:
+    """Binders keep nothing of a kernel, so that all kernels share them."""
+    return Binder(row, profile)
 
 
 def absent(module: str, profile: Profile) -> dict[str, Absent]:
