@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
 from nkic.machine.targets import Target
-from nkic.machine.timing import Timing
+from nkic.machine.timing import Timing, activation_table
 from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
 from nkic.simulate.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Meeting, Step
@@ -27,9 +27,10 @@ class Plan:
 
     `reads` and `writes` are the numbers of the patterns that are read and written. `size` is
     the bytes that a transfer moves. Where all cores run it together, `meeting` stands for the step.
+    `table` is the one of activation functions that it needs.
     """
 
-    __slots__ = ("meeting", "reads", "size", "step", "tiles", "timing", "writes")
+    __slots__ = ("meeting", "reads", "size", "step", "table", "tiles", "timing", "writes")
 
     def __init__(
         self,
@@ -40,9 +41,11 @@ class Plan:
         timing: Timing,
         size: int,
         meeting: Meeting | None = None,
+        table: str = "",
     ) -> None:
         self.step = step
         self.meeting = meeting
+        self.table = table
         self.tiles = tiles
         self.reads = reads
         self.writes = writes
@@ -126,6 +129,7 @@ class Planner:
             timing,
             size,
             met,
+            activation_table(row, record.attributes, self.engine),
         )
 
 

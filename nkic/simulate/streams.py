@@ -235,7 +235,7 @@ class _Builder:
         item = Item(record, plan.step, plan.timing, plan.size)
         item.windows = plan.windows(operands)
         item.meeting = plan.meeting
-        item.table = activation_table(record.row, record.attributes, planner.engine)
+        item.table = plan.table
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
         writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
         if before and planner.engine is not Engine.DMA:
