@@ -33,6 +33,19 @@ class Access(Enum):
         return self is Access.WRITE or self is Access.UPDATE
 
 
+class Depends(Enum):
+    """How the elements of a row's results depend on those of its sources. It decides where
+    bytes that nobody wrote become a mistake.
+    """
+
+    WHOLLY = "wholly"  # on everything that is read
+    ELEMENTWISE = "elementwise"  # on those in the same place; in DMA, in the same order
+    BY_PARTITION = "by partition"  # on those of the same partition
+    FIRST_OF_CORE = "first of core"  # in partitions 0, 16, 32 …: on that partition of `src`
+    PRODUCT = "product"  # on a column of `stationary` and one of `moving`
+    TRANSPOSED = "transposed"  # row i, column j on row j, column i
+
+
 SBUF = frozenset({Buffer.SBUF})
 PSUM = frozenset({Buffer.PSUM})
 ON_CHIP = SBUF | PSUM
@@ -182,7 +195,7 @@ class Row:
     `returns` names an operand that is no parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
     are no parameters. `together`, for what all cores run at once, judges what they bring, by
-    core.
+    core. `depends` says what of the results depends on what of the sources.
     """
 
     name: str
@@ -205,6 +218,7 @@ class Row:
     returns: str = ""
     spread: str = ""
     together: Callable[[Sequence[Facts]], Violation | None] | None = None
+    depends: Depends = Depends.WHOLLY
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nkic.base.diagnostics import Diagnostic, Label, ProgramFault, make
 from nkic.base.source import Span
 from nkic.neff.records import Executable
@@ -38,9 +40,10 @@ def fault(
     place: int,
     tensor: int = -1,
     help: str = "",
+    labels: Sequence[Label] = (),
 ) -> ProgramFault:
     """An error at `place`; `tensor` is shown with the place that declared it."""
-    labels = [Label(span, "called from here") for span in callers_of(executable, place)]
+    labels = [*labels] + [Label(span, "called from here") for span in callers_of(executable, place)]
     if tensor >= 0:
         record = executable.tensors[tensor]
         declared = span_of(executable, record.place)

@@ -19,9 +19,6 @@ from heapq import heappop, heappush
 from math import inf
 from typing import Any, NamedTuple, NoReturn
 
-import numpy as np
-from numpy.typing import NDArray
-
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
 from nkic.machine.timing import SEMAPHORE_PS
 from nkic.neff.records import Executable, PatternRecord
@@ -31,11 +28,9 @@ from nkic.simulate.faults import fault
 from nkic.simulate.options import Options
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner, nothing
+from nkic.simulate.unwritten import Unwritten
 
 CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock
-
-
-Flags = NDArray[np.bool_]
 
 
 class Arrival(NamedTuple):
@@ -44,6 +39,7 @@ class Arrival(NamedTuple):
     runner: Runner
     item: Item
     start: int
+    missing: PatternRecord | None  # what it reads of bytes that nobody wrote
 
 
 class Machine:
@@ -59,7 +55,7 @@ class Machine:
     ) -> None:
         self.executable = executable
         self.runners = runners
-        self.shadows = shadows  # by rank
+        self.unwritten = Unwritten(executable, shadows)
         self.limit_ps = limit_ps
         self.options = options
         self.cores = max(executable.cores, 1)
@@ -154,13 +150,13 @@ class Machine:
 
     def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
         """The core has come to a meeting, in the stream of this name; whether all have."""
-        self._check_brought(runner, item)
+        missing = self.unwritten.read(runner, item)
         group = item.meeting.group if item.meeting is not None else None
         if group is not None and (runner.rank not in group or max(group) >= self.ranks):
             raise outside_group(self.executable, item.record.place, runner.rank, group, self.ranks)
         place = (runner.record.engine, runner.record.queue)
         here = self.arrived.setdefault((place, runner.rank if group is None else group), {})
-        here[runner.unit] = Arrival(runner, item, start)
+        here[runner.unit] = Arrival(runner, item, start, missing)
         if len(here) < self.cores * len(group or (0,)):
             return False
         arrivals = [arrival for _, arrival in sorted(here.items())]
@@ -173,46 +169,24 @@ class Machine:
         """Each offers what it brings, then each takes what is its own."""
         if group is not None:
             same_instruction(self.executable, [(a.runner, a.item) for a in arrivals])
-        offers, written = {}, {}
-        for runner, item, _ in arrivals:
-            written[runner.unit] = self._written(runner, item)
+        offers = {}
+        for runner, item, *_ in arrivals:
             if item.dynamic is not None:
                 item.dynamic.begin()
             for tile, window in item.windows:
                 tile.window = window
             offers[runner.unit] = item.meeting.offer() if item.meeting is not None else None
-        for runner, item, _ in arrivals:
+        for runner, item, *_ in arrivals:
             first, core = runner.rank * self.cores, runner.core
             if group is None:
                 brought = {c: offers[first + c] for c in range(self.cores)}
             else:
                 brought = {rank: offers[rank * self.cores + core] for rank in group}
-            source = item.meeting.source if item.meeting is not None else None
-            flags = written[first + source] if source is not None else None
-            self._take(runner, item, brought, flags)
+            self._take(runner, item, brought)
+        if any(a.missing is not None for a in arrivals):
+            self.unwritten.exchange([(a.runner, a.item, a.missing) for a in arrivals])
 
-    def _written(self, runner: Runner, item: Item) -> Flags | None:
-        """Which bytes of src have been written, if some have not."""
-        shadow = self.shadows[runner.rank]
-        if shadow is None or all(check() for check, _ in item.checks):
-            return None
-        return shadow.window(item.checks[0][1]).copy()
-
-    def _check_brought(self, runner: Runner, item: Item) -> None:
-        """What a core brings has been written; if it is copied as it is, some of it."""
-        copied = item.meeting is not None and item.meeting.source is not None
-        shadow = self.shadows[runner.rank]
-        if not copied or shadow is None or item.dynamic is not None:
-            self._check(runner, item)
-            return
-        for check, pattern in item.checks:
-            missing, total = (0, 1) if check() else shadow.missing(pattern)
-            if missing == total:
-                raise self._unwritten(runner, item, pattern)
-
-    def _take(
-        self, runner: Runner, item: Item, brought: Mapping[int, Any], written: Flags | None
-    ) -> None:
+    def _take(self, runner: Runner, item: Item, brought: Mapping[int, Any]) -> None:
         try:
             if item.meeting is not None:
                 item.meeting.accept(brought)
@@ -221,11 +195,6 @@ class Machine:
             raise fault(self.executable, "collective", text, item.record.place) from None
         if item.dynamic is not None:
             item.dynamic.end()
-        dst = item.record.operands[0] if item.record.operands else None
-        shadow = self.shadows[runner.rank]
-        if written is not None and shadow is not None and isinstance(dst, PatternRecord):
-            shadow.take(dst, written)
-            return
         for mark in item.marks:
             mark()
 
@@ -241,20 +210,16 @@ class Machine:
             if arrival.runner is not last:
                 heappush(queue, (arrival.runner.free, arrival.runner.index))
 
-    def _check(self, runner: Runner, item: Item) -> None:
-        """What it reads has been written."""
-        for check, pattern in item.checks:
-            if not check():
-                raise self._unwritten(runner, item, pattern)
-
     def _run(self, runner: Runner, item: Item) -> None:
         """Computes an item's values."""
-        if item.checks:
-            self._check(runner, item)
+        missing = self.unwritten.read(runner, item) if item.checks else None
         for tile, window in item.windows:
             tile.window = window
         if item.step is not None:
             item.step()
+        if missing is not None:
+            self.unwritten.follow(runner, item, missing)
+            return
         for mark in item.marks:
             mark()
 
@@ -282,20 +247,6 @@ class Machine:
     def _too_long(self) -> NoReturn:
         message = f"the simulation took longer than --timeout {self.options.timeout_s:g} s"
         raise LimitHit([make("time-limit", message, help="raise the limit, or drop it")])
-
-    def _unwritten(self, runner: Runner, item: Item, pattern: PatternRecord) -> ProgramFault:
-        record, name = self.executable.tensors[pattern.tensor], item.record.row
-        shadow = self.shadows[runner.rank] if pattern.dynamic is None else None
-        missing, total = shadow.missing(pattern) if shadow is not None else (0, 0)
-        part = "" if missing == total else f" ({missing} of the {total} parts it reads)"
-        return fault(
-            self.executable,
-            "uninitialised-read",
-            f"{name.name if name else ''} reads `{record.name}` before anything wrote it{part}",
-            item.record.place,
-            pattern.tensor,
-            help=f"write `{record.name}` first: load it, or fill it with nisa.memset",
-        )
 
     def _deadlock(self, stuck: list[Runner]) -> ProgramFault:
         """Who waits for whom, with the places of the instructions that cannot start."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,20 +24,24 @@ from nkic.simulate.survey import Use
 Segment = tuple[int, int, int]
 Check = Callable[[], bool]
 Mark = Callable[[], None]
+Index = NDArray[np.int64]
 
 
 class _Flags:
     """The flags of one tensor: rows of partitions, columns of bytes.
 
-    `segments` are the bytes on chip that the tensor takes over with its first write.
+    `segments` are the bytes on chip that the tensor takes over with its first write. `parts`
+    tells, of blocks that are written in part, which bytes are: partitions, bytes of each.
     """
 
-    __slots__ = ("array", "columns", "resident", "rows", "segments")
+    __slots__ = ("array", "columns", "parts", "resident", "rows", "segments", "shape")
 
     def __init__(self, use: Use, partitions: int, pitch: int) -> None:
         self.rows = max(1, use.rows)  # partitions per flag
         self.columns = max(1, use.columns)  # bytes per flag
-        shape = (-(-max(1, partitions) // self.rows), -(-max(1, pitch) // self.columns))
+        self.shape = (max(1, partitions), max(1, pitch))
+        self.parts: NDArray[np.bool_] | None = None
+        shape = (-(-self.shape[0] // self.rows), -(-self.shape[1] // self.columns))
         self.array: NDArray[np.bool_] = np.zeros(shape, np.bool_)
         self.resident = False
         self.segments: tuple[Segment, ...] = ()
@@ -75,6 +80,7 @@ class Shadow:
         self.flags: dict[int, _Flags] = {}
         self.owner: dict[Segment, _Flags] = {}
         self._whole: dict[int, Mark] = {}  # of tensors that have one flag
+        self.origins: dict[int, tuple[int, int]] = {}  # tensor → place, tensor that it read
         self.unread = {
             n for n, h in memory.homes.items() if not h.on_chip and not memory.uses[n].read
         }
@@ -166,6 +172,46 @@ class Shadow:
         window = self.window(pattern)
         return int(window.size - np.count_nonzero(window)), int(window.size)
 
+    # Element by element, where an access finds bytes that were not written
+
+    def shape_of(self, pattern: PatternRecord) -> tuple[int, int]:
+        """Partitions (1 in HBM), and elements of each."""
+        on_chip = self.homes[pattern.tensor].on_chip
+        return (pattern.partitions if on_chip else 1, prod(num for _, num in pattern.dims))
+
+    def elements(self, pattern: PatternRecord) -> NDArray[np.bool_]:
+        """Which elements of the access have been written."""
+        mask = np.ones(self.shape_of(pattern), np.bool_)
+        flags = self.flags[pattern.tensor]
+        for rows, columns in self._bytes(pattern):
+            whole = flags.array[rows // flags.rows, columns // flags.columns]
+            mask &= whole if flags.parts is None else whole | flags.parts[rows, columns]
+        return mask
+
+    def set_elements(self, pattern: PatternRecord, mask: NDArray[np.bool_]) -> None:
+        """Marks the elements of `mask` written, and the others of the access as not."""
+        self.writer(pattern)()
+        if mask.all():
+            return
+        flags = self.flags[pattern.tensor]
+        if flags.parts is None:
+            flags.parts = np.zeros(flags.shape, np.bool_)
+        for rows, columns in self._bytes(pattern):
+            flags.parts[rows, columns] = mask
+            rows, columns = np.broadcast_arrays(rows, columns)
+            flags.array[rows[~mask] // flags.rows, columns[~mask] // flags.columns] = False
+
+    def _bytes(self, pattern: PatternRecord) -> Iterator[tuple[Index, Index]]:
+        """Partition and column of the first byte of every element, then of the second, …"""
+        offsets = np.array([pattern.offset], np.int64)
+        for step, num in pattern.dims:
+            offsets = (offsets[:, None] + np.arange(num) * step).reshape(-1)
+        on_chip = self.homes[pattern.tensor].on_chip
+        first, count = (pattern.start, pattern.partitions) if on_chip else (0, 1)
+        rows = (first + np.arange(count))[:, None]
+        for byte in range(pattern.dtype.size):
+            yield rows, (offsets * pattern.dtype.size + byte)[None, :]
+
 
 Owners = dict[Segment, _Flags]
 
@@ -187,6 +233,7 @@ def _move_in(owner: Owners, flags: _Flags) -> None:
         if former is not None and former is not flags and former.resident:
             former.resident = False
             former.array[...] = False
+            former.parts = None
         owner[segment] = flags
     flags.resident = True
 

@@ -94,7 +94,7 @@ def test_reading_what_nobody_wrote_is_a_fault_with_both_places() -> None:
 
 def test_half_written_is_not_written() -> None:
     half = "[0+128, 0; 1x32]"
-    body = (load(0, f"%2{half}", "%0[0; 64x128, 1x32]"), copy(1, f"%3{TILE}", f"%2{TILE}"))
+    body = (load(0, f"%2{half}", "%0[0; 64x128, 1x32]"), load(1, f"%1{HBM}", f"%2{TILE}"))
     with pytest.raises(ProgramFault, match="1 of the 2 parts"):
         run(build(*body))
     assert run(build(*body), check_init=False).instructions == 2

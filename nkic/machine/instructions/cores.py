@@ -15,7 +15,17 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import choice, result, source
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import SBUF, Access, Attribute, Kind, Operand, Row, Violation, always
+from nkic.machine.operands import (
+    SBUF,
+    Access,
+    Attribute,
+    Depends,
+    Kind,
+    Operand,
+    Row,
+    Violation,
+    always,
+)
 
 SHARED = frozenset({Buffer.SHARED_HBM})
 COMPUTING = (Engine.GPSIMD, Engine.SYNC, Engine.TENSOR, Engine.VECTOR, Engine.SCALAR)
@@ -150,6 +160,7 @@ ROWS = (
     Row(
         name="sendrecv",
         opcode=121,
+        depends=Depends.ELEMENTWISE,
         doc="dst = src of core recv_from_rank, while src goes to core send_to_rank.",
         parameters=(
             *("src", "dst", "send_to_rank", "recv_from_rank", "pipe_id", "dma_engine", "name"),

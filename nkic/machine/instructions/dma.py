@@ -12,7 +12,7 @@ from nkic.machine.constraints import packed_as_is, same_dtype
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import dma_rules as rules
 from nkic.machine.instructions.parts import choice, optional, result, source
-from nkic.machine.operands import SBUF, SBUF_OR_HBM, Kind, Row, always
+from nkic.machine.operands import SBUF, SBUF_OR_HBM, Depends, Kind, Row, always
 
 DMA = (Engine.DMA,)
 OUT_OF_BOUNDS = choice("oob_mode", "error", "error", "skip")
@@ -23,6 +23,7 @@ ROWS = (
     Row(
         name="dma_copy",
         opcode=10,
+        depends=Depends.ELEMENTWISE,
         doc="dst = src, element by element in the order of the dimensions, converted through "
         "float32 if the types differ.",
         parameters=("dst", "src", "priority", "oob_mode", "dge_mode", "engine", "name"),

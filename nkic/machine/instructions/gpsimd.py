@@ -14,6 +14,7 @@ from nkic.machine.operands import (
     SBUF,
     Access,
     Attribute,
+    Depends,
     Kind,
     Operand,
     Row,
@@ -93,6 +94,7 @@ ROWS = (
     Row(
         name="affine_select",
         opcode=101,
+        depends=Depends.ELEMENTWISE,
         doc="Takes on_true_tile where an index computed as in iota compares true with 0, and "
         "on_false_value elsewhere.",
         parameters=(

@@ -17,7 +17,7 @@ from nkic.machine.constraints import (
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Tile
 from nkic.machine.instructions.parts import optional, result, source
-from nkic.machine.operands import SBUF, Attribute, Cost, Kind, Row, Violation, always
+from nkic.machine.operands import SBUF, Attribute, Cost, Depends, Kind, Row, Violation, always
 from nkic.machine.operators import ALU
 
 GPSIMD = (Engine.GPSIMD,)
@@ -305,6 +305,7 @@ ROWS = (
     Row(
         name="nonzero_with_count",
         opcode=106,
+        depends=Depends.FIRST_OF_CORE,
         doc="The indices, from index_offset on, of the elements of src that are not 0, then "
         "padding_val, last how many there are; in partitions 0, 16 … 112 only.",
         parameters=("dst", "src", "index_offset", "padding_val", "name"),

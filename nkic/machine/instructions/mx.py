@@ -15,10 +15,11 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.instructions import tensor_rules
 from nkic.machine.instructions.parts import optional, result, source
 from nkic.machine.instructions.tensor import matmul_access
-from nkic.machine.operands import PSUM, SBUF, Kind, Row, Rule, Violation, always
+from nkic.machine.operands import PSUM, SBUF, Depends, Kind, Row, Rule, Violation, always
 
 QUADRANT = 32  # partitions
 GROUP = 8  # partitions of one group
+SCALES_PER_QUADRANT = QUADRANT // GROUP
 LANES = 4  # elements of one packed element
 PACKED_FP8 = frozenset({"float8_e4m3fn_x4", "float8_e5m2_x4"})
 PACKED = PACKED_FP8 | {"float4_e2m1fn_x4"}
@@ -206,6 +207,7 @@ ROWS = (
     Row(
         name="nc_matmul_mx",
         opcode=32,
+        depends=Depends.PRODUCT,
         doc="dst = stationary transposed, times moving, each element times its group's scale; the "
         "four elements of a packed one are contracted. Added to dst if accumulate is True.",
         parameters=(

@@ -19,7 +19,7 @@ from nkic.machine.instructions.parts import (
     scalar,
     source,
 )
-from nkic.machine.operands import Attribute, Effects, Kind, Row, Violation, always
+from nkic.machine.operands import Attribute, Depends, Effects, Kind, Row, Violation, always
 from nkic.machine.operators import ACTIVATIONS
 
 ACCUMULATOR = ("scalar.accumulator",)
@@ -126,6 +126,7 @@ ROWS = (
     Row(
         name="activation",
         opcode=80,
+        depends=Depends.ELEMENTWISE,
         doc="dst = op(data x scale + bias); reduce_cmd says what the sum of the results does to "
         "the reduce registers, which reduce_res then takes.",
         parameters=(
@@ -148,6 +149,7 @@ ROWS = (
     Row(
         name="activation_reduce",
         opcode=81,
+        depends=Depends.ELEMENTWISE,
         doc="dst = op(data x scale + bias), and reduce_res the sum of the results.",
         parameters=(
             *("dst", "op", "data", "reduce_op", "reduce_res"),

@@ -11,7 +11,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions import tensor_rules as rules
 from nkic.machine.instructions.parts import choice, flag, optional, result, source
-from nkic.machine.operands import PSUM, SBUF, Access, Attribute, Kind, Row, always
+from nkic.machine.operands import PSUM, SBUF, Access, Attribute, Depends, Kind, Row, always
 
 
 def matmul_access(name: str, facts: Facts) -> Access | None:
@@ -29,6 +29,7 @@ ROWS = (
     Row(
         name="nc_matmul",
         opcode=30,
+        depends=Depends.PRODUCT,
         doc="dst = stationary transposed, times moving, added to dst if accumulate is True.",
         parameters=(
             *("dst", "stationary", "moving", "is_stationary_onezero", "is_moving_onezero"),
@@ -69,6 +70,7 @@ ROWS = (
     Row(
         name="nc_transpose",
         opcode=31,
+        depends=Depends.TRANSPOSED,
         doc="dst = data with partitions and (flattened) free dimensions exchanged.",
         parameters=("dst", "data", "engine", "name"),
         operands=(result(packed=True), source("data", packed=True)),

@@ -35,7 +35,7 @@ from nkic.machine.instructions.parts import (
     scalar,
     source,
 )
-from nkic.machine.operands import Access, Attribute, Kind, Operand, Row, always
+from nkic.machine.operands import Access, Attribute, Depends, Kind, Operand, Row, always
 
 VECTOR = (Engine.VECTOR,)
 COPYING = (Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD)
@@ -47,6 +47,7 @@ ROWS = (
     Row(
         name="tensor_copy",
         opcode=40,
+        depends=Depends.ELEMENTWISE,
         doc="dst = src; the same bits if the types are equal, else through float32.",
         parameters=("dst", "src", "engine", "name"),
         operands=(
@@ -84,6 +85,7 @@ ROWS = (
     Row(
         name="tensor_tensor",
         opcode=42,
+        depends=Depends.ELEMENTWISE,
         doc="dst = data1 op data2, element by element.",
         parameters=("dst", "data1", "data2", "op", "engine", "name"),
         operands=(result(indexed=True), source("data1", indexed=True), source("data2")),
@@ -102,6 +104,7 @@ ROWS = (
     Row(
         name="tensor_scalar",
         opcode=43,
+        depends=Depends.ELEMENTWISE,
         doc="dst = (data op0 operand0) op1 operand1, each operand a number or one per partition.",
         parameters=(
             *("dst", "data", "op0", "operand0", "reverse0"),
@@ -135,6 +138,7 @@ ROWS = (
     Row(
         name="scalar_tensor_tensor",
         opcode=44,
+        depends=Depends.ELEMENTWISE,
         doc="dst = (data op0 operand0) op1 operand1, operand1 a tile like data.",
         parameters=(
             *("dst", "data", "op0", "operand0", "op1", "operand1"),
@@ -157,6 +161,7 @@ ROWS = (
     Row(
         name="tensor_reduce",
         opcode=45,
+        depends=Depends.BY_PARTITION,
         doc="Folds the last dimensions of data with op: of R neighbours in the stream of data "
         "one is left in the stream of dst.",
         parameters=("dst", "op", "data", "axis", "negate", "keepdims", "name"),
@@ -178,6 +183,7 @@ ROWS = (
     Row(
         name="tensor_tensor_scan",
         opcode=46,
+        depends=Depends.BY_PARTITION,
         doc="dst[i] = (data0[i] op0 dst[i - 1]) op1 data1[i], with initial before the first.",
         parameters=(
             *("dst", "data0", "data1", "initial", "op0", "op1"),
@@ -199,6 +205,7 @@ ROWS = (
     Row(
         name="bn_stats",
         opcode=47,
+        depends=Depends.BY_PARTITION,
         doc="Count, mean and variance x count of data's even elements, then of its odd ones.",
         parameters=("dst", "data", "name"),
         operands=(result(), source("data")),
@@ -216,6 +223,7 @@ ROWS = (
     Row(
         name="bn_aggr",
         opcode=48,
+        depends=Depends.BY_PARTITION,
         doc="Mean and variance of everything that the (count, mean, variance x count) in data "
         "stand for.",
         parameters=("dst", "data", "name"),
@@ -234,6 +242,7 @@ ROWS = (
     Row(
         name="reciprocal",
         opcode=49,
+        depends=Depends.ELEMENTWISE,
         doc="dst = 1 / data.",
         parameters=("dst", "data", "name"),
         operands=(result(), source("data")),
@@ -247,6 +256,7 @@ ROWS = (
     Row(
         name="tensor_copy_predicated",
         opcode=50,
+        depends=Depends.ELEMENTWISE,
         doc="dst = src where predicate is not 0 (where it is 0, if reversed); else unchanged.",
         parameters=("dst", "src", "predicate", "reverse_pred", "name"),
         operands=(
@@ -268,6 +278,7 @@ ROWS = (
     Row(
         name="max8",
         opcode=51,
+        depends=Depends.BY_PARTITION,
         doc="The 8 largest elements of each partition of src, in descending order.",
         parameters=("dst", "src", "name"),
         operands=(result(max_dims=1), source("src", max_dims=2)),

@@ -7,7 +7,7 @@ from nkic.machine.constraints import elements, elementwise, exactly, same_dtype,
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import result, source
-from nkic.machine.operands import Access, Attribute, Kind, Row, Violation, always
+from nkic.machine.operands import Access, Attribute, Depends, Kind, Row, Violation, always
 from nkic.machine.tiles import start_partitions
 
 VECTOR = (Engine.VECTOR,)
@@ -91,6 +91,7 @@ ROWS = (
     Row(
         name="nc_find_index8",
         opcode=56,
+        depends=Depends.BY_PARTITION,
         doc="The indices in a partition of data of the 8 elements of vals: of equal ones, those "
         "of the first, the second … occurrence; all bits set where there is none.",
         parameters=("dst", "data", "vals", "name"),
@@ -113,6 +114,7 @@ ROWS = (
     Row(
         name="nc_match_replace8",
         opcode=57,
+        depends=Depends.BY_PARTITION,
         doc="dst = data with the first occurrence of each of the 8 vals replaced by imm; dst_idx "
         "their indices: of equal ones, the last takes the first occurrence.",
         parameters=("dst", "data", "vals", "imm", "dst_idx", "name"),

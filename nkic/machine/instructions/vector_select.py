@@ -23,7 +23,7 @@ from nkic.machine.instructions.accumulator import (
     stage,
 )
 from nkic.machine.instructions.parts import alu, choice, flag, result, scalar, source
-from nkic.machine.operands import Attribute, Kind, Row, Violation, always
+from nkic.machine.operands import Attribute, Depends, Kind, Row, Violation, always
 from nkic.machine.operators import ALU
 
 VECTOR = (Engine.VECTOR,)
@@ -99,6 +99,7 @@ ROWS = (
     Row(
         name="tensor_scalar_reduce",
         opcode=52,
+        depends=Depends.ELEMENTWISE,
         doc="dst = data op0 operand0; reduce_cmd says what folding the results of a partition "
         "with reduce_op does to the accumulators, which reduce_res then takes.",
         parameters=(
@@ -138,6 +139,7 @@ ROWS = (
     Row(
         name="tensor_scalar_cumulative",
         opcode=53,
+        depends=Depends.BY_PARTITION,
         doc="dst[i] = (src[i] op0 imm0) op1 dst[i - 1], the accumulator before the first.",
         parameters=("dst", "src", "op0", "op1", "imm0", "imm1", "reduce_cmd", "name"),
         operands=(
@@ -169,6 +171,7 @@ ROWS = (
     Row(
         name="select_reduce",
         opcode=54,
+        depends=Depends.BY_PARTITION,
         doc="dst = on_true where predicate is not 0 (where it is 0, if reversed), else on_false; "
         "reduce_res the greatest of a partition.",
         parameters=(
@@ -203,6 +206,7 @@ ROWS = (
     Row(
         name="range_select",
         opcode=55,
+        depends=Depends.BY_PARTITION,
         doc="dst = on_true_tile where the index in the partition, from range_start on, compares "
         "true with both bounds, else the lowest float32; reduce_res the greatest of a partition.",
         parameters=(

@@ -25,7 +25,7 @@ from nkic.machine.instructions.parts import (
     source,
 )
 from nkic.machine.instructions.parts import scalar as scalar_operand
-from nkic.machine.operands import Kind, Row, Violation, always
+from nkic.machine.operands import Depends, Kind, Row, Violation, always
 from nkic.machine.operators import ACTIVATIONS, ALU
 
 INTEGERS = frozenset({"int8", "int16", "int32", "uint8", "uint16"})
@@ -93,6 +93,7 @@ ROWS = (
     Row(
         name="exponential",
         opcode=59,
+        depends=Depends.ELEMENTWISE,
         doc="dst = e to the power of (src - max_value); reduce_cmd says what the sum of the "
         "results does to the accumulators, which reduce_res then takes.",
         parameters=(
@@ -125,6 +126,7 @@ ROWS = (
     Row(
         name="activate2",
         opcode=82,
+        depends=Depends.ELEMENTWISE,
         doc="dst = op((data op0 imm0) op1 imm1); reduce_cmd says what folding the results with "
         "reduce_op does to the reduce registers, which reduce_res then takes.",
         parameters=(

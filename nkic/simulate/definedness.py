@@ -1,0 +1,141 @@
+"""Where bytes that nobody wrote go.
+
+A copy of a tile of which a part was never written is no mistake yet: kernels move whole tiles
+and use the part that they filled. So what was never written is followed, element by element, to
+the first place where it matters: an instruction whose result depends on all that it reads, or a
+result of the kernel. This is asked only of accesses that find unwritten bytes; `Row.depends`
+says how the elements of a row's results depend on those of its sources.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.facts import Facts
+from nkic.machine.instructions.gpsimd_gather import CORE
+from nkic.machine.instructions.mx import QUADRANT, SCALES_PER_QUADRANT
+from nkic.machine.operands import Depends, Operand, Row
+from nkic.neff.records import InstructionRecord, PatternRecord
+from nkic.simulate.shadow import Shadow
+
+Mask = NDArray[np.bool_]  # partitions (1 in HBM), elements of each
+
+
+class Source(NamedTuple):
+    """What is known of one tile that is read."""
+
+    operand: Operand
+    pattern: PatternRecord
+    mask: Mask
+
+
+def results(
+    shadow: Shadow, record: InstructionRecord, facts: Facts
+) -> list[tuple[PatternRecord, Mask]] | None:
+    """What of each result is defined; None where that cannot be said."""
+    row = record.row
+    if row is None or row.depends is Depends.WHOLLY:
+        return None
+    sources = [
+        Source(operand, pattern, shadow.elements(pattern))
+        for operand, pattern in _tiles(row, record)
+        if row.access_of(operand, facts).reads
+    ]
+    found = []
+    for operand, pattern in _tiles(row, record):
+        if row.access_of(operand, facts).writes:
+            mask = _RULES[row.depends](sources, shadow.shape_of(pattern))
+            if mask is None:
+                return None
+            found.append((pattern, mask))
+    return found
+
+
+def tile_of(record: InstructionRecord, name: str) -> PatternRecord:
+    """The tile that is the operand `name`."""
+    row = record.row
+    operand = record.operands[row.operand_index[name]] if row is not None else None
+    if type(operand) is not PatternRecord:
+        raise TypeError(f"{name} is not a tile")
+    return operand
+
+
+def _tiles(row: Row, record: InstructionRecord) -> Iterator[tuple[Operand, PatternRecord]]:
+    for operand, value in zip(row.operands, record.operands, strict=False):
+        if type(value) is PatternRecord:
+            yield operand, value
+
+
+Shape = tuple[int, int]
+
+
+def _elementwise(sources: list[Source], shape: Shape) -> Mask | None:
+    """An element depends on those in its place; a column of the sources serves all columns."""
+    mask = np.ones(shape, np.bool_)
+    for source in sources:
+        part = source.mask
+        if part.size == mask.size:
+            mask &= part.reshape(shape)
+        elif part.shape[0] == shape[0]:
+            mask &= part if part.shape[1] == 1 else part.all(axis=1, keepdims=True)
+        else:
+            return None
+    return mask
+
+
+def _by_partition(sources: list[Source], shape: Shape) -> Mask | None:
+    """An element depends on all of its partition."""
+    mask = np.ones(shape, np.bool_)
+    for source in sources:
+        if source.mask.shape[0] != shape[0]:
+            return None
+        mask &= source.mask.all(axis=1, keepdims=True)
+    return mask
+
+
+def _first_of_core(sources: list[Source], shape: Shape) -> Mask | None:
+    """The first partition of every GpSimd core depends on the source's, all others stay."""
+    masks = {source.operand.name: source.mask for source in sources}
+    src, mask = masks["src"], masks.get("dst", np.ones(shape, np.bool_))
+    mask[::CORE] = np.all(src[::CORE], axis=1, keepdims=True)
+    return mask
+
+
+def _product(sources: list[Source], shape: Shape) -> Mask | None:
+    """Row m, column n of a product depend on columns m and n of the tiles that are multiplied."""
+    columns: dict[str, Mask] = {}
+    mask = np.ones(shape, np.bool_)
+    for source in sources:
+        name = source.operand.name
+        if name == "dst":
+            mask &= source.mask
+            continue
+        part = source.mask
+        if name.endswith("_scale"):
+            part = part[np.arange(len(part)) % QUADRANT < SCALES_PER_QUADRANT]
+        side = name.removesuffix("_scale")
+        whole = np.atleast_1d(part.all(axis=0))
+        columns[side] = whole & columns[side] if side in columns else whole
+    rows, cols = columns["stationary"], columns["moving"]
+    if (len(rows), len(cols)) != shape:
+        return None
+    return mask & rows[:, None] & cols
+
+
+def _transposed(sources: list[Source], shape: Shape) -> Mask | None:
+    """Row i, column j from row j, column i."""
+    (source,) = sources
+    return source.mask.T.copy() if source.mask.T.shape == shape else None
+
+
+_RULES = {
+    Depends.ELEMENTWISE: _elementwise,
+    Depends.BY_PARTITION: _by_partition,
+    Depends.FIRST_OF_CORE: _first_of_core,
+    Depends.PRODUCT: _product,
+    Depends.TRANSPOSED: _transposed,
+}

@@ -1,0 +1,118 @@
+"""What happens when an instruction reads bytes that nobody wrote.
+
+A tile of which nothing was written is a fault where it is read. A part of a tile is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nkic.base.diagnostics import Label, ProgramFault
+from nkic.machine.operands import Depends
+from nkic.machine.targets import TARGETS
+from nkic.neff.records import Executable, PatternRecord
+from nkic.simulate import definedness
+from nkic.simulate.faults import fault, span_of
+from nkic.simulate.shadow import Shadow
+from nkic.simulate.streams import Item, Runner
+
+Missing = PatternRecord | None
+
+
+class Unwritten:
+    """Judges accesses to unwritten bytes: followed where that is possible, else a fault."""
+
+    def __init__(self, executable: Executable, shadows: Sequence[Shadow | None]) -> None:
+        self.executable = executable
+        self.shadows = shadows  # by rank
+        self.results = {p.tensor for p in executable.outputs}
+
+    def read(self, runner: Runner, item: Item) -> Missing:
+        """The first tile of which the item reads unwritten bytes, if they can be followed."""
+        for check, pattern in item.checks:
+            if not check():
+                if not self._can_follow(runner, item, pattern):
+                    raise self._fault(runner, item, pattern)
+                return pattern
+        return None
+
+    def _can_follow(self, runner: Runner, item: Item, pattern: PatternRecord) -> bool:
+        row, shadow = item.record.row, self.shadows[runner.rank]
+        if row is None or row.depends is Depends.WHOLLY or item.dynamic is not None:
+            return False
+        if shadow is None or pattern.tensor in shadow.origins:
+            return shadow is not None
+        absent, total = shadow.missing(pattern)
+        return absent < total
+
+    def follow(self, runner: Runner, item: Item, missing: PatternRecord) -> None:
+        """Notes which parts of the results are unwritten too."""
+        shadow, record = self.shadows[runner.rank], item.record
+        if shadow is None:
+            return
+        facts = self.executable.facts(record, TARGETS[self.executable.target], runner.record.engine)
+        found = definedness.results(shadow, record, facts)
+        if found is None:
+            raise self._fault(runner, item, missing)
+        for pattern, mask in found:
+            self._set(shadow, runner, item, missing, pattern, mask)
+
+    def exchange(self, arrivals: Sequence[tuple[Runner, Item, Missing]]) -> None:
+        """The same for two cores that send to each other."""
+        sent = []
+        for runner, item, missing in arrivals:
+            shadow = self.shadows[runner.rank]
+            if shadow is None or len(arrivals) != 2:
+                raise self._fault(runner, item, missing)
+            sent.append(shadow.elements(definedness.tile_of(item.record, "src")))
+        for (runner, item, _), (_, _, missing), mask in zip(
+            arrivals, reversed(arrivals), reversed(sent), strict=True
+        ):
+            shadow = self.shadows[runner.rank]
+            if shadow is not None and missing is not None:
+                target = definedness.tile_of(item.record, "dst")
+                self._set(shadow, runner, item, missing, target, mask)
+
+    def _set(
+        self,
+        shadow: Shadow,
+        runner: Runner,
+        item: Item,
+        missing: PatternRecord,
+        pattern: PatternRecord,
+        mask: definedness.Mask,
+    ) -> None:
+        if pattern.tensor in self.results and not mask.all():
+            raise self._fault(runner, item, missing)
+        origin = shadow.origins.get(missing.tensor, (item.record.place, missing.tensor))
+        if pattern.tensor != origin[1]:
+            shadow.origins.setdefault(pattern.tensor, origin)
+        shadow.set_elements(pattern, mask.reshape(shadow.shape_of(pattern)))
+
+    def _fault(self, runner: Runner, item: Item, missing: Missing) -> ProgramFault:
+        record, row = item.record, item.record.row
+        if missing is None:
+            missing = definedness.tile_of(record, "src")
+        shadow = self.shadows[runner.rank] if missing.dynamic is None else None
+        absent, total = shadow.missing(missing) if shadow is not None else (0, 0)
+        origin = shadow.origins.get(missing.tensor) if shadow is not None else None
+        name = self.executable.tensors[missing.tensor].name
+        first = self.executable.tensors[origin[1]].name if origin is not None else name
+        part = "" if absent == total else f" ({absent} of the {total} parts it reads)"
+        return fault(
+            self.executable,
+            "uninitialised-read",
+            f"{row.name if row else ''} reads `{name}` before anything wrote it{part}",
+            record.place,
+            missing.tensor,
+            help=f"write `{first}` first: load it, or fill it with nisa.memset",
+            labels=self._source(origin),
+        )
+
+    def _source(self, origin: tuple[int, int] | None) -> list[Label]:
+        """Where the unwritten bytes came from, if not from the tensor itself."""
+        span = span_of(self.executable, origin[0]) if origin is not None else None
+        if origin is None or span is None:
+            return []
+        first = self.executable.tensors[origin[1]].name
+        return [Label(span, f"these bytes come from here: nobody had written `{first}`")]
