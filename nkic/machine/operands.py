@@ -65,10 +65,8 @@ class Operand:
     view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
     NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
     as they are, but not computed with. `scales` are those of microscaling groups, four
-    partitions of every 32; the row's rules say where they may start. `patchy`: parts
-    of it may be what nobody wrote, as long as some was: it is moved, or only some partitions
-    count; a name: where that attribute is True. `since` is the first profile that has the
-    parameter.
+    partitions of every 32; the row's rules say where they may start. `since` is the first
+    profile that has the parameter.
     """
 
     name: str
@@ -85,7 +83,6 @@ class Operand:
     indexed: bool = False
     packed: bool = False
     scales: bool = False
-    patchy: bool | str = False
     since: Profile = Profile.BETA2
 
     @property
@@ -248,12 +245,6 @@ class Row:
     def has_engine_parameter(self) -> bool:
         """The kernel may choose the engine. (In DMA, `engine` is an attribute: the trigger.)"""
         return "engine" in self.parameters and "engine" not in self.attribute_index
-
-    @cached_property
-    def patchy(self) -> dict[int, str]:
-        """The operands that may be patchy, by number, with the attribute that says so or ""."""
-        found = {i: o.patchy for i, o in enumerate(self.operands) if o.patchy}
-        return {i: when if isinstance(when, str) else "" for i, when in found.items()}
 
     @cached_property
     def spread_operands(self) -> tuple[Operand, ...]:

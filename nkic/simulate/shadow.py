@@ -101,26 +101,9 @@ class Shadow:
             if not self.homes[tensor].on_chip:
                 self.given.add(tensor)
 
-    def checks(
-        self, reads: list[PatternRecord], patchy: tuple[int, ...] = ()
-    ) -> tuple[tuple[Check, PatternRecord], ...]:
-        """What to ask before these reads. HBM tensors that are given need no asking. `patchy`
-        are the numbers of those of which some must have been written, not all.
-        """
-        if patchy:
-            return tuple(
-                [
-                    (self.glance(p) if n in patchy else self.reader(p), p)
-                    for n, p in enumerate(reads)
-                    if p.tensor not in self.given
-                ]
-            )
+    def checks(self, reads: list[PatternRecord]) -> tuple[tuple[Check, PatternRecord], ...]:
+        """What to ask before these reads. HBM tensors that are given need no asking."""
         return tuple([(self.reader(p), p) for p in reads if p.tensor not in self.given])
-
-    def glance(self, pattern: PatternRecord) -> Check:
-        """Whether some byte of the access has been written."""
-        window = self.window(pattern)
-        return lambda: bool(window.any())
 
     def marks(self, writes: list[PatternRecord]) -> tuple[Mark, ...]:
         """What to do after these writes: nothing for an HBM tensor that nobody reads."""
@@ -153,19 +136,6 @@ class Shadow:
         """The tensor takes over its bytes."""
         if not self.flags[tensor].resident:
             _move_in(self.owner, self.flags[tensor])
-
-    def take(self, pattern: PatternRecord, written: NDArray[np.bool_]) -> None:
-        """Bytes are copied to the access from another, whose flags were `written`: what nobody
-        wrote there nobody wrote here. Where the flags cut partitions differently, all count as
-        written.
-        """
-        self.move_in(pattern.tensor)
-        window = self.window(pattern)
-        if window.shape[1:] != written.shape[1:]:
-            window[...] = True
-            return
-        rows = np.repeat(written, pattern.partitions // len(written), axis=0)
-        window[...] = rows.reshape(len(window), -1, *window.shape[1:]).all(axis=1)
 
     def missing(self, pattern: PatternRecord) -> tuple[int, int]:
         """How many flags of the access are not set, and how many there are."""

@@ -158,19 +158,6 @@ def nothing() -> None:
     """Nobody looks, or there is nothing to run."""
 
 
-def _patchy(record: InstructionRecord, reads: tuple[int, ...]) -> tuple[int, ...]:
-    """Which of the operands that are read may have parts that nobody wrote."""
-    row = record.row
-    if row is None or not row.patchy:
-        return ()
-    return tuple(
-        n
-        for n, operand in enumerate(reads)
-        if (when := row.patchy.get(operand)) is not None
-        and (not when or record.attributes[row.attribute_index[when]])
-    )
-
-
 def prepare(
     executable: Executable,
     target: Target,
@@ -241,7 +228,7 @@ class _Builder:
         if before and planner.engine is not Engine.DMA:
             item.follows = any(p.tensor in before for p in reads)
         if self.shadow is not None:
-            item.checks = self.shadow.checks(reads, _patchy(record, plan.reads))
+            item.checks = self.shadow.checks(reads)
             item.marks = self.shadow.marks(writes)
         return item, [p.tensor for p in writes]
 

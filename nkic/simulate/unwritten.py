@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from nkic.base.diagnostics import Label, ProgramFault
 from nkic.machine.operands import Depends
 from nkic.machine.targets import TARGETS
@@ -58,20 +60,25 @@ class Unwritten:
             self._set(shadow, runner, item, missing, pattern, mask)
 
     def exchange(self, arrivals: Sequence[tuple[Runner, Item, Missing]]) -> None:
-        """The same for two cores that send to each other."""
-        sent = []
-        for runner, item, missing in arrivals:
-            shadow = self.shadows[runner.rank]
-            if shadow is None or len(arrivals) != 2:
-                raise self._fault(runner, item, missing)
-            sent.append(shadow.elements(definedness.tile_of(item.record, "src")))
-        for (runner, item, _), (_, _, missing), mask in zip(
-            arrivals, reversed(arrivals), reversed(sent), strict=True
-        ):
-            shadow = self.shadows[runner.rank]
-            if shadow is not None and missing is not None:
+        """The same for cores of which some bring what is unwritten in part."""
+        brought = {
+            (runner.rank, runner.core): (missing, self._brought(runner, item, missing))
+            for runner, item, missing in arrivals
+        }
+        for runner, item, _ in arrivals:
+            shadow, source = self.shadows[runner.rank], item.meeting and item.meeting.source
+            if shadow is None or source is None:
+                continue
+            missing, mask = brought[runner.rank, source]
+            if missing is not None:
                 target = definedness.tile_of(item.record, "dst")
                 self._set(shadow, runner, item, missing, target, mask)
+
+    def _brought(self, runner: Runner, item: Item, missing: Missing) -> definedness.Mask:
+        shadow = self.shadows[runner.rank]
+        if shadow is None or missing is None:
+            return np.ones((1, 1), np.bool_)
+        return shadow.elements(missing)
 
     def _set(
         self,

@@ -311,7 +311,7 @@ ROWS = (
         parameters=("dst", "src", "index_offset", "padding_val", "name"),
         operands=(
             result(buffers=SBUF, dtypes=INT32),
-            source("src", buffers=SBUF, dtypes=NUMBERS, patchy=True),
+            source("src", buffers=SBUF, dtypes=NUMBERS),
         ),
         attributes=(
             Attribute("index_offset", Kind.INT32, default=0),

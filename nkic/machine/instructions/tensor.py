@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.constraints import same_dtype, same_partitions
@@ -21,10 +19,6 @@ def matmul_access(name: str, facts: Facts) -> Access | None:
     return Access.UPDATE if facts.attributes["accumulate"] else Access.WRITE
 
 
-FACTOR: dict[str, Any] = {
-    **{"buffers": SBUF, "dtypes": rules.MATMUL_TYPES, "keep_rank": True, "indexed": True}
-}
-
 ROWS = (
     Row(
         name="nc_matmul",
@@ -38,8 +32,10 @@ ROWS = (
         # double_row pairs the rows of the first free dimension, so lower leaves dimensions be.
         operands=(
             result(buffers=PSUM, indexed=True),
-            source("stationary", patchy="is_transpose", **FACTOR),
-            source("moving", **FACTOR),
+            *(
+                source(name, buffers=SBUF, dtypes=rules.MATMUL_TYPES, keep_rank=True, indexed=True)
+                for name in ("stationary", "moving")
+            ),
         ),
         attributes=(
             flag("is_stationary_onezero"),

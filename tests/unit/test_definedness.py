@@ -1,0 +1,77 @@
+"""Bytes that nobody wrote, followed through instructions. The rules are asked as a whole: a kernel
+is compiled and run, and either its result is right or the fault says where the bytes came from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nkic import api
+from nkic.api import RunError
+from nkic.base.source import SourceFile
+
+HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n\n"
+
+X = np.arange(128 * 64, dtype=np.float32).reshape(128, 64) - 4000
+
+
+def result(body: str, rows: int = 64, columns: int = 64) -> NDArray[np.float32]:
+    """What a kernel returns that loads half of `t`, the first 64 partitions or columns."""
+    text = HEAD + "@nki.jit\ndef kernel(x):\n    " + body.strip().replace("\n", "\n    ")
+    text += f"""
+    out = nl.ndarray(({rows}, {columns}), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=u[0:{rows}, 0:{columns}])
+    return out
+"""
+    artifact = api.compile(SourceFile("k.py", text), inputs={"x": X})
+    return np.asarray(api.run(artifact, {"x": X}).outputs["output_0"])
+
+
+HALF = """
+t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=t[0:64, :], src=x[0:64, :])
+u = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("nisa.tensor_copy(dst=u, src=t)", X),
+        ("nisa.tensor_scalar(dst=u, data=t, op0=nl.multiply, operand0=2.0)", 2 * X),
+        ("nisa.tensor_tensor(dst=u, data1=t, data2=t, op=nl.add)", 2 * X),
+        ("nisa.activation(dst=u, op=nl.relu, data=t)", np.maximum(X, 0)),
+        ("nisa.dma_copy(dst=u, src=t)", X),
+    ],
+)
+def test_the_written_half_can_be_used(step: str, expected: NDArray[np.float32]) -> None:
+    assert np.array_equal(result(HALF + step), expected[0:64])
+    with pytest.raises(RunError) as caught:
+        result(HALF + step, rows=65)
+    said = str(caught.value)
+    assert "dma_copy reads `u` before anything wrote it" in said
+    assert "nobody had written `t`" in said and "write `t` first" in said
+
+
+def test_a_reduction_mixes_its_partition_only() -> None:
+    step = """
+nisa.memset(dst=u, value=0.0)
+nisa.tensor_reduce(dst=u[:, 0:1], op=nl.maximum, data=t, axis=1)
+"""
+    assert np.array_equal(result(HALF + step, 64, 1), X[0:64].max(axis=1, keepdims=True))
+    with pytest.raises(RunError, match="reads `u` before"):
+        result(HALF + step, 65, 1)
+
+
+def test_what_depends_on_everything_is_a_fault_at_once() -> None:
+    step = "nisa.tensor_partition_reduce(dst=u[0:1, :], op=nl.add, data=t)"
+    with pytest.raises(RunError, match="tensor_partition_reduce reads `t` before anything wrote"):
+        result(HALF + step, 1, 64)
+
+
+def test_written_again_is_written() -> None:
+    step = "nisa.tensor_copy(dst=u, src=t)\nnisa.memset(dst=u[64:128, :], value=3.0)"
+    expected = np.concatenate([X[0:64], np.full((64, 64), 3, np.float32)])
+    assert np.array_equal(result(HALF + step, 128, 64), expected)
