@@ -17,7 +17,10 @@ from nkic.ir.effects import Touch, touches_of
 from nkic.ir.overlap import Box, axes_of
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.machine.operands import Depends
 
+# Kernels use these on tiles that are filled in part, and leave the other rows of the result alone.
+_IN_PARTS = (Depends.PRODUCT, Depends.TRANSPOSED, Depends.FIRST_OF_CORE)
 MANY = 256  # boxes; what is written in more pieces is not looked at
 
 
@@ -57,7 +60,7 @@ class _Finder:
         boxes = self.written.get(tensor.number, {})
         if touch.area in boxes or not _is_exact(touch):
             return
-        if boxes and one.row.patchy and _may_be_patchy(one, touch.pattern):
+        if boxes and one.row.depends in _IN_PARTS:
             return
         hole = first_hole(touch.area, boxes, tensor.dtype.size)
         if hole:
@@ -79,14 +82,6 @@ class _Finder:
 
 def _whole(tensor: Tensor) -> Box:
     return tuple((0, size) for size in (tensor.partitions, *axes_of(tensor)))
-
-
-def _may_be_patchy(one: Instruction, pattern: AccessPattern) -> bool:
-    """Only a part of what is read counts, or it is moved as it is."""
-    return any(
-        one.operands[i] is pattern and (not when or bool(one.attribute(when)))
-        for i, when in one.row.patchy.items()
-    )
 
 
 def _is_exact(touch: Touch) -> bool:
