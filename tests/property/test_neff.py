@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base.diagnostics import ArtifactFailed
-from nkic.machine.instructions import ROWS
 from nkic.neff.assemble import assemble
 from nkic.neff.disassemble import disassemble, dump
 from nkic.neff.info import info
@@ -23,7 +22,7 @@ from nkic.neff.verify import instruction_bound
 from nkic.neff.write import write
 from tests.harness.executables import ROWS as SAMPLE_ROWS
 from tests.harness.executables import sample
-from tests.harness.random_programs import legal_instructions, program, random_program
+from tests.harness.random_programs import ALONE, legal_instructions, program, random_program
 from tests.harness.tamper import contents, rebuilt, records, with_records
 
 SEEDS = st.integers(0, 2**32)
@@ -32,7 +31,7 @@ EDGES += [2**32, 2**62, 2**63 - 1, -(2**63), 2**64 - 1, None, True, False, 0.0, 
 EDGES += ["", "add", "x" * 5000, b"", b"\0\0\0\0", [], [0], [1, 2], [[1, 2]], {}, {1: 2}, [[[[1]]]]]
 
 
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", ALONE)
 def test_every_row_survives_the_file(name: str) -> None:
     instances = legal_instructions(name) or legal_instructions(name, "trn3")
     assert instances, f"no random instance of {name} is legal: teach random_programs its shapes"
@@ -133,7 +132,7 @@ def assert_pattern(pattern: PatternRecord, executable: Executable) -> None:
         assert tensor.partition + pattern.start >= 0
         assert tensor.partition + pattern.start + pattern.partitions <= 128
         assert pattern.start + pattern.partitions <= tensor.shape[0]
-    dims = pattern.dims[1:] if pattern.indexed else pattern.dims
+    dims = pattern.standing.dims if pattern.dynamic else pattern.dims
     for indices in product(*(range(num) for _, num in dims)):
         element = pattern.offset + sum(i * step for i, (step, _) in zip(indices, dims, strict=True))
         assert element * pattern.dtype.size >= 0
