@@ -156,7 +156,7 @@ class _Finder:
             return
         text = _two_tiles(one, self.program.target) or _constant(one)
         if text:
-            help = "tensor_tensor on gpsimd, without PSUM, is exact for 32-bit integers"
+            help = "nisa.tensor_tensor on gpsimd, without PSUM, is exact for 32-bit integers"
             self.complain("inexact-int32", f"{one.row.name}: {text}", one.at, help)
 
 

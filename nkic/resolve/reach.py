@@ -124,9 +124,11 @@ class Reach:
     ) -> None:
         """Follows `uses`, and attributes in `everything`; called functions only if `called`."""
         self._use_attributes(everything)
+        near = {n.id for n in everything if isinstance(n, nodes.Name)}
+        near |= {n.name for n in everything if isinstance(n, nodes.Arg)}
         left_out = {id(n.func) for n in everything if isinstance(n, nodes.Call) and not called}
         for name in sorted(uses, key=lambda node: node.span):
-            self._name(module, name, follow=id(name) not in left_out)
+            self._name(module, name, near, follow=id(name) not in left_out)
         for node in everything:
             if isinstance(node, nodes.Attribute):
                 self._chain(module, node)
@@ -145,7 +147,9 @@ class Reach:
         else:
             self._methods.setdefault(method.name, []).append((module, method))
 
-    def _name(self, module: SourceModule, name: nodes.Name, *, follow: bool) -> None:
+    def _name(
+        self, module: SourceModule, name: nodes.Name, near: set[str], *, follow: bool
+    ) -> None:
         holder, binding = self.library.binding(module, name.id)
         if binding is not None:
             self._check_sub_kernel(holder, name, binding)
@@ -153,12 +157,12 @@ class Reach:
         elif name.id in names.BUILTINS or name.id in self.given(module.name):
             return
         elif not self.library.provided_stars(module):
-            self._unknown(module, name)
+            self._unknown(module, name, near)
 
-    def _unknown(self, module: SourceModule, name: nodes.Name) -> None:
+    def _unknown(self, module: SourceModule, name: nodes.Name, near: set[str]) -> None:
         if names.is_special(name.id):
             return
-        known = [*module.bindings, *sorted(names.BUILTINS)]
+        known = [*module.bindings, *sorted(names.BUILTINS), *sorted(near)]
         if name.id in names.REFUSED_BUILTINS:
             advice = names.REFUSED_BUILTINS[name.id]
             text = f"`{name.id}` is not available"

@@ -32,7 +32,7 @@ def complain(
     places = at.user_frames()
     labels = [Label(span, "called from here") for span in places[1:]]
     if about is not None:
-        labels.append(Label(about.at.primary, f"{about.name} is {shown(about)}"))
+        labels.append(Label(about.at.primary, f"`{about.name}` is {shown(about)}"))
     place = places[0]
     if argument and at.span == place:
         place = active().locate(at, argument, position)

@@ -41,11 +41,24 @@ class MemoryRegion(metaclass=_Regions):
     shared_hbm = Buffer.SHARED_HBM
 
 
+# Types of NumPy that are no dtypes of NKI, and what is nearest.
+_WIDE = {
+    "float64": "nl.float32",
+    "int64": "nl.int32, if the values fit",
+    "uint64": "nl.uint32, if the values fit",
+    "complex64": "two tensors of nl.float32",
+    "complex128": "two tensors of nl.float32",
+}
+
+
 def as_dtype(value: Any) -> DType:
     """`nl.float32`, or its name."""
     if type(value) is DType:
         return value
     found = dtypes.find(value) if isinstance(value, str) else None
+    if found is None and str(value) in _WIDE:
+        text = f"no Trainium engine has {value!s}"
+        raise KernelError("unknown-dtype", text, help=f"use {_WIDE[str(value)]}")
     if found is None:
         near = "".join(f"did you mean `nl.{name}`?" for name in dtypes.suggest(str(value)))
         raise KernelError(

@@ -101,6 +101,10 @@ class Operator:
         function = active().library(self.name)
         try:
             return function(*args, **more)
+        except KernelError as error:
+            if error.slug == "library-argument" and not error.message.startswith("nl."):
+                error.message = f"nl.{self.name}: {error.message}"
+            raise
         except TypeError as error:
             inside = error.__traceback__
             if inside is None or inside.tb_next is not None:

@@ -7,8 +7,10 @@ label. Values that the failing expression names are shown as they were.
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import FrozenInstanceError
 from traceback import walk_tb
 from types import CodeType, FrameType
@@ -17,6 +19,8 @@ from typing import Any, NamedTuple
 from nkic.base.diagnostics import Diagnostic, Label, make
 from nkic.base.source import NOWHERE, SHIPPED, CallChain, Span
 from nkic.base.suggest import did_you_mean
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
 from nkic.specialise import location
 from nkic.specialise.budget import Budget
 from nkic.specialise.errors import KernelError
@@ -126,7 +130,7 @@ def _turns(failure: Failure) -> list[Label]:
 
 def _shortened(calls: list[Span]) -> list[Span]:
     """The nearest and the first calls of a long chain."""
-    found = [span for span in calls if span != NOWHERE]
+    found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # once, if it recurs
     return found if len(found) <= _CALLS else [*found[: _CALLS - 2], *found[-2:]]
 
 
@@ -292,6 +296,33 @@ def _memory(failure: Failure) -> _Said:
     return _Said("too-large", "the value does not fit into memory", "use smaller lists and texts")
 
 
+_NO_SUCH = re.compile(r"got an unexpected keyword argument '(\w+)'")
+_WRONG_CALL = re.compile(r"(missing|takes) .*argument|got (an unexpected keyword|multiple values)")
+
+
+def _type_error(failure: Failure) -> _Said:
+    """Python's own message; of a call that does not fit, with the parameters there are."""
+    said = _unless_raised("wrong-type")(failure)
+    call = failure.resolved.call_at(failure.chain)
+    if said.slug != "wrong-type" or call is None or not _WRONG_CALL.search(said.message):
+        return said
+    parameters = next(_parameters(failure, call.func), None)
+    if parameters is None:
+        return said
+    text = re.sub(r"^\S*<locals>\.", "", said.message)
+    unknown = _NO_SUCH.search(text)
+    near = did_you_mean(unknown[1], parameters) if unknown else ""
+    listed = ", ".join(parameters)
+    return _Said("wrong-call", text, near or f"its parameters are {listed or 'none'}")
+
+
+def _parameters(failure: Failure, function: nodes.Expression) -> Iterator[list[str]]:
+    """Names of the parameters of what is called, if that is a function."""
+    for value in _computed(failure, function):
+        with suppress(TypeError, ValueError):
+            yield [name for name in inspect.signature(value).parameters if name[0] != "@"]
+
+
 def _import_error(failure: Failure) -> _Said:
     return _Said(
         "import-failed", str(failure.error), "check the name, or add its folder with `--include`"
@@ -308,7 +339,7 @@ _SAY: list[tuple[type[BaseException], Callable[[Failure], _Said]]] = [
     (RecursionError, _recursion),
     (MemoryError, _memory),
     (ImportError, _import_error),
-    (TypeError, _unless_raised("wrong-type")),
+    (TypeError, _type_error),
     (ArithmeticError, _unless_raised("wrong-value")),
     (ValueError, _unless_raised("wrong-value")),
 ]
@@ -322,8 +353,10 @@ def _values(failure: Failure, slug: str) -> list[str]:
     if slug not in _WITH_VALUES:
         return []
     notes: dict[str, None] = {}
-    for node in _expressions(failure):
-        if isinstance(node, nodes.Name | nodes.Attribute):
+    found = _expressions(failure)
+    owners = {id(node.value) for node in found if isinstance(node, nodes.Attribute)}
+    for node in found:
+        if isinstance(node, nodes.Name | nodes.Attribute) and id(node) not in owners:
             notes |= dict.fromkeys(_note(failure, node))
     return list(notes)[:_NAMED]
 
@@ -337,7 +370,7 @@ def _note(failure: Failure, node: nodes.Name | nodes.Attribute) -> Iterator[str]
             yield f"`{failure.text(node.span)}` is {brief(value)}"
 
 
-_NOT_SHOWN = (type, Namespace, HostValue, KernelValue)
+_NOT_SHOWN = (type, Namespace, HostValue, KernelValue, Buffer, DType)
 
 
 def _expressions(failure: Failure) -> list[nodes.Node]:

@@ -38,7 +38,7 @@ def libraries(budget: Budget, guards: Guards) -> dict[str, Namespace]:
     """Every such module by name."""
     made = [
         Namespace("math", _math(budget, guards)),
-        Namespace("numpy", _numpy(budget, guards), _NO_ARRAYS),
+        Namespace("numpy", _numpy(budget, guards), _NO_ARRAYS, advice=_NUMPY),
         Namespace("typing", _typing()),
         Namespace("typing_extensions", _typing()),
         Namespace("collections.abc", {name: Form(name) for name in _ABCS}),
@@ -101,6 +101,7 @@ _ARRAYS = (
     *("empty", "linspace", "tile", "repeat", "concatenate", "stack", "where", "random"),
     *("save", "load"),
 )
+_NUMPY = "of NumPy, kernels have numbers and names of types; for tensors there are `nl` and `nisa`"
 _NO_ARRAYS = {
     name: Absent(
         "host-module",

@@ -171,7 +171,7 @@ class Statements(Assignments):
     def _if(self, node: nodes.If) -> list[ast.stmt]:
         test = self.load(node.test)
         orelse = self.block(node.orelse) if node.orelse else []
-        return [ast.If(test, self.block(node.body), orelse, **self._at(node.span))]
+        return [ast.If(test, self.block(node.body), orelse, **self._at(node.test.span))]
 
     def _for(self, node: nodes.For) -> list[ast.stmt]:
         if node.is_async:

@@ -8,12 +8,10 @@ from nkic.stdlib import _in_sbuf, _require, transpose
 def matmul(x, y, transpose_x=False):
     """x @ y, or x.T @ y, as a new float32 tile in PSUM."""
     _require(len(x.shape) == 2 and len(y.shape) == 2, f"{x.shape} @ {y.shape}: 2 dimensions each")
+    inner = x.shape[0] if transpose_x else x.shape[1]
+    _require(inner == y.shape[0], f"{x.shape} and {y.shape} do not fit: {inner} is not {y.shape[0]}")
     stationary = _in_sbuf(x if transpose_x else transpose(x))
     moving = _in_sbuf(y)
-    _require(
-        stationary.shape[0] == moving.shape[0],
-        f"{x.shape} and {y.shape} do not fit: {stationary.shape[0]} is not {moving.shape[0]}",
-    )
     result = nl.ndarray((stationary.shape[1], y.shape[1]), dtype=nl.float32, buffer=nl.psum)
     nisa.nc_matmul(dst=result, stationary=stationary, moving=moving, accumulate=False)
     return result

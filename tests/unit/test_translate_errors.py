@@ -33,7 +33,7 @@ CASES = [
     ("return nl.flot32", "unknown-attribute", "`nki.language` has no `flot32`", 8),
     ("return nl.arange(3)", "removed-name", "NKI has no `nki.language.arange`", 8),
     ("x += 1", "unset-variable", "`x` is used before it has a value", 1),
-    ("return kernel(1)", "wrong-type", "kernel() takes 0 positional arguments but 1 was given", 8),
+    ("return kernel(1)", "wrong-call", "kernel() takes 0 positional arguments but 1 was given", 8),
     ("assert 1 > 2", "assertion-failed", "assertion failed: 1 > 2", 8),
     ("assert kernel == 0, f'n is {1 + 1}'", "assertion-failed", "n is 2", 8),
     ("raise ValueError(f'no {1}')", "kernel-raised", "ValueError: no 1", 1),
@@ -41,7 +41,7 @@ CASES = [
     ("return sorted([1, 'a'])", "wrong-type", "'<' not supported between instances of", 8),
     ("return range()", "wrong-type", "range expected at least 1 argument, got 0", 8),
     ("return iter(1, 2)", "wrong-type", "`iter` is called with the wrong number or names", 8),
-    ("return nl.NKIObject(1)", "wrong-type", "NKIObject() takes no arguments", 8),
+    ("return nl.NKIObject(1)", "wrong-call", "NKIObject() takes no arguments", 8),
     ("with 5: pass", "not-in-nki", "`with` does not take a value of type `int`", 6),
     ("nl.x = 1", "hidden-attribute", "attribute `x` of the module `nki.language` cannot be", 1),
 ]
@@ -99,7 +99,7 @@ def kernel():
 NEVER_REACHED = 1
 """
     found = run(text).said[0]
-    assert found.notes == ("`c.n` is 4", "`c` is C(n=4)")
+    assert found.notes == ("`c.n` is 4",)
 
 
 def test_the_assertion_text_is_whole() -> None:
@@ -139,9 +139,16 @@ def test_calls_across_files_and_of_methods() -> None:
 
 
 def test_long_chains_are_shortened() -> None:
+    calls = "".join(f"def f{n}(x):\n    return f{n + 1}(x)\n" for n in range(12))
+    done = body(f"{calls}def f12(x):\n    return x[7]\nreturn f0([1])")
+    assert done.slugs == ["wrong-index"]
+    assert len(done.said[0].labels) == 8
+
+
+def test_a_call_that_recurs_is_one_label() -> None:
     done = body("def f(n):\n    return f(n - 1)\nreturn f(5)")
     assert done.slugs == ["too-deep"]
-    assert len(done.said[0].labels) == 8
+    assert len(done.said[0].labels) == 2
 
 
 # ---- our own functions --------------------------------------------------------------------------
@@ -229,3 +236,36 @@ def test_limits_are_options() -> None:
     assert body("for i in range(100): pass", limits=Limits(steps=102)).slugs == []
     assert body("return [0] * 11", limits=Limits(length=10)).slugs == ["too-large"]
     assert body("return [0] * 10", limits=Limits(length=10)).value == [0] * 10
+
+
+# ---- calls that do not fit ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "message", "help"),
+    [
+        (
+            "f(1)",
+            "f() missing 1 required positional argument: 'rows'",
+            "parameters are x, rows",
+        ),
+        ("f(1, row=2)", "f() got an unexpected keyword argument 'row'", "did you mean `rows`?"),
+        (
+            "f(1, 2, 3)",
+            "f() takes 2 positional arguments but 3 were given",
+            "parameters are x, rows",
+        ),
+        ("g(1)", "g() takes 0 positional arguments but 1 was given", "its parameters are none"),
+    ],
+)
+def test_calls_that_do_not_fit_name_the_parameters(call: str, message: str, help: str) -> None:
+    done = body(f"def f(x, rows): return x\ndef g(): return 1\nreturn {call}")
+    assert done.slugs == ["wrong-call"]
+    assert done.said[0].message == message
+    assert help in done.said[0].help
+
+
+def test_names_of_the_function_itself_are_suggested() -> None:
+    text = f"{HEAD}def kernel(weights):\n    return weigths\n"
+    _, said = resolved(text, "kernel")
+    assert [one.help for one in said] == ["did you mean `weights`?"]
