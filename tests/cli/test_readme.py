@@ -1,0 +1,50 @@
+"""Every command in README.md works on the kernel in README.md."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "README.md").read_text("utf-8")
+MODULES = {"nkic": "nkic.cli.nkic", "nki-run": "nkic.cli.nki_run"}
+COMMANDS = re.findall(r"^    ((?:nkic|nki-run) [^\n]*)$", TEXT, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The kernel, data, and what is expected of it; the first command makes the artifact."""
+    made = tmp_path_factory.mktemp("readme")
+    (kernel,) = re.findall(r"^```python\n(# /// nkic\n.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
+    (made / "kernel.py").write_text(kernel, "utf-8")
+    a, b = np.full((128, 512), 1.5, np.float16), np.full((128, 512), 2.0, np.float16)
+    for name in ("data.npz", "d.npz"):
+        np.savez(made / name, a=a, b=b)
+    for name in ("golden.npz", "e.npz"):
+        np.savez(made / name, output_0=a + b)
+    return made
+
+
+def test_there_are_commands() -> None:
+    assert {line.split()[0] for line in COMMANDS} == set(MODULES)
+    assert len(COMMANDS) >= 8
+
+
+def test_commands_work_in_their_order(folder: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    for line in COMMANDS:
+        tool, *words = shlex.split(line, comments=True)
+        call = [sys.executable, "-m", MODULES[tool], *words]
+        done = subprocess.run(
+            call, cwd=folder, env=environ, capture_output=True, encoding="utf-8", timeout=120
+        )
+        assert done.returncode == 0, f"{line}: {done.stderr}"
+    with np.load(folder / "results.npz") as found:
+        assert np.array_equal(found["output_0"], np.full((128, 512), 3.5, np.float16))

@@ -1,0 +1,63 @@
+"""Element types that NumPy lacks, from file to file through both tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COPY_KERNEL = """import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def copy(a):
+    tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=a)
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=tile)
+    return out
+"""
+
+
+def process(folder: Path, tool: str, *words: str) -> subprocess.CompletedProcess[str]:
+    call = [sys.executable, "-m", f"nkic.cli.{tool}", *words]
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(call, cwd=folder, env=environ, encoding="utf-8", timeout=120)
+
+
+def kept(path: Path, name: str) -> tuple[str, bytes]:
+    """The noted type and the bytes of an array."""
+    with np.load(path) as found:
+        return json.loads(found["__nki_dtypes__"].tobytes())[name], found[name].tobytes()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3", "float8_e4m3fn", "float8_e5m2"])
+def test_types_that_numpy_lacks_survive_files(tmp_path: Path, name: str) -> None:
+    """From ml_dtypes through npz, `--like`, kernel and outputs, bit for bit, and in again."""
+    (tmp_path / "k.py").write_text(COPY_KERNEL, "utf-8")
+    values = np.arange(-32, 32).reshape(4, 16).astype(getattr(ml_dtypes, name))
+    np.savez(tmp_path / "raw.npz", a=values)  # NumPy keeps bytes alone: the type is lost
+    target = ("--target", "trn3")
+    words = ("k.py", "--arg", f"a={name}[4,16]", *target, "-o", "copy.neff")
+    assert process(tmp_path, "nkic", *words).returncode == 0
+    run = ("copy.neff", "--inputs", "raw.npz", "--outputs", "out.npz")
+    assert process(tmp_path, "nki_run", *run).returncode == 0
+    assert kept(tmp_path / "out.npz", "output_0") == (name, values.tobytes())
+
+    with np.load(tmp_path / "out.npz") as found:
+        noted = np.frombuffer(f'{{"a": "{name}"}}'.encode(), np.uint8)
+        np.savez(tmp_path / "noted.npz", a=found["output_0"], __nki_dtypes__=noted)
+    words = ("k.py", "--like", "noted.npz", *target, "-o", "like.neff")
+    assert process(tmp_path, "nkic", *words).returncode == 0
+    run = ("like.neff", "--inputs", "noted.npz", "--outputs", "again.npz")
+    assert process(tmp_path, "nki_run", *run).returncode == 0
+    assert kept(tmp_path / "again.npz", "output_0") == (name, values.tobytes())
