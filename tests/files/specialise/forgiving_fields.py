@@ -33,5 +33,5 @@ def copy(a):
     tile = nl.ndarray((section.rows, 512), dtype=a.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=a)
     nisa.dma_copy(dst=out, src=tile)
-    Section(128, wrong=1)  # error[NKI0212]: wrong
+    Section(128, wrong=1)  # error[NKI0240]: wrong
     return out

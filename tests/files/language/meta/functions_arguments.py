@@ -11,7 +11,7 @@ def add(x, y, *, scale=1):
 
 @nki.jit
 def kernel(a):
-    n = add(1, 2, 3)  # error[wrong-type]: takes 2 positional arguments but 3 were given
+    n = add(1, 2, 3)  # error[wrong-call]: takes 2 positional arguments but 3 were given
     tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=tile, src=a)
