@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import Diagnostic
+from tests.harness.bless import blessing
 from tests.harness.kernels import compile_text
 
 ROOT = Path(__file__).resolve().parents[1] / "nkic"
+HISTORY = Path(__file__).with_name("data") / "codes.txt"
 PAGES = sorted((ROOT / "base" / "explain").iterdir())
 FAMILIES = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "90"}
 REPORTING = {"error", "warning", "fatal", "make"}  # their first argument is a slug
@@ -78,6 +80,19 @@ def test_every_page_is_used() -> None:
 def test_no_number_and_no_slug_is_used_twice(part: str) -> None:
     names = (page.stem.split("-", 1)[part == "slug"] for page in PAGES)
     assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
+def test_numbers_keep_their_meaning() -> None:
+    """The history only grows: a number that was given once stands for its slug for ever, also
+    after its page is gone. `make bless` adds what is new.
+    """
+    given = dict(line.split(" ", 1) for line in HISTORY.read_text("utf-8").splitlines())
+    now = dict(page.stem.split("-", 1) for page in PAGES)
+    assert {number: slug for number, slug in now.items() if given.get(number, slug) != slug} == {}
+    assert len(set(given.values())) == len(given)
+    if blessing():
+        lines = (f"{number} {slug}\n" for number, slug in sorted({**now, **given}.items()))
+        HISTORY.write_text("".join(lines), "utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
