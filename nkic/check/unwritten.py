@@ -8,13 +8,14 @@ all that it may touch, a read only where it touches all that its box covers.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.check.check import call_labels
 from nkic.check.holes import first_hole
 from nkic.ir.effects import Touch, touches_of
-from nkic.ir.overlap import Box, axes_of
+from nkic.ir.overlap import Box
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.operands import Depends
@@ -34,25 +35,29 @@ def find_unwritten(lowered: Program, report: Reporter) -> None:
 class _Finder:
     report: Reporter
     written: dict[int, dict[Box, None]] = field(default_factory=dict)
-    settled: set[int] = field(default_factory=set)  # written as a whole, or complained about
+    settled: set[int] = field(default_factory=set)  # whole, complained about, or in HBM
 
     def body(self, body: Body, program: Program) -> None:
         found = touches_of(body, program.target)
         settled = self.settled
         for one in instructions(body):
             for touch in found[one.number]:  # reads come first
-                tensor = touch.pattern.tensor
-                if tensor.number in settled or not tensor.on_chip:
+                pattern, reads, writes, area = touch
+                tensor = pattern.tensor
+                if tensor.number in settled:
                     continue
-                if touch.reads:
+                if not tensor.on_chip:
+                    settled.add(tensor.number)
+                    continue
+                if reads:
                     self.read(one, touch)
-                if touch.writes:
-                    self.write(tensor, touch.area)
+                if writes:
+                    self.write(tensor, area)
 
     def write(self, tensor: Tensor, area: Box) -> None:
         boxes = self.written.setdefault(tensor.number, {})
         boxes[area] = None
-        if area == _whole(tensor) or len(boxes) > MANY:
+        if area == _whole(tensor.shape, tensor.dtype.size) or len(boxes) > MANY:
             self.settled.add(tensor.number)
 
     def read(self, one: Instruction, touch: Touch) -> None:
@@ -80,8 +85,10 @@ class _Finder:
         )
 
 
-def _whole(tensor: Tensor) -> Box:
-    return tuple((0, size) for size in (tensor.partitions, *axes_of(tensor)))
+@lru_cache(maxsize=1024)
+def _whole(shape: tuple[int, ...], size: int) -> Box:
+    """The box of a tensor on chip."""
+    return tuple((0, length) for length in (*shape[:-1], shape[-1] * size))
 
 
 def _is_exact(touch: Touch) -> bool:
