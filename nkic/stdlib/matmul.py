@@ -9,7 +9,8 @@ def matmul(x, y, transpose_x=False):
     """x @ y, or x.T @ y, as a new float32 tile in PSUM."""
     _require(len(x.shape) == 2 and len(y.shape) == 2, f"{x.shape} @ {y.shape}: 2 dimensions each")
     inner = x.shape[0] if transpose_x else x.shape[1]
-    _require(inner == y.shape[0], f"{x.shape} and {y.shape} do not fit: {inner} is not {y.shape[0]}")
+    rows = y.shape[0]
+    _require(inner == rows, f"{x.shape} and {y.shape} do not fit: {inner} is not {rows}")
     stationary = _in_sbuf(x if transpose_x else transpose(x))
     moving = _in_sbuf(y)
     result = nl.ndarray((stationary.shape[1], y.shape[1]), dtype=nl.float32, buffer=nl.psum)
