@@ -19,6 +19,7 @@ class Options:
     embed_source: bool = False
     last: str = "write"
     max_errors: int = 20
+    seconds: float = 900.0  # after which to give up
 
 
 DEFAULT = Options()

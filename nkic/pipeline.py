@@ -43,8 +43,10 @@ from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
 from nkic.specialise import PROVIDED, library, specialise
+from nkic.specialise.location import here
 from nkic.specialise.request import Request
 from nkic.syntax.bindings import Kernel, Resolved
+from nkic.watch import watched
 
 STAGES = {
     "parse": "source text to a syntax tree",
@@ -221,7 +223,7 @@ def _from_program(
 def _run(steps: Iterator[Step], report: Reporter, options: Options, compiled: Compiled) -> Compiled:
     """Takes the steps up to `options.last`. What is said comes out in the order of the source."""
     try:
-        with _no_collection():
+        with _no_collection(), watched(options.seconds, lambda: here().span):
             _take(steps, options.last, compiled)
     except CompileFailed as failure:
         raise CompileFailed(sorted(failure.diagnostics, key=_place)) from failure

@@ -33,7 +33,8 @@ ALLOWED = {
     "loader": "base parse",
     "compiled": "base ir neff",
     "request": "base machine specialise",
-    "pipeline": f"{DATA} syntax parse resolve specialise"
+    "watch": "base",
+    "pipeline": f"{DATA} watch syntax parse resolve specialise"
     " check lower depend allocate schedule neff emit compiled",
     "forms": "base ir neff syntax parse compiled",
     "api": f"{DATA} neff parse specialise compiled loader request pipeline forms simulate report",

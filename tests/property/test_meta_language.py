@@ -17,7 +17,10 @@ from tests.harness.metalanguage import body
 
 START = """
 import math
+from dataclasses import dataclass, field, replace
+from enum import Enum, IntEnum
 from functools import partial, reduce
+from typing import NamedTuple
 a, b, c = 7, -3, 2
 p, q = [3, 1, 2], [5, -1]
 s, t = 'tile', 'é b'
@@ -34,7 +37,46 @@ class Box:
     def __repr__(self): return f'Box({self.n}, {self.log})'
     @property
     def twice(self): return 2 * self.n
+@dataclass(order=True)
+class Point:
+    x: int
+    y: int = 1
+    seen: list = field(default_factory=list, compare=False)
+    def __post_init__(self): self.seen.append(self.x)
+    def __mul__(self, k): return Point(self.x * k, self.y * k)
+    def __neg__(self): return replace(self, x=-self.x, seen=[])
+    @property
+    def norm(self): return abs(self.x) + abs(self.y)
+    @staticmethod
+    def zero(): return Point(0, 0)
+    @classmethod
+    def both(cls, n): return cls(n, n)
+@dataclass(frozen=True)
+class Key:
+    n: int
+    name: str = 'k'
+class Pair(NamedTuple):
+    left: int
+    right: int = 2
+class Mode(Enum):
+    SLOW = 1
+    FAST = 'fast'
+    @property
+    def short(self): return self.name[0]
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 3
+class Base:
+    kind = 'base'
+    def name(self, n=0): return f'{self.kind}{n}'
+    def __len__(self): return 2
+    def __contains__(self, v): return v == 1
+    def __iter__(self): return iter((1, 2))
+class Child(Base):
+    kind = 'child'
+    def name(self, n=1): return '<' + super().name(n) + '>'
 o, u = Box(), Box(3)
+v, w = Point(2), Point(-1, 3)
 def add(m, n=2, *rest, k=0, **more): return m + n + sum(rest) + k + len(more)
 def counter(start):
     def step(by=1):
@@ -71,6 +113,18 @@ integers = st.deferred(
         lists.map("reduce(lambda m, n: m * 3 - n, {}, 1)".format),
         integers.map("(lambda m: m - 1)({})".format),
         integers.map("d.get('k', {})".format),
+        integers.map("Point({}).norm".format),
+        integers.map("(Point.both({}) * 2).x".format),
+        st.tuples(integers, integers).map("Pair({0[0]}, right={0[1]}).left".format),
+        integers.map("{{Key(1): 4, Key(2): 5}}.get(Key({}), -1)".format),
+        integers.map("sum(m * n for m, n in Pair({})._asdict().items() if 0)".format),
+        st.tuples(integers, integers).map("(lambda m, /, *, n: m // n)({0[0]}, n={0[1]})".format),
+        st.tuples(integers, lists).map("[x for x in {0[1]} for x in [x + {0[0]}]][0]".format),
+        st.sampled_from(["Level.HIGH", "Level(1)", "v.norm", "len(Child())", "sum(Base())"]),
+        texts.map("len({}.split())".format),
+        lists.map("len({{*{}}})".format),
+        st.tuples(lists, integers).map("{0[0]}.index({0[1]})".format),
+        st.tuples(lists, integers).map("{0[0]}.count({0[1]})".format),
     )
 )
 BINARY = ["+", "-", "*", "//", "%", "&", "|", "^", ">> 1 +", "<< 2 -"]
@@ -87,6 +141,14 @@ conditions = st.deferred(
         st.tuples(texts, texts).map("{0[0]} < {0[1]}".format),
         st.sampled_from(["o == u", "p", "not q", "'k' in d", "isinstance(a, int)", "o is u"]),
         lists.map("any(v > 2 for v in {})".format),
+        st.tuples(lists, lists).map("{0[0]} <= {0[1]}".format),
+        st.tuples(integers, integers).map("Point({0[0]}) < Point({0[1]})".format),
+        st.tuples(integers, integers).map("Key({0[0]}) == Key({0[1]})".format),
+        st.tuples(integers, integers).map("Pair({0[0]}) != (2, {0[1]})".format),
+        integers.map("{} in Child()".format),
+        integers.map("(m := {}) > 2 and m < 9".format),
+        st.sampled_from(["Mode.FAST is Mode('fast')", "Level.LOW < 2", "v == w", "-v < w"]),
+        lists.map("{{*{}}} <= {{1, 2, 3}}".format),
     )
 )
 COMPARE = ["==", "!=", "<", "<=", ">", ">="]
@@ -106,6 +168,10 @@ lists = st.deferred(
         lists.map("list(map(lambda v: v % 5, {}))".format),
         st.tuples(lists, lists).map("[m - n for m, n in zip({0[0]}, {0[1]})]".format),
         lists.map("[i * v for i, v in enumerate({}, 1)]".format),
+        lists.map("[*map(Pair._make, zip({0}, {0}))][:1] and [7]".format),
+        lists.map("sorted({{*{}}})".format),
+        lists.map("[n for m in [{}] for n in m if n]".format),
+        lists.map("(lambda *m, n=3: [n, *m])(*{})".format),
         lists.map("sorted({}, key=lambda v: (-v % 3, v), reverse=True)".format),
     )
 )
@@ -131,6 +197,15 @@ texts = st.deferred(
         ),
         lists.map("'/'.join(str(v) for v in {})".format),
         conditions.map("str({})".format),
+        integers.map("str(Point({}))".format),
+        integers.map("repr(-Point({}))".format),
+        integers.map("f'{{Pair({})}}'".format),
+        integers.map("Child().name({})".format),
+        integers.map("f'{{ {}!r:>{{len(p)}}}}'".format),
+        st.sampled_from(["Mode.SLOW.short", "str(Mode.FAST)", "repr(Level.LOW)", "f'{Level.LOW}'"]),
+        st.tuples(texts, texts).map("{0[0]}.partition({0[1]} or ',')[2]".format),
+        texts.map("max({} or 'q')".format),
+        texts.map("{}.encode().hex()".format),
     )
 )
 SPECS = ["d", ">4", "<5", "+", "05", "x", "#b", ",", "^8", "e"]
@@ -138,7 +213,8 @@ METHODS = ["upper()", "replace('a', 'xy')", "strip()", "center(9, '*')", "zfill(
 
 anything = st.one_of(
     *(integers, conditions, lists, texts),
-    st.sampled_from(["d", "e", "o", "u", "x / y", "x ** 2", "(a, s)"]),
+    st.sampled_from(["d", "e", "o", "u", "v", "w", "x / y", "x ** 2", "(a, s)", "Key(a)"]),
+    st.sampled_from(["list(Mode)", "Mode['SLOW']", "[*Base()]", "Pair(a)", "x // y", "-x % y"]),
 )
 
 # ---- statements ---------------------------------------------------------------------------------
@@ -167,6 +243,12 @@ simple = st.one_of(
     integers.map("a = b = {}".format),
     integers.map("d[str({})] = a".format),
     st.sampled_from(["o, u = u, o + u", "f, g = g, f", "del p[0]", "d = {**d, 'z': a}", "pass"]),
+    integers.map("v.x, (w.y, *r) = {}, [1, 2]".format),
+    integers.map("v = replace(w, x={})".format),
+    st.tuples(integers, lists).map("p[:0], q[1:] = [{0[0]}], {0[1]}".format),
+    integers.map("match {}:\n    case 0 | 1: print('few')\n    case n if n > 5: print(n)".format),
+    integers.map("match Point({}):\n    case Point(x=2, y=n): print(n)\n    case _: pass".format),
+    lists.map("match {}:\n    case [m, *n]: print(m, n)\n    case []: print('none')".format),
     conditions.map("assert {}, f'{{a}} {{s}}'".format),
 )
 
@@ -236,13 +318,25 @@ ERRORS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::SyntaxWarning")
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs)
-def test_programs_print_the_same_as_under_python(program: str) -> None:
+def compare(program: str) -> None:
     code = f"{START.strip()}\n{program}"
     expected, error = by_python(code)
     done = body(code)
     assert done.printed == expected
     assert "".join(done.slugs) == ERRORS[error]
     assert all(line > 2 for line, _ in done.places)
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs)
+def test_programs_print_the_same_as_under_python(program: str) -> None:
+    compare(program)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(programs)
+def test_many_programs_print_the_same_as_under_python(program: str) -> None:
+    compare(program)

@@ -87,7 +87,7 @@ class _Job:
         if self.path.endswith(IR):
             outputs.refuse_earlier_stages(wanted)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
-        options = Options(line.serial, line.embed_source, last, line.max_errors)
+        options = Options(line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         compiled = Compiled(source)
         try:
             self.compile(source, options, compiled)

@@ -40,6 +40,7 @@ class CommandLine:
     print: str | None
     time_passes: bool
     max_errors: int
+    time_limit: float
 
 
 def own_options(function: Function) -> Function:
@@ -186,5 +187,14 @@ _OPTIONS = (
         default=20,
         show_default=True,
         help="Stop after so many errors.",
+    ),
+    _option(
+        _SHOW,
+        "--time-limit",
+        metavar="SECONDS",
+        type=click.FloatRange(0, min_open=True),
+        default=900.0,
+        show_default=True,
+        help="Give up after so much time.",
     ),
 )

@@ -1,0 +1,82 @@
+"""The last resort against compilations without end: a look at the clock and at the memory.
+
+What kernels may do while they are evaluated is counted in steps, the same everywhere; this is for
+what no count foresaw, and for programs that are simply too large for the machine. Only the main
+thread of a process is watched, because only there signals arrive.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from nkic.base.diagnostics import CompileFailed, make
+from nkic.base.source import NOWHERE, Span
+
+SHARE = 0.8  # of the memory that was free when the compilation began
+_INTERVAL = 0.5
+_HELP = "loops over data belong on the device: `nl.fori_loop`; or try smaller shapes"
+_STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
+
+
+@contextmanager
+def watched(seconds: float, place: Callable[[], Span]) -> Iterator[None]:
+    """Raises `CompileFailed` inside once time or memory is used up; `place` is where to point.
+
+    Does nothing in threads, or where someone else uses the alarm.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getitimer(signal.ITIMER_REAL)[0] or not _is_free():
+        yield
+        return
+    end, room = time.monotonic() + seconds, used() + SHARE * free()
+
+    def look(number: int, frame: FrameType | None) -> None:
+        if time.monotonic() > end:
+            raise _Over("runaway", f"the compilation takes more than {seconds:g} seconds", place())
+        if used() > room:
+            raise _Over("too-large", "the compilation fills this machine's memory", place())
+
+    before = signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, _INTERVAL, _INTERVAL)
+    try:
+        yield
+    except _Over as over:
+        raise CompileFailed([make(*over.args, help=_HELP)]) from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class _Over(BaseException):
+    """No stage may take this for an error of its own and go on with half a program."""
+
+    def __init__(self, slug: str, message: str, span: Span) -> None:
+        super().__init__(slug, message, span if span != NOWHERE else None)
+
+
+def _is_free() -> bool:
+    return signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
+
+
+def used() -> int:
+    """Bytes of memory that the process has; 0 where the system does not tell."""
+    try:
+        return int(_STATM.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
+
+
+def free() -> int:
+    """Bytes of memory that the machine can still give."""
+    try:
+        lines = _MEMINFO.read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvail"))
+    except (OSError, ValueError, StopIteration):
+        return 1 << 62
