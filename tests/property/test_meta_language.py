@@ -292,7 +292,7 @@ programs = st.lists(statements, min_size=1, max_size=7).map("\n".join)
 def by_python(code: str) -> tuple[str, str]:
     """What Python prints, and the kind of error that ends it, or nothing."""
     printed: list[str] = []
-    space: dict[str, Any] = {"print": lambda value: printed.append(f"{value}\n")}
+    space: dict[str, Any] = {"print": lambda *v: printed.append(" ".join(map(str, v)) + "\n")}
     try:
         exec(compile(f"def kernel():\n{textwrap.indent(code, '    ')}", "k.py", "exec"), space)
     except SyntaxError:  # the same quotes in a f-string and around it, which 3.12 allows
