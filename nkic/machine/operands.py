@@ -42,6 +42,7 @@ class Depends(Enum):
     ELEMENTWISE = "elementwise"  # on those in the same place; in DMA, in the same order
     BY_PARTITION = "by partition"  # on those of the same partition
     FIRST_OF_CORE = "first of core"  # in partitions 0, 16, 32 …: on that partition of `src`
+    SHUFFLED = "shuffled"  # partition by partition, as `shuffle_mask` has it in each quadrant
     PRODUCT = "product"  # on a column of `stationary` and one of `moving`
     TRANSPOSED = "transposed"  # row i, column j on row j, column i
 

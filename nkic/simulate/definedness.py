@@ -48,7 +48,7 @@ def results(
     found = []
     for operand, pattern in _tiles(row, record):
         if row.access_of(operand, facts).writes:
-            mask = _RULES[row.depends](sources, shadow.shape_of(pattern))
+            mask = _RULES[row.depends](sources, shadow.shape_of(pattern), facts)
             if mask is None:
                 return None
             found.append((pattern, mask))
@@ -73,7 +73,7 @@ def _tiles(row: Row, record: InstructionRecord) -> Iterator[tuple[Operand, Patte
 Shape = tuple[int, int]
 
 
-def _elementwise(sources: list[Source], shape: Shape) -> Mask | None:
+def _elementwise(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
     """An element depends on those in its place; a column of the sources serves all columns."""
     mask = np.ones(shape, np.bool_)
     for source in sources:
@@ -87,7 +87,7 @@ def _elementwise(sources: list[Source], shape: Shape) -> Mask | None:
     return mask
 
 
-def _by_partition(sources: list[Source], shape: Shape) -> Mask | None:
+def _by_partition(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
     """An element depends on all of its partition."""
     mask = np.ones(shape, np.bool_)
     for source in sources:
@@ -97,7 +97,7 @@ def _by_partition(sources: list[Source], shape: Shape) -> Mask | None:
     return mask
 
 
-def _first_of_core(sources: list[Source], shape: Shape) -> Mask | None:
+def _first_of_core(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
     """The first partition of every GpSimd core depends on the source's, all others stay."""
     masks = {source.operand.name: source.mask for source in sources}
     src, mask = masks["src"], masks.get("dst", np.ones(shape, np.bool_))
@@ -105,7 +105,20 @@ def _first_of_core(sources: list[Source], shape: Shape) -> Mask | None:
     return mask
 
 
-def _product(sources: list[Source], shape: Shape) -> Mask | None:
+def _shuffled(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
+    """Partition i of a quadrant depends on partition `shuffle_mask[i]`; 255 leaves it."""
+    masks = {source.operand.name: source.mask for source in sources}
+    src, mask = masks["src"], masks.get("dst", np.ones(shape, np.bool_))
+    if src.shape != shape:
+        return None
+    for row in range(shape[0]):
+        taken = facts.attributes["shuffle_mask"][row % QUADRANT]
+        if taken < QUADRANT:
+            mask[row] = src[row // QUADRANT * QUADRANT + taken]
+    return mask
+
+
+def _product(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
     """Row m, column n of a product depend on columns m and n of the tiles that are multiplied."""
     columns: dict[str, Mask] = {}
     mask = np.ones(shape, np.bool_)
@@ -126,7 +139,7 @@ def _product(sources: list[Source], shape: Shape) -> Mask | None:
     return mask & rows[:, None] & cols
 
 
-def _transposed(sources: list[Source], shape: Shape) -> Mask | None:
+def _transposed(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
     """Row i, column j from row j, column i."""
     (source,) = sources
     return source.mask.T.copy() if source.mask.T.shape == shape else None
@@ -136,6 +149,7 @@ _RULES = {
     Depends.ELEMENTWISE: _elementwise,
     Depends.BY_PARTITION: _by_partition,
     Depends.FIRST_OF_CORE: _first_of_core,
+    Depends.SHUFFLED: _shuffled,
     Depends.PRODUCT: _product,
     Depends.TRANSPOSED: _transposed,
 }

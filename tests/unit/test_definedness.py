@@ -75,3 +75,12 @@ def test_written_again_is_written() -> None:
     step = "nisa.tensor_copy(dst=u, src=t)\nnisa.memset(dst=u[64:128, :], value=3.0)"
     expected = np.concatenate([X[0:64], np.full((64, 64), 3, np.float32)])
     assert np.array_equal(result(HALF + step, 128, 64), expected)
+
+
+def test_a_shuffle_moves_whole_partitions() -> None:
+    """Partitions 0 to 31 of every quadrant come from its partition 3: two quadrants are written."""
+    step = "nisa.nc_stream_shuffle(dst=u, src=t, shuffle_mask=[3] * 32)"
+    expected = X[[3] * 32 + [35] * 32]
+    assert np.array_equal(result(HALF + step), expected)
+    with pytest.raises(RunError, match="reads `u` before"):
+        result(HALF + step, rows=65)

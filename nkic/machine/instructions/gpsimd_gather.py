@@ -246,6 +246,7 @@ ROWS = (
     Row(
         name="local_gather",
         opcode=103,
+        depends=Depends.BY_PARTITION,
         doc="In each 16 partitions, the elements of src_buffer from each index on, all of index "
         "read down its columns.",
         parameters=("dst", "src_buffer", "index", "num_elem_per_idx", "num_valid_indices", "name"),

@@ -139,6 +139,7 @@ ROWS = (
     Row(
         name="nc_stream_shuffle",
         opcode=58,
+        depends=Depends.SHUFFLED,
         doc="In each quadrant of 32, partition i of dst = partition shuffle_mask[i] of src; 255 "
         "leaves it unchanged.",
         parameters=("dst", "src", "shuffle_mask", "name"),
