@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types test test-all bless bench demo samples conformance grammar \
-	docs clean
+	docs stubs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -69,6 +69,9 @@ grammar: $(STAMP)  ## build the parser's tables anew, after an edit of grammar/n
 
 docs: $(STAMP)  ## write the pages that are made from the tables
 	$(PY) -m nkic.machine.listing > docs/instructions.md
+
+stubs: $(STAMP)  ## write type stubs of the modules that pose as nki to build/stubs
+	$(PY) -m nkic.nki.stubs build/stubs
 
 clean:  ## remove what was built, and .venv
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -38,7 +38,7 @@ class How:
     former: bool = False
     spmd: bool = False
     axes: Any = None
-    schedule: tuple[tuple[str, str], ...] = ()
+    schedule: tuple[Any, ...] = ()
 
     def options(self) -> dict[str, Any]:
         """The same as options of `nkic.call`. Raises `UsageFailed`."""
@@ -80,9 +80,10 @@ class Kernel:
     __iter__ = None  # or Python would go through the grids 0, 1, 2 … for ever
 
     def with_schedule(self, edges: Any) -> Kernel:
-        """The kernel with further order among its named instructions: pairs of names."""
-        pairs = tuple((str(first), str(then)) for first, then in edges)
-        return Kernel(self.func, replace(self.how, schedule=(*self.how.schedule, *pairs)))
+        """The kernel with further order: ("b", "a") or ("b", ["a", "c"]) makes the instruction
+        called b wait for the others.
+        """
+        return Kernel(self.func, replace(self.how, schedule=(*self.how.schedule, *edges)))
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the kernel. Raises `CompileError` and `RunError`."""

@@ -68,7 +68,7 @@ class Function(_Annotation):
         return self.__qualname__  # by reference: a name of its module
 
 
-class _KernelType(type):
+class KernelType(type):
     """A class whose objects exist in kernels alone."""
 
     def __call__(cls, *args: Any, **more: Any) -> NoReturn:
@@ -80,7 +80,7 @@ class _KernelType(type):
 
 def kernel_type(module: str, name: str, doc: str) -> type:
     """A class of kernels, for annotations and isinstance."""
-    return _KernelType(name, (), {"__module__": module, "__doc__": doc})
+    return KernelType(name, (), {"__module__": module, "__doc__": doc})
 
 
 def enumeration(module: str, found: type[Enum]) -> type[Enum]:

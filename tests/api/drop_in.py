@@ -92,3 +92,15 @@ def plain(a, b):
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=nl.maximum(nl.load(a), nl.load(b)))
     return out
+
+
+@nki.jit
+def named(a, b):
+    """Two instructions that may run in any order."""
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    first, second = nl.load(a), nl.load(b)
+    nisa.activation(dst=first, op=nl.exp, data=first, name="exp")
+    nisa.tensor_scalar(dst=second, data=second, op0=nl.add, operand0=1.0, name="plus1")
+    nisa.tensor_tensor(dst=first, data1=first, data2=second, op=nl.add)
+    nl.store(out, value=first)
+    return out

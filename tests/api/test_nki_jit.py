@@ -97,6 +97,17 @@ def test_several_instances_on_several_cores_are_refused(drop_in: ModuleType) -> 
             drop_in.add[grid](X, Y)
 
 
+def test_a_schedule_orders_named_instructions(drop_in: ModuleType) -> None:
+    x = X / X.max()
+    plain = drop_in.named.call(x, x)
+    ordered = drop_in.named.with_schedule([("plus1", ["exp"])]).call(x, x)
+    np.testing.assert_array_equal(ordered.values, plain.values)
+    np.testing.assert_allclose(ordered.values, np.exp(x) + x + 1, rtol=1e-5)
+    assert ordered.called.result.cycles > plain.called.result.cycles
+    with pytest.raises(CompileError, match="plus2"):
+        drop_in.named.with_schedule([("plus2", "exp")])(x, x)
+
+
 def test_simulate_is_a_call(drop_in: ModuleType) -> None:
     simulate = nki().simulate
     np.testing.assert_array_equal(simulate(drop_in.add)(X, Y), X + Y)

@@ -17,7 +17,7 @@ import pytest
 
 from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
-from nkic.nki import modules
+from nkic.nki import modules, stubs
 from nkic.nki.names import OutsideKernel
 from nkic.specialise.enums import ENUMS
 from tests.unit.test_language_complete import PUBLIC
@@ -226,3 +226,48 @@ def test_an_error_is_a_diagnostic_and_no_traceback(script: Path) -> None:
 def test_wrong_use(words: list[str], says: str) -> None:
     found = python("", "-m", "nkic", *words)
     assert found.returncode == 2 and says in found.stderr
+
+
+# ---- type stubs ---------------------------------------------------------------------------------
+
+TYPED = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+from nki.isa.constants import engine
+
+@nki.jit
+def kernel(a: nl.NkiTensor) -> nl.NkiTensor:
+    t = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=a, dge_mode=nisa.dge_mode.none)
+    nisa.tensor_scalar(t, t, nl.add, 2.0, engine=engine.vector)
+    return nl.softmax(t)
+
+nisa.tensor_copy(1, sorce=2)
+nisa.engine.vektor
+"""
+
+
+def test_stubs_are_what_type_checkers_need(tmp_path: Path) -> None:
+    stubs.write(tmp_path / "stubs")
+    (tmp_path / "use.py").write_text(TYPED)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--cache-dir",
+        os.devnull,
+        "--config-file",
+        "",
+        "use.py",
+    ]
+    environ = {**os.environ, "MYPYPATH": str(tmp_path / "stubs")}
+    found = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
+    errors = [line.partition(" error: ")[2] for line in found.stdout.splitlines()[:-1]]
+    assert [error for error in errors if error] == [
+        'Unexpected keyword argument "sorce" for "tensor_copy"  [call-arg]',
+        'Argument 1 to "tensor_copy" has incompatible type "int"; expected "NkiTensor"  [arg-type]',
+        '"type[engine]" has no attribute "vektor"  [attr-defined]',
+    ], found.stdout

@@ -1,0 +1,130 @@
+"""Type stubs of the modules that pose as `nki`, for type checkers and editors.
+
+`python -m nkic.nki.stubs FOLDER` writes the package FOLDER/nki: set `mypy_path` or Pyright's
+`stubPath` to FOLDER. They are written on demand, so that they always fit the table.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from nkic.nki import modules, names
+
+_HEAD = "# Written by `python -m nkic.nki.stubs` from nkic's tables.\n"
+_IMPORTS = "from enum import Enum, IntEnum\nfrom typing import Any\n"
+_WORD = re.compile(r"\w+")
+_KNOWN = frozenset({"NkiTensor", "float", "int", "bool", "str", "list", "None", "Any"})
+
+
+def stub(module: str) -> str:
+    """The text of one module's stub."""
+    lines = [_HEAD + _IMPORTS + _needed(module)]
+    found = modules.vars_of(modules.built(module))
+    shown = [line for name, value in _in_order(found) for line in _definition(name, value)]
+    return "\n".join([*lines, *shown]) + "\n"
+
+
+def _needed(module: str) -> str:
+    """What annotations of other modules name."""
+    if module in ("nki.isa", "nki.collectives", "nki.typing"):
+        return "from nki.language import NkiTensor\n"
+    return ""
+
+
+def _in_order(found: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Classes first, since values are annotated with them."""
+    return sorted(found.items(), key=lambda pair: (not isinstance(pair[1], type), pair[0]))
+
+
+def _definition(name: str, value: Any) -> Iterator[str]:
+    if isinstance(value, type) and issubclass(value, Enum):
+        yield from _enumeration(name, value)
+    elif isinstance(value, names.Function) or inspect.isfunction(value):
+        yield from _function(name, value)
+    elif isinstance(value, type):
+        yield from _class(name, value)
+    else:
+        yield f"{name}: {_type_of(value)}"
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, Enum):
+        return type(value).__name__
+    return "str" if isinstance(value, str) else "Any"
+
+
+def _enumeration(name: str, value: type[Enum]) -> Iterator[str]:
+    kind = "IntEnum" if issubclass(value, int) else "Enum"
+    yield f"class {name}({kind}):"
+    yield from (f"    {member.name} = {member.value!r}" for member in value)
+
+
+def _class(name: str, value: type) -> Iterator[str]:
+    if value is str:
+        yield f"{name} = str"
+        return
+    if name == "ndarray":  # makes tensors, and is asked for with isinstance
+        yield f"{name} = NkiTensor"
+        return
+    yield f"class {name}:"
+    yield f'    """{_text(value.__doc__)}"""'
+    yield "    def __init__(self, *args: Any, **more: Any) -> None: ..."
+    if isinstance(value, names.KernelType):
+        yield "    def __getattr__(self, name: str) -> Any: ..."
+        yield "    def __class_getitem__(cls, shape: Any) -> Any: ..."
+
+
+def _function(name: str, value: Any) -> Iterator[str]:
+    signature = getattr(value, "__signature__", None)
+    if signature is None:
+        signature = None if isinstance(value, names.Function) else inspect.signature(value)
+    words = "*args: Any, **more: Any" if signature is None else ", ".join(_parameters(signature))
+    yield f"def {name}({words}) -> Any:"
+    yield f'    """{_text(value.__doc__)}"""'
+
+
+def _parameters(signature: inspect.Signature) -> Iterator[str]:
+    for parameter in signature.parameters.values():
+        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        default = "" if parameter.default is parameter.empty else " = ..."
+        yield f"{star}{parameter.name}: {_annotation(parameter.annotation)}{default}"
+
+
+def _annotation(annotation: Any) -> str:
+    """As it stands, if it consists of what every stub knows."""
+    if not isinstance(annotation, str) or not annotation:
+        return "Any"
+    return annotation if {*_WORD.findall(annotation)} <= _KNOWN else "Any"
+
+
+def _text(doc: str | None) -> str:
+    return (doc or "").replace("\\", "\\\\").replace('"""', "'''").replace("\n", "\n    ")
+
+
+def write(folder: Path) -> None:
+    """Writes the stubs of every module into `folder`/nki."""
+    for module, text in texts().items():
+        path = folder / module
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def texts() -> dict[str, str]:
+    """The files of the package by path."""
+    found = {}
+    for module in modules.known():
+        parts = module.split(".")[1:]
+        inner = any(other.startswith(f"{module}.") for other in modules.known())
+        name = "/".join([*parts, "__init__"]) if inner else "/".join(parts)
+        found[f"nki/{name}.pyi"] = stub(module)
+    return found
+
+
+if __name__ == "__main__":
+    write(Path(sys.argv[1]))
