@@ -18,6 +18,10 @@ from nkic.nki import modules, names
 
 _HEAD = "# Written by `python -m nkic.nki.stubs` from nkic's tables.\n"
 _IMPORTS = "from enum import Enum, IntEnum\nfrom typing import Any\n"
+_STARS: dict[Any, str] = {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
 _WORD = re.compile(r"\w+")
 _KNOWN = frozenset({"NkiTensor", "float", "int", "bool", "str", "list", "None", "Any"})
 
@@ -91,7 +95,7 @@ def _function(name: str, value: Any) -> Iterator[str]:
 
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
     for parameter in signature.parameters.values():
-        star = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        star = _STARS.get(parameter.kind, "")
         default = "" if parameter.default is parameter.empty else " = ..."
         yield f"{star}{parameter.name}: {_annotation(parameter.annotation)}{default}"
 
