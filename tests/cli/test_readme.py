@@ -25,7 +25,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (kernel,) = re.findall(r"^```python\n(# /// nkic\n.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
     (made / "kernel.py").write_text(kernel, "utf-8")
     a, b = np.full((128, 512), 1.5, np.float16), np.full((128, 512), 2.0, np.float16)
-    for name in ("data.npz", "d.npz"):
+    for name in ("data.npz", "d.npz", *(f"a{rank}.npz" for rank in range(4))):
         np.savez(made / name, a=a, b=b)
     for name in ("golden.npz", "e.npz"):
         np.savez(made / name, output_0=a + b)
