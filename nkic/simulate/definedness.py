@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.gpsimd_gather import CORE
-from nkic.machine.instructions.mx import QUADRANT, SCALES_PER_QUADRANT
+from nkic.machine.instructions.mx import LANES, QUADRANT, SCALES_PER_QUADRANT
 from nkic.machine.operands import Depends, Operand, Row
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.shadow import Shadow
@@ -139,6 +139,19 @@ def _product(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
     return mask & rows[:, None] & cols
 
 
+def _quantized(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
+    """A packed element and its scale depend on that column of their quadrant: results may be
+    data, whose groups are 8 of its partitions, or scales, which are 4 of them.
+    """
+    (source,) = sources
+    partitions, columns = source.mask.shape
+    if columns != LANES * shape[1]:
+        return None
+    by_quadrant = source.mask.reshape(partitions // QUADRANT, QUADRANT, shape[1], LANES)
+    whole: Mask = by_quadrant.all(axis=(1, 3)).repeat(QUADRANT, axis=0)[: shape[0]]
+    return whole if whole.shape == shape else None
+
+
 def _transposed(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
     """Row i, column j from row j, column i."""
     (source,) = sources
@@ -151,5 +164,6 @@ _RULES = {
     Depends.FIRST_OF_CORE: _first_of_core,
     Depends.SHUFFLED: _shuffled,
     Depends.PRODUCT: _product,
+    Depends.QUANTIZED: _quantized,
     Depends.TRANSPOSED: _transposed,
 }

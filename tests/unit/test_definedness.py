@@ -4,6 +4,7 @@ is compiled and run, and either its result is right or the fault says where the 
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -84,3 +85,33 @@ def test_a_shuffle_moves_whole_partitions() -> None:
     assert np.array_equal(result(HALF + step), expected)
     with pytest.raises(RunError, match="reads `u` before"):
         result(HALF + step, rows=65)
+
+
+QUANTIZE = """@nki.jit
+def kernel(x):
+    t = nl.ndarray((64, 8), dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t[0:64, 0:4], src=x[0:64, 0:4])
+    nisa.dma_copy(dst=t[0:32, 4:8], src=x[0:32, 4:8])
+    data = nl.ndarray((64, 2), dtype=nl.float8_e5m2_x4, buffer=nl.sbuf)
+    scales = nl.ndarray((64, 2), dtype=nl.uint8, buffer=nl.sbuf)
+    nisa.quantize_mx(dst=data, src=t, dst_scale=scales)
+    used = TAKEN[PART]
+    out = nl.ndarray(used.shape, dtype=used.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=used)
+    return out
+"""
+
+
+@pytest.mark.parametrize("taken", ["data.view(nl.uint32)", "scales"])
+def test_quantization_mixes_a_quadrant_of_one_column(taken: str) -> None:
+    x = np.ones((64, 8), ml_dtypes.bfloat16)
+    one = 0x74747474 if "data" in taken else 127 - 14  # 2^14 times 2^-14
+
+    def used(part: str) -> NDArray[np.generic]:
+        text = HEAD + QUANTIZE.replace("TAKEN", taken).replace("PART", part)
+        artifact = api.compile(SourceFile("k.py", text), inputs={"x": x}, target="trn3")
+        return np.asarray(api.run(artifact, {"x": x}).outputs["output_0"])
+
+    assert (used("32:36, 0:1") == one).all() and (used("0:4, 0:2") == one).all()
+    with pytest.raises(RunError, match="nobody had written `t`"):
+        used("32:36, 1:2")

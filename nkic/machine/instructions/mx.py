@@ -182,6 +182,7 @@ ROWS = (
     Row(
         name="quantize_mx",
         opcode=66,
+        depends=Depends.QUANTIZED,
         doc="dst = src divided by its group's power of two, which goes to dst_scale, and rounded "
         "to 8 bits; four elements that follow one another are packed into one.",
         parameters=("dst", "src", "dst_scale", "name"),
