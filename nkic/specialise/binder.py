@@ -13,6 +13,7 @@ from typing import Any
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.suggest import did_you_mean
 from nkic.ir.program import Operand as Bound
+from nkic.ir.tensors import View
 from nkic.machine.arguments import accepts
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
@@ -24,6 +25,7 @@ from nkic.specialise.registers import VirtualRegister
 from nkic.specialise.tensor import NkiTensor
 from nkic.specialise.trace import GHOST, NkiInstruction, active
 from nkic.specialise.values import CallRefused, attribute_value, shown
+from nkic.specialise.views import NOTHING_TO_DO
 
 REQUIRED: Any = object()
 
@@ -162,6 +164,8 @@ class Binder:
             if type(value) is NkiTensor:
                 view = value._access
                 tensor = view.tensor
+                if 0 in view.shape and tensor.number != GHOST:
+                    raise _empty(operand, view)
                 if tensor.number == GHOST or tensor.scope or view.dynamic is not None:
                     ghost = not trace.accept(view) or ghost
                 if reads:
@@ -227,6 +231,12 @@ def _default(row: Row, name: str) -> Any:
         operand = row.operands[row.operand_index[name]]
         return REQUIRED if operand.required else operand.default
     return None
+
+
+def _empty(operand: Operand, view: View) -> CallRefused:
+    """The refusal of a part of a tensor in HBM that has no elements."""
+    text = f"`{operand.name}` is an empty part of {view.tensor.name}; its shape is {view.shape}"
+    return CallRefused("empty-slice", text, NOTHING_TO_DO, operand.name)
 
 
 def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:

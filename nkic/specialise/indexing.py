@@ -1,7 +1,8 @@
 """Indexing: `t[key]`, `slice` and `select`, with static and run-time indices.
 
 Unlike Python, a slice that reaches past the end is an error and not cut short: NkiTensor.slice
-documents 0 <= start < end <= size, and the hardware would read whatever lies behind.
+documents 0 <= start < end <= size, and the hardware would read whatever lies behind. An empty
+view of a tensor in HBM may exist, for a core to which no rows fall; no instruction takes it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from nkic.machine.facts import Register
 from nkic.specialise.registers import VirtualRegister
 from nkic.specialise.texts import brief
 from nkic.specialise.views import (
+    NOTHING_TO_DO,
     Shape,
     ViewError,
     check_dim,
+    check_some,
     keeps_first,
     least_rank,
     on_chip,
@@ -62,7 +65,7 @@ def index(view: View, key: Any) -> View:
         else:
             size, start, dynamic = _one(view, axis, item, dynamic)
             offset += start * stride
-            if size:
+            if size is not None:
                 sizes.append(size)
                 steps.append(stride)
         axis += 1
@@ -113,6 +116,7 @@ def at_run_time(view: View, axis: int, source: View | Register) -> Dynamic:
             "index a free dimension, or go through HBM with dma_copy",
             view.shape,
         )
+    check_some(view, axis)
     return Dynamic("scalar", source, view.strides[axis], view.shape[axis], axis)
 
 
@@ -157,11 +161,11 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
             f"that divides {size}",
             wanted,
         )
-    if stop <= start:
+    if stop < start or (stop == start and on_chip(view)):
         raise ViewError(
             "empty-slice",
             f"slice {start}:{stop} of dimension {axis} is empty; shape is {shape}",
-            "skip the instruction where there is nothing to do",
+            NOTHING_TO_DO,
             wanted,
         )
     if axis == 0 and step > 1 and on_chip(view):
@@ -193,15 +197,16 @@ def _ellipsis(view: View, key: tuple[Any, ...]) -> int:
 
 def _one(
     view: View, axis: int, item: Any, dynamic: Dynamic | None
-) -> tuple[int, int, Dynamic | None]:
-    """An index that is no slice: the size that stays (0: none), its start, the run-time part."""
+) -> tuple[int | None, int, Dynamic | None]:
+    """An index that is no slice: the size that stays, if one does, its start, the run-time part."""
     size = view.shape[axis]
     if isinstance(item, DynamicSlice):
         return _stretch(view, axis, item, dynamic)
     if isinstance(item, VirtualRegister):
-        return 0, 0, at_run_time(view._replace(dynamic=dynamic), axis, item._register)
+        return None, 0, at_run_time(view._replace(dynamic=dynamic), axis, item._register)
     number = item if type(item) is int else _number(view, axis, item)
     if not -size <= number < size:
+        check_some(view, axis)
         raise ViewError(
             "index-out-of-bounds",
             f"index {number} is outside dimension {axis} of size {size}; shape is {view.shape}",
@@ -211,7 +216,7 @@ def _one(
     stays = axis == 0 and keeps_first(view)
     if stays:
         _check_gathered(view, axis, size == 1)
-    return int(stays), number % size, dynamic
+    return 1 if stays else None, number % size, dynamic
 
 
 def _stretch(

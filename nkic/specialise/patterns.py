@@ -16,7 +16,7 @@ from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register
 from nkic.machine.patterns import merged
 from nkic.specialise.texts import brief
-from nkic.specialise.views import Shape, ViewError, check_dim, on_chip
+from nkic.specialise.views import Shape, ViewError, check_dim, check_some, on_chip
 
 
 def access_pattern(
@@ -45,6 +45,7 @@ def access_pattern(
 def vector_select(view: View, dim: int, indices: View) -> View:
     """Row i of the result is the row of `view` that element i of `indices` names."""
     check_dim(view, dim)
+    check_some(view, dim)
     shape = (indices.shape[0], *view.shape[1:])
     if len(indices.shape) == 2 and indices.shape[1] != 1:
         raise ViewError(
@@ -140,6 +141,7 @@ def _dynamic(
     if scalar is None and vector is None:
         return None
     check_dim(view, dim)
+    check_some(view, dim)
     stride = _in_elements(view, view.strides[dim], dtype, shape)
     problem, advice = "", ""
     if scalar is not None and vector is not None:

@@ -17,6 +17,7 @@ from nkic.specialise.views import (
     check_rank,
     keeps_first,
     permute,
+    row_major,
 )
 
 
@@ -102,8 +103,8 @@ def _inferred(view: View, dim: int, shape: Shape) -> Shape:
 
 
 def _sizes(view: View, shape: Any) -> Shape:
-    sizes = tuple(shape)
-    if not sizes or any(type(n) is not int or n < 1 for n in sizes):
+    sizes, least = tuple(shape), int(0 not in view.shape)
+    if not sizes or any(type(n) is not int or n < least for n in sizes):
         raise ViewError(
             "bad-shape",
             f"a shape is made of ints of at least 1, not {sizes}; shape was {view.shape}",
@@ -117,8 +118,10 @@ def _strides(view: View, start: int, end: int, wanted: Shape) -> Shape:
     """Strides of `wanted` over dimensions `start` to `end` of `view`, or a `ViewError`.
 
     Dimensions that follow each other densely act as one run; a new dimension fits if it
-    divides what is left of a run.
+    divides what is left of a run. Where nothing is, any strides do.
     """
+    if 0 in wanted:
+        return row_major(wanted)
     runs = _runs(view.shape[start:end], view.strides[start:end])
     found: list[int] = []
     left, stride = runs.pop()

@@ -21,6 +21,7 @@ from nkic.specialise.texts import brief
 Shape = tuple[int, ...]
 
 SBUF, PSUM = Buffer.SBUF, Buffer.PSUM
+NOTHING_TO_DO = "skip the instruction where there is nothing to do"
 
 
 class ViewError(Exception):
@@ -141,7 +142,8 @@ def reinterpret(view: View, dtype: DType) -> View:
     if old == new:
         return view._replace(dtype=dtype)
     last = len(view.shape) - 1
-    shape = replaced(view.shape, last, max(1, view.shape[last] * old // new))
+    least = min(1, view.shape[last])
+    shape = replaced(view.shape, last, max(least, view.shape[last] * old // new))
     if view.dynamic is not None:
         raise ViewError("indirect-view", "view(dtype) comes before a run-time index", shape=shape)
     if view.strides[last] != 1 and view.shape[last] != 1:
@@ -194,6 +196,17 @@ def _no_dim(view: View, dim: Any, last: int) -> ViewError:
         f"there is no dimension {brief(dim)}: they count from 0 to {last}; shape is {view.shape}",
         shape=view.shape,
     )
+
+
+def check_some(view: View, dim: int) -> None:
+    """Dimension `dim` of `view` has an element that an index could choose."""
+    if not view.shape[dim]:
+        raise ViewError(
+            "empty-slice",
+            f"dimension {dim} is empty, and has nothing to index; shape is {view.shape}",
+            NOTHING_TO_DO,
+            replaced(view.shape, dim, 1),
+        )
 
 
 def check_free(view: View, dim: int, what: str, shape: Shape) -> None:

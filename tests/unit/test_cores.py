@@ -57,6 +57,34 @@ def test_each_core_does_its_half_at_the_same_time() -> None:
     assert found[2].time_ns < found[1].time_ns
 
 
+ONE_ROW = """\
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    own = nl.ds(0, nl.program_id(0))
+    src, dst = a[own], out[own]
+    for row in range(src.shape[0]):
+        t = nl.ndarray((1, 64), dtype=a.dtype, buffer=nl.sbuf)
+        nisa.dma_transpose(dst=t, src=src[row], dge_mode=nisa.dge_mode.none)
+        nisa.dma_copy(dst=dst[row], src=t)
+    return out
+"""
+
+
+def test_a_core_may_have_no_rows() -> None:
+    request = Request(lnc=2, grid=(2,), args=dict([parse_arg("a=float32[1,64,1]")]))
+    done = compile_source(SourceFile("k.py", ONE_ROW), request, lambda *_: None)
+    data = DATA[:1, :, None]
+    found = simulate(read(done.data), {"a": data})
+    assert np.array_equal(found.outputs["output_0"], data)
+    assert not any(busy.instructions for name, busy in found.engines.items() if "core0" in name)
+
+
 HEAD = """\
 import nki
 import nki.isa as nisa

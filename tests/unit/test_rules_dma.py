@@ -125,7 +125,7 @@ DMA = [
     Case(
         "dma_transpose",
         {"dge_mode": "swdge"},
-        "`dge_mode` is swdge; a transpose without `vector_offset` takes unknown or hwdge",
+        "`dge_mode` is swdge; a transpose without a run-time offset takes unknown, none or hwdge",
         "dma-mode",
     ),
     Case(
@@ -135,6 +135,17 @@ DMA = [
         "dma-mode",
     ),
     Case("dma_transpose", HARDWARE),
+    Case("dma_transpose", {**HARDWARE, "dge_mode": "none"}),
+    Case(
+        "dma_transpose",
+        {"dge_mode": "swdge", "src": tile("bfloat16[16, 128] hbm", dynamic=True)},
+    ),
+    Case(
+        "dma_transpose",
+        {**GATHERED, "dge_mode": "none"},
+        "`src` has a `vector_offset`, which dge_mode.swdge alone supports, and `dge_mode` is none",
+        "dma-mode",
+    ),
     Case(
         "dma_transpose",
         {**HARDWARE, "src": tile("bfloat16[8, 128] hbm"), "dst": tile("bfloat16[128, 8]")},

@@ -105,7 +105,7 @@ def test_any_string_survives_the_file_and_the_text_form() -> None:
         ("nl.device_print('x' * 5000, a)", "argument-kind", "`print_prefix`"),
         ("nl.device_print('\\ud800', a)", "argument-kind", "`print_prefix`"),
         ("nl.device_print('x', 3)", "argument-kind", "`tensor`"),
-        ("nl.device_print('x')", "wrong-call", "`tensor` missing"),
+        ("nl.device_print('x')", "wrong-call", "`tensor` is missing"),
         (
             "nl.device_print('x', nl.zeros((1, 1), nl.float32, nl.psum))",
             "buffer-not-allowed",

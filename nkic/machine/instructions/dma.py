@@ -75,6 +75,7 @@ ROWS = (
             rules.transposed_rows_gathered,
             rules.priority,
         ),
-        source="nki.isa.dma_transpose; Trainium2 architecture guide, DMA transpose",
+        source="nki.isa.dma_transpose; Trainium2 architecture guide, DMA transpose; descriptor "
+        "generation engine reference",
     ),
 )

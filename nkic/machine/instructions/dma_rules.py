@@ -202,11 +202,17 @@ def transposed_type(facts: Facts) -> Violation | None:
 
 
 def transpose_mode(facts: Facts) -> Violation | None:
-    """Direct transposes: unknown or hwdge. With a vector of indices: unknown or swdge."""
+    """swdge is for offsets known at run time; `gathering` sees to vectors of indices.
+
+    The pages differ: dma_transpose names unknown and hwdge alone for direct transposes, the
+    reference of descriptor generation also none, and any mode for a run-time offset. The wider
+    one is followed: no mode changes a value.
+    """
     mode, src = facts.attributes["dge_mode"], facts.tile("src")
-    if mode == "none" or (mode == "swdge" and not src.indexed):
+    if mode == "swdge" and not src.dynamic:
         return _bad_mode(
-            f"`dge_mode` is {mode}; a transpose without `vector_offset` takes unknown or hwdge",
+            "`dge_mode` is swdge; a transpose without a run-time offset takes unknown, none or "
+            "hwdge",
             "dge_mode",
             "leave `dge_mode` out",
         )
