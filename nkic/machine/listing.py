@@ -73,6 +73,8 @@ def _later(row: Row) -> dict[str, str]:
     found = {}
     rules: tuple[Operand | Attribute, ...] = (*row.operands, *row.attributes)
     for rule in rules:
+        if rule.name in row.by_profile:
+            continue
         words = [f"since NKI {rule.since.label}"] if rule.since > row.since else []
         if isinstance(rule, Attribute) and rule.generation > row.generation:
             words.append(f"on {first_target(rule.generation)} and newer")

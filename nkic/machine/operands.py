@@ -120,7 +120,8 @@ class Kind(Enum):
 @dataclass(frozen=True)
 class Attribute:
     """A compile-time parameter. `default` is what an absent argument means; `...` = required.
-    `since` is the first profile that has it.
+    `since` is the first profile that has it. One that is no parameter of its row says what the
+    profile makes of the instruction: `former` before `since`, the default from then on.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Attribute:
     optional: bool = False  # None is a value
     since: Profile = Profile.BETA2
     generation: int = 2  # first NeuronCore version that has values other than the default
+    former: Any = None
 
     @property
     def required(self) -> bool:
@@ -247,6 +249,11 @@ class Row:
     def has_engine_parameter(self) -> bool:
         """The kernel may choose the engine. (In DMA, `engine` is an attribute: the trigger.)"""
         return "engine" in self.parameters and "engine" not in self.attribute_index
+
+    @cached_property
+    def by_profile(self) -> frozenset[str]:
+        """The attributes that the profile decides, not the call."""
+        return frozenset(self.attribute_index).difference(self.parameters)
 
     @cached_property
     def spread_operands(self) -> tuple[Operand, ...]:

@@ -17,7 +17,7 @@ from nkic.ir.tensors import View
 from nkic.machine.arguments import accepts
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.machine.operands import Operand, Row
+from nkic.machine.operands import Attribute, Operand, Row
 from nkic.specialise import removed
 from nkic.specialise.complain import complain
 from nkic.specialise.enums import ENGINES, engine
@@ -36,8 +36,12 @@ class Binder:
     def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
         self._row = row
         since = {o.name: o.since for o in row.operands} | {a.name: a.since for a in row.attributes}
-        self._later = {name: first for name, first in since.items() if first > profile}
         self._places = {name: place for place, name in enumerate(row.parameters)}
+        self._later = {
+            name: first
+            for name, first in since.items()
+            if first > profile and name not in row.by_profile
+        }
         self._defaults = [_default(row, name) for name in row.parameters]
         self._required = [n for n, default in enumerate(self._defaults) if default is REQUIRED]
         self._list_place = self._places.get(row.spread, -1)
@@ -49,7 +53,9 @@ class Binder:
             for o in row.operands
             if o.name != row.returns
         ]
-        self._attributes = [(self._places[a.name], a, a.default) for a in row.attributes]
+        self._attributes = [
+            (self._places.get(a.name, -1), a, _meaning(row, a, profile)) for a in row.attributes
+        ]
         self._engine_place = self._places["engine"] if row.has_engine_parameter else -1
         self._name_place = self._places.get("name", -1)
 
@@ -179,7 +185,9 @@ class Binder:
                 operands.append(_other(operand, value, writes))
         attributes = tuple(
             [
-                default if given[place] is default else attribute_value(attribute, given[place])
+                default
+                if place < 0 or given[place] is default
+                else attribute_value(attribute, given[place])
                 for place, attribute, default in self._attributes
             ]
         )
@@ -237,6 +245,12 @@ def _empty(operand: Operand, view: View) -> CallRefused:
     """The refusal of a part of a tensor in HBM that has no elements."""
     text = f"`{operand.name}` is an empty part of {view.tensor.name}; its shape is {view.shape}"
     return CallRefused("empty-slice", text, NOTHING_TO_DO, operand.name)
+
+
+def _meaning(row: Row, attribute: Attribute, profile: Profile) -> Any:
+    """What an attribute is where the call says nothing."""
+    former = attribute.name in row.by_profile and profile < attribute.since
+    return attribute.former if former else attribute.default
 
 
 def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:

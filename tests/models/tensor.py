@@ -126,8 +126,11 @@ def quantized(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
 
 @model("quantize_mx", quantized)
 def quantize_mx(given: Given) -> Results:
-    """Scale 2^(floor log2 of the greatest - largest exponent + 1), elements divided by it."""
+    """Scale 2^(floor log2 of the greatest - largest exponent + 1), elements divided by it.
+    Without headroom, half of that, and what is greater than all of the type is its greatest.
+    """
     kind, _, largest = ELEMENTS[given.dtype("dst")]
+    top = float(ml_dtypes.finfo(kind).max)
     x = given.numbers("src")
     groups = x.reshape(len(x) // 8, 8, -1, 4)
     codes = np.empty((len(groups), groups.shape[2]), np.uint8)
@@ -138,9 +141,9 @@ def quantize_mx(given: Given) -> Results:
         if not np.isfinite(most):
             codes[g, f], elements[g, :, f] = 255, np.nan
             continue
-        power = int(np.frexp(most)[1]) - 1 - (largest - 1) if most else -127
+        power = int(np.frexp(most)[1]) - 1 - (largest - bool(given["headroom"])) if most else -127
         codes[g, f] = max(power, -127) + 127
-        elements[g, :, f] = (group / 2.0 ** max(power, -127)).astype(kind)
+        elements[g, :, f] = np.clip(group / 2.0 ** max(power, -127), -top, top).astype(kind)
     words = elements.reshape(len(x), -1, 4).view(np.uint8).astype(np.uint32)
     packed = sum(words[..., i] << 8 * i for i in range(4))
     scales = given.elements("dst_scale").view(np.uint8).copy()

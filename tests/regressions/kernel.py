@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.base.profiles import DEFAULT, Profile
 from tests.harness.language import run
 
 Array = NDArray[Any]
@@ -26,14 +27,21 @@ def to_hbm(tile, dtype=None):
 """
 
 
-def kernel(body: str, *, top: str = "", target: str = "trn2", **arrays: Array) -> Any:
+def kernel(
+    body: str,
+    *,
+    top: str = "",
+    target: str = "trn2",
+    profile: Profile = DEFAULT,
+    **arrays: Array,
+) -> Any:
     """What the kernel returns: an array, or a list of several. Arguments are tensors in HBM.
 
     `top` stands above the kernel.
     """
     text = f"{_HEAD}{dedent(top)}\n\n@nki.jit\ndef kernel({', '.join(arrays)}):\n"
     text += indent(dedent(body).strip("\n"), "    ") + "\n"
-    found = [output.array for output in run(text, arrays, target)[0]]
+    found = [output.array for output in run(text, arrays, target, profile)[0]]
     return found[0] if len(found) == 1 else found
 
 

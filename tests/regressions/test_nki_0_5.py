@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nkic.base.diagnostics import CompileFailed
+from nkic.base.profiles import Profile
 from tests.regressions.kernel import floats, kernel, wholes
 
 
@@ -111,3 +112,21 @@ def test_the_greatest_elements_of_a_group_are_rounded() -> None:
     )
     elements = found[0].view(ml_dtypes.float8_e4m3fn).astype(np.float64)
     assert (elements * found[1].astype(np.float64)[0, 0] == 2.0).all()
+
+
+def test_the_greatest_elements_of_a_group_were_clamped() -> None:
+    """Before, the scale was that of the OCP sample algorithm: 1 for 1.99 · 2^8."""
+    x = np.full((32, 4), 1.99 * 2**8, np.float32).astype(ml_dtypes.bfloat16)
+    found = kernel(
+        """
+        q = nl.ndarray((32, 1), dtype=nl.float8_e4m3fn_x4, buffer=nl.sbuf)
+        s = nl.ndarray((4, 1), dtype=nl.uint8, buffer=nl.sbuf)
+        nisa.quantize_mx(dst=q, src=nl.load(x), dst_scale=s)
+        return to_hbm(q.view(nl.uint32)), to_hbm(s)
+        """,
+        target="trn3",
+        profile=Profile.NKI_0_4,
+        x=x,
+    )
+    assert (found[0].view(ml_dtypes.float8_e4m3fn).astype(np.float64) == 448).all()
+    assert (found[1] == 127).all()

@@ -203,6 +203,7 @@ def test_row_is_complete(row: Row) -> None:
     assert BY_OPCODE[row.opcode] is row
     places = {o.name for o in row.operands} | {a.name for a in row.attributes}
     unnamed = {row.returns} if row.returns else {o.name for o in row.spread_operands}
+    unnamed |= row.by_profile
     assert places - set(row.parameters) == unnamed
     for attribute in row.attributes:
         if attribute.kind is Kind.CHOICE:

@@ -15,7 +15,7 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.instructions import tensor_rules
 from nkic.machine.instructions.parts import optional, result, source
 from nkic.machine.instructions.tensor import matmul_access
-from nkic.machine.operands import PSUM, SBUF, Depends, Kind, Row, Rule, Violation, always
+from nkic.machine.operands import PSUM, SBUF, Attribute, Depends, Kind, Row, Rule, Violation, always
 
 QUADRANT = 32  # partitions
 GROUP = 8  # partitions of one group
@@ -191,7 +191,10 @@ ROWS = (
             source("src", buffers=SBUF, dtypes=tensor_rules.HALF_TYPES),
             result("dst_scale", buffers=SBUF, dtypes=SCALES, scales=True),
         ),
-        attributes=(),
+        attributes=(
+            # Before NKI 0.5, the scale of OCP's sample conversion, which clamps (release notes).
+            Attribute("headroom", Kind.BOOL, True, since=Profile.NKI_0_5, former=False),
+        ),
         engines=(Engine.VECTOR,),
         choose=always(Engine.VECTOR),
         # Four elements per cycle, by the Trainium3 architecture guide.

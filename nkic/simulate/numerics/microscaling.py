@@ -19,22 +19,25 @@ PARTITIONS, LANES = 8, 4  # of a group
 BIAS, NAN = 127, 255  # of a scale's code
 
 
-def quantized(values: Floats, element: DType) -> tuple[Floats, Codes]:
+def quantized(values: Floats, element: DType, headroom: bool = True) -> tuple[Floats, Codes]:
     """`values` (P, 4 F) over their scales, not yet rounded to `element`, and the codes of these,
     (P / 8, F).
 
     A scale is 2^(floor(log2 of the greatest magnitude) - largest exponent + 1), so that no
     element is rounded to more than its type holds; at least 2^-127, which a group of zeros has,
     too. A group with NaN or an infinity has NaN as its scale and its elements (assumed).
+    Without `headroom` the scale is half of that, and elements are clamped to what the type holds.
     """
     rows, columns = values.shape[0] // PARTITIONS, values.shape[1] // LANES
     groups = values.reshape(rows, PARTITIONS, columns, LANES)
     greatest = np.abs(groups).max(axis=(1, 3))
     finite = np.isfinite(greatest)
+    shift = largest_exponent(element) + (not headroom)
     _, above = np.frexp(np.where(finite, greatest, 0))  # floor(log2) + 1
-    exponent = np.where(greatest > 0, above - largest_exponent(element), -BIAS)
+    exponent = np.where(greatest > 0, above - shift, -BIAS)
     exponent = np.maximum(exponent, -BIAS)
     scaled = np.ldexp(groups, -exponent[:, None, :, None])
+    scaled = np.clip(scaled, -element.highest, element.highest)
     scaled = np.where(finite[:, None, :, None], scaled, np.float32(np.nan))
     codes = np.where(finite, exponent + BIAS, NAN).astype(np.uint8)
     return scaled.reshape(values.shape), codes

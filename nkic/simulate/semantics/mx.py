@@ -25,10 +25,11 @@ def quantize_mx(decoded: Decoded) -> Step:
     element = dst.dtype.element
     if element is None:
         raise TypeError(f"{dst.dtype} is not packed")
+    headroom = bool(decoded.attributes["headroom"])
     rows, shape = scale_rows(dst), (-1, *scale.sizes)
 
     def step() -> None:
-        elements, codes = quantized(load(), element)
+        elements, codes = quantized(load(), element, headroom)
         dst.put_bits(pack(elements, dst.dtype))
         held: NDArray[Any] = codes if scale.grid is None else decode(codes, scale.grid)
         scale.window[rows] = held.reshape(shape)
