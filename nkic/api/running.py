@@ -12,7 +12,6 @@ from nkic.api.artifact import Artifact
 from nkic.api.errors import RunError, raising
 from nkic.api.html import table
 from nkic.base.diagnostics import Diagnostic, UsageFailed, make
-from nkic.base.source import SourceFile
 from nkic.machine.targets import TARGETS
 from nkic.report import run_report
 from nkic.report.resources import resources
@@ -119,8 +118,7 @@ def _run(
     executable = None
     with raising(RunError):
         executable = artifact.executable
-    texts = {f.path: SourceFile(f.path, f.text) for f in executable.files if f.text is not None}
-    with raising(RunError, texts.get):
+    with raising(RunError, executable.sources.get):
         check_memory(executable, max_memory, len(wanted))
         bound = [bind(artifact.signature, one) for one in wanted]
         found = simulate_ranks(executable, [one.arrays for one in bound], options)

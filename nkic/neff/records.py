@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, NamedTuple
 
+from nkic.base.source import SourceFile
 from nkic.machine.dtypes import DType
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Register, Tile, Value
@@ -207,6 +208,11 @@ class Executable:
     files: tuple[FileRecord, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> dict[str, SourceFile]:
+        """The source texts that the file holds, by path: no path of it is ever opened."""
+        return {f.path: SourceFile(f.path, f.text) for f in self.files if f.text is not None}
 
     def facts(self, item: InstructionRecord, target: Target, engine: Engine) -> Facts:
         """What the table's functions see of `item`, which must have a row."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from nkic.base import files, levels
 from nkic.base.diagnostics import Level, NkicError, ProgramFault, UsageFailed, make
 from nkic.base.files import STANDARD
-from nkic.base.source import SourceFile
 from nkic.base.text import clean, grouped, plural
 from nkic.cli.common import Session
 from nkic.cli.nki_run import tolerances
@@ -24,7 +23,6 @@ from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
 from nkic.neff.load import load
 from nkic.neff.read import open_file
-from nkic.neff.records import Executable
 from nkic.report import run_report
 from nkic.report.resources import resources
 from nkic.report.run_report import EngineRow, InputRow, OutputRow, PrintRow, Run
@@ -88,7 +86,7 @@ class _Job:
         self.settings = tolerances.settings(line)
         self.data = open_file(line.artifact or "")
         self.executable = load(self.data)
-        session.sources = _embedded(self.executable)
+        session.sources = self.executable.sources.get
         self.signature = signature_of(self.executable)
         tolerances.refuse_ignored(self.settings, self.signature)
         self.writer = Writer(line, session, self.signature)
@@ -201,12 +199,6 @@ class _Job:
 
 
 Done = tuple[_Job, Run, list[Comparison]]
-
-
-def _embedded(executable: Executable) -> Any:
-    """The source texts that the file holds, by path: no path of it is ever opened."""
-    texts = {f.path: SourceFile(f.path, f.text) for f in executable.files if f.text is not None}
-    return texts.get
 
 
 def _options(line: CommandLine) -> Options:
