@@ -236,7 +236,8 @@ class Reporter:
     @property
     def full(self) -> bool:
         """There are as many errors as are wanted."""
-        return len(self.errors) >= self.max_errors
+        errors = sum(d.level is Level.ERROR for d in self._found.values())
+        return errors >= self.max_errors
 
     def stop_if_errors(self) -> None:
         """Raises `CompileFailed` if there is any error: stages end with this."""
