@@ -29,7 +29,6 @@ class Source(NamedTuple):
     """What is known of one tile that is read."""
 
     operand: Operand
-    pattern: PatternRecord
     mask: Mask
 
 
@@ -41,7 +40,7 @@ def results(
     if row is None or row.depends is Depends.WHOLLY:
         return None
     sources = [
-        Source(operand, pattern, shadow.elements(pattern))
+        Source(operand, shadow.elements(pattern))
         for operand, pattern in _tiles(row, record)
         if row.access_of(operand, facts).reads
     ]

@@ -42,10 +42,10 @@ class Unwritten:
         row, shadow = item.record.row, self.shadows[runner.rank]
         if row is None or row.depends is Depends.WHOLLY or item.dynamic is not None:
             return False
-        if shadow is None or pattern.tensor in shadow.origins:
-            return shadow is not None
+        if shadow is None:
+            return False
         absent, total = shadow.missing(pattern)
-        return absent < total
+        return absent < total or pattern.tensor in shadow.origins
 
     def follow(self, runner: Runner, item: Item, missing: PatternRecord) -> None:
         """Notes which parts of the results are unwritten too."""
@@ -62,8 +62,8 @@ class Unwritten:
     def exchange(self, arrivals: Sequence[tuple[Runner, Item, Missing]]) -> None:
         """The same for cores of which some bring what is unwritten in part."""
         brought = {
-            (runner.rank, runner.core): (missing, self._brought(runner, item, missing))
-            for runner, item, missing in arrivals
+            (runner.rank, runner.core): (missing, self._brought(runner, missing))
+            for runner, _, missing in arrivals
         }
         for runner, item, _ in arrivals:
             shadow, source = self.shadows[runner.rank], item.meeting and item.meeting.source
@@ -74,7 +74,7 @@ class Unwritten:
                 target = definedness.tile_of(item.record, "dst")
                 self._set(shadow, runner, item, missing, target, mask)
 
-    def _brought(self, runner: Runner, item: Item, missing: Missing) -> definedness.Mask:
+    def _brought(self, runner: Runner, missing: Missing) -> definedness.Mask:
         shadow = self.shadows[runner.rank]
         if shadow is None or missing is None:
             return np.ones((1, 1), np.bool_)
@@ -96,10 +96,8 @@ class Unwritten:
             shadow.origins.setdefault(pattern.tensor, origin)
         shadow.set_elements(pattern, mask.reshape(shadow.shape_of(pattern)))
 
-    def _fault(self, runner: Runner, item: Item, missing: Missing) -> ProgramFault:
+    def _fault(self, runner: Runner, item: Item, missing: PatternRecord) -> ProgramFault:
         record, row = item.record, item.record.row
-        if missing is None:
-            missing = definedness.tile_of(record, "src")
         shadow = self.shadows[runner.rank] if missing.dynamic is None else None
         absent, total = shadow.missing(missing) if shadow is not None else (0, 0)
         origin = shadow.origins.get(missing.tensor) if shadow is not None else None
