@@ -24,8 +24,10 @@ from nkic.nki import arrays, grid
 FORMER = "neuronxcc.nki"
 FORMER_NKI = "0.3"  # the last version with `neuronxcc.nki`
 SIMULATOR = "NKI_SIMULATOR"  # 1 says what nkic does anyway
-_MODES = ("auto", "simulation", "baremetal", "torchxla", "jax")
+_MODES = ("auto", "simulation", "baremetal", "torchxla", "jax", "trace")  # ignored since NKI 0.3
 _MESSAGES = ("debug_kernel", "show_compiler_tb")  # settings of the messages of NKI's compiler
+# Flags of that compiler in published kernels: the compiler here warns of them (jit-option).
+_COMPILER = ("additional_compile_opt", "experimental_flags")
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def jit(fn: Any = None, **options: Any) -> Any:
     """Makes a kernel of a function. Calls compile it and run it in the simulator.
 
     `platform_target` is the target, by default NEURON_PLATFORM_TARGET_OVERRIDE's or trn2; `mode`
-    may be any that gives results. Raises `CompileError` for other options.
+    may be any that NKI had, and changes nothing. Raises `CompileError` for other options.
     """
     return _decorator(fn, options, former=False)
 
@@ -164,14 +166,14 @@ def kernel_of(fn: Any, how: How | None = None) -> Kernel:
 
 
 def _how(options: Mapping[str, Any], former: bool) -> How:
-    known = ("mode", "platform_target", *_MESSAGES)
+    known = ("mode", "platform_target", *_MESSAGES, *_COMPILER)
     for name in options:
         if name not in known:
             help = did_you_mean(name, known) or f"options are {', '.join(known)}"
             refuse(f"nki.jit: there is no option `{name}=`", help)
     mode = options.get("mode", "auto")
     if mode not in _MODES:
-        refuse(f"nki.jit: mode={mode!r} does not run the kernel", f"use one of {_MODES}, or none")
+        refuse(f"nki.jit: there is no mode {mode!r}", f"use one of {_MODES}, or none")
     return How(options.get("platform_target"), former, spmd=former)
 
 

@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -196,7 +197,16 @@ def _make(name: str) -> ModuleType:
         found = contents(current) if current in _DOCS else {}
     made.__dict__.update(found)
     made.__dict__["__all__"] = sorted(found)
+    made.__dict__["__getattr__"] = partial(_submodule, name)
     return made
+
+
+def _submodule(package: str, name: str) -> ModuleType:
+    """`nki.dtype` after `import nki`: what a package has not imported yet."""
+    full = f"{package}.{name}"
+    if full.removeprefix(f"{OLD}.") not in _DOCS:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    return import_module(full)
 
 
 def vars_of(module: ModuleType) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from nkic.machine.facts import Register
 from nkic.machine.operands import Attribute, Operand, Row
 from nkic.specialise import removed
 from nkic.specialise.complain import complain
+from nkic.specialise.dtypes_api import as_dtype
 from nkic.specialise.enums import ENGINES, engine
 from nkic.specialise.registers import VirtualRegister
 from nkic.specialise.tensor import NkiTensor
@@ -89,18 +90,22 @@ class Binder:
             raise self._wrong_call(f"takes {len(given)} arguments, not {count}")
         given[:count] = args
         places = self._places
+        former: dict[str, Any] = {}
         for name, value in more.items():
             place = places.get(name)
             if place is None or name in self._later:
-                if removed.tolerated(name, active().profile):
-                    continue
-                raise self._unknown(name)
+                if not removed.tolerated(name, active().profile):
+                    raise self._unknown(name)
+                former[name] = value
+                continue
             if place < count:
                 raise self._wrong_call(f"got two values for `{name}`, by position and by name")
             given[place] = value
         for place in self._required:
             if given[place] is REQUIRED:
                 raise self._missing(given)
+        for value in former.values():
+            _says_nothing_new(given[0], value)
         return given if self._list_place < 0 else [*given, *self._spread(given[self._list_place])]
 
     def _spread(self, value: Any) -> list[Any]:
@@ -239,6 +244,18 @@ def _default(row: Row, name: str) -> Any:
         operand = row.operands[row.operand_index[name]]
         return REQUIRED if operand.required else operand.default
     return None
+
+
+def _says_nothing_new(dst: Any, given: Any) -> None:
+    """Refuses the former parameter `dtype` where it is not that of dst."""
+    wanted = as_dtype(given)
+    if isinstance(dst, NkiTensor) and dst.dtype is not wanted:
+        raise CallRefused(
+            "removed-name",
+            f"`dtype` is {wanted.name}, but the result has the dtype of dst, {dst.dtype.name}",
+            "make dst with that dtype, and leave the parameter out",
+            "dtype",
+        )
 
 
 def _empty(operand: Operand, view: View) -> CallRefused:

@@ -17,18 +17,25 @@ MESSAGES = ("debug_kernel", "show_compiler_tb")
 
 def jit(target: Any, **options: Any) -> Any:
     """`nki.jit` on a function. What its options say, they say to frameworks."""
-    for name in options:
-        _judge(name)
+    for name, value in options.items():
+        _judge(name, value)
     return target if isinstance(target, Kernel) else Kernel(target)
 
 
-def _judge(name: str) -> None:
+def _judge(name: str, value: Any) -> None:
     gone = removed.parameter("jit", name)
     if name == "mode":
         deprecated.warn("`mode=` of nki.jit", deprecated.JIT_MODE)
     elif gone is not None and active().profile >= gone.since:
         since = f"NKI {active().profile.label} has no option `{name}=`: it went with NKI "
         complain("removed-name", f"nki.jit: {since}{gone.since.label}", help=gone.instead)
+    elif gone is not None and value != active().target.name:
+        complain(
+            "jit-option",
+            f"nki.jit: platform_target is {value!r}, but the target is {active().target.name}",
+            help=f"compile with `--target {value}`",
+            level=Level.WARNING,
+        )
     elif gone is None and name not in MESSAGES:
         near = did_you_mean(name, ("platform_target", "mode", *MESSAGES))
         complain(

@@ -145,7 +145,7 @@ def test_errors_are_those_of_the_command(drop_in: ModuleType) -> None:
     ("options", "message"),
     [
         ({"platform_targett": "trn2"}, "there is no option `platform_targett=`"),
-        ({"mode": "trace"}, "mode='trace' does not run the kernel"),
+        ({"mode": "fast"}, "there is no mode 'fast'"),
     ],
 )
 def test_options_of_jit_are_honoured_or_refused(
@@ -153,6 +153,11 @@ def test_options_of_jit_are_honoured_or_refused(
 ) -> None:
     with pytest.raises(CompileError, match=message):
         nki().jit(drop_in.plain, **options)
+
+
+def test_modes_and_flags_of_other_compilers_change_nothing(drop_in: ModuleType) -> None:
+    made = nki().jit(drop_in.plain, mode="trace", experimental_flags="skip-a-check")
+    np.testing.assert_array_equal(made(X, Y), np.maximum(X, Y))
 
 
 def test_a_kernel_keeps_its_name_and_documentation(drop_in: ModuleType) -> None:

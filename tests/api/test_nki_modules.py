@@ -230,6 +230,12 @@ def test_wrong_use(words: list[str], says: str) -> None:
 
 # ---- type stubs ---------------------------------------------------------------------------------
 
+def test_modules_are_there_without_an_import_of_their_own() -> None:
+    code = "import nkic; nkic.install(); import nki; print(nki.dtype.float32, nki.isa.constants.engine)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.startswith("float32 <") and "engine" in found.stdout
+
+
 TYPED = """
 import nki
 import nki.isa as nisa
