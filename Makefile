@@ -11,8 +11,8 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all bless bench demo samples conformance grammar \
-	docs stubs clean
+.PHONY: help setup check lint types test test-all bless bench demo samples conformance accuracy \
+	grammar docs stubs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -63,6 +63,11 @@ conformance: $(STAMP)  ## run nki-library's suite: make conformance NKILIB=… C
 	NKILIB='$(abspath $(NKILIB))' PYTHON='$(abspath $(PY))' NKI_PLATFORM=$(PLATFORM) \
 	NKI_BACKEND=nkic_backend NKI_BACKEND_PATH='$(CURDIR)/tests/conformance' \
 	'$(CONFORMANCE)/run.sh' -q -n 2 $(if $(ARGS),$(ARGS),@quick$(if $(filter trn3,$(PLATFORM)),_trn3).txt)
+
+# NKISAMPLES and NKILIB are checkouts; either may be left out. ARGS is a pattern of names.
+accuracy: $(STAMP)  ## worst errors of public kernels: make accuracy NKISAMPLES=… NKILIB=… [ARGS=…]
+	$(PY) -m tests.conformance.samples $(if $(NKISAMPLES),--samples '$(NKISAMPLES)') \
+		$(if $(NKILIB),--library '$(NKILIB)') $(ARGS)
 
 grammar: $(STAMP)  ## build the parser's tables anew, after an edit of grammar/nki.lark
 	$(PY) -m nkic.parse.generate

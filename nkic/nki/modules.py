@@ -23,7 +23,7 @@ from nkic.machine.memory import Buffer
 from nkic.nki import measure, names, signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 from nkic.nki.jit import former_jit, jit, simulate, simulate_kernel
-from nkic.specialise import provide
+from nkic.specialise import provide, removed
 from nkic.specialise.collectives import Collective
 from nkic.specialise.enums import ENUMS, Operator
 from nkic.specialise.language import TileSize
@@ -50,6 +50,7 @@ _HOST: dict[str, Any] = {
 }
 _FORMER: dict[str, Any] = {**_HOST, "jit": former_jit, "simulate_kernel": simulate_kernel}
 PACKAGES = frozenset({"nki", "nki.isa"})
+_REMOVED = {"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA}
 
 
 def _no_library(file: SourceFile, name: str) -> NoReturn:
@@ -205,8 +206,21 @@ def _submodule(package: str, name: str) -> ModuleType:
     """`nki.dtype` after `import nki`: what a package has not imported yet."""
     full = f"{package}.{name}"
     if full.removeprefix(f"{OLD}.") not in _DOCS:
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise AttributeError(
+            f"module {package!r} has no attribute {name!r}{_instead(package, name)}"
+        )
     return import_module(full)
+
+
+def _instead(package: str, name: str) -> str:
+    """What to say besides of a name that NKI took away."""
+    current = package.removeprefix(f"{OLD}.")
+    gone = (
+        removed.NKI["compiler"]
+        if current == "nki.compiler"
+        else _REMOVED.get(current, {}).get(name)
+    )
+    return f": it went with NKI {gone.since.label}; {gone.instead}" if gone else ""
 
 
 def vars_of(module: ModuleType) -> dict[str, Any]:

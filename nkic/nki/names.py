@@ -144,13 +144,12 @@ class HostTileSize(TileSize):
 
 
 class NKIObject(objects.NKIObject):
-    """Base of the classes whose objects kernels use. A class without `__init__` gets one from
-    its fields, `name: type`.
+    """Base of the classes whose objects kernels use. A class without `__init__`, and that is no
+    dataclass, takes its fields, `name: type`.
     """
 
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
-        objects.finish_class(cls)
+    def __init__(self, *values: Any, **named: Any) -> None:
+        objects.set_fields(self, values, named)
 
 
 NKIObject.__module__ = "nki.language"

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from nkic.base.diagnostics import Level
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.suggest import did_you_mean
 from nkic.ir.program import Operand as Bound
@@ -105,7 +106,7 @@ class Binder:
             if given[place] is REQUIRED:
                 raise self._missing(given)
         for value in former.values():
-            _says_nothing_new(given[0], value)
+            _former_dtype(self._row.name, given[0], value)
         return given if self._list_place < 0 else [*given, *self._spread(given[self._list_place])]
 
     def _spread(self, value: Any) -> list[Any]:
@@ -246,15 +247,17 @@ def _default(row: Row, name: str) -> Any:
     return None
 
 
-def _says_nothing_new(dst: Any, given: Any) -> None:
-    """Refuses the former parameter `dtype` where it is not that of dst."""
+def _former_dtype(row: str, dst: Any, given: Any) -> None:
+    """Warns of the former parameter `dtype` where it is not that of dst, which decides."""
     wanted = as_dtype(given)
     if isinstance(dst, NkiTensor) and dst.dtype is not wanted:
-        raise CallRefused(
-            "removed-name",
-            f"`dtype` is {wanted.name}, but the result has the dtype of dst, {dst.dtype.name}",
-            "make dst with that dtype, and leave the parameter out",
-            "dtype",
+        complain(
+            "deprecated",
+            f"{row}: `dtype` is {wanted.name}, but the result has the dtype of dst, "
+            f"{dst.dtype.name}",
+            help="make dst with that dtype, and leave the parameter out",
+            level=Level.WARNING,
+            argument="dtype",
         )
 
 

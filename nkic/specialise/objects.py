@@ -217,13 +217,24 @@ def _init_of(made: type) -> Callable[..., None]:
     defaults = {name: getattr(made, name, None) for name in names}
 
     def __init__(self: Any, *values: Any, **named: Any) -> None:  # noqa: N807
-        given = _given(made.__name__, names, values, named)
-        for name in names:
-            setattr(self, name, given.get(name, defaults[name]))
-        self.__post_init__()
+        _set_fields(self, defaults, _given(made.__name__, names, values, named))
 
     __init__._from_fields = True  # type: ignore[attr-defined]
     return __init__
+
+
+def set_fields(made: NKIObject, values: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """What the `__init__` of a class without one does."""
+    kind = type(made)
+    names = _field_names(kind)
+    defaults = {name: getattr(kind, name, None) for name in names}
+    _set_fields(made, defaults, _given(kind.__name__, names, values, named))
+
+
+def _set_fields(made: Any, defaults: dict[str, Any], given: dict[str, Any]) -> None:
+    for name, default in defaults.items():
+        setattr(made, name, given.get(name, default))
+    made.__post_init__()
 
 
 def _given(

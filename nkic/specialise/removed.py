@@ -143,7 +143,7 @@ _TOLERATED = {"dtype": Profile.NKI_0_3}
 
 
 def tolerated(name: str, profile: Profile) -> bool:
-    """The parameter may be passed, if it says what dst says."""
+    """The parameter may be passed, but dst decides."""
     last = _TOLERATED.get(name)
     return last is not None and profile <= last
 

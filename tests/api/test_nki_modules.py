@@ -17,7 +17,7 @@ import pytest
 
 from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
-from nkic.nki import modules, stubs
+from nkic.nki import modules, packages, stubs
 from nkic.nki.names import OutsideKernel
 from nkic.specialise.enums import ENUMS
 from tests.unit.test_language_complete import PUBLIC
@@ -230,10 +230,24 @@ def test_wrong_use(words: list[str], says: str) -> None:
 
 # ---- type stubs ---------------------------------------------------------------------------------
 
+
 def test_modules_are_there_without_an_import_of_their_own() -> None:
-    code = "import nkic; nkic.install(); import nki; print(nki.dtype.float32, nki.isa.constants.engine)"
+    code = "import nkic; nkic.install(); import nki; print(nki.dtype.float32, nki.tensor)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.startswith("float32 <") and "engine" in found.stdout
+    assert found.stdout.startswith("float32 <module 'nki.tensor'")
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "instead"),
+    [
+        ("nki.language", "arange", "went with NKI beta2; index with slices"),
+        ("neuronxcc.nki.compiler", "sbuf", "place a tensor with nl.ndarray"),
+        ("nki.isa", "tensor_kopy", "has no attribute 'tensor_kopy'$"),
+    ],
+)
+def test_names_that_went_say_what_to_use(module: str, name: str, instead: str) -> None:
+    with pytest.raises(AttributeError, match=instead):
+        getattr(packages.module(module), name)
 
 
 TYPED = """

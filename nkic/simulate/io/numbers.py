@@ -23,7 +23,8 @@ def numbers(stored: NDArray[Any], dtype: DType) -> Numbers:
     if dtype.lanes > 1:
         return codecs.unpack(stored, dtype).astype(np.float64)
     if dtype.is_float:
-        return codecs.decode(stored, dtype).astype(np.float64)
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            return codecs.decode(stored, dtype).astype(np.float64)
     return stored.astype(np.float64)
 
 

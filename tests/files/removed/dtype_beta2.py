@@ -12,7 +12,7 @@ def kernel(a):
     x = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=x, src=a)
     nisa.tensor_copy(dst=x, src=x, dtype=a.dtype)
-    nisa.tensor_copy(dst=x, src=x, dtype=nl.bfloat16)  # error[removed-name]: `dtype` is bfloat16, but the result has the dtype of dst, float32
+    nisa.tensor_copy(dst=x, src=x, dtype=nl.bfloat16)  # warning[deprecated]: `dtype` is bfloat16, but the result has the dtype of dst, float32
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=out, src=x)
     return out
