@@ -1,5 +1,8 @@
 """Does a view stay inside its tensor? Slices do by construction; `.ap()` patterns may not.
 
+It is asked where a view is used: published kernels make patterns beyond the end of a tensor in
+the last turn of a loop, and leave out the instruction that would take them.
+
 Sources: access pattern guide (NKI 0.6), partition dimension: the first pair walks partitions,
 its step is the elements per partition; the free pairs stay inside a partition.
 """
@@ -14,19 +17,27 @@ from nkic.machine.operands import Violation
 
 
 def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | None:
-    """The violation of `operand`, or None. Views with run-time offsets are the runner's."""
-    if view.dynamic is not None:
+    """The violation of `operand`, or None. What a run-time index adds is the runner's."""
+    tensor, dynamic = view.tensor, view.dynamic
+    if dynamic is not None and isinstance(dynamic.source, View):
+        wrong = out_of_bounds(dynamic.source, instruction, operand)
+        if wrong is not None:
+            return wrong
+    if dynamic is not None and dynamic.kind == "columns":
         return None
-    tensor = view.tensor
     if not tensor.on_chip:
-        text = _linear(view.shape, view.strides, view.offset, tensor.bytes // view.dtype.size)
+        skip = int(dynamic is not None and dynamic.kind == "vector")
+        size = tensor.bytes // view.dtype.size
+        text = _linear(view.shape[skip:], view.strides[skip:], view.offset, size)
     else:
         text = _on_chip(view.shape, view.strides, view.offset, view.pitch, tensor.partitions)
     if not text:
         return None
+    pattern = [list(pair) for pair in zip(view.strides, view.shape, strict=True)]
     return Violation(
         "pattern-out-of-bounds",
-        f"{instruction}: `{operand}` {text} of `{tensor.name}`",
+        f"{instruction}: `{operand}` {text} of `{tensor.name}`; its pattern is {pattern} "
+        f"from {view.offset}",
         operand,
         "shorten the slice or pattern, or declare the tensor larger",
     )
@@ -55,7 +66,9 @@ def _on_chip(
             "per partition"
         )
     start, first = divmod(offset, max(pitch, 1))
-    if start < 0 or start + shape[0] > min(partitions, PARTITIONS):
+    if start < 0:
+        return f"begins at element {offset}, before the first"
+    if start + shape[0] > min(partitions, PARTITIONS):
         return f"reaches partition {start + shape[0] - 1}; there are {partitions}, from 0,"
     low, high = _ends(shape[1:], strides[1:], first)
     if low < 0:

@@ -48,8 +48,7 @@ class _Checker:
 
     def instruction(self, instruction: Instruction) -> bool:
         """Reports what is wrong; whether nothing is."""
-        found = self.rules(instruction)
-        found += self.bounds(instruction)
+        found = self.bounds(instruction) or self.rules(instruction)
         for violation in found:
             self.complain(instruction, violation)
         return not found

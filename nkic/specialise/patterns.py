@@ -2,7 +2,8 @@
 
 `ap` replaces shape and strides and addresses the storage. Where the public texts differ on the
 offset, nkic follows the method's own documentation: it is added to the view's offset, and None
-adds nothing. The dimension of a run-time index is one of the view that `ap` is called on.
+adds nothing. The dimension of a run-time index is one of the view that `ap` is called on. Whether
+a pattern stays inside its tensor is asked where it is used (check/bounds.py).
 """
 
 from __future__ import annotations
@@ -35,11 +36,7 @@ def access_pattern(
     start = _in_elements(view, view.offset, kind, shape) + _offset(view, offset, shape)
     found = View(view.tensor, shape, tuple(step for step, _ in pairs), start, kind)
     dynamic = _dynamic(view, scalar, vector, indirect_dim, kind, shape)
-    if on_chip(view):
-        found = _on_chip(found)
-    else:
-        _check_in_storage(found, skip=int(dynamic is not None and dynamic.kind == "vector"))
-    return found._replace(dynamic=dynamic)
+    return (_on_chip(found) if on_chip(view) else found)._replace(dynamic=dynamic)
 
 
 def vector_select(view: View, dim: int, indices: View) -> View:
@@ -200,11 +197,8 @@ def _in_elements(view: View, count: int, dtype: DType, shape: Shape) -> int:
     return bytes_ // dtype.size
 
 
-# Bounds
-
-
 def _on_chip(view: View) -> View:
-    """Checks partitions and free dimensions on their own: no element leaves its partition."""
+    """The first pair goes from partition to partition."""
     pitch = view.pitch
     step, count = view.strides[0], view.shape[0]
     if count > 1 and step != pitch:
@@ -215,33 +209,4 @@ def _on_chip(view: View) -> View:
             f"write [{pitch}, {count}], or load with dma_copy to skip partitions",
             view.shape,
         )
-    first, start = divmod(view.offset, pitch)
-    low, high = _extent(start, view.strides[1:], view.shape[1:])
-    if not 0 <= first <= view.tensor.partitions - count:
-        raise _outside(view, f"partitions {first}:{first + count}", view.tensor.partitions)
-    if low < 0 or high >= pitch:
-        raise _outside(view, f"elements {low}:{high + 1} of a partition", pitch)
     return view._replace(strides=(pitch, *view.strides[1:]))
-
-
-def _check_in_storage(view: View, skip: int) -> None:
-    size = view.tensor.bytes // view.dtype.size
-    low, high = _extent(view.offset, view.strides[skip:], view.shape[skip:])
-    if low < 0 or high >= size:
-        raise _outside(view, f"elements {low}:{high + 1}", size)
-
-
-def _extent(start: int, strides: Shape, shape: Shape) -> tuple[int, int]:
-    """Lowest and highest element."""
-    reach = [stride * (size - 1) for stride, size in zip(strides, shape, strict=True)]
-    return start + sum(r for r in reach if r < 0), start + sum(r for r in reach if r > 0)
-
-
-def _outside(view: View, what: str, limit: int) -> ViewError:
-    return ViewError(
-        "pattern-out-of-bounds",
-        f"the pattern reaches {what}; {view.tensor.name} has {limit}; pattern is "
-        f"{[list(p) for p in zip(view.strides, view.shape, strict=True)]} from {view.offset}",
-        "the last element is at offset + sum of step * (size - 1)",
-        view.shape,
-    )

@@ -12,12 +12,9 @@ def kernel(a, i):
     rows = nl.load(i)
     one = rows[0:1]
     t.ap([[1, 128], [1, 32]])  # error[partition-dimension]: its step must be 32
-    t.ap([[32, 128], [1, 33]])  # error[pattern-out-of-bounds]: elements 0:33
-    t.ap([[32, 128], [1, 32]], offset=32)  # error[pattern-out-of-bounds]: partitions 1:129
     t.ap([[32, 128]])  # error[bad-pattern]: at least 2
     t.ap([[32, 128], [1, 0]])  # error[bad-pattern]: every size at least 1
     t.ap([[32, 128], [1, 32]], offset=1.0)  # error[bad-pattern]: the offset of ap is an int
-    a.ap([[128, 65], [1, 128]])  # error[pattern-out-of-bounds]: elements 0:8320
     t.vector_select(0, rows)  # error[indirect-view]: gathered from HBM
     a.vector_select(1, rows)  # error[bad-dimension]: along dimension 0
     a.vector_select(0, nl.ndarray((4, 2, 2), nl.int32, nl.sbuf))  # error[indirect-view]: two dimensions
