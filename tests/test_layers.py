@@ -30,6 +30,7 @@ ALLOWED = {
     "emit": f"{DATA} neff",
     "simulate": "base machine neff",
     "report": "base machine neff",
+    "figures": "base neff simulate report",
     "loader": "base parse",
     "compiled": "base ir neff",
     "request": "base machine specialise",
@@ -37,13 +38,14 @@ ALLOWED = {
     "pipeline": f"{DATA} watch syntax parse resolve specialise"
     " check lower depend allocate schedule neff emit compiled",
     "forms": "base ir neff syntax parse compiled",
-    "api": f"{DATA} neff parse specialise compiled loader request pipeline forms simulate report",
+    "api": f"{DATA} neff parse specialise compiled loader request pipeline forms simulate report"
+    " figures",
     "nki": "base machine specialise request api",
     "pytest_plugin": "base machine api nki",
     "__main__": "api nki",
     "cli.common": "base",
     "cli.nkic": "base machine report compiled loader request pipeline forms cli.common",
-    "cli.nki_run": "base machine neff report simulate cli.common",
+    "cli.nki_run": "base machine neff report simulate figures cli.common",
 }
 # What a user must have installed. Other packages may be used where they are the point: in api.
 RUNTIME = {"click", "lark", "msgpack", "numpy", "rich"}

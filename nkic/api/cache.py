@@ -75,7 +75,7 @@ def _key(job: Job) -> str:
     parts = {name: str(kind) for name, kind in sorted(request.parts.items())}
     asked = (
         *(__version__, request.kernel, request.target.name, request.profile.label),
-        *(request.grid, request.lnc, args, consts, parts, repr(request.entry)),
+        *(request.grid, request.lnc, request.spread, args, consts, parts, repr(request.entry)),
         request.schedule,
         *(how.serial, how.embed_source, how.max_errors, repr(how.levels)),
     )

@@ -6,15 +6,16 @@ import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Unpack
 
 from nkic import pipeline
-from nkic.api import functions
+from nkic.api import functions, options
 from nkic.api.arrays import array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.describe import Describer
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.loading import LiveLoader
+from nkic.api.options import Compiling
 from nkic.base import levels
 from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
 from nkic.base.levels import Settings
@@ -32,7 +33,6 @@ from nkic.specialise.request import Given, Request, TensorType
 _COMPILING = threading.RLock()
 
 Source = str | os.PathLike[str] | SourceFile
-Grid = int | Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class How:
     embed_source: bool = False
     max_errors: int = 20
     levels: Settings = field(default_factory=Settings)
+
+    @classmethod
+    def of(cls, how: Compiling) -> How:
+        """That part of the options."""
+        return cls(how.get("serial", False), levels=how.get("levels") or Settings())
 
     @property
     def options(self) -> Options:
@@ -86,46 +91,45 @@ def compile(
     name: str | None = None,
     inputs: Mapping[str, Any] | None = None,
     consts: Mapping[str, Any] | None = None,
-    target: str | None = None,
-    nki: str | None = None,
-    grid: Grid | None = None,
-    lnc: int | None = None,
-    serial: bool = False,
     include: Sequence[str] = (),
     modules: Mapping[str, str] | None = None,
-    levels: Settings | None = None,
     embed_source: bool = False,
     max_errors: int = 20,
+    **how: Unpack[Compiling],
 ) -> Artifact:
     """Compiles a kernel: the path of its file, its text as a `SourceFile`, or the function.
 
     `name` chooses among the kernels of a file. `inputs` gives tensor arguments as arrays or as
     types ("bf16[128,512]"), `consts` all other arguments; those of a function may hold arrays
     inside. `include` and `modules` say where a file's imports are; a function's are where Python
-    finds them. `target`, `nki`, `grid`, `lnc`, `serial`, `embed_source`, `max_errors` and
-    `levels` are the options of the command. Raises `CompileError`.
+    finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`, `serial`
+    and `levels` are the options of the command; `schedule` is what `with_schedule` takes,
+    `spread` how a grid lies on several cores. Raises `CompileError`.
     """
-    how = How(serial, embed_source, max_errors, levels or Settings())
+    options.check("compile", how, Compiling)
+    wished = replace(How.of(how), embed_source=embed_source, max_errors=max_errors)
     with raising(CompileError):
-        given = given_for(target, nki, grid, lnc)
-        given = replace(given, kernel=name, args=_types(inputs or {}))
+        given = replace(given_for(how), kernel=name, args=_types(inputs or {}))
         if isinstance(kernel, str | os.PathLike | SourceFile):
-            job = _of_source(kernel, given, consts or {}, include, modules or {}, how)
+            job = _of_source(kernel, given, consts or {}, include, modules or {}, wished)
         else:
             if include or modules or name is not None:
                 refuse("name, include and modules are for files: a function has its own")
-            job = of_function(kernel, given, consts or {}, Describer(), how)
+            job = of_function(kernel, given, consts or {}, Describer(), wished)
     return job.compile()
 
 
-def given_for(target: str | None, nki: str | None, grid: Grid | None, lnc: int | None) -> Given:
+def given_for(how: Compiling) -> Given:
     """What a call says besides its arguments. Raises `UsageFailed`."""
+    target, nki, grid = how.get("target"), how.get("nki"), how.get("grid")
     sizes = (grid,) if isinstance(grid, int) else grid
     return Given(
         target=find_target(target, "target") if target is not None else None,
         profile=find_profile(nki, "nki") if nki is not None else None,
         grid=tuple(sizes) if sizes is not None else None,
-        lnc=lnc,
+        lnc=how.get("lnc"),
+        spread=how.get("spread"),
+        schedule=tuple(how.get("schedule", ())),
     )
 
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
+from nkic.api import options
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.artifact import Artifact
 from nkic.api.errors import RunError, raising
 from nkic.api.html import table
+from nkic.api.options import Running
 from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.figures import figures, is_precise
 from nkic.machine.targets import TARGETS
 from nkic.report import run_report
-from nkic.report.resources import resources
-from nkic.report.run_report import EngineRow, InputRow, OutputRow, PrintRow, Run
+from nkic.report.run_report import Run
 from nkic.simulate import EngineUse, Options, simulate_ranks
 from nkic.simulate import Result as Simulated
 from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import Bound, Wanted, bind
 from nkic.simulate.io.offers import Offer
 from nkic.simulate.io.specs import Spec, Value, parse_fill
-from nkic.simulate.stats import stats_of
 
 
 @dataclass(frozen=True)
@@ -67,67 +68,69 @@ class Result:
         return f"<b>{line}</b>{outputs}{table(('engine', 'busy ns', 'instructions'), rows)}"
 
 
+Inputs = Mapping[str, Any] | str | os.PathLike[str] | None
+
+
 def run(
     artifact: Artifact,
-    inputs: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    inputs: Inputs = None,
     *,
     fill: str | None = None,
     cast: bool = False,
-    init_check: bool = True,
-    precise_fp: bool | None = None,
-    max_cycles: int | None = None,
-    max_memory: int | None = None,
-    timeout: float | None = None,
+    **how: Unpack[Running],
 ) -> Result:
     """Runs a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
 
-    Options are those of `nki-run`: `fill` makes what is missing ("zeros", "normal", …), `cast`
-    converts other element types, `precise_fp` rounds after every instruction (by default as
-    NKI_PRECISE_FP says, else yes), `max_memory` is in bytes, `timeout` in seconds. Raises
-    `RunError`.
+    `fill` makes what is missing ("zeros", "randn(0)", …), `cast` converts other element types.
+    Other options: `init_check`, `precise_fp`, `max_cycles`, `max_memory` (bytes), `timeout`
+    (seconds), as those of `nki-run`. Raises `RunError`.
     """
-    options = Options(init_check, _precise(precise_fp), max_cycles, timeout)
-    return _run(artifact, [_wanted(inputs, fill, cast)], options, max_memory)[0]
+    options.check("run", how, Running)
+    return _run(artifact, [inputs], fill, cast, how)[0]
 
 
 def run_ranks(
     artifact: Artifact,
-    inputs: Sequence[Mapping[str, Any] | str | os.PathLike[str] | None],
+    inputs: Sequence[Inputs],
     *,
     fill: str | None = None,
     cast: bool = False,
-    init_check: bool = True,
-    precise_fp: bool | None = None,
-    max_cycles: int | None = None,
-    max_memory: int | None = None,
-    timeout: float | None = None,
+    **how: Unpack[Running],
 ) -> list[Result]:
     """Runs a compiled kernel as ranks 0, 1, … together, each on its own inputs.
 
     Ranks exchange data by `nki.collectives`. The times of each result are those of all ranks.
     Options are as in `run`. Raises `RunError`.
     """
-    options = Options(init_check, _precise(precise_fp), max_cycles, timeout)
-    return _run(artifact, [_wanted(one, fill, cast) for one in inputs], options, max_memory)
+    options.check("run_ranks", how, Running)
+    return _run(artifact, inputs, fill, cast, how)
 
 
 def _run(
-    artifact: Artifact, wanted: Sequence[Wanted], options: Options, max_memory: int | None
+    artifact: Artifact, inputs: Sequence[Inputs], fill: str | None, cast: bool, how: Running
 ) -> list[Result]:
     """Of every rank."""
-    executable = None
     with raising(RunError):
         executable = artifact.executable
     with raising(RunError, executable.sources.get):
-        check_memory(executable, max_memory, len(wanted))
-        bound = [bind(artifact.signature, one) for one in wanted]
-        found = simulate_ranks(executable, [one.arrays for one in bound], options)
-    return [_result(artifact, b, f, options) for b, f in zip(bound, found, strict=True)]
+        settings = _settings(how)
+        check_memory(executable, how.get("max_memory"), len(inputs))
+        bound = [bind(artifact.signature, _wanted(one, fill, cast)) for one in inputs]
+        found = simulate_ranks(executable, [one.arrays for one in bound], settings)
+        return [_result(artifact, b, f, settings) for b, f in zip(bound, found, strict=True)]
 
 
-def _wanted(
-    inputs: Mapping[str, Any] | str | os.PathLike[str] | None, fill: str | None, cast: bool
-) -> Wanted:
+def _settings(how: Running) -> Options:
+    precise = how.get("precise_fp")
+    return Options(
+        how.get("init_check", True),
+        is_precise(os.environ) if precise is None else precise,
+        how.get("max_cycles"),
+        how.get("timeout"),
+    )
+
+
+def _wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
     generator = parse_fill(fill)
     if inputs is None or not isinstance(inputs, Mapping):
         return Wanted(None if inputs is None else os.fspath(inputs), {}, generator, cast)
@@ -144,45 +147,9 @@ def _spec(name: str, value: Any) -> Spec | Offer:
     raise UsageFailed([make("bad-argument", text, help="pass a NumPy array")])
 
 
-def _precise(wanted: bool | None) -> bool:
-    return os.environ.get("NKI_PRECISE_FP", "") != "0" if wanted is None else wanted
-
-
-def _result(artifact: Artifact, bound: Bound, found: Simulated, options: Options) -> Result:
+def _result(artifact: Artifact, bound: Bound, found: Simulated, settings: Options) -> Result:
     signature = artifact.signature
     kinds = {p.name: p.dtype for p in signature.outputs}
     outputs = {name: presented(array, kinds[name]) for name, array in found.outputs.items()}
-    summary = _summary(artifact, bound, found, options)
-    return Result(
-        outputs, found.cycles, found.time_ns, found.engines, summary, tuple(bound.remarks)
-    )
-
-
-def _summary(artifact: Artifact, bound: Bound, found: Simulated, options: Options) -> Run:
-    executable, signature = artifact.executable, artifact.signature
-    uses = found.engines.items()
-    return Run(
-        kernel=executable.name,
-        target=executable.target,
-        id=artifact.id,
-        cycles=found.cycles,
-        time_ns=found.time_ns,
-        engines={name: EngineRow(use.busy_ns, use.instructions) for name, use in uses},
-        instructions=found.instructions,
-        dma_bytes=found.dma_bytes,
-        precise_fp=options.precise,
-        resources=resources(executable).as_json(),
-        inputs=[
-            InputRow(p.name, p.dtype.name, p.shape, bound.sources[p.name]) for p in signature.inputs
-        ],
-        outputs=[
-            OutputRow(p.name, p.dtype.name, p.shape, **vars(stats_of(array, p.dtype)))
-            for p in signature.outputs
-            for array in [found.outputs[p.name]]
-        ],
-        compare=[],
-        prints=[
-            PrintRow(p.core, p.prefix, p.dtype.name, p.values.shape, p.text) for p in found.printed
-        ],
-        prints_left_out=found.prints_left_out,
-    )
+    run = figures(artifact.executable, artifact.id, bound, found, settings.precise)
+    return Result(outputs, found.cycles, found.time_ns, found.engines, run, bound.remarks)

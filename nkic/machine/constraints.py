@@ -12,7 +12,7 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Rule, Violation
 from nkic.machine.operators import ALU, Operator
-from nkic.machine.tiles import first_target
+from nkic.machine.tiles import compile_for, first_target
 
 # Shapes.
 
@@ -301,7 +301,7 @@ def no_operator(attribute: str, op: Operator, facts: Facts) -> Violation:
     if others:
         hint = f"use `engine=nisa.engine.{others[0]}` where the instruction allows it"
     elif op.engines:
-        hint = f"compile with `--target {first_target(min(op.engines.values()))}`"
+        hint = compile_for(first_target(min(op.engines.values())))
     else:  # one that only an instruction of its own has, such as average
         hint = "use another operator"
     return Violation(

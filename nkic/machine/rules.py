@@ -23,7 +23,7 @@ from nkic.machine.facts import Facts
 from nkic.machine.indirection import wrong_indices
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row, Violation
-from nkic.machine.tiles import first_target, wrong_tiles
+from nkic.machine.tiles import compile_for, first_target, wrong_tiles
 
 
 def violations(row: Row, facts: Facts) -> list[Violation]:
@@ -59,7 +59,7 @@ def _too_new(row: Row, facts: Facts) -> Iterator[Violation]:
         yield Violation(
             "needs-newer-target",
             f"needs {target} or newer; the target is {facts.target.name}",
-            help=f"compile with `--target {target}`",
+            help=compile_for(target),
         )
     for attribute in row.attributes:
         value = facts.attributes[attribute.name]

@@ -40,6 +40,11 @@ def first_target(generation: int) -> str:
     return next(t.name for t in TARGETS.values() if t.generation >= generation)
 
 
+def compile_for(target: str) -> str:
+    """How to choose a target, as advice."""
+    return f"compile with `--target {target}`, in Python with NEURON_PLATFORM_TARGET_OVERRIDE"
+
+
 def _wrong_place(operand: Operand, tile: Tile) -> Violation | None:
     if tile.buffer not in operand.buffers:
         return _unreachable(operand, tile)
@@ -222,7 +227,7 @@ def _type_too_new(operand: Operand, tile: Tile, target: Target) -> Violation:
         f"`{operand.name}` is {tile.dtype.name}, which needs {first_target(4)}; "
         f"the target is {target.name}",
         operand.name,
-        f"use bfloat16 or float8_e4m3, or compile with `--target {first_target(4)}`",
+        f"use bfloat16 or float8_e4m3, or {compile_for(first_target(4))}",
     )
 
 

@@ -8,9 +8,11 @@ guide to SPMD execution and the examples of the betas.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 from nkic.api.errors import refuse
+from nkic.specialise.request import Spread
 
 MAX_LNC = 2  # cores that can run one kernel, on any target
 
@@ -32,7 +34,10 @@ class NeuronCores:
 
 
 class SpmdDim:
-    """`nl.spmd_dim(nl.nc(2), 4)`: an axis with instances on several cores."""
+    """`nl.spmd_dim(nl.nc(2), 4)`: an axis with instances on several cores. What stands first
+    varies slowest: here the first core has instances 0 to 3, in `spmd_dim(4, nl.nc(2))` the even
+    ones.
+    """
 
     def __init__(self, *parts: int | NeuronCores) -> None:
         self.parts = parts
@@ -42,10 +47,13 @@ class SpmdDim:
 
 
 class Launch(NamedTuple):
-    """How a kernel is started: a grid of instances on one core, or one instance per core."""
+    """How a kernel is started: a grid of instances on one core, one instance per core, or a grid
+    that is spread over cores.
+    """
 
     grid: tuple[int, ...] | None = None
     lnc: int | None = None
+    spread: Spread | None = None
 
 
 def launch(written: Any, spmd: bool) -> Launch:
@@ -56,22 +64,32 @@ def launch(written: Any, spmd: bool) -> Launch:
     if written is None:
         return Launch()
     axes = tuple(written) if isinstance(written, Sequence) else (written,)
-    if len(axes) == 1:
-        return _single(axes[0], spmd)
-    if any(isinstance(axis, NeuronCores | SpmdDim) for axis in axes):
-        _refuse_mixed(written)
-    return Launch(grid=tuple(_size(axis, written) for axis in axes))
+    across = [n for n, axis in enumerate(axes) if isinstance(axis, NeuronCores | SpmdDim)]
+    if across:
+        return _across(axes, across, written)
+    sizes = tuple(_size(axis, written) for axis in axes)
+    if len(sizes) == 1 and sizes[0] <= MAX_LNC and not spmd:
+        return Launch(lnc=sizes[0])
+    return Launch(grid=sizes)
 
 
-def _single(axis: Any, spmd: bool) -> Launch:
-    if isinstance(axis, NeuronCores):
-        return Launch(lnc=_size(axis.count, axis))
-    if isinstance(axis, SpmdDim):
-        _refuse_mixed(axis)
-    size = _size(axis, axis)
-    if not spmd and size <= MAX_LNC:
-        return Launch(lnc=size)
-    return Launch(grid=(size,))
+def _across(axes: Sequence[Any], across: Sequence[int], written: Any) -> Launch:
+    """One axis lies across cores, with or without several instances on each."""
+    place = across[0]
+    parts = axes[place].parts if isinstance(axes[place], SpmdDim) else axes[place : place + 1]
+    cores = [n for n, part in enumerate(parts) if isinstance(part, NeuronCores)]
+    if len(across) > 1 or len(cores) != 1:
+        refuse(
+            f"the launch grid {written!r} must have one axis with one nl.nc(…)",
+            "write kernel[nl.nc(2) * 4, 8], for example",
+        )
+    counts = [_size(part.count if n in cores else part, written) for n, part in enumerate(parts)]
+    own = [_size(axis, written) for n, axis in enumerate(axes) if n != place]
+    lnc, run = counts[cores[0]], prod(counts[cores[0] + 1 :])
+    if prod(counts) * prod(own) == lnc:
+        return Launch(lnc=lnc)
+    own.insert(place, prod(counts))
+    return Launch(tuple(own), lnc, Spread(place, run))
 
 
 def _size(axis: Any, written: Any) -> int:
@@ -82,10 +100,3 @@ def _size(axis: Any, written: Any) -> int:
     if size < 1:
         refuse(f"the launch grid {written!r} must consist of positive integers")
     return size
-
-
-def _refuse_mixed(written: Any) -> None:
-    refuse(
-        f"the launch grid {written!r} puts several instances on each of several cores",
-        "start one instance per core, kernel[2], or a grid on one core, kernel[4, 2]",
-    )

@@ -20,6 +20,7 @@ from nkic.api import functions
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.base.suggest import did_you_mean
 from nkic.nki import arrays, grid
+from nkic.nki.names import framework_target
 
 FORMER = "neuronxcc.nki"
 FORMER_NKI = "0.3"  # the last version with `neuronxcc.nki`
@@ -44,8 +45,10 @@ class How:
 
     def options(self) -> dict[str, Any]:
         """The same as options of `nkic.call`. Raises `UsageFailed`."""
-        launch = grid.launch(self.axes, self.spmd)
-        said: dict[str, Any] = {"grid": launch.grid, "lnc": launch.lnc, "target": self.target}
+        said = {
+            "target": self.target or framework_target(),
+            **grid.launch(self.axes, self.spmd)._asdict(),
+        }
         if self.former:
             said["nki"] = FORMER_NKI
         if self.schedule:
@@ -130,8 +133,9 @@ class Kernel:
 def jit(fn: Any = None, **options: Any) -> Any:
     """Makes a kernel of a function. Calls compile it and run it in the simulator.
 
-    `platform_target` is the target, by default NEURON_PLATFORM_TARGET_OVERRIDE's or trn2; `mode`
-    may be any that NKI had, and changes nothing. Raises `CompileError` for other options.
+    `platform_target` is the target, by default that of NEURON_PLATFORM_TARGET_OVERRIDE, or of
+    `--target` in NEURON_CC_FLAGS, or trn2; `mode` may be any that NKI had, and changes nothing.
+    Raises `CompileError` for other options.
     """
     return _decorator(fn, options, former=False)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import Enum
 from functools import partial
 from importlib import import_module
@@ -190,6 +191,8 @@ def built(name: str) -> ModuleType:
 
 
 def _make(name: str) -> ModuleType:
+    if name.endswith("nki.language"):
+        _register_dtypes()
     current = name.removeprefix(f"{OLD}.")
     made = ModuleType(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
     if current != name and current in _DOCS:
@@ -221,6 +224,14 @@ def _instead(package: str, name: str) -> str:
         else _REMOVED.get(current, {}).get(name)
     )
     return f": it went with NKI {gone.since.label}; {gone.instead}" if gone else ""
+
+
+def _register_dtypes() -> None:
+    """NumPy knows bfloat16 and float8 by name once ml_dtypes is imported: host code writes
+    `np.zeros(shape, nl.bfloat16)`.
+    """
+    with suppress(ImportError):
+        import_module("ml_dtypes")
 
 
 def vars_of(module: ModuleType) -> dict[str, Any]:

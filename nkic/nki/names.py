@@ -18,11 +18,24 @@ from nkic.request import TARGET_VARIABLE, find_target
 from nkic.specialise import objects
 from nkic.specialise.language import TileSize
 
+COMPILER_FLAGS = "NEURON_CC_FLAGS"  # of the compiler of whole models; `--target` is honoured
+
 
 def target() -> Target:
     """The target that calls without one are for. Raises `UsageFailed`."""
     wanted = os.environ.get(TARGET_VARIABLE)
-    return find_target(wanted, TARGET_VARIABLE) if wanted else DEFAULT
+    if wanted:
+        return find_target(wanted, TARGET_VARIABLE)
+    flag = framework_target()
+    return find_target(flag, COMPILER_FLAGS) if flag is not None else DEFAULT
+
+
+def framework_target() -> str | None:
+    """`--target` of NEURON_CC_FLAGS, unless NEURON_PLATFORM_TARGET_OVERRIDE says another."""
+    words = os.environ.get(COMPILER_FLAGS, "").replace("=", " ").split()
+    if os.environ.get(TARGET_VARIABLE) or "--target" not in words[:-1]:
+        return None
+    return words[words.index("--target") + 1]
 
 
 class OutsideKernel(RuntimeError):

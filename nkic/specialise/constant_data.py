@@ -26,7 +26,7 @@ MAX_BYTES = 256 << 20
 
 def shared_constant(constant: Any) -> NkiTensor:
     """A tensor in shared HBM with this data; the same data gives the same tensor."""
-    if isinstance(constant, NkiTensor) and constant.buffer is Buffer.SHARED_HBM:
+    if isinstance(constant, NkiTensor) and constant._access.tensor.buffer is Buffer.SHARED_HBM:
         return constant  # an array of the running program, which is in HBM as an input
     array = _read(constant) if isinstance(constant, str) else constant
     if not isinstance(array, ConstantArray):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -47,6 +47,20 @@ class TensorType:
 
 
 @dataclass(frozen=True)
+class Spread:
+    """Which core runs an instance of the grid: cores take turns along `axis` after `run` instances
+    each.
+    """
+
+    axis: int = 0
+    run: int = 1
+
+    def core(self, ids: Sequence[int], cores: int) -> int:
+        """The core of the instance with these program ids."""
+        return ids[self.axis] // self.run % cores
+
+
+@dataclass(frozen=True)
 class Given:
     """What one source says: the command line, the inline block, a file of example data."""
 
@@ -55,6 +69,7 @@ class Given:
     profile: Profile | None = None
     grid: tuple[int, ...] | None = None
     lnc: int | None = None
+    spread: Spread | None = None
     args: Mapping[str, TensorType] = field(default_factory=dict)
     consts: Mapping[str, Any] = field(default_factory=dict)
     schedule: tuple[Any, ...] = ()
@@ -67,8 +82,9 @@ class Request:
     `args` and `consts` are what the user said; names that only `like` knows are examples and
     need not occur in the kernel. `consts` may hold dotted names and descriptions (`live`), whose
     tensors are `parts`. `grid` is the SPMD launch grid; `lnc` the number of physical cores that
-    run the kernel together. `entry` is the kernel where a running program asks for it, `schedule`
-    what its `with_schedule` was given.
+    run the kernel together, `spread` how a grid of several instances for each lies on them.
+    `entry` is the kernel where a running program asks for it, `schedule` what its `with_schedule`
+    was given.
     """
 
     kernel: str | None = None
@@ -76,6 +92,7 @@ class Request:
     profile: Profile = profiles.DEFAULT
     grid: tuple[int, ...] = ()
     lnc: int = 1
+    spread: Spread | None = None
     args: Mapping[str, TensorType] = field(default_factory=dict)
     consts: Mapping[str, Any] = field(default_factory=dict)
     like: Mapping[str, TensorType] = field(default_factory=dict)
@@ -99,6 +116,7 @@ def combine(command: Given, block: Given, like: Mapping[str, TensorType] | None 
         profile=command.profile or block.profile or profiles.DEFAULT,
         grid=_first(command.grid, block.grid, ()),
         lnc=_first(command.lnc, block.lnc, 1),
+        spread=command.spread,
         args=_unless(block.args, command.consts, examples) | dict(command.args),
         consts=_unless(block.consts, command.args, usable) | dict(command.consts),
         like=examples,

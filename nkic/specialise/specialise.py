@@ -1,7 +1,8 @@
 """Specialise: a resolved kernel and its arguments to a program.
 
 The kernel is evaluated once for every instance of the launch grid, in row-major order on one
-core; with several cores (`lnc`), once for each core, which sees itself as the program id.
+core; with several cores (`lnc`), once for each core, which sees itself as the program id, or
+core by core where several instances are spread over the cores.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from nkic.specialise.naming import Names
 from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.rebuild import Rebuilder
-from nkic.specialise.request import Request, TensorType
+from nkic.specialise.request import Request, Spread, TensorType
 from nkic.specialise.signature import Bound, bind
 from nkic.specialise.tensor import NkiTensor
 from nkic.specialise.trace import Trace, tracing
@@ -50,6 +51,8 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
         annotation = _world(resolved, trace, codes).evaluator.value
         bound = bind(resolved.kernel, request, report, annotation)
         inputs = tuple(_inputs(bound, request, trace, resolved))
+        if request.lnc == 1:
+            trace.own_inputs = frozenset(p.tensor.number for p in inputs)
         outputs = Outputs(trace, inputs, resolved.kernel)
         order = Ordering(resolved.kernel, report)
         for core, ids in _instances(request):
@@ -113,7 +116,7 @@ def _check_cores(request: Request, report: Reporter) -> None:
             f"a kernel on {target.name} runs on at most {target.max_cores} cores, not {lnc}",
             help="leave out `lnc`, or choose another target",
         )
-    if lnc > 1 and request.grid not in ((), (lnc,)):
+    if request.spread is None and lnc > 1 and request.grid not in ((), (lnc,)):
         report.fatal(
             "bad-grid",
             f"with {lnc} cores the launch grid is {lnc}, one instance per core, not {request.grid}",
@@ -121,15 +124,15 @@ def _check_cores(request: Request, report: Reporter) -> None:
 
 
 def _grid(request: Request) -> tuple[int, ...]:
-    return (request.lnc,) if request.lnc > 1 else request.grid
+    return (request.lnc,) if request.lnc > 1 and request.spread is None else request.grid
 
 
 def _instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Core and program ids of every kernel instance, in the order of evaluation."""
-    if request.lnc > 1:
-        yield from ((core, (core,)) for core in range(request.lnc))
-    else:
-        yield from ((0, ids) for ids in product(*map(range, request.grid)))
+    spread, cores = request.spread or Spread(), request.lnc
+    found = list(product(*map(range, _grid(request))))
+    for core in range(cores):
+        yield from ((core, ids) for ids in found if cores == 1 or spread.core(ids, cores) == core)
 
 
 def _inputs(

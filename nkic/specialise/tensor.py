@@ -61,8 +61,11 @@ class NkiTensor:
 
     @property
     def buffer(self) -> Buffer:
-        """Where the storage is."""
-        return self._access.tensor.buffer
+        """Where the storage is. Arguments of a kernel on one core are in `nl.hbm`, on several in
+        `nl.shared_hbm` (source: `nki.simulate`, "How It Works").
+        """
+        tensor = self._access.tensor
+        return Buffer.HBM if active().is_own_input(tensor) else tensor.buffer
 
     @property
     def name(self) -> str:

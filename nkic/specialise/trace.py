@@ -106,6 +106,7 @@ class Trace:
         self.reads: dict[str, str] = {}
         self.written: set[int] = set()
         self.read: set[int] = set()
+        self.own_inputs: frozenset[int] = frozenset()
         self.body: list[Item] = []
         self.loops: list[OpenLoop] = []
         self.scope: tuple[int, ...] = ()
@@ -140,6 +141,10 @@ class Trace:
         return tuple(tuple(body) for body in self._cores)
 
     # Tensors
+
+    def is_own_input(self, tensor: Tensor) -> bool:
+        """An argument that no other core sees."""
+        return tensor.number in self.own_inputs
 
     def tensor(
         self,

@@ -104,3 +104,25 @@ def named(a, b):
     nisa.tensor_tensor(dst=first, data1=first, data2=second, op=nl.add)
     nl.store(out, value=first)
     return out
+
+
+@nki.jit
+def where_am_i(x):
+    """Each instance of a grid of two axes writes and prints its program ids as one number."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    i, j = nl.program_id(0), nl.program_id(1)
+    tile = nl.ndarray((1, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+    nisa.memset(tile, value=10.0 * i + j)
+    nl.device_print("ids", tile[:, 0:1])
+    row = i * nl.num_programs(1) + j
+    nl.store(out[row : row + 1, :], value=tile)
+    return out
+
+
+@nki.jit
+def by_buffer(x):
+    """x, or 2x where it is in shared HBM."""
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    factor = {nl.hbm: 1.0, nl.shared_hbm: 2.0}[x.buffer]
+    nl.store(out, value=nl.multiply(nl.load(x), factor))
+    return out

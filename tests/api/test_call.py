@@ -52,6 +52,13 @@ def test_arrays_in_containers(tensors: Any) -> None:
     np.testing.assert_array_equal(values(k.sum_of, tensors), X + Y)
 
 
+def test_options_that_there_are_not() -> None:
+    with pytest.raises(TypeError, match=r"nkic.call\(\) has no option 'targt'; .*`target`"):
+        api.call(k.scaled, (X,), targt="trn1")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"nkic.run\(\) has no option 'lnc'; options are init"):
+        api.run(api.prepare(k.scaled, (X,)).artifact, {"x": X}, lnc=2)  # type: ignore[call-arg]
+
+
 def test_an_array_that_occurs_twice_is_one_input() -> None:
     called = api.call(k.sum_of, ([X, X],))
     assert [p.name for p in called.artifact.signature.inputs] == ["tensors.0"]

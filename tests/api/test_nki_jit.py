@@ -90,10 +90,32 @@ def test_grids_that_make_no_sense(drop_in: ModuleType, grid: Any) -> None:
         drop_in.add[grid](X, Y)
 
 
-def test_several_instances_on_several_cores_are_refused(drop_in: ModuleType) -> None:
+def test_several_instances_on_each_of_several_cores(drop_in: ModuleType) -> None:
+    """Which core runs which instance is that of the public example of NKI's guide to grids."""
+    nl, x = drop_in.nl, np.zeros((8, 4), np.float32)
+    ids = np.float32([[10 * i + j] * 4 for i in range(4) for j in range(2)])
+    whole, turns = [0, 0, 1, 1], [0, 1, 0, 1]
+    for axis, cores in (
+        (nl.spmd_dim(nl.nc(2), 2), whole),
+        (nl.nc(2) * 2, whole),
+        (nl.spmd_dim(2, nl.nc(2)), turns),
+        (2 * nl.nc(2), turns),
+    ):
+        found = drop_in.where_am_i[axis, 2].call(x)
+        np.testing.assert_array_equal(found.values, ids)
+        assert found.called.artifact.executable.cores == 2
+        printed = found.called.result.run.prints
+        assert {int(float(p.text.strip("[] "))): p.core for p in printed} == {
+            10 * i + j: cores[i] for i in range(4) for j in range(2)
+        }
+    found = drop_in.where_am_i[2, nl.nc(2)].call(x[:4])
+    np.testing.assert_array_equal(found.values, ids[[0, 1, 2, 3]])
+
+
+def test_one_axis_of_a_grid_lies_across_cores(drop_in: ModuleType) -> None:
     nl = drop_in.nl
-    for grid in ((nl.nc(2), 2), nl.nc(2) * 4, (nl.spmd_dim(2, nl.nc(2)), 2)):
-        with pytest.raises(CompileError, match="several instances on each of several cores"):
+    for grid in ((nl.nc(2), nl.nc(2)), nl.spmd_dim(2, 2), (nl.nc(2) * 2, nl.nc(2))):
+        with pytest.raises(CompileError, match=r"must have one axis with one nl\.nc"):
             drop_in.add[grid](X, Y)
 
 
@@ -106,6 +128,32 @@ def test_a_schedule_orders_named_instructions(drop_in: ModuleType) -> None:
     assert ordered.called.result.cycles > plain.called.result.cycles
     with pytest.raises(CompileError, match="plus2"):
         drop_in.named.with_schedule([("plus2", "exp")])(x, x)
+
+
+def test_the_target_is_that_of_the_environment(
+    drop_in: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURON_CC_FLAGS", "--model-type=transformer --target trn1 -O1")
+    assert drop_in.add.call(X, Y).called.result.run.target == "trn1"
+    assert int(drop_in.nisa.get_nc_version()) == 2
+    monkeypatch.setenv("NEURON_CC_FLAGS", "--target=trn3")
+    assert drop_in.add.call(X, Y).called.result.run.target == "trn3"
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "gen3")
+    assert drop_in.add.call(X, Y).called.result.run.target == "trn2"
+    assert drop_in.on_trn1.call(X).called.result.run.target == "trn1"
+
+
+@pytest.mark.parametrize(("grid", "factor"), [(None, 1), (1, 1), (2, 2)])
+def test_arguments_are_in_shared_memory_for_several_cores(
+    drop_in: ModuleType, grid: int | None, factor: int
+) -> None:
+    kernel = drop_in.by_buffer if grid is None else drop_in.by_buffer[grid]
+    np.testing.assert_array_equal(kernel(X), X * factor)
+
+
+def test_dtypes_are_known_to_numpy(drop_in: ModuleType) -> None:
+    x = np.ones((128, 8), dtype=drop_in.nl.bfloat16)
+    assert drop_in.add(x, x).dtype == np.dtype(drop_in.nl.bfloat16)
 
 
 def test_simulate_is_a_call(drop_in: ModuleType) -> None:
@@ -122,6 +170,9 @@ def test_precise_fp_of_the_environment(
     assert drop_in.add(x, x).dtype == ml_dtypes.bfloat16
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     np.testing.assert_array_equal(drop_in.add(x, x), x + x)
+    monkeypatch.setenv("NKI_PRECISE_FP", "no")
+    with pytest.raises(RunError, match="NKI_PRECISE_FP=no in the environment: 0 or 1 is wanted"):
+        drop_in.add(x, x)
 
 
 @pytest.mark.parametrize("value", ["0", "no"])

@@ -19,13 +19,14 @@ from nkic.cli.nki_run import tolerances
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
+from nkic.figures import figures, is_precise
 from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
 from nkic.neff.load import load
 from nkic.neff.read import open_file
 from nkic.report import run_report
 from nkic.report.resources import resources
-from nkic.report.run_report import EngineRow, InputRow, OutputRow, PrintRow, Run
+from nkic.report.run_report import Run
 from nkic.simulate import Options, Result, compare_report, simulate_ranks
 from nkic.simulate.compare import Comparison, compare
 from nkic.simulate.footprint import check_memory
@@ -34,9 +35,7 @@ from nkic.simulate.io.expected import load_expected
 from nkic.simulate.io.numbers import Numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.io.specs import parse_fill, parse_inputs
-from nkic.simulate.stats import stats_of
 
-PRECISE_VARIABLE = "NKI_PRECISE_FP"
 OUTPUTS_DIFFER = 1
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -138,34 +137,9 @@ class _Job:
         seconds: float | None,
     ) -> Run:
         """The figures of the run."""
-        uses = result.engines.items()
-        return Run(
-            kernel=self.executable.name,
-            target=self.executable.target,
-            id=self.program_id(),
-            cycles=result.cycles,
-            time_ns=result.time_ns,
-            engines={name: EngineRow(u.busy_ns, u.instructions) for name, u in uses},
-            instructions=result.instructions,
-            dma_bytes=result.dma_bytes,
-            precise_fp=options.precise,
-            resources=resources(self.executable).as_json(),
-            inputs=[
-                InputRow(p.name, p.dtype.name, p.shape, bound.sources[p.name])
-                for p in self.signature.inputs
-            ],
-            outputs=[
-                OutputRow(p.name, p.dtype.name, p.shape, **vars(stats_of(array, p.dtype)))
-                for p in self.signature.outputs
-                for array in [result.outputs[p.name]]
-            ],
-            compare=[compare_report.as_json(one) for one in compared],
-            prints=[
-                PrintRow(p.core, p.prefix, p.dtype.name, p.values.shape, p.text)
-                for p in result.printed
-            ],
-            prints_left_out=result.prints_left_out,
-            seconds_host=seconds,
+        found = [compare_report.as_json(one) for one in compared]
+        return figures(
+            self.executable, self.program_id(), bound, result, options.precise, found, seconds
         )
 
     def report(self, run: Run, compared: list[Comparison]) -> None:
@@ -202,17 +176,8 @@ Done = tuple[_Job, Run, list[Comparison]]
 
 
 def _options(line: CommandLine) -> Options:
-    precise = line.precise_fp
-    if precise is None:
-        precise = _precise(os.environ.get(PRECISE_VARIABLE, ""))
+    precise = line.precise_fp if line.precise_fp is not None else is_precise(os.environ)
     return Options(line.init_check, precise, line.max_cycles, line.timeout)
-
-
-def _precise(word: str) -> bool:
-    if word not in ("", "0", "1"):
-        text = f"{PRECISE_VARIABLE}={word} in the environment: 0 or 1 is wanted"
-        raise UsageFailed([make("bad-value", text, help=f"unset {PRECISE_VARIABLE}")])
-    return word != "0"
 
 
 def _unwelcome(text: str | None) -> list[str]:

@@ -6,6 +6,7 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.operands import Violation
 from nkic.machine.patterns import cuts
+from nkic.machine.tiles import compile_for
 
 AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}  # by rank of src
 TRANSPOSE_ROWS = (1, 2, 4, 8, 16)  # src.shape[0] that the descriptor hardware transposes
@@ -64,7 +65,7 @@ def _before_v3(text: str, facts: Facts) -> Violation | None:
         "needs-newer-target",
         f"{text}, which needs trn2; the target is {facts.target.name}",
         "dge_mode",
-        "leave `dge_mode` out, or compile with `--target trn2`",
+        f"leave `dge_mode` out, or {compile_for('trn2')}",
     )
 
 

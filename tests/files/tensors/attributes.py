@@ -15,7 +15,7 @@ def kernel(a):
     v = t[32:64, 2, 8:40:4]
     assert (v.shape, v.strides, v.offset) == ((32, 8), (512, 4), 32 * 512 + 2 * 64 + 8)
     assert (v.ndim, v.size, v.name) == (2, 256, "weights")
-    assert a.buffer == nl.shared_hbm and a.dtype == nl.bfloat16 and nl.is_hbm(a.buffer)
+    assert a.buffer == nl.hbm and a.dtype == nl.bfloat16 and nl.is_hbm(a.buffer)
     assert a.strides == (128 * 32, 32, 1) and a.name == "a"
     assert isinstance(t, nl.NkiTensor) and not isinstance(t.shape, nl.NkiTensor)
     assert t.get_pattern() == [[512, 128], [64, 8], [1, 64]]

@@ -1,0 +1,73 @@
+"""Options of calls, each told once: what a kernel is compiled for, and how it is run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from nkic.base.levels import Settings
+from nkic.base.suggest import did_you_mean
+from nkic.specialise.request import Spread
+
+Grid = int | Sequence[int]
+
+
+class Compiling(TypedDict, total=False):
+    """How a kernel is compiled.
+
+    `target` is "trn1", "trn2" or "trn3", by default that of NEURON_PLATFORM_TARGET_OVERRIDE, or
+    trn2; `nki` the version of NKI; `grid` the launch grid of instances on one core, `lnc` the
+    number of cores, `spread` how a grid lies on several; `serial` compiles without overlap;
+    `schedule` is what `with_schedule` takes; `levels` are levels of warnings.
+    """
+
+    target: str | None
+    nki: str | None
+    grid: Grid | None
+    lnc: int | None
+    spread: Spread | None
+    serial: bool
+    schedule: Sequence[Any]
+    levels: Settings | None
+
+
+class Preparing(Compiling, total=False):
+    """How a live kernel is compiled: `cache_dir` keeps artifacts for other processes, by default
+    NKIC_CACHE_DIR.
+    """
+
+    cache_dir: str | os.PathLike[str] | None
+
+
+class Running(TypedDict, total=False):
+    """How an artifact is run.
+
+    `init_check` makes reads of bytes that nobody wrote an error, as they are by default;
+    `precise_fp` rounds after every instruction, by default as NKI_PRECISE_FP says, else yes;
+    `max_cycles` of the simulated clock, `max_memory` in bytes and `timeout` in seconds are limits.
+    """
+
+    init_check: bool
+    precise_fp: bool | None
+    max_cycles: int | None
+    max_memory: int | None
+    timeout: float | None
+
+
+class Calling(Preparing, Running, total=False):
+    """Options of a call: those of compiling and those of running."""
+
+
+def check(function: str, given: Mapping[str, Any], kind: type) -> None:
+    """Raises `TypeError` for an option that `kind` does not have, as Python does."""
+    known = tuple(kind.__annotations__)
+    for name in given:
+        if name not in known:
+            help = did_you_mean(name, known) or f"options are {', '.join(known)}"
+            raise TypeError(f"nkic.{function}() has no option {name!r}; {help}")
+
+
+def part(given: Mapping[str, Any], kind: type) -> Any:
+    """Those options that are of `kind`."""
+    return {name: value for name, value in given.items() if name in kind.__annotations__}

@@ -1,0 +1,68 @@
+"""The figures of a finished run, for the command and for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.neff.records import Executable
+from nkic.report.resources import resources
+from nkic.report.run_report import EngineRow, InputRow, OutputRow, PrintRow, Run
+from nkic.simulate import Result
+from nkic.simulate.io.bind import Bound
+from nkic.simulate.io.signature import signature_of
+from nkic.simulate.stats import stats_of
+
+PRECISE_VARIABLE = "NKI_PRECISE_FP"
+
+
+def is_precise(environ: Mapping[str, str]) -> bool:
+    """Whether results are rounded after every instruction, as NKI_PRECISE_FP says. Raises
+    `UsageFailed`.
+    """
+    word = environ.get(PRECISE_VARIABLE, "")
+    if word not in ("", "0", "1"):
+        text = f"{PRECISE_VARIABLE}={word} in the environment: 0 or 1 is wanted"
+        raise UsageFailed([make("bad-value", text, help=f"unset {PRECISE_VARIABLE}")])
+    return word != "0"
+
+
+def figures(
+    executable: Executable,
+    program_id: str,
+    bound: Bound,
+    result: Result,
+    precise: bool,
+    compare: Sequence[Mapping[str, Any]] = (),
+    seconds: float | None = None,
+) -> Run:
+    """What is reported of a run: `compare` are comparisons as JSON, `seconds` the host's time."""
+    signature = signature_of(executable)
+    uses = result.engines.items()
+    return Run(
+        kernel=executable.name,
+        target=executable.target,
+        id=program_id,
+        cycles=result.cycles,
+        time_ns=result.time_ns,
+        engines={name: EngineRow(use.busy_ns, use.instructions) for name, use in uses},
+        instructions=result.instructions,
+        dma_bytes=result.dma_bytes,
+        precise_fp=precise,
+        resources=resources(executable).as_json(),
+        inputs=[
+            InputRow(p.name, p.dtype.name, p.shape, bound.sources[p.name]) for p in signature.inputs
+        ],
+        outputs=[
+            OutputRow(p.name, p.dtype.name, p.shape, **vars(stats_of(array, p.dtype)))
+            for p in signature.outputs
+            for array in [result.outputs[p.name]]
+        ],
+        compare=compare,
+        prints=[
+            PrintRow(p.core, p.prefix, p.dtype.name, p.values.shape, p.text) for p in result.printed
+        ],
+        prints_left_out=result.prints_left_out,
+        seconds_host=seconds,
+    )
