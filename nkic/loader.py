@@ -71,6 +71,8 @@ class Loader:
     modules: Mapping[str, str] = field(default_factory=dict)
     _places: dict[str, Place] = field(default_factory=dict)
     _labels: dict[Path, str] = field(default_factory=dict)
+    _files: dict[Place, Place | None] = field(default_factory=dict)  # of modules looked for
+    _packages: dict[Place, Place | None] = field(default_factory=dict)  # around folders
     sources: dict[str, SourceFile] = field(default_factory=dict)  # read, by path inside nkic
 
     @classmethod
@@ -96,7 +98,7 @@ class Loader:
         if place is None:  # our own standard library: it has no neighbours
             return None
         candidates = self._candidates(request, place)
-        found = next((file for one in candidates if (file := _file(one))), None)
+        found = next((file for one in candidates if (file := self._file(one))), None)
         if found is not None:
             return self._add(found)
         named = candidates if request.strip(".") else []
@@ -153,9 +155,23 @@ class Loader:
         parts = [part for part in name.split(".") if part]
         if dots:
             return [_joined(_up(importer, dots), parts)]
-        bases = [*_package_root(importer.parent), Place(self.kernel, ".")]
-        bases += [Place(root, ".") for root in self.includes]
+        root = self._package_root(importer.parent)
+        bases = [root] if root is not None else []
+        bases += [Place(root, ".") for root in (self.kernel, *self.includes)]
         return [*self._given(name), *(_joined(base, parts) for base in bases)]
+
+    def _file(self, place: Place) -> Place | None:
+        """The file of the module at `place`: a package's, or the one with the suffix."""
+        if place not in self._files:
+            both = (place / PACKAGE, Place(place.root, place.path + ".py"))
+            self._files[place] = next((one for one in both if one.disk.is_file()), None)
+        return self._files[place]
+
+    def _package_root(self, folder: Place) -> Place | None:
+        """The folder that holds the outermost package around `folder`, if that is a package."""
+        if folder not in self._packages:
+            self._packages[folder] = _package_root(folder)
+        return self._packages[folder]
 
     def _given(self, name: str) -> Iterator[Place]:
         """Where a module is that was given by name, or one inside a package given so."""
@@ -197,19 +213,12 @@ def _joined(place: Place, parts: Sequence[str]) -> Place:
     return place
 
 
-def _package_root(folder: Place) -> Iterator[Place]:
-    """The folder that holds the outermost package around `folder`, if that is a package."""
+def _package_root(folder: Place) -> Place | None:
     if not (folder / PACKAGE).disk.is_file():
-        return
+        return None
     while (folder / PACKAGE).disk.is_file() and folder.disk.resolve().parent != folder.disk:
         folder = folder.parent
-    yield folder
-
-
-def _file(place: Place) -> Place | None:
-    """The file of the module at `place`: a package's, or the one with the suffix."""
-    package, plain = place / PACKAGE, Place(place.root, place.path + ".py")
-    return next((one for one in (package, plain) if one.disk.is_file()), None)
+    return folder
 
 
 def _holds_source(folder: Path) -> bool:

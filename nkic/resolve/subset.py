@@ -149,8 +149,9 @@ def _constructs(definition: nodes.Node, enter: Enter) -> Iterator[tuple[nodes.No
     while waiting:
         parts, in_function = waiting.pop()
         for node in scopes.own(parts):
-            yield from ((node, key) for key in _keys(node, in_function))
-            if isinstance(node, scopes.Scope) and enter(node):
+            if type(node) in _RULED:
+                yield from ((node, key) for key in _keys(node, in_function))
+            if scopes.is_scope(node) and enter(node):
                 yield from _in_signature(node)
                 waiting.append((scopes.inside(node), isinstance(node, scopes.Function)))
 
@@ -245,3 +246,4 @@ _SPECIAL: dict[type[nodes.Node], Callable[[Any], Iterator[str]]] = {
     nodes.AugAssign: _operator,
     nodes.Compare: _compare,
 }
+_RULED = _BY_NODE.keys() | _SPECIAL.keys()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeGuard, get_args
 
 from nkic.syntax import nodes
 from nkic.syntax.walk import children
@@ -11,6 +12,12 @@ from nkic.syntax.walk import children
 Comprehension = nodes.ListComp | nodes.SetComp | nodes.DictComp | nodes.GeneratorExp
 Function = nodes.FunctionDef | nodes.Lambda
 Scope = Function | nodes.ClassDef | Comprehension
+_SCOPES = frozenset(get_args(Scope))  # asked of every node: `type(…) in` is the fastest question
+
+
+def is_scope(node: nodes.Node) -> TypeGuard[Scope]:
+    """Whether a node has names of its own."""
+    return type(node) in _SCOPES
 
 
 def parameters(args: nodes.Arguments) -> tuple[nodes.Arg, ...]:
@@ -67,22 +74,22 @@ def own(parts: Iterable[nodes.Node], *, live: bool = False) -> Iterator[nodes.No
     while waiting:
         node = waiting.pop()
         yield node
-        below = list(_own_children(node))
-        if live and isinstance(node, _BLOCKS):
+        below = _own_children(node)
+        if live and type(node) in _BLOCKS:
             dead = _unreachable(node)
             below = [part for part in below if part not in dead]
-        waiting.extend(reversed(below))
+        waiting += reversed(below)
 
 
-def _own_children(node: nodes.Node) -> Iterator[nodes.Node]:
-    if isinstance(node, Scope):
-        return outside(node)
+def _own_children(node: nodes.Node) -> list[nodes.Node]:
+    if is_scope(node):
+        return list(outside(node))
     if isinstance(node, nodes.AnnAssign):
-        return iter((node.target,) if node.value is None else (node.target, node.value))
+        return [node.target] if node.value is None else [node.target, node.value]
     return children(node)
 
 
-_BLOCKS = nodes.If | nodes.For | nodes.While | nodes.With | nodes.Try
+_BLOCKS = frozenset({nodes.If, nodes.For, nodes.While, nodes.With, nodes.Try})
 _LEAVES = nodes.Return | nodes.Raise | nodes.Break | nodes.Continue
 
 
@@ -104,59 +111,52 @@ def _leaves(node: nodes.Statement) -> bool:
     return isinstance(node, _LEAVES)
 
 
+class Names(NamedTuple):
+    """What the statements of one scope say of names."""
+
+    bound: frozenset[str]
+    globals: frozenset[str]
+    nonlocals: frozenset[str]
+
+
 def bound(scope: Scope) -> frozenset[str]:
     """The names that are local to a scope."""
-    if isinstance(scope, Comprehension):
-        return frozenset(n for part in scope.generators for n in target_names(part.target))
-    names = bound_by(inside(scope))
-    if isinstance(scope, Function):
-        names |= {parameter.name for parameter in parameters(scope.args)}
-    return names - declared(inside(scope), nodes.Global | nodes.Nonlocal)
+    return _local(scope).bound
 
 
 def bound_by(parts: Iterable[nodes.Node]) -> frozenset[str]:
     """The names that the nodes of one scope bind."""
-    return frozenset(name for node in own(parts) for name in _binds(node))
+    return _names(parts).bound
 
 
-def declared(
-    parts: Iterable[nodes.Node], kinds: type[nodes.Node] | types.UnionType
-) -> frozenset[str]:
-    """The names in the `global` or `nonlocal` statements of one scope."""
-    found = (node for node in own(parts) if isinstance(node, kinds))
-    return frozenset(n for node in found for n in node.names)  # type: ignore[attr-defined]
+@lru_cache(maxsize=1024)
+def _local(scope: Scope) -> Names:
+    """The names of a scope: those bound are local to it."""
+    if isinstance(scope, Comprehension):
+        targets = frozenset(n for part in scope.generators for n in target_names(part.target))
+        return Names(targets, frozenset(), frozenset())
+    found = _names(inside(scope))
+    names = found.bound
+    if isinstance(scope, Function):
+        names |= {parameter.name for parameter in parameters(scope.args)}
+    return found._replace(bound=names - found.globals - found.nonlocals)
 
 
-def _binds(node: nodes.Node) -> Iterator[str]:
-    """The names that one node binds in its own scope."""
-    if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
-        yield node.name
-    elif isinstance(node, nodes.Import | nodes.ImportFrom):
-        yield from (alias_name(alias) for alias in node.names if alias.name != "*")
-    elif isinstance(node, nodes.ExceptHandler | nodes.MatchStar | nodes.MatchAs):
-        yield from [node.name] if node.name else []
-    elif isinstance(node, nodes.MatchMapping):
-        yield from [node.rest] if node.rest else []
-    elif isinstance(node, Comprehension):
-        yield from _walrus_inside(node)
-    else:
-        yield from (name for target in _targets(node) for name in target_names(target))
+def _names(parts: Iterable[nodes.Node]) -> Names:
+    names: set[str] = set()
+    declared: dict[type[nodes.Node], set[str]] = {nodes.Global: set(), nodes.Nonlocal: set()}
+    for node in own(parts):
+        if type(node) in _BINDERS:
+            names.update(_BINDERS[type(node)](node))
+        elif isinstance(node, nodes.Global | nodes.Nonlocal):
+            declared[type(node)].update(node.names)
+    outer, around = declared[nodes.Global], declared[nodes.Nonlocal]
+    return Names(frozenset(names), frozenset(outer), frozenset(around))
 
 
 def alias_name(alias: nodes.Alias) -> str:
     """The name that an import binds: `a` for `import a.b`."""
     return alias.asname or alias.name.partition(".")[0]
-
-
-def _targets(node: nodes.Node) -> tuple[nodes.Expression, ...]:
-    """What a node assigns to."""
-    if isinstance(node, nodes.Assign | nodes.Delete):
-        return node.targets
-    if isinstance(node, nodes.AugAssign | nodes.AnnAssign | nodes.For | nodes.NamedExpr):
-        return (node.target,)
-    if isinstance(node, nodes.WithItem) and node.optional_vars is not None:
-        return (node.optional_vars,)
-    return (node.name,) if isinstance(node, nodes.TypeAlias) else ()
 
 
 def target_names(target: nodes.Expression) -> Iterator[str]:
@@ -169,6 +169,40 @@ def target_names(target: nodes.Expression) -> Iterator[str]:
         yield from (name for part in target.elts for name in target_names(part))
 
 
+def _of_definition(node: nodes.FunctionDef | nodes.ClassDef) -> Iterable[str]:
+    return (node.name,)
+
+
+def _of_import(node: nodes.Import | nodes.ImportFrom) -> Iterable[str]:
+    return (alias_name(alias) for alias in node.names if alias.name != "*")
+
+
+def _of_capture(node: nodes.ExceptHandler | nodes.MatchStar | nodes.MatchAs) -> Iterable[str]:
+    return (node.name,) if node.name else ()
+
+
+def _of_rest(node: nodes.MatchMapping) -> Iterable[str]:
+    return (node.rest,) if node.rest else ()
+
+
+def _of_targets(node: nodes.Assign | nodes.Delete) -> Iterable[str]:
+    return (name for target in node.targets for name in target_names(target))
+
+
+def _of_target(
+    node: nodes.AugAssign | nodes.AnnAssign | nodes.For | nodes.NamedExpr,
+) -> Iterable[str]:
+    return target_names(node.target)
+
+
+def _of_with(node: nodes.WithItem) -> Iterable[str]:
+    return target_names(node.optional_vars) if node.optional_vars is not None else ()
+
+
+def _of_alias(node: nodes.TypeAlias) -> Iterable[str]:
+    return target_names(node.name)
+
+
 def _walrus_inside(scope: Comprehension) -> Iterator[str]:
     """`:=` inside a comprehension binds in the scope around it."""
     for node in own(inside(scope)):
@@ -176,6 +210,20 @@ def _walrus_inside(scope: Comprehension) -> Iterator[str]:
             yield node.target.id
         elif isinstance(node, Comprehension):
             yield from _walrus_inside(node)
+
+
+# The names that one node binds in its own scope, by the node's class.
+_BINDERS: dict[type[nodes.Node], Callable[[Any], Iterable[str]]] = {
+    **dict.fromkeys((nodes.FunctionDef, nodes.ClassDef), _of_definition),
+    **dict.fromkeys((nodes.Import, nodes.ImportFrom), _of_import),
+    **dict.fromkeys((nodes.ExceptHandler, nodes.MatchStar, nodes.MatchAs), _of_capture),
+    **dict.fromkeys((nodes.Assign, nodes.Delete), _of_targets),
+    **dict.fromkeys((nodes.AugAssign, nodes.AnnAssign, nodes.For, nodes.NamedExpr), _of_target),
+    **dict.fromkeys(get_args(Comprehension), _walrus_inside),
+    nodes.MatchMapping: _of_rest,
+    nodes.WithItem: _of_with,
+    nodes.TypeAlias: _of_alias,
+}
 
 
 def taken_from_outside(
@@ -206,8 +254,8 @@ def _taken(
             if isinstance(node, nodes.Name):
                 if node.id not in here:
                     yield node
-            elif isinstance(node, Scope):
-                names = bound(node) | below - declared(inside(node), nodes.Global)
+            elif is_scope(node):
+                names = bound(node) | below - _local(node).globals
                 # Functions in a class body do not see the names of the class.
                 deeper = below if isinstance(node, nodes.ClassDef) else names
                 waiting.append((_live_inside(node), names, deeper))

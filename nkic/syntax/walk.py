@@ -9,25 +9,32 @@ from typing import Any
 
 from nkic.syntax.base import Node
 
-_NEVER_NODES = frozenset({"span", "name_span"})
+# The types of fields that hold no nodes, as the classes' annotations spell them.
+_PLAIN = frozenset(
+    {"Span", "Literal", "str", "str | None", "bool", "bool | None", "int", "tuple[str, ...]"}
+)
 
 
 @cache
-def _child_fields(cls: type[Any]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls) if f.name not in _NEVER_NODES)
+def _child_fields(cls: type[Any]) -> tuple[tuple[str, bool], ...]:
+    """The fields that hold nodes, and whether each holds several."""
+    held = [(f.name, str(f.type)) for f in fields(cls)]
+    return tuple((name, kind.startswith("tuple[")) for name, kind in held if kind not in _PLAIN)
 
 
-def children(node: Node) -> Iterator[Node]:
+def children(node: Node) -> list[Node]:
     """The nodes directly below `node`, in the order of its fields."""
+    found: list[Node] = []
     kind: Any = type(node)  # mypy takes a class of unhashable objects for unhashable itself
-    for name in _child_fields(kind):
+    for name, several in _child_fields(kind):
         value = getattr(node, name)
-        if isinstance(value, Node):
-            yield value
-        elif type(value) is tuple:
-            for item in value:
-                if isinstance(item, Node):
-                    yield item
+        if value is None:
+            continue
+        if several:
+            found += value if None not in value else [one for one in value if one is not None]
+        else:
+            found.append(value)
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -36,4 +43,4 @@ def walk(node: Node) -> Iterator[Node]:
     while waiting:
         at = waiting.pop()
         yield at
-        waiting.extend(reversed(list(children(at))))
+        waiting += reversed(children(at))
