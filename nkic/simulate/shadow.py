@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import lru_cache
-from math import prod
+from math import gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,29 +24,31 @@ from nkic.simulate.survey import Use
 Segment = tuple[int, int, int]
 Check = Callable[[], bool]
 Mark = Callable[[], None]
-Index = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 
 class _Flags:
     """The flags of one tensor: rows of partitions, columns of bytes.
 
     `segments` are the bytes on chip that the tensor takes over with its first write. `parts`
-    tells, of blocks that are written in part, which bytes are: partitions, bytes of each.
+    tells, of blocks that are written in part, what of them is: for every partition, and every
+    `grain` bytes, which no element splits.
     """
 
-    __slots__ = ("array", "columns", "parts", "resident", "rows", "segments", "shape")
+    __slots__ = ("array", "columns", "grain", "parts", "resident", "rows", "segments", "shape")
 
     def __init__(self, use: Use, partitions: int, pitch: int) -> None:
         self.rows = max(1, use.rows)  # partitions per flag
         self.columns = max(1, use.columns)  # bytes per flag
+        self.grain = gcd(self.columns, *(dtype.size for dtype in use.types))
         self.shape = (max(1, partitions), max(1, pitch))
-        self.parts: NDArray[np.bool_] | None = None
+        self.parts: Mask | None = None
         shape = (-(-self.shape[0] // self.rows), -(-self.shape[1] // self.columns))
-        self.array: NDArray[np.bool_] = np.zeros(shape, np.bool_)
+        self.array: Mask = np.zeros(shape, np.bool_)
         self.resident = False
         self.segments: tuple[Segment, ...] = ()
 
-    def window(self, pattern: PatternRecord, on_chip: bool) -> NDArray[np.bool_]:
+    def window(self, pattern: PatternRecord, on_chip: bool) -> Mask:
         """The flags of an access."""
         size, unit = pattern.dtype.size, self.columns
         shape, strides = _flags_of(pattern.dims, size, unit)
@@ -57,6 +59,48 @@ class _Flags:
             strides = (row, *strides)
             first += pattern.start // self.rows * row
         return np.ndarray(shape, np.bool_, self.array, first, strides)
+
+    def elements(self, pattern: PatternRecord, on_chip: bool) -> Mask:
+        """Which elements of an access have been written, one after the other."""
+        blocks = self.window(pattern, on_chip)
+        rows = blocks.repeat(self.rows, axis=0) if on_chip else blocks
+        found = _regrouped(rows, self.columns, pattern.dtype.size)
+        if self.parts is not None:
+            found |= self._parts(self.parts, pattern, on_chip).all(axis=-1).ravel()
+        return found
+
+    def set_parts(self, pattern: PatternRecord, on_chip: bool, mask: Mask) -> None:
+        """Marks the elements of `mask` written in blocks of which the others are not."""
+        if self.parts is None:
+            shape = (self.shape[0], -(-self.shape[1] // self.grain))
+            self.parts = np.zeros(shape, np.bool_)
+        parts = self._parts(self.parts, pattern, on_chip)
+        parts[...] = mask.reshape(*parts.shape[:-1], 1)
+        whole: Mask = mask
+        if on_chip:
+            whole = np.logical_and.reduce(mask.reshape(-1, self.rows, mask.shape[1]), axis=1)
+        blocks = self.window(pattern, on_chip)
+        blocks &= _regrouped(whole, pattern.dtype.size, self.columns).reshape(blocks.shape)
+
+    def _parts(self, parts: Mask, pattern: PatternRecord, on_chip: bool) -> Mask:
+        """The flags in `parts` of the elements of an access, with those of each element last."""
+        scale, pairs = pattern.dtype.size // self.grain, pattern.dims
+        shape = (*(num for _, num in pairs), scale)
+        strides = (*(step * scale for step, _ in pairs), 1)
+        first = pattern.offset * scale
+        if on_chip:
+            row = parts.strides[0]
+            shape, strides = (pattern.partitions, *shape), (row, *strides)
+            first += pattern.start * row
+        return np.ndarray(shape, np.bool_, parts, first, strides)
+
+
+def _regrouped(flags: Mask, size: int, wanted: int) -> Mask:
+    """Flags of blocks of `size` bytes, in order, as those of blocks of `wanted` bytes."""
+    common = gcd(size, wanted)
+    pieces = flags.ravel().repeat(size // common).reshape(-1, wanted // common)
+    found: Mask = np.logical_and.reduce(pieces, axis=1)
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -128,7 +172,7 @@ class Shadow:
         window = flags.window(pattern, self.homes[pattern.tensor].on_chip)
         return _writer(self.owner, flags, window)
 
-    def window(self, pattern: PatternRecord) -> NDArray[np.bool_]:
+    def window(self, pattern: PatternRecord) -> Mask:
         """The flags of an access."""
         return self.flags[pattern.tensor].window(pattern, self.homes[pattern.tensor].on_chip)
 
@@ -149,44 +193,23 @@ class Shadow:
         on_chip = self.homes[pattern.tensor].on_chip
         return (pattern.partitions if on_chip else 1, prod(num for _, num in pattern.dims))
 
-    def elements(self, pattern: PatternRecord) -> NDArray[np.bool_]:
+    def elements(self, pattern: PatternRecord) -> Mask:
         """Which elements of the access have been written."""
-        mask = np.ones(self.shape_of(pattern), np.bool_)
-        flags = self.flags[pattern.tensor]
-        for rows, columns in self._bytes(pattern):
-            whole = flags.array[rows // flags.rows, columns // flags.columns]
-            mask &= whole if flags.parts is None else whole | flags.parts[rows, columns]
-        return mask
+        found = self.flags[pattern.tensor].elements(pattern, self.homes[pattern.tensor].on_chip)
+        return found.reshape(self.shape_of(pattern))
 
-    def set_elements(self, pattern: PatternRecord, mask: NDArray[np.bool_]) -> None:
+    def set_elements(self, pattern: PatternRecord, mask: Mask) -> None:
         """Marks the elements of `mask` written, and the others of the access as not."""
         self.writer(pattern)()
-        if mask.all():
-            return
-        flags = self.flags[pattern.tensor]
-        if flags.parts is None:
-            flags.parts = np.zeros(flags.shape, np.bool_)
-        for rows, columns in self._bytes(pattern):
-            flags.parts[rows, columns] = mask
-            rows, columns = np.broadcast_arrays(rows, columns)
-            flags.array[rows[~mask] // flags.rows, columns[~mask] // flags.columns] = False
-
-    def _bytes(self, pattern: PatternRecord) -> Iterator[tuple[Index, Index]]:
-        """Partition and column of the first byte of every element, then of the second, …"""
-        offsets = np.array([pattern.offset], np.int64)
-        for step, num in pattern.dims:
-            offsets = (offsets[:, None] + np.arange(num) * step).reshape(-1)
-        on_chip = self.homes[pattern.tensor].on_chip
-        first, count = (pattern.start, pattern.partitions) if on_chip else (0, 1)
-        rows = (first + np.arange(count))[:, None]
-        for byte in range(pattern.dtype.size):
-            yield rows, (offsets * pattern.dtype.size + byte)[None, :]
+        if not mask.all():
+            on_chip = self.homes[pattern.tensor].on_chip
+            self.flags[pattern.tensor].set_parts(pattern, on_chip, mask)
 
 
 Owners = dict[Segment, _Flags]
 
 
-def _writer(owner: Owners, flags: _Flags, window: NDArray[np.bool_]) -> Mark:
+def _writer(owner: Owners, flags: _Flags, window: Mask) -> Mark:
     """Sets flags; the first of a tensor that is not in its bytes takes them over."""
 
     def write() -> None:

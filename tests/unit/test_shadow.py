@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nkic.machine.patterns import repeats
 from nkic.neff.records import PatternRecord, TensorRecord
 from nkic.simulate.memory import Memory
 from nkic.simulate.shadow import Shadow
@@ -138,3 +139,20 @@ def test_granules_say_what_single_bytes_would(sequence: list[tuple[PatternRecord
         if writes:
             shadow.writer(pattern)()
             flags[touched(pattern)] = True
+
+
+@given(st.lists(st.tuples(accesses(), st.integers(0, 2**16)), min_size=1, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_elements_say_what_single_bytes_would(sequence: list[tuple[PatternRecord, int]]) -> None:
+    """The same where only some elements of an access become written."""
+    record = tensor("float32", (8, 24))
+    shadow = shadow_of(*(pattern for pattern, _ in sequence), tensors=(record,))
+    flags = np.zeros((8, 96), np.bool_)
+    for pattern, seed in sequence:
+        shape, size = shadow.shape_of(pattern), pattern.dtype.size
+        known = flags[touched(pattern)].reshape(*shape, size).all(axis=-1)
+        assert np.array_equal(shadow.elements(pattern), known)
+        if not repeats(pattern.dims):
+            mask = np.random.default_rng(seed).random(shape) < seed % 4 / 3
+            shadow.set_elements(pattern, mask)
+            flags[touched(pattern)] = mask.repeat(size, axis=1)
