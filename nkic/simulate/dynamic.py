@@ -1,8 +1,9 @@
 """Run-time offsets: an instruction whose patterns depend on registers or on index tiles.
 
-It is decoded once, over copies of the operands that have no fixed place. Each time it runs,
-these are filled from where the offsets point, and what it wrote is put back there. Rows that
-are out of bounds are left out if `oob_mode` says so, and a fault otherwise.
+Its step works on copies of the operands that have no fixed place, in memory that the instructions
+of a stream share. Each time it runs, these are filled from where the offsets point, and what it
+wrote is put back there. Rows that are out of bounds are left out if `oob_mode` says so, and a
+fault otherwise.
 
 Sources: `nki.isa.dma_copy` (indirect addressing, out-of-bounds modes), access pattern guide,
 `nki.language.NkiTensor.indirect`.
@@ -64,22 +65,18 @@ class Dynamic:
         self._before: list[tuple[Tile, NDArray[Any]]] = []
 
     def _decode(self, planner: Planner) -> list[tuple[Tile, NDArray[Any]]]:
-        """Makes the step over copies; its tiles, with the memory that they lie over."""
-        memory, operands = planner.memory, list(self.record.operands)
-        staged: dict[int, PatternRecord] = {}
+        """Finds the step over copies; its tiles, with the memory that they lie over."""
+        operands, staged = list(self.record.operands[: len(self.row.operands)]), []
         for number, operand in enumerate(operands):
             if type(operand) is PatternRecord and operand.dynamic is not None:
-                operands[number] = staged[number] = memory.stage(operand)
-        fixed = self.record._replace(operands=tuple(operands[: len(self.row.operands)]))
-        self._step = _nothing
-        if self.row.meets:
-            self.meeting, tiles = planner.decoder.meeting(fixed, planner.engine, planner.state)
-        else:
-            self._step, tiles = planner.decoder.step(fixed, planner.engine, planner.state)
-        for number, pattern in staged.items():
-            self.places.append(self._place(planner, number, tiles[pattern]))
-        self._tiles = {number: tiles[o] for number, o in enumerate(fixed.operands) if o in tiles}
-        return [(tile, memory.window(pattern)) for pattern, tile in tiles.items()]
+                operands[number] = planner.memory.stage(operand, (planner, number))
+                staged.append(number)
+        work = planner.work(self.record._replace(operands=tuple(operands)), self.row)
+        self.meeting, self._step = work.meeting, work.step
+        tiles = {operands[number]: tile for number, tile in work.tiles}
+        self._tiles = {number: tiles[o] for number, o in enumerate(operands) if o in tiles}
+        self.places += [self._place(planner, number, self._tiles[number]) for number in staged]
+        return list(work.windows(tuple(operands)))
 
     def _place(self, planner: Planner, number: int, copy: Tile) -> Place:
         pattern: PatternRecord = self.record.operands[number]  # type: ignore[assignment]
@@ -226,10 +223,6 @@ class Dynamic:
 
 def _held(state: EngineState, register: int) -> Callable[[], Indices]:
     return lambda: np.array([state.registers[register]], np.int64)
-
-
-def _nothing() -> None:
-    """The step of what all cores run together."""
 
 
 def _all_written(place: Place, window: NDArray[np.bool_]) -> Check:

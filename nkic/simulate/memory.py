@@ -103,6 +103,7 @@ class Memory:
         self.homes: dict[int, Home] = {}
         self._kinds: dict[tuple[Buffer, DType | None, int], Kind] = {}
         self._forms: dict[tuple[Kind, int, int, int, Dims], Form] = {}
+        self._staged: dict[tuple[object, ...], int] = {}
         self._crossing()
         chips: dict[tuple[int, str], list[int]] = defaultdict(list)
         for number, tensor in enumerate(executable.tensors):
@@ -206,18 +207,23 @@ class Memory:
             return False
         return _cross(_bytes(home, one), _bytes(away, other))
 
-    def stage(self, pattern: PatternRecord) -> PatternRecord:
-        """`pattern`, without its run-time offset, over memory of its own that nobody else sees."""
+    def stage(self, pattern: PatternRecord, slot: object) -> PatternRecord:
+        """`pattern`, without its run-time offset, over memory of its own. Patterns of one size
+        share it within a slot: what it held is lost when the next of them is run.
+        """
         home, size = self.homes[pattern.tensor], pattern.dtype.size
         dims: list[tuple[int, int]] = []
         for _, num in reversed(pattern.dims):
             dims.insert(0, (size // pattern.dtype.size, num))
             size *= num
         rows = home.partition + pattern.start + pattern.partitions if home.on_chip else 1
-        region = _region(rows, -(-size // ALIGN) * ALIGN, home.region.grid)
-        number = -1 - len(self.homes)
-        kind = self._kind(home.kind.buffer, region)
-        self.homes[number] = Home(region, kind, home.partition, 0, size)
+        key = (slot, home.kind.buffer, home.region.grid, home.partition, rows, size)
+        number = self._staged.get(key)
+        if number is None:
+            number = self._staged[key] = -1 - len(self.homes)
+            region = _region(rows, -(-size // ALIGN) * ALIGN, home.region.grid)
+            kind = self._kind(home.kind.buffer, region)
+            self.homes[number] = Home(region, kind, home.partition, 0, size)
         return pattern._replace(tensor=number, offset=0, dims=tuple(dims), dynamic=None)
 
     def contents_of(self, number: int, rounded: bool) -> NDArray[np.generic]:

@@ -4,8 +4,9 @@ what it touches. What is left for each of them is to make its windows onto memor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from numpy.typing import NDArray
 
@@ -20,37 +21,17 @@ from nkic.simulate.tile import Tile
 
 Window = NDArray[Any]
 Aliases = tuple[tuple[int, int], ...]
+Made = TypeVar("Made")
 
 
-class Plan:
-    """A step, and the tiles that it acts on with the number of an operand that each is.
-
-    `reads` and `writes` are the numbers of the patterns that are read and written. `size` is
-    the bytes that a transfer moves. Where all cores run it together, `meeting` stands for the step.
-    `table` is the one of activation functions that it needs.
+class Work(NamedTuple):
+    """A step, and the tiles that it acts on with the number of an operand that each is. Where all
+    cores run it together, `meeting` stands for the step.
     """
 
-    __slots__ = ("meeting", "reads", "size", "step", "table", "tiles", "timing", "writes")
-
-    def __init__(
-        self,
-        step: Step,
-        tiles: tuple[tuple[int, Tile], ...],
-        reads: tuple[int, ...],
-        writes: tuple[int, ...],
-        timing: Timing,
-        size: int,
-        meeting: Meeting | None = None,
-        table: str = "",
-    ) -> None:
-        self.step = step
-        self.meeting = meeting
-        self.table = table
-        self.tiles = tiles
-        self.reads = reads
-        self.writes = writes
-        self.timing = timing
-        self.size = size
+    step: Step
+    tiles: tuple[tuple[int, Tile], ...]
+    meeting: Meeting | None = None
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
         """The tiles, and the memory to lay them over."""
@@ -60,6 +41,21 @@ class Plan:
                 for i, tile in self.tiles
             ]
         )
+
+
+class Plan(NamedTuple):
+    """What an instruction does, takes and touches.
+
+    `reads` and `writes` are the numbers of the patterns that are read and written. `size` is
+    the bytes that a transfer moves. `table` is the one of activation functions that it needs.
+    """
+
+    work: Work
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    timing: Timing
+    size: int
+    table: str
 
 
 class Planner:
@@ -81,10 +77,25 @@ class Planner:
         self.clock = clock
         self.engine = engine
         self.state = state
-        self.known: dict[object, Plan] = {}
+        self._plans: dict[object, Plan] = {}
+        self._works: dict[object, Work] = {}
 
     def plan(self, record: InstructionRecord, row: Row) -> Plan:
         """The plan of an instruction with fixed patterns."""
+        return self._shared(self._plans, record, row, self._planned)
+
+    def work(self, record: InstructionRecord, row: Row) -> Work:
+        """What an instruction with fixed patterns does."""
+        return self._shared(self._works, record, row, self._decoded)
+
+    def _shared(
+        self,
+        known: dict[object, Made],
+        record: InstructionRecord,
+        row: Row,
+        make: Callable[[InstructionRecord, Row], Made],
+    ) -> Made:
+        """What was made for an instruction that differs in its addresses alone, if any was."""
         patterns = []
         key: list[object] = [row, record.attributes]
         for operand in record.operands:
@@ -95,11 +106,11 @@ class Planner:
                 key.append(operand or repr(operand))  # 0.0 equals -0.0
         aliases = self._aliases(patterns)
         if aliases is None:
-            return self._made(record, row)
+            return make(record, row)
         whole = (*key, aliases, *(repr(record.attributes[i]) for i in row.number_attributes))
-        found = self.known.get(whole)
+        found = known.get(whole)
         if found is None:
-            found = self.known[whole] = self._made(record, row)
+            found = known[whole] = make(record, row)
         return found
 
     def _aliases(self, patterns: list[PatternRecord]) -> Aliases | None:
@@ -112,25 +123,27 @@ class Planner:
                 return None
         return tuple(same)
 
-    def _made(self, record: InstructionRecord, row: Row) -> Plan:
+    def _planned(self, record: InstructionRecord, row: Row) -> Plan:
+        facts = self.executable.facts(record, self.target, self.engine)
+        accesses = [row.access_of(rule, facts) for rule in row.operands]
+        timing, size = self.clock.of(record, self.engine)
+        return Plan(
+            self._decoded(record, row),
+            _tiles_among(record, [access.reads for access in accesses]),
+            _tiles_among(record, [access.writes for access in accesses]),
+            timing,
+            size,
+            activation_table(row, record.attributes, self.engine),
+        )
+
+    def _decoded(self, record: InstructionRecord, row: Row) -> Work:
         step, met = _nothing, None
         if row.meets:
             met, tiles = self.decoder.meeting(record, self.engine, self.state)
         else:
             step, tiles = self.decoder.step(record, self.engine, self.state)
-        facts = self.executable.facts(record, self.target, self.engine)
-        accesses = [row.access_of(rule, facts) for rule in row.operands]
-        timing, size = self.clock.of(record, self.engine)
-        return Plan(
-            step,
-            tuple([(record.operands.index(pattern), tile) for pattern, tile in tiles.items()]),
-            _tiles_among(record, [access.reads for access in accesses]),
-            _tiles_among(record, [access.writes for access in accesses]),
-            timing,
-            size,
-            met,
-            activation_table(row, record.attributes, self.engine),
-        )
+        numbers = [(record.operands.index(pattern), tile) for pattern, tile in tiles.items()]
+        return Work(step, tuple(numbers), met)
 
 
 def _nothing() -> None:

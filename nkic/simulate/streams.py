@@ -219,9 +219,9 @@ class _Builder:
         if is_dynamic(record):
             return self.dynamic_item(record, planner), []
         plan, operands = planner.plan(record, record.row), record.operands
-        item = Item(record, plan.step, plan.timing, plan.size)
-        item.windows = plan.windows(operands)
-        item.meeting = plan.meeting
+        item = Item(record, plan.work.step, plan.timing, plan.size)
+        item.windows = plan.work.windows(operands)
+        item.meeting = plan.work.meeting
         item.table = plan.table
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
         writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
