@@ -2,44 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from nkic.allocate.explain_overflow import report_overflow
 from nkic.allocate.fixed import check_fixed
-from nkic.allocate.liveness import lifetimes
-from nkic.allocate.place import Addresses, DoesNotFit, place, space_of
+from nkic.allocate.liveness import Lifetime, lifetimes
+from nkic.allocate.movable import movable
+from nkic.allocate.pack import pack
+from nkic.allocate.place import Addresses, DoesNotFit, Space, place, space_of
 from nkic.allocate.reuse import reuse_edges
+from nkic.allocate.sink import sink
 from nkic.base.diagnostics import Reporter
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Program
 from nkic.machine.memory import Buffer
+from nkic.machine.targets import Target
 
 Graphs = tuple[DependenceGraph, ...]
+Core = tuple[Addresses, Body, DependenceGraph]
 
 
 def allocate(program: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Graphs]:
     """Addresses for all on-chip tensors; reports what does not fit, all memories at once."""
     addresses: Addresses = {}
-    done = []
+    bodies, done = [], []
     for body, graph in zip(program.cores, graphs, strict=True):
-        for buffer in (Buffer.SBUF, Buffer.PSUM):
-            found, graph = _fill(program, body, graph, buffer, report)
-            addresses |= found
+        found, body, graph = _core(body, graph, program.target, report)
+        addresses |= found
+        bodies.append(body)
         done.append(graph)
     report.stop_if_errors()
-    return replace(program, addresses=addresses), tuple(done)
+    return replace(program, cores=tuple(bodies), addresses=addresses), tuple(done)
 
 
-def _fill(
-    program: Program, body: Body, graph: DependenceGraph, buffer: Buffer, report: Reporter
-) -> tuple[Addresses, DependenceGraph]:
-    lives = lifetimes(body, program.target, buffer)
-    space = space_of(buffer, program.target)
-    if not check_fixed(lives, space, program.target, report):
-        return {}, graph
+def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter) -> Core:
+    """Addresses in program order; where a memory is too small for that, in an order that needs
+    less of it. What is reported is the program as it was written.
+    """
+    spaces = [space_of(buffer, target) for buffer in (Buffer.SBUF, Buffer.PSUM)]
+    lives = [lifetimes(body, target, space.buffer) for space in spaces]
+    sound = [check_fixed(own, s, target, report) for own, s in zip(lives, spaces, strict=True)]
+    filled = [_fill(body, s, target) for s, well in zip(spaces, sound, strict=True) if well]
+    tight = [one for one in filled if one.failure is not None]
+    if tight and all(sound):
+        order = sink(body, graph, [one.space.buffer for one in tight], target)
+        again = [_fill(order[0], space, target) for space in spaces]
+        if all(one.failure is None for one in again):
+            (body, graph), filled, tight = order, again, []
+    for one in tight:
+        one.report(target, report)
+    return _joined(filled, body, graph)
+
+
+def _joined(filled: Sequence[_Filled], body: Body, graph: DependenceGraph) -> Core:
+    addresses: Addresses = {}
+    for one in filled:
+        addresses |= one.addresses
+        graph = graph.plus(reuse_edges(one.lives, one.addresses, graph))
+    return addresses, body, graph
+
+
+class _Filled(NamedTuple):
+    """One memory of a core: who is in it and when, and where, unless there is no room."""
+
+    space: Space
+    lives: list[Lifetime]
+    addresses: Addresses
+    failure: DoesNotFit | None = None
+
+    def report(self, target: Target, report: Reporter) -> None:
+        """Says what does not fit."""
+        if self.failure is not None:
+            report_overflow(self.failure, self.lives, self.space, target, report)
+
+
+def _fill(body: Body, space: Space, target: Target) -> _Filled:
+    lives = lifetimes(body, target, space.buffer)
     try:
-        addresses = place(lives, space)
+        return _Filled(space, lives, _addresses(body, lives, space, target))
     except DoesNotFit as failure:
-        report_overflow(failure, lives, space, program.target, report)
-        return {}, graph
-    return addresses, graph.plus(reuse_edges(lives, addresses, graph))
+        return _Filled(space, [], {}, failure)
+
+
+def _addresses(body: Body, lives: Sequence[Lifetime], space: Space, target: Target) -> Addresses:
+    """In program order, else by size, else side by side. Raises DoesNotFit for the first."""
+    try:
+        return place(lives, space)
+    except DoesNotFit:
+        with suppress(DoesNotFit):
+            return pack(lives, space)
+        with suppress(DoesNotFit):
+            if space.buffer is Buffer.SBUF:
+                return pack(lives, space, movable(body, target))
+        raise

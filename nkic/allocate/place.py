@@ -4,7 +4,7 @@ Lifetimes are placed in order of their first access. The first strategy keeps sl
 element type; a freed slot rests while others like it do, so that neighbouring iterations of an
 unrolled loop get different bytes (multi-buffering falls out of it), and bytes keep their type,
 which the runner profits from. Where that does not fit, a ring around the whole memory is
-tried, then lowest-fit, then largest-first.
+tried, then lowest-fit; pack.py has what comes after those.
 """
 
 from __future__ import annotations
@@ -59,17 +59,21 @@ Addresses = dict[int, Address]
 
 def place(lives: Sequence[Lifetime], space: Space) -> Addresses:
     """An address for each tensor, or DoesNotFit."""
-    fixed = [life for life in lives if life.tensor.fixed is not None]
-    free = [life for life in lives if life.tensor.fixed is None]
-    addresses: Addresses = {
-        life.tensor.number: life.tensor.fixed for life in fixed if life.tensor.fixed is not None
-    }
-    for strategy in (_slots, _ring, _lowest):
+    fixed, free, addresses = apart(lives)
+    for strategy in (_slots, _ring):
         try:
             return addresses | strategy(free, fixed, space)
         except DoesNotFit:
             continue
-    return addresses | _largest_first(free, fixed, space)
+    return addresses | _lowest(free, fixed, space)
+
+
+def apart(lives: Sequence[Lifetime]) -> tuple[list[Lifetime], list[Lifetime], Addresses]:
+    """The tensors with fixed addresses, those without, and those addresses."""
+    fixed = [life for life in lives if life.tensor.fixed is not None]
+    free = [life for life in lives if life.tensor.fixed is None]
+    found = {life.tensor.number: life.tensor.fixed for life in fixed}
+    return fixed, free, {number: at for number, at in found.items() if at is not None}
 
 
 def _slots(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -> Addresses:
@@ -108,7 +112,7 @@ def _lowest(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -
 Ranges = list[tuple[int, int]]  # first byte and end, in order
 
 
-def _fit(taken: Ranges, capacity: int, size: int, after: int) -> int | None:
+def fit(taken: Ranges, capacity: int, size: int, after: int) -> int | None:
     """The lowest start at or past `after` where `size` bytes are free between `taken`."""
     index = bisect_right(taken, (after, capacity))
     at = max(after, taken[index - 1][1]) if index else after
@@ -133,11 +137,11 @@ def _sweep(
             low, high, _ = live.pop(heappop(ends)[1])
             taken.remove((low, high))
         barred = _meeting(fixed, life)
-        ranges = sorted([*taken, *(_range(f, space) for f in barred)]) if barred else taken
+        ranges = sorted([*taken, *(range_of(f, space) for f in barred)]) if barred else taken
         size = space.size(life.tensor)
-        start = _fit(ranges, space.capacity, size, after)
+        start = fit(ranges, space.capacity, size, after)
         if start is None and after:
-            start = _fit(ranges, space.capacity, size, 0)
+            start = fit(ranges, space.capacity, size, 0)
         if start is None:
             raise DoesNotFit(life, [held for _, _, held in live.values()] + barred)
         number = life.tensor.number
@@ -153,25 +157,9 @@ def _meeting(fixed: Sequence[Lifetime], life: Lifetime) -> list[Lifetime]:
     return [f for f in fixed if f.meets(life)]
 
 
-def _range(fixed: Lifetime, space: Space) -> tuple[int, int]:
+def range_of(fixed: Lifetime, space: Space) -> tuple[int, int]:
+    """The bytes that a tensor at a fixed address takes, first and end."""
     address = fixed.tensor.fixed or Address(0, 0)
     low = address.byte // space.align * space.align
     end = address.byte + fixed.tensor.bytes
     return low, -(-end // space.align) * space.align
-
-
-def _largest_first(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -> Addresses:
-    """Greedy by size: fits what program order fragments, at quadratic cost in tensors."""
-    if len(free) > 2000:
-        raise DoesNotFit(free[0], [])
-    placed: list[tuple[int, int, Lifetime]] = [(*_range(f, space), f) for f in fixed]
-    addresses: Addresses = {}
-    for life in sorted(free, key=lambda one: (-space.size(one.tensor), one.first)):
-        beside = sorted((low, high) for low, high, other in placed if other.meets(life))
-        size = space.size(life.tensor)
-        start = _fit(beside, space.capacity, size, 0)
-        if start is None:
-            raise DoesNotFit(life, [other for _, _, other in placed if other.meets(life)])
-        addresses[life.tensor.number] = Address(0, start)
-        placed.append((start, start + size, life))
-    return addresses

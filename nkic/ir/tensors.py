@@ -55,7 +55,7 @@ class Tensor:
         self.fixed = fixed
         self.scope = scope
         self.on_chip = buffer.on_chip
-        self.first = fixed.partition if fixed is not None else 0  # allocate adds no other
+        self.first = fixed.partition if fixed is not None else 0  # of rules; allocate may add more
         self.partitions = shape[0] if self.on_chip else 0  # 0 in HBM
         self.free = prod(shape[1:] if self.on_chip else shape)  # per partition; in HBM, all
         self.bytes = self.free * dtype.size  # per partition; in HBM, all

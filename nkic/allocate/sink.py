@@ -1,0 +1,142 @@
+"""Puts first writes off until what they write is needed, where tensors are in use for too long.
+
+A kernel may fill many tiles long before it uses them. In program order all of them are in use
+from then on; an instruction that nothing needs for a while, and that reads no tensor which could
+end earlier, can as well stand just before the first instruction that depends on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from nkic.ir.dependence import DependenceGraph, Edge
+from nkic.ir.effects import Touches, touches_of
+from nkic.ir.program import Body, Instruction, Item, Loop, instructions
+from nkic.machine.memory import Buffer
+from nkic.machine.targets import Target
+
+
+def sink(
+    body: Body, graph: DependenceGraph, tight: Collection[Buffer], target: Target
+) -> tuple[Body, DependenceGraph]:
+    """The same program in an order that keeps the tensors of `tight` memories in use for less
+    long, and those of the others for no longer.
+
+    Instructions are numbered anew in the new order, in the body as in the graph.
+    """
+    touched = touches_of(body, target)
+    order = _Order(body, graph, touched, tight)
+    moved = order.body(body)
+    old = [one.number for one in instructions(body)]
+    numbers = dict(zip((one.number for one in instructions(moved)), sorted(old), strict=True))
+    return tuple(_numbered(moved, numbers)), _renumbered(graph, numbers)
+
+
+def _numbered(body: Body, numbers: Mapping[int, int]) -> Iterator[Item]:
+    for item in body:
+        if isinstance(item, Loop):
+            yield replace(item, body=tuple(_numbered(item.body, numbers)))
+        else:
+            after = tuple(numbers[number] for number in item.after)
+            yield item._replace(number=numbers[item.number], after=after)
+
+
+def _renumbered(graph: DependenceGraph, numbers: Mapping[int, int]) -> DependenceGraph:
+    def edges(found: tuple[Edge, ...]) -> tuple[Edge, ...]:
+        return tuple(edge._replace(source=numbers[edge.source]) for edge in found)
+
+    def ends(found: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+        return {tensor: tuple(sorted(numbers[n] for n in ones)) for tensor, ones in found.items()}
+
+    return DependenceGraph(
+        {numbers[number]: edges(found) for number, found in sorted(graph.edges.items())},
+        ends(graph.openers),
+        ends(graph.closers),
+    )
+
+
+@dataclass
+class _Use:
+    """The items, by position, between which a tensor is in use: its first read and last access."""
+
+    read: int
+    last: int
+
+
+class _Order:
+    """Sorts bodies; a device loop stays where it is, and its body is sorted by itself."""
+
+    def __init__(
+        self, body: Body, graph: DependenceGraph, touched: Touches, tight: Collection[Buffer]
+    ) -> None:
+        self.graph = graph
+        self.touched = touched
+        self.tight = tight
+        self.dependents: dict[int, list[int]] = defaultdict(list)
+        for one in instructions(body):
+            for edge in graph.sources(one.number):
+                if not edge.distance:
+                    self.dependents[edge.source].append(one.number)
+
+    def body(self, body: Body, loops: tuple[int, ...] = ()) -> Body:
+        """`body`, in the loops of these numbers, in its new order."""
+        items = [self._loop(item, loops) if isinstance(item, Loop) else item for item in body]
+        uses = self._uses(items, loops)
+        anchors = self._anchors(items, uses)
+        keys = [(a, a == at, at) for at, a in enumerate(anchors)]
+        return tuple(items[at] for _, _, at in sorted(keys))
+
+    def _loop(self, loop: Loop, loops: tuple[int, ...]) -> Loop:
+        return replace(loop, body=self.body(loop.body, (*loops, loop.number)))
+
+    def _anchors(self, items: list[Item], uses: dict[int, _Use]) -> list[int]:
+        """For each item the position of the item that it now stands before, or its own."""
+        at_item = {one.number: at for at, item in enumerate(items) for one in instructions((item,))}
+        anchors = list(range(len(items)))
+        for at in reversed(anchors.copy()):
+            item = items[at]
+            if isinstance(item, Loop) or item.pinned or item.row.meets:
+                continue
+            found = (at_item.get(number, len(items)) for number in self.dependents[item.number])
+            target = min((anchors[d] for d in found if d < len(items)), default=at)
+            if target > at + 1 and self._gains(item, at, target, uses):
+                anchors[at] = target
+        return anchors
+
+    def _gains(self, item: Instruction, at: int, target: int, uses: dict[int, _Use]) -> bool:
+        """Whether moving it frees more bytes than it holds; notes what it holds longer."""
+        freed: Counter[Buffer] = Counter()
+        longer = []
+        for touch in self.touched[item.number]:
+            tensor = touch.pattern.tensor
+            use = uses.get(tensor.number)
+            if use is None:
+                continue
+            if touch.writes and not touch.reads and use.read > at:
+                freed[tensor.buffer] += tensor.bytes
+            elif touch.reads and use.last < target:
+                if tensor.fixed is not None:
+                    return False  # its bytes are another's afterwards
+                freed[tensor.buffer] -= tensor.bytes
+                longer.append(use)
+        if min(freed.values(), default=0) < 0 or not any(freed[b] > 0 for b in self.tight):
+            return False
+        for use in longer:
+            use.last = target
+        return True
+
+    def _uses(self, items: list[Item], loops: tuple[int, ...]) -> dict[int, _Use]:
+        """The tensors declared in this body, by number."""
+        uses: dict[int, _Use] = {}
+        for at, item in enumerate(items):
+            for one in instructions((item,)):
+                for touch in self.touched[one.number]:
+                    tensor = touch.pattern.tensor
+                    if not tensor.on_chip or tensor.scope != loops:
+                        continue
+                    use = uses.setdefault(tensor.number, _Use(len(items), at))
+                    use.last = at
+                    use.read = min(use.read, at) if touch.reads else use.read
+        return uses

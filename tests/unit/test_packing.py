@@ -1,0 +1,166 @@
+"""What allocate does when program order leaves no room: packs by size, puts tensors side by side,
+puts first writes off. Kernels are compiled and run; NumPy says what they compute.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nkic import api
+from nkic.allocate import allocate, audit
+from nkic.api import CompileError
+from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.base.source import SourceFile
+from nkic.depend import depend
+from nkic.ir.program import Program
+from tests.programs import code, copy, declare, load, op, program
+
+HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n\n"
+BIG = 30_000  # float32 of 120,000 bytes: two of them do not fit into a partition of 212,728
+
+
+def kernel(body: str) -> SourceFile:
+    text = HEAD + "@nki.jit\ndef kernel(x):\n    " + body.strip().replace("\n", "\n    ")
+    return SourceFile("k.py", text + "\n    return out\n")
+
+
+def doubled(rows: int) -> SourceFile:
+    return kernel(f"""
+a = nl.ndarray(({rows}, {BIG}), dtype=nl.float32, buffer=nl.sbuf)
+b = nl.ndarray(({rows}, {BIG}), dtype=nl.float32, buffer=nl.sbuf)
+nisa.dma_copy(dst=a, src=x)
+nisa.tensor_scalar(dst=b, data=a, op0=nl.multiply, operand0=2.0)
+nisa.tensor_tensor(dst=b, data1=a, data2=b, op=nl.add)
+out = nl.ndarray(({rows}, {BIG}), dtype=nl.float32, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=b)
+""")
+
+
+def data(rows: int, columns: int = BIG) -> np.ndarray:
+    return np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32)
+
+
+@pytest.mark.parametrize("serial", [False, True])
+@pytest.mark.parametrize("rows", [5, 32, 64])
+def test_tensors_of_few_partitions_lie_side_by_side(rows: int, serial: bool) -> None:
+    x = data(rows)
+    artifact = api.compile(doubled(rows), inputs={"x": x}, serial=serial)
+    out = api.run(artifact, {"x": x}).outputs["output_0"]
+    assert np.array_equal(np.asarray(out), x + 2 * x)
+
+
+def test_tensors_of_many_partitions_do_not() -> None:
+    with pytest.raises(CompileError, match=r"no room for `b` in SBUF: .* 120,000 bytes are in use"):
+        api.compile(doubled(65), inputs={"x": data(65)})
+
+
+def placed(found: Program) -> Program:
+    done, _ = allocate(found, depend(found), Reporter())
+    assert audit(done) == []
+    return done
+
+
+def test_four_quadrants_share_bytes() -> None:
+    tensors = [declare(i, f"t{i}", f"32, {BIG}") for i in range(4)]
+    whole = f"[0+32, 0; 1x{BIG}]"
+    fills = [op(i, "memset", dst=f"%{i}{whole}", value="0.0") for i in range(4)]
+    reads = [copy(4 + i, f"%{i}{whole}", f"%{3 - i}{whole}") for i in range(4)]
+    done = placed(program("\n".join([*tensors, "core", *fills, *reads])))
+    assert sorted(done.addresses.values()) == [(0, 0), (32, 0), (64, 0), (96, 0)]
+
+
+def test_what_the_tensor_engine_reads_begins_at_partition_0() -> None:
+    tensors = [
+        *(declare(i, f"t{i}", f"64, {BIG}") for i in range(2)),
+        "%2 p: float32[64, 512] psum",
+    ]
+    whole = f"[0+64, 0; 1x{BIG}]"
+    part = "[0+64, 0; 1x64]"
+    steps = [
+        op(0, "memset", dst=f"%0{whole}", value="0.0"),
+        copy(1, f"%1{whole}", f"%0{whole}"),
+        op(2, "nc_matmul", "tensor", dst=f"%2{part}", stationary=f"%1{part}", moving=f"%1{part}"),
+        copy(3, f"%0{whole}", f"%1{whole}"),
+    ]
+    done = placed(program("\n".join([*tensors, "core", *steps])))
+    assert done.addresses[0].partition == 64
+    assert done.addresses[1].partition == 0
+
+
+FILLED_EARLY = f"""
+tiles = []
+for i in range(3):
+    t = nl.ndarray((128, {BIG}), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=t, value=0.0)
+    nisa.dma_copy(dst=t[:, 1:{BIG}], src=x[:, 1:{BIG}])
+    tiles.append(t)
+out = nl.ndarray((3, 128, {BIG}), dtype=nl.float32, buffer=nl.shared_hbm)
+for i in range(3):
+    nisa.tensor_scalar(dst=tiles[i], data=tiles[i], op0=nl.add, operand0=float(i))
+    nisa.dma_copy(dst=out[i], src=tiles[i])
+"""
+
+
+def test_tiles_that_are_filled_long_before_their_use_are_filled_later() -> None:
+    x = data(128)
+    expected = np.stack([np.where(np.arange(BIG) > 0, x, 0) + np.float32(i) for i in range(3)])
+    for serial in (False, True):
+        artifact = api.compile(kernel(FILLED_EARLY), inputs={"x": x}, serial=serial)
+        out = api.run(artifact, {"x": x}).outputs["output_0"]
+        assert np.array_equal(np.asarray(out), expected)
+
+
+def test_what_fits_stays_in_program_order() -> None:
+    found = program(
+        "\n".join(
+            [
+                *(declare(i, f"t{i}", "128, 64") for i in range(2)),
+                "core",
+                op(0, "memset", dst="%0[0+128, 0; 1x64]", value="0.0"),
+                op(1, "memset", dst="%1[0+128, 0; 1x64]", value="0.0"),
+                copy(2, "%1[0+128, 0; 1x64]", "%0[0+128, 0; 1x64]"),
+            ]
+        )
+    )
+    assert placed(found).cores == found.cores
+
+
+def test_a_transfer_is_put_off_only_up_to_what_writes_its_source() -> None:
+    """%1 is loaded from x before x is overwritten, long before it is used."""
+    whole = f"[0+128, 0; 1x{BIG}]"
+    hbm = f"[0; {BIG}x128, 1x{BIG}]"
+    tensors = [
+        f"%0 x: float32[128, {BIG}] shared_hbm",
+        *(declare(i, f"t{i}", f"128, {BIG}") for i in range(1, 3)),
+    ]
+    body = [
+        load(0, f"%1{whole}", f"%0{hbm}"),
+        op(1, "memset", dst=f"%2{whole}", value="0.0"),
+        load(2, f"%0{hbm}", f"%2{whole}"),
+        copy(3, f"%1{whole}", f"%1{whole}"),
+    ]
+    late = program("\n".join([*tensors, "input x = %0", "core", *body]))
+    report = Reporter()
+    with pytest.raises(CompileFailed):
+        allocate(late, depend(late), report)
+    assert [e.code.slug for e in report.errors] == ["sbuf-overflow"]
+    free = program("\n".join([*tensors, "input x = %0", "core", body[0], body[1], body[3]]))
+    assert [one.row.name for one in code(placed(free))] == ["memset", "dma_copy", "tensor_copy"]
+
+
+def test_fixed_tensors_side_by_side_leave_the_rest() -> None:
+    """Two fixed ones of 64 partitions over the same bytes are no reason to give up packing."""
+    fixed = [declare(i, f"f{i}", f"64, {BIG}", more=f" fixed ({64 * i}, 4096)") for i in range(2)]
+    free = [declare(2, "low", "128, 1024"), declare(3, "high", "128, 20000")]
+    parts = [f"%{i}[0+64, 0; 1x{BIG}]" for i in range(2)]
+    fills = [op(i, "memset", dst=part, value="0.0") for i, part in enumerate(parts)]
+    fills += [
+        op(2, "memset", dst="%2[0+128, 0; 1x1024]", value="0.0"),
+        op(3, "memset", dst="%3[0+128, 0; 1x20000]", value="0.0"),
+        copy(4, "%3[0+128, 0; 1x1024]", "%2[0+128, 0; 1x1024]"),
+        copy(5, *parts),
+    ]
+    done = placed(program("\n".join([*fixed, *free, "core", *fills])))
+    assert done.addresses[2].byte == 0
+    assert done.addresses[3].byte >= 4096 + 4 * BIG
