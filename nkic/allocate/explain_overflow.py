@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from nkic.allocate.liveness import Lifetime
 from nkic.allocate.place import DoesNotFit, Space
 from nkic.base.diagnostics import Label, Reporter
+from nkic.base.source import Span
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
 from nkic.machine.targets import Target
 
-SHOWN = 5  # holders listed, largest first
+SHOWN = 5  # places of holders listed, the largest holder first
 
 
 def report_overflow(
@@ -20,7 +21,7 @@ def report_overflow(
     target: Target,
     report: Reporter,
 ) -> None:
-    """One error at the tensor that found no place, with the largest holders as labels."""
+    """One error at the tensor that found no place, with the places of the largest holders."""
     tensor = failure.life.tensor
     holders = sorted(failure.live, key=lambda life: (-space.size(life.tensor), life.first))
     held = sum(space.size(life.tensor) for life in holders)
@@ -31,18 +32,38 @@ def report_overflow(
         f"{_amount(size, unit)} per partition, {_amount(held, unit)} are in use, and "
         f"{target.name} has {_amount(space.capacity, unit)}"
     )
-    labels = [
-        Label(h.tensor.at.span, f"`{h.tensor.name}` holds {_amount(space.size(h.tensor), unit)}")
-        for h in holders[:SHOWN]
-    ]
+    groups = _by_place(holders)
     report.error(
         slug,
         message,
-        tensor.at.span,
-        labels=labels,
-        notes=_more(holders, space, unit),
+        tensor.at.primary,
+        labels=[
+            *(_label(place, group, space, unit) for place, group in groups[:SHOWN]),
+            *(Label(span, "called from here") for span in tensor.at.user_frames()[1:]),
+        ],
+        notes=_more(groups[SHOWN:], space, unit),
         help=_advice(size, held, space),
     )
+
+
+_Group = tuple[Span, list[Lifetime]]
+
+
+def _by_place(holders: Sequence[Lifetime]) -> list[_Group]:
+    """The holders by where they were declared, in the order of the largest of each place."""
+    found: dict[Span, list[Lifetime]] = {}
+    for life in holders:
+        found.setdefault(life.tensor.at.primary, []).append(life)
+    return list(found.items())
+
+
+def _label(place: Span, group: list[Lifetime], space: Space, unit: str) -> Label:
+    names = list(dict.fromkeys(f"`{life.tensor.name}`" for life in group))
+    held = _amount(sum(space.size(life.tensor) for life in group), unit)
+    if len(group) == 1:
+        return Label(place, f"{names[0]} holds {held}")
+    which = f" {names[0]}" if len(names) == 1 else ""
+    return Label(place, f"{len(group)} tensors{which} from here hold {held}")
 
 
 def _amount(size: int, unit: str) -> str:
@@ -52,8 +73,8 @@ def _amount(size: int, unit: str) -> str:
     return f"{size:,} bytes"
 
 
-def _more(holders: Sequence[Lifetime], space: Space, unit: str) -> list[str]:
-    rest = holders[SHOWN:]
+def _more(groups: Sequence[_Group], space: Space, unit: str) -> list[str]:
+    rest = [life for _, group in groups for life in group]
     if not rest:
         return []
     total = sum(space.size(life.tensor) for life in rest)

@@ -80,7 +80,8 @@ def _wrong_engine(row: Row, facts: Facts) -> Iterator[Violation]:
         yield Violation(
             "engine-not-allowed",
             f"cannot run on {engine.value if engine else 'no engine'}, only on {names}",
-            help="leave `engine` out to have one chosen",
+            "engine",
+            "leave `engine` out to have one chosen",
         )
     elif engine is Engine.GPSIMD:
         yield from _in_psum(facts)

@@ -112,8 +112,8 @@ def _way_there(operand: Operand, tile: Tile) -> str:
     copy = "`nisa.tensor_copy`" if tile.on_chip and Buffer.PSUM in operand.buffers else ""
     copy = copy or ("`nisa.tensor_copy`" if tile.buffer is Buffer.PSUM else "`nisa.dma_copy`")
     if operand.access.writes:
-        places = " or ".join(sorted({buffer.value for buffer in operand.buffers}))
-        return f"write a tile in {places}, then copy it to where it is needed with {copy}"
+        place = next(b for b in (Buffer.SBUF, *Buffer) if b in operand.buffers).value
+        return f"write a tile in {place}, then copy it to where it is needed with {copy}"
     return f"copy `{operand.name}` with {copy} first"
 
 

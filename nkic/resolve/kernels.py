@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import NoReturn
 
 from nkic.base.diagnostics import Label, Reporter
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import did_you_mean, respelt
 from nkic.resolve.bind import import_targets
 from nkic.resolve.library import Library
 from nkic.syntax import nodes, scopes
@@ -69,10 +69,24 @@ def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> 
         return found[-1]  # the one with a schedule: without it there would be no use for that
     if found:
         _ambiguous(module, found, report)
+    for function in _functions(module):
+        for decorator in function.decorators:
+            _check_spelling(decorator, module, report)
     functions = [n.name for n in _functions(module)]
     advice = "put `@nki.jit` on the function to compile, or name it with `-k`"
     near = f"; functions in the file: {_listed(functions)}" if functions else ""
     return report.fatal("no-kernel", f"`{module.source.path}` has no kernel{near}", help=advice)
+
+
+def _check_spelling(decorator: nodes.Expression, module: SourceModule, report: Reporter) -> None:
+    """Reports a decorator that is probably meant to be `nki.jit`."""
+    func = decorator.func if isinstance(decorator, nodes.Call) else decorator
+    root, _, last = dotted(func, module).rpartition(".")
+    near = did_you_mean(last, ["jit"]) if root in _ROOTS else ""
+    if near:
+        fixes = respelt(near, module.source, func.span)
+        text = f"`{root}` has no `{last}`, which would make a kernel of this function"
+        report.fatal("unknown-attribute", text, func.span, help=near, fixes=fixes)
 
 
 def _ambiguous(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> NoReturn:

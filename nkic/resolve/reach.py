@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from nkic.base.diagnostics import Reporter, make
 from nkic.base.profiles import Profile
 from nkic.base.source import Span
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import did_you_mean, respelt
 from nkic.resolve import subset
 from nkic.resolve.bind import import_targets
 from nkic.resolve.former import check_import
@@ -169,8 +169,10 @@ class Reach:
             self.report.error("unknown-name", text, name.span, help=advice)
             return
         # As in Python, nothing is wrong until the name is evaluated.
-        text, advice = f"`{name.id}` is not defined", did_you_mean(name.id, known)
-        self.report.doubt(make("unknown-name", text, name.span, help=advice))
+        advice = names.customary(name.id) or did_you_mean(name.id, known)
+        text = f"`{name.id}` is not defined"
+        fixes = respelt(advice, module.source, name.span)
+        self.report.doubt(make("unknown-name", text, name.span, help=advice, fixes=fixes))
 
     def _check_sub_kernel(self, module: SourceModule, name: nodes.Name, binding: Binding) -> None:
         if self.profile not in subset.SUB_KERNEL.refused or binding.node is None:

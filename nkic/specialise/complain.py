@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from nkic.base.diagnostics import Fix, Label, Level, make
 from nkic.base.source import Span
+from nkic.base.suggest import respelt
 from nkic.ir.tensors import Tensor
-from nkic.specialise.location import here, user_frame
+from nkic.specialise.location import here, user_places
 from nkic.specialise.trace import active
-from nkic.specialise.turns import turns
+from nkic.specialise.turns import CALLS, turns
 
 
 def complain(
@@ -36,17 +37,22 @@ def complain(
     place = places[0]
     if argument and at.span == place:
         place = active().locate(at, argument, position)
-    labels += _turns(slug, places[0], place)
+    labels += _turns(slug, place)
+    module = active().module_of(place.path)
+    fixes = [*fixes, *respelt(help, module.source if module else None, place)]
     found = make(slug, message, place, help=help, labels=labels, level=level, fixes=fixes)
     active().report.add(found)
 
 
-def _turns(slug: str, call: Span, place: Span) -> list[Label]:
-    """The turn of the loops around, for what was not reported in an earlier turn."""
-    trace, frame = active(), user_frame()
-    if frame is None or trace.report.knows(slug, place):
+def _turns(slug: str, place: Span) -> list[Label]:
+    """The turns of the loops around the place and around the nearest calls that led there, for
+    what was not reported in an earlier turn.
+    """
+    trace = active()
+    if trace.report.knows(slug, place):
         return []
-    return turns(trace.module_of(call.path), frame, call)
+    found = (turns(trace.module_of(p.span.path), p.frame, p.span) for p in user_places(CALLS))
+    return [label for labels in found for label in labels]
 
 
 def shown(tensor: Tensor) -> str:

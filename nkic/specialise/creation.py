@@ -69,12 +69,12 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
     `address` is (partition, byte within each partition), on chip only. Public texts call the
     second number elements in one place and bytes in two, kernels in the field pass bytes.
     """
-    where, kind = as_buffer(buffer), as_dtype(dtype)
+    where, kind = as_buffer(buffer, 2), as_dtype(dtype, 1)
     sizes = _sizes(shape)
     problem = _problem(sizes, where)
     if problem:
         slug, message, help = problem
-        complain(slug, message, help=help)
+        complain(slug, message, help=help, argument="shape", position=0)
         return NkiTensor(
             views.whole(Tensor(GHOST, name or "?", kind, sizes or (1,), where, here()))
         )
@@ -87,40 +87,48 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
 def _name(name: Any) -> str:
     if name is None or isinstance(name, str):
         return name or ""
-    raise KernelError("bad-shape", f"the name of a tensor is a string, not {brief(name)}")
+    text = f"the name of a tensor is a string, not {brief(name)}"
+    raise KernelError("bad-shape", text, argument="name", position=3)
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
     """The shape as ints; what cannot be one ends the evaluation."""
     parts = (shape,) if isinstance(shape, int) else shape
     if not isinstance(parts, tuple | list):
-        raise KernelError("bad-shape", f"a shape is a tuple of ints, not {brief(shape)}")
+        raise _bad_shape(f"a shape is a tuple of ints, not {brief(shape)}")
     for axis, part in enumerate(parts):
         if isinstance(part, float):
             help = f"use `//` for whole numbers: {brief(part)} is a float"
-            raise KernelError("bad-shape", f"size {axis} of {tuple(parts)} is a float", help=help)
+            raise _bad_shape(f"size {axis} of {tuple(parts)} is a float", help)
         if not isinstance(part, int) or isinstance(part, bool):
-            raise KernelError("bad-shape", f"size {axis} of a shape is no int: {brief(part)}")
+            raise _bad_shape(f"size {axis} of a shape is no int: {brief(part)}")
         if isinstance(part, ParDim) and axis:
             raise KernelError(
                 "block-dimension",
                 f"the partition dimension is dimension {axis} of {tuple(map(int, parts))}; "
                 "it must be the first",
                 help="make a list of tensors, or move the dimensions before it behind it",
+                argument="shape",
+                position=0,
             )
     return tuple(int(part) for part in parts)
+
+
+def _bad_shape(text: str, help: str = "") -> KernelError:
+    return KernelError("bad-shape", text, help=help, argument="shape", position=0)
 
 
 def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | None:
     """Code, message and advice where a tensor cannot have this shape."""
     if any(size < 1 for size in sizes):
-        return "bad-shape", f"every size of a tensor is at least 1; shape is {sizes}", ""
+        advice = "leave the tensor out where there is nothing to hold"
+        return "bad-shape", f"every size of a tensor is at least 1; shape is {sizes}", advice
     least = 2 if buffer.on_chip else 1
     if len(sizes) < least:
         return (
             "bad-shape",
             f"a tensor in {buffer.value} has at least {least} dimensions; shape is {sizes}",
-            "write (1, n) for n elements of one partition" if buffer.on_chip else "",
+            "write (1, n) for n elements of one partition, (n, 1) for one of each of n",
         )
     if buffer.on_chip and sizes[0] > PARTITIONS:
         return (

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from nkic.base.profiles import Profile
-from nkic.base.suggest import did_you_mean
+from nkic.base.suggest import did_you_mean, nearest
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.specialise.errors import KernelError
+from nkic.specialise.namespace import Absent
 from nkic.specialise.texts import brief
 from nkic.specialise.trace import active
 
@@ -51,25 +52,41 @@ _WIDE = {
 }
 
 
-def as_dtype(value: Any) -> DType:
-    """`nl.float32`, or its name."""
+# Types of Python.
+_PYTHON = {float: "nl.float32", int: "nl.int32", bool: "nl.bool_"}
+
+
+def as_dtype(value: Any, position: int | None = None) -> DType:
+    """`nl.float32`, or its name. `position` is that of the argument, which is called dtype."""
     if type(value) is DType:
         return value
     found = dtypes.find(value) if isinstance(value, str) else None
-    if found is None and str(value) in _WIDE:
-        text = f"no Trainium engine has {value!s}"
-        raise KernelError("unknown-dtype", text, help=f"use {_WIDE[str(value)]}")
     if found is None:
-        near = "".join(f"did you mean `nl.{name}`?" for name in dtypes.suggest(str(value)))
-        raise KernelError(
-            "unknown-dtype",
-            f"{brief(value)} is no dtype",
-            help=near or "use a dtype of nki.language, such as nl.bfloat16",
-        )
+        text, help = _no_dtype(value)
+        raise KernelError("unknown-dtype", text, help=help, argument="dtype", position=position)
     return found
 
 
-def as_buffer(value: Any) -> Buffer:
+def _no_dtype(value: Any) -> tuple[str, str]:
+    """What to say of `value`, and what to write instead."""
+    if str(value) in _WIDE:
+        return f"no Trainium engine has {value!s}", f"use {_WIDE[str(value)]}"
+    if isinstance(value, type) and value in _PYTHON:
+        return f"`{value.__name__}` is a type of Python and no dtype", f"write {_PYTHON[value]}"
+    help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""
+    near = "".join(f"did you mean `nl.{name}`?" for name in dtypes.suggest(str(value)))
+    return f"{brief(value)} is no dtype", help or near or _SUCH
+
+
+_SUCH = "use a dtype of nki.language, such as nl.bfloat16"
+
+
+def not_here() -> dict[str, Absent]:
+    """What to say where a kernel asks nki.language for a type that no engine has."""
+    return {name: Absent("unknown-dtype", *_no_dtype(name)) for name in _WIDE}
+
+
+def as_buffer(value: Any, position: int | None = None) -> Buffer:
     """`nl.sbuf` and its like; names of buffers until profile 0.3."""
     if type(value) is Buffer:
         return value
@@ -81,10 +98,15 @@ def as_buffer(value: Any) -> Buffer:
             "bad-buffer",
             f"NKI {profile.label} takes no buffer by name; {brief(value)} is a string",
             help=f"write nl.{value}",
+            argument="buffer",
+            position=position,
         )
-    near = did_you_mean(value, BUFFERS) if isinstance(value, str) else ""
+    near = nearest(value, BUFFERS) if isinstance(value, str) else None
+    help = f"did you mean `nl.{near}`?" if near else ""
     raise KernelError(
         "bad-buffer",
         f"{brief(value)} is no buffer",
-        help=near or "use nl.sbuf, nl.psum, nl.private_hbm or nl.shared_hbm",
+        help=help or "use nl.sbuf, nl.psum, nl.private_hbm or nl.shared_hbm",
+        argument="buffer",
+        position=position,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nkic.base.diagnostics import Label
+from nkic.base.source import Span
 
 
 class KernelError(Exception):
@@ -16,6 +17,7 @@ class KernelError(Exception):
 
     `argument` names the parameter that has the wrong value, `position` its place among
     positional arguments: then the message points at the argument instead of the whole call.
+    `span` is where else it points: at the import of what is used.
     """
 
     def __init__(
@@ -28,6 +30,7 @@ class KernelError(Exception):
         position: int | None = None,
         labels: Sequence[Label] = (),
         notes: Sequence[str] = (),
+        span: Span | None = None,
     ) -> None:
         super().__init__(message)
         self.slug = slug
@@ -37,3 +40,4 @@ class KernelError(Exception):
         self.position = position
         self.labels = tuple(labels)
         self.notes = tuple(notes)
+        self.span = span

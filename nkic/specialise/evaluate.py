@@ -13,7 +13,7 @@ from typing import Any
 
 from nkic.base.diagnostics import CompileFailed, NkicError, Reporter
 from nkic.base.source import SourceFile
-from nkic.specialise import builtins, failures, libraries, location, objects
+from nkic.specialise import builtins, failures, further, libraries, location, objects
 from nkic.specialise.budget import Budget, Limits
 from nkic.specialise.errors import KernelError
 from nkic.specialise.guards import Guards, hooks
@@ -206,6 +206,7 @@ class Evaluator:
 
     def _fail(self, error: Exception) -> None:
         self.report.add(failures.explain(error, self.resolved, self.budget))
+        further.report_missing(self.resolved, self._world.provided, self.report)
         raise CompileFailed(self.report.all) from error
 
 

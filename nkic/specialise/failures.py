@@ -11,14 +11,14 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from traceback import walk_tb
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Diagnostic, Label, make
-from nkic.base.source import NOWHERE, SHIPPED, CallChain, Span
-from nkic.base.suggest import did_you_mean
+from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
+from nkic.base.suggest import did_you_mean, respelt
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.specialise import location
@@ -29,13 +29,12 @@ from nkic.specialise.location import Place
 from nkic.specialise.namespace import HostValue, Namespace
 from nkic.specialise.scope import Refused
 from nkic.specialise.texts import brief
-from nkic.specialise.turns import turns
+from nkic.specialise.turns import CALLS, turns
 from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Resolved, SourceModule, primary
 from nkic.syntax.walk import walk
 
 _NAMED = 4  # values
-_CALLS = 8  # calls of a chain
 
 
 class _Said(NamedTuple):
@@ -44,6 +43,7 @@ class _Said(NamedTuple):
     slug: str
     message: str
     help: str = ""
+    argument: str = ""  # of the call that fails: then the message points there
 
 
 class Failure(NamedTuple):
@@ -65,14 +65,24 @@ class Failure(NamedTuple):
         own = (p for p in self.found if not p.span.path.startswith(SHIPPED))
         return next(own, self.found[0] if self.found else None)
 
+    @property
+    def while_importing(self) -> bool:
+        """The failing statement is one of module level, evaluated when its name was used."""
+        return self.inner is not None and self.inner.frame.f_code.co_name == "<module>"
+
     def module(self) -> SourceModule | None:
         """The module of that frame."""
         return self.resolved.library.modules.get(self.chain.span.path)
 
+    def source(self, span: Span) -> SourceFile | None:
+        """The file of a span."""
+        module = self.resolved.library.modules.get(span.path)
+        return module.source if module else None
+
     def text(self, span: Span) -> str:
         """The source under a span, on one line."""
-        module = self.resolved.library.modules.get(span.path)
-        return " ".join(module.source.text_of(span).split()) if module else ""
+        source = self.source(span)
+        return " ".join(source.text_of(span).split()) if source else ""
 
 
 def is_ours(error: BaseException) -> bool:
@@ -106,10 +116,13 @@ def explain(error: BaseException, resolved: Resolved, budget: Budget) -> Diagnos
     failure = Failure(error, location.places(error.__traceback__), resolved, budget)
     said = _said(failure)
     chain = failure.chain
-    span = _span(failure, chain)
-    calls = chain.user_frames()[0 if isinstance(error, Refused) else 1 :]
-    labels = [Label(caller, "called from here") for caller in _shortened(calls)]
+    span = _span(failure, chain, said)
     given = error if isinstance(error, KernelError) else None
+    moved = given is not None and given.span is not None  # away from the innermost call
+    calls = chain.user_frames()[0 if moved else 1 :]
+    labels = [Label(caller, "called from here") for caller in _shortened(calls)]
+    if labels and (failure.while_importing or (moved and not isinstance(error, Refused))):
+        labels[0] = replace(labels[0], text="used here")
     return make(
         said.slug,
         said.message,
@@ -117,6 +130,7 @@ def explain(error: BaseException, resolved: Resolved, budget: Budget) -> Diagnos
         labels=[*(given.labels if given else ()), *_turns(failure), *labels],
         notes=[*(given.notes if given else ()), *_values(failure, said.slug)],
         help=said.help,
+        fixes=respelt(said.help, failure.source(span), span),
     )
 
 
@@ -124,22 +138,24 @@ def _turns(failure: Failure) -> list[Label]:
     """The turns of the loops around the place and around the nearest calls."""
     modules = failure.resolved.library.modules
     own = [place for place in failure.found if not place.span.path.startswith(SHIPPED)]
-    nearest = ((modules.get(p.span.path), p.frame, p.span) for p in own[:_CALLS])
+    nearest = ((modules.get(p.span.path), p.frame, p.span) for p in own[:CALLS])
     return [label for place in nearest for label in turns(*place)]
 
 
 def _shortened(calls: list[Span]) -> list[Span]:
     """The nearest and the first calls of a long chain."""
     found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # once, if it recurs
-    return found if len(found) <= _CALLS else [*found[: _CALLS - 2], *found[-2:]]
+    return found if len(found) <= CALLS else [*found[: CALLS - 2], *found[-2:]]
 
 
-def _span(failure: Failure, chain: CallChain) -> Span:
+def _span(failure: Failure, chain: CallChain, said: _Said) -> Span:
     error = failure.error
-    if isinstance(error, Refused):
+    if isinstance(error, KernelError) and error.span is not None:
         return error.span
     if isinstance(error, KernelError) and error.argument:
         return failure.resolved.locate(chain, error.argument, error.position)
+    if said.argument:
+        return failure.resolved.locate(chain, said.argument)
     call = failure.resolved.call_at(chain)
     return call.span if call is not None else chain.span
 
@@ -194,7 +210,7 @@ def _unless_raised(slug: str) -> Callable[[Failure], _Said]:
     def say(failure: Failure) -> _Said:
         if isinstance(_statement(failure), nodes.Raise):
             return _raised(failure)
-        return _Said(slug, _sentence(str(failure.error)))
+        return _with_advice(_Said(slug, _sentence(str(failure.error))))
 
     return say
 
@@ -219,7 +235,7 @@ def _name_error(failure: Failure) -> _Said:
     refused = names.REFUSED_BUILTINS.get(name)
     if refused:
         return _Said("unknown-name", f"`{name}` is not available", refused)
-    advice = did_you_mean(name, _visible(failure))
+    advice = names.customary(name) or did_you_mean(name, _visible(failure))
     return _Said("unknown-name", f"`{name}` is not defined", advice)
 
 
@@ -243,6 +259,8 @@ def _attribute_error(failure: Failure) -> _Said:
         return _unless_raised("unknown-attribute")(failure)
     owner = error.obj
     kind = f"`{owner.__name__}`" if isinstance(owner, type) else f"a `{type(owner).__name__}`"
+    if owner is None:
+        return _Said("unknown-attribute", f"None has no attribute `{error.name}`", _NONE)
     known = [name for name in dir(owner) if not name.startswith("_")]
     advice = did_you_mean(error.name, known)
     return _Said("unknown-attribute", f"{kind} has no attribute `{error.name}`", advice)
@@ -296,13 +314,30 @@ def _memory(failure: Failure) -> _Said:
     return _Said("too-large", "the value does not fit into memory", "use smaller lists and texts")
 
 
+def _with_advice(said: _Said) -> _Said:
+    """What to do about the commonest of Python's messages."""
+    if said.help or said.slug == "kernel-raised":
+        return said
+    found = (advice for pattern, advice in _ADVICE if re.search(pattern, said.message))
+    return said._replace(help=next(found, ""))
+
+
+_NONE = "None is what a function without `return` gives, and a field without a value"
+_ADVICE = [
+    ("NoneType", _NONE),
+    ("object is not callable", "leave out the parentheses: it is a value"),
+    ("can only concatenate|unsupported .*'str'", 'put values into text with f"{value}"'),
+    ("not enough values|too many values", "count the names on the left"),
+    ("division by zero|division or modulo", "leave the case of 0 out with `if`"),
+    ("'float' object cannot be interpreted", "use `//` for whole numbers"),
+]
 _NO_SUCH = re.compile(r"got an unexpected keyword argument '(\w+)'")
 _WRONG_CALL = re.compile(r"(missing|takes) .*argument|got (an unexpected keyword|multiple values)")
 
 
 def _type_error(failure: Failure) -> _Said:
     """Python's own message; of a call that does not fit, with the parameters there are."""
-    said = _unless_raised("wrong-type")(failure)
+    said = _with_advice(_unless_raised("wrong-type")(failure))
     call = failure.resolved.call_at(failure.chain)
     if said.slug != "wrong-type" or call is None or not _WRONG_CALL.search(said.message):
         return said
@@ -313,7 +348,8 @@ def _type_error(failure: Failure) -> _Said:
     unknown = _NO_SUCH.search(text)
     near = did_you_mean(unknown[1], parameters) if unknown else ""
     listed = ", ".join(parameters)
-    return _Said("wrong-call", text, near or f"its parameters are {listed or 'none'}")
+    help = near or f"its parameters are {listed or 'none'}"
+    return _Said("wrong-call", text, help, unknown[1] if unknown else "")
 
 
 def _parameters(failure: Failure, function: nodes.Expression) -> Iterator[list[str]]:

@@ -148,7 +148,9 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
         raise ViewError(
             "bad-index",
             f"a slice of a tensor needs a step of at least 1, not {step}",
-            "access patterns do not run backwards; reverse the loop that uses the slice",
+            "access patterns do not run backwards; reverse the loop that uses the slice"
+            if step
+            else "write a step of 1 for every element; t.broadcast(dim, size) repeats one",
             shape,
         )
     wanted = replaced(shape, axis, max(1, (stop - start + step - 1) // step))

@@ -28,19 +28,22 @@ def _judge(name: str, value: Any) -> None:
         deprecated.warn("`mode=` of nki.jit", deprecated.JIT_MODE)
     elif gone is not None and active().profile >= gone.since:
         since = f"NKI {active().profile.label} has no option `{name}=`: it went with NKI "
-        complain("removed-name", f"nki.jit: {since}{gone.since.label}", help=gone.instead)
+        text = f"nki.jit: {since}{gone.since.label}"
+        complain("removed-name", text, help=gone.instead, argument=name)
     elif gone is not None and value != active().target.name:
         complain(
             "jit-option",
             f"nki.jit: platform_target is {value!r}, but the target is {active().target.name}",
             help=f"compile with `--target {value}`",
             level=Level.WARNING,
+            argument=name,
         )
     elif gone is None and name not in MESSAGES:
-        near = did_you_mean(name, ("platform_target", "mode", *MESSAGES))
+        near = did_you_mean(name, MESSAGES)
         complain(
             "jit-option",
             f"nki.jit: `{name}=` means nothing to nkic",
             help=near or "leave it out, or give the command the option of nkic that does it",
             level=Level.WARNING,
+            argument=name,
         )

@@ -110,7 +110,9 @@ def _axis(axis: Any) -> int:
     if type(axis) is int and 0 <= axis < rank:
         return axis
     raise KernelError(
-        "bad-grid-axis", f"the launch grid has axes 0 to {rank - 1}, not {brief(axis)}"
+        "bad-grid-axis",
+        f"the launch grid has axes 0 to {rank - 1}, not {brief(axis)}",
+        help="use one of them, or give `--grid` another size, as `--grid 4x2x2`",
     )
 
 
@@ -120,6 +122,7 @@ def _no_grid(axis: Any) -> int:
     raise KernelError(
         "bad-grid-axis",
         f"there is no axis {brief(axis)}: the kernel is compiled without a launch grid",
+        help="give it one with `--grid`, as `--grid 4x2` for axes 0 and 1",
     )
 
 

@@ -117,19 +117,6 @@ def here() -> CallChain:
     return chain if chain is not None else _remember(key, sys._getframe(1))
 
 
-def user_frame() -> FrameType | None:
-    """The innermost frame of the user's own source."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code = _known.get(id(frame.f_code))
-        if code is _ROOT:
-            return None
-        if code is not None and not code.source.path.startswith(SHIPPED):
-            return frame
-        frame = frame.f_back
-    return None
-
-
 def _remember(key: tuple[int, ...], frame: FrameType) -> CallChain:
     if len(_chains) >= _CHAINS:
         _chains.clear()
@@ -159,10 +146,24 @@ def _chain(spans: list[Span]) -> CallChain:
 
 
 class Place(NamedTuple):
-    """A kernel frame in a traceback."""
+    """A kernel frame, of a traceback or of the call that is going on."""
 
     span: Span
     frame: FrameType
+
+
+def user_places(most: int) -> list[Place]:
+    """The innermost frames of the user's own source, at most so many."""
+    found: list[Place] = []
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and len(found) < most:
+        code = _known.get(id(frame.f_code))
+        if code is _ROOT:
+            break
+        if code is not None and not code.source.path.startswith(SHIPPED):
+            found.append(Place(code.span(frame.f_code, frame.f_lasti), frame))
+        frame = frame.f_back
+    return found
 
 
 def places(traceback: TracebackType | None) -> list[Place]:

@@ -69,13 +69,15 @@ class World:
             return self._provided(found.name)
         if soft:
             raise ImportError(f"{found.name} is not kernel source")
-        return self._host(found.name, found.name)
+        return self._host(found.name, Import(request), importer)
 
-    def _host(self, name: str, module: str) -> HostValue:
+    def _host(self, name: str, target: Import, importer: SourceModule) -> HostValue:
         """What stands for a host module or a part of one; of NKI there is more to say."""
-        parent, _, last = module.rpartition(".")
+        parent, _, last = target.request.rpartition(".")
         space = self.provided.get(parent)
-        return HostValue(name, module, submodule(space, last) if space is not None else None)
+        absent = submodule(space, last) if space is not None else None
+        at = next((b.span for b in importer.bindings.values() if b.target == target), None)
+        return HostValue(name, target.request, absent, at)
 
     def _provided(self, name: str) -> Any:
         """A provided module; its own modules become reachable as its attributes."""
@@ -103,7 +105,7 @@ class World:
         if isinstance(module, HostModule):
             if soft:
                 raise ImportError(f"{module.name} is not kernel source")
-            return self._host(member, module.name)
+            return self._host(member, target, importer)
         raise _no_member(module, member, importer)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nkic.base.diagnostics import Label
+from nkic.base.source import Span
 from nkic.base.suggest import did_you_mean
 from nkic.specialise.errors import KernelError
 
@@ -22,7 +25,7 @@ class Namespace:
 
     `absent` is about names that other versions of NKI have, or other modules of this name.
     `lazy` makes a value when it is first asked for, `watched` each time, for names that are
-    deprecated. `advice` is for names that nothing is known of.
+    deprecated. `advice` is for names that nothing is known of, `elsewhere` for names of others.
     """
 
     def __init__(
@@ -33,6 +36,7 @@ class Namespace:
         lazy: Mapping[str, Callable[[], Any]] | None = None,
         watched: Mapping[str, Callable[[], Any]] | None = None,
         advice: str = "",
+        elsewhere: Mapping[str, str] | None = None,
     ) -> None:
         self.__dict__.update(contents)
         self.__dict__["@name"] = name
@@ -40,6 +44,7 @@ class Namespace:
         self.__dict__["@lazy"] = dict(lazy or {})
         self.__dict__["@watched"] = dict(watched or {})
         self.__dict__["@advice"] = advice
+        self.__dict__["@elsewhere"] = elsewhere or {}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -68,8 +73,15 @@ class Namespace:
         if known is not None:
             return Missing(known.slug, known.text, name, known.help)
         text = f"`{module}` has no `{name}`"
-        near = did_you_mean(name, names_of(self))
+        near = self.__dict__["@elsewhere"].get(name) or did_you_mean(name, names_of(self))
         return Missing("unknown-attribute", text, name, near or self.__dict__["@advice"])
+
+
+def missing(namespace: Namespace, name: str) -> KernelError | None:
+    """The error that asking for a name would give; None if it is there, or Python's own."""
+    contents = namespace.__dict__
+    known = name in contents or name in contents["@lazy"] or name in contents["@watched"]
+    return None if known or name.startswith("__") else namespace._missing(name)
 
 
 class Missing(KernelError, AttributeError):
@@ -105,19 +117,24 @@ class HostValue:
     """A module that is not kernel source, or what is imported from one.
 
     It may be imported and stored; everything else that a kernel does with it is an error, which
-    `absent` words where more is known of it.
+    `absent` words where more is known of it. `at` is the import.
     """
 
-    def __init__(self, name: str, imported: str, absent: Absent | None = None) -> None:
+    def __init__(
+        self, name: str, imported: str, absent: Absent | None = None, at: Span | None = None
+    ) -> None:
         self.__dict__["@name"] = name
         self.__dict__["@imported"] = imported
         self.__dict__["@absent"] = absent
+        self.__dict__["@at"] = at
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         known: Absent | None = self.__dict__["@absent"]
+        at: Span | None = self.__dict__["@at"]
         if known is not None:
-            raise KernelError(known.slug, known.text, help=known.help)
-        raise _host_error(self.__dict__["@name"], self.__dict__["@imported"])
+            raise KernelError(known.slug, known.text, help=known.help, span=at)
+        labels = [Label(at, "imported here")] if at is not None else []
+        raise _host_error(self.__dict__["@name"], self.__dict__["@imported"], labels)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -139,18 +156,22 @@ class HostValue:
     __exit__ = None
 
 
-def _host_error(name: str, imported: str) -> KernelError:
+def _host_error(name: str, imported: str, labels: Sequence[Label]) -> KernelError:
     if imported.startswith("."):
-        text = f"there is no file for the module `{imported}`"
-        return KernelError("import-failed", text, help="check the path of the import")
+        text, help = f"there is no file for the module `{imported}`", "check the path of the import"
+        return KernelError("import-failed", text, help=help, labels=labels)
     root = imported.partition(".")[0]
-    return KernelError(
-        "host-module",
-        f"`{name}` belongs to the module `{root}`, which kernels cannot use",
-        help=_INSTEAD.get(root)
-        or "move the work to host code and pass the result in, or, if the module is kernel "
-        "source, add its folder with `--include`",
-    )
+    text = f"`{name}` belongs to the module `{root}`, which kernels cannot use"
+    help = _INSTEAD.get(root, "")
+    if root in sys.stdlib_module_names:
+        help = help or "move the work to host code and pass the result in"
+    elif not help:
+        text = f"`{name}` belongs to the module `{root}`, and there is no source for that"
+        help = (
+            "if it is kernel source, add the folder that it is in with `--include`; if it is "
+            "host code, pass its result to the kernel as an argument"
+        )
+    return KernelError("host-module", text, help=help, labels=labels)
 
 
 _INSTEAD = {

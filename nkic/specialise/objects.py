@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
+from nkic.base.suggest import did_you_mean
 from nkic.specialise import kernel_enums
 from nkic.specialise.errors import KernelError
 from nkic.specialise.kernel_sets import stable_hash
@@ -247,7 +248,9 @@ def _given(
         if name in given:
             raise TypeError(f"{owner}() got multiple values for field {name!r}")
         if name not in names:
-            raise TypeError(f"{owner}() got an unexpected field {name!r}")
+            help = did_you_mean(name, names) or f"its fields are {', '.join(names) or 'none'}"
+            text = f"a `{owner}` has no field `{name}`"
+            raise KernelError("wrong-call", text, help=help, argument=name)
         given[name] = value
     return given
 

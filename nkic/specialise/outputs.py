@@ -8,6 +8,7 @@ from typing import Any
 
 from nkic.base.diagnostics import Label
 from nkic.base.profiles import Profile
+from nkic.base.source import Span
 from nkic.ir.program import Parameter, Returned
 from nkic.ir.tensors import Tensor, View
 from nkic.machine.memory import Buffer
@@ -15,17 +16,21 @@ from nkic.specialise import views
 from nkic.specialise.complain import shown
 from nkic.specialise.tensor import NkiTensor
 from nkic.specialise.trace import GHOST, Trace
+from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Kernel
 
 
 class Outputs:
-    """Collects and checks results. Errors point at the kernel's name."""
+    """Collects and checks results. Errors point at what the kernel returns, where one `return`
+    shows it, else at its name.
+    """
 
     def __init__(self, trace: Trace, inputs: tuple[Parameter, ...], kernel: Kernel) -> None:
         self.trace = trace
         self.inputs = inputs
         self.kernel = kernel.name
         self.at = kernel.node.name_span
+        self.places = _returned(kernel.node)
         self.returned: tuple[Tensor, ...] | None = None
         self.form: Returned = None
         self.views: dict[int, View] = {}
@@ -57,19 +62,21 @@ class Outputs:
     def _tensors(self, values: Sequence[Any]) -> Iterator[Tensor]:
         seen: list[Tensor] = []
         for number, value in enumerate(values):
-            tensor = self._tensor(f"output {number}", value)
+            tensor = self._tensor(number, value)
             if tensor is None:
                 continue
             if tensor in seen:
-                self._error(f"output {number} is {tensor.name} once more", tensor=tensor)
+                self._error(f"output {number} is {tensor.name} once more", number, tensor=tensor)
             seen.append(tensor)
             yield tensor
 
-    def _tensor(self, which: str, value: Any) -> Tensor | None:
+    def _tensor(self, number: int, value: Any) -> Tensor | None:
+        which = f"output {number}"
         if not isinstance(value, NkiTensor):
             nested = isinstance(value, tuple | list)
             kind = f"a nested {type(value).__name__}" if nested else repr(value)
-            self._error(f"{which} is {kind}, not a tensor")
+            help = "return tensors alone; what else there is, the caller knows or computes"
+            self._error(f"{which} is {kind}, not a tensor", number, help)
             return None
         view = value._access
         tensor = view.tensor
@@ -77,7 +84,7 @@ class Outputs:
             return None
         problem, advice = self._problem(view)
         if problem:
-            self._error(f"{which} is {problem}", advice, tensor)
+            self._error(f"{which} is {problem}", number, advice, tensor)
             return None
         self.views[tensor.number] = view
         return tensor
@@ -103,12 +110,19 @@ class Outputs:
     def _is_input(self, tensor: Tensor) -> bool:
         return any(p.tensor is tensor for p in self.inputs)
 
-    def _error(self, text: str, help: str = "", tensor: Tensor | None = None) -> None:
+    def _place(self, number: int) -> Span:
+        """Where output `number` is returned."""
+        known = len(self.places) > number
+        return self.places[number] if known else [*self.places, self.at][0]
+
+    def _error(
+        self, text: str, number: int = 0, help: str = "", tensor: Tensor | None = None
+    ) -> None:
         labels = [Label(tensor.at.primary, "allocated here")] if tensor is not None else []
         self.trace.report.error(
             "bad-return",
             f"kernel `{self.kernel}` must return tensors in shared HBM; {text}",
-            self.at,
+            self._place(number),
             labels=labels,
             help=help,
         )
@@ -122,7 +136,8 @@ class Outputs:
                 continue
             if self._is_input(tensor):
                 text = f"output {number} is the input {tensor.name}, which nothing writes"
-                warning("input-returned", text, self.at, help="leave it out of the return")
+                at = self._place(number)
+                warning("input-returned", text, at, help="leave it out of the return")
             else:
                 text = f"{tensor.name} is returned as output {number} and never written"
                 warning("output-not-written", text, tensor.at.primary)
@@ -143,6 +158,17 @@ def _take_shape(tensor: Tensor, view: View) -> None:
     instance of the kernel declares the tensor any more, with the shape it has there.
     """
     tensor.shape, tensor.dtype, tensor.free = view.shape, view.dtype, prod(view.shape)
+
+
+def _returned(kernel: nodes.FunctionDef) -> list[Span]:
+    """The places of the outputs in the only `return` of a kernel; one, where it is no tuple."""
+    found = [n for n in scopes.own(kernel.body) if isinstance(n, nodes.Return)]
+    value = found[0].value if len(found) == 1 else None
+    if value is None:
+        return []
+    parts = value.elts if isinstance(value, nodes.Tuple | nodes.List) else (value,)
+    starred = any(isinstance(part, nodes.Starred) for part in parts)
+    return [value.span] if starred else [part.span for part in parts]
 
 
 def _form(result: Any) -> Returned:

@@ -8,6 +8,7 @@ from typing import Any
 from nkic.base.profiles import Profile
 from nkic.machine import dtypes
 from nkic.specialise import collectives, deprecated, isa, language, library, removed, since
+from nkic.specialise.dtypes_api import not_here
 from nkic.specialise.enums import ENUMS
 from nkic.specialise.evaluate import provided_modules
 from nkic.specialise.jit import jit
@@ -46,8 +47,7 @@ def namespaces(profile: Profile, load: library.Load) -> dict[str, Namespace]:
             {"jit": Decorator("jit", jit)},
             removed.absent("nki", removed.NKI, profile),
         ),
-        _language(profile),
-        _isa(profile),
+        *_language_and_isa(profile),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
         Namespace("nki.collectives", collectives.names()),
         Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
@@ -57,22 +57,27 @@ def namespaces(profile: Profile, load: library.Load) -> dict[str, Namespace]:
     return {**current, **_former(current, profile), library.MODULE: library.namespace(load)}
 
 
-def _language(profile: Profile) -> Namespace:
+def _language_and_isa(profile: Profile) -> tuple[Namespace, Namespace]:
+    """The two modules, each of which knows what is in the other one."""
+    functions = {**language.names(profile, library.public()), "NKIObject": NKIObject}
+    instructions = isa.names(profile)
+    in_nl, in_nisa = _elsewhere("nl", functions), _elsewhere("nisa", instructions)
     name = "nki.language"
-    contents = {**language.names(profile, library.public()), "NKIObject": NKIObject}
-    watched = deprecated.watched(name, deprecated.LANGUAGE, contents)
-    return Namespace(name, contents, _not_in_language(name, profile), watched=watched)
-
-
-def _isa(profile: Profile) -> Namespace:
+    absent = _not_in_language(name, profile)
+    watched = deprecated.watched(name, deprecated.LANGUAGE, functions)
+    nl = Namespace(name, functions, absent, watched=watched, elsewhere=in_nisa)
     name = "nki.isa"
-    contents = isa.names(profile)
-    watched = deprecated.watched(name, deprecated.ISA, contents)
-    return Namespace(name, contents, isa.absent(name, profile), watched=watched)
+    watched = deprecated.watched(name, deprecated.ISA, instructions)
+    absent = isa.absent(name, profile)
+    return nl, Namespace(name, instructions, absent, watched=watched, elsewhere=in_nl)
+
+
+def _elsewhere(short: str, contents: Mapping[str, Any]) -> dict[str, str]:
+    return {name: f"write {short}.{name}: it is in the other module" for name in contents}
 
 
 def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:
-    found = since.absent(name, since.LANGUAGE, profile)
+    found = {**not_here(), **since.absent(name, since.LANGUAGE, profile)}
     if profile < Profile.NKI_0_3:
         found = {**_instructions_only(name, profile), **found}
     return {**removed.absent(name, removed.LANGUAGE, profile), **found}

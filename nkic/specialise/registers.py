@@ -36,21 +36,39 @@ class VirtualRegister(DeviceCondition):
         """Closes that loop."""
         active().close_loop()
 
-    def _refused(self, *_: object) -> NoReturn:
-        raise KernelError(
-            "register-value",
-            "the value of a register is known only on the device; nothing can be computed with "
-            "it or decided by it while the kernel is compiled",
-            help="compute in a (1, 1) tensor and load it with nisa.register_load",
-        )
+    def _no_sum(self, *_: object) -> NoReturn:
+        raise _refused("computed with it", _SUM)
+
+    def _no_choice(self, *_: object) -> NoReturn:
+        raise _refused("decided by it", _CHOICE)
+
+    def _no_number(self, *_: object) -> NoReturn:
+        raise _refused("counted or looked up with it", _NUMBER)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, int | float | VirtualRegister) and other is not self:
-            self._refused()
+            self._no_choice()
         return self is other
 
     __hash__ = object.__hash__
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refused
-    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _refused
-    __lt__ = __le__ = __gt__ = __ge__ = __neg__ = __abs__ = _refused
-    __bool__ = __int__ = __float__ = __index__ = _refused
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_sum
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _no_sum
+    __neg__ = __abs__ = _no_sum
+    __lt__ = __le__ = __gt__ = __ge__ = __bool__ = _no_choice
+    __int__ = __float__ = __index__ = _no_number
+
+
+_SUM = (
+    "let the loop count in the steps you need, `nl.fori_loop(start, stop, body, step)` and "
+    "`nl.ds(i, size)`; else compute in a (1, 1) tensor and load it with nisa.register_load"
+)
+_CHOICE = (
+    "decide by values known at compile time: `for i in range(n)` is unrolled; or loop on the "
+    "device with nl.while_loop, on a register computed with nisa.register_load"
+)
+_NUMBER = "unroll the loop with `for i in range(n)`; a device loop takes a register as its end"
+
+
+def _refused(what: str, help: str) -> KernelError:
+    text = "the value of a register is known only on the device; nothing can be "
+    return KernelError("register-value", f"{text}{what} while the kernel is compiled", help=help)

@@ -25,8 +25,7 @@ class Refused(KernelError):
     """Source that cannot be translated, at a place of its own."""
 
     def __init__(self, slug: str, message: str, span: Span, help: str = "") -> None:
-        super().__init__(slug, message, help=help)
-        self.span = span
+        super().__init__(slug, message, help=help, span=span)
 
 
 class Frame:

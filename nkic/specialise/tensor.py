@@ -162,7 +162,7 @@ class NkiTensor:
 
     def view(self, dtype: Any) -> NkiTensor:
         """The same bytes as another dtype."""
-        return self._made(views.reinterpret, as_dtype(dtype))
+        return self._made(views.reinterpret, as_dtype(dtype, 0))
 
     reinterpret_cast = view
 
@@ -227,15 +227,18 @@ class NkiTensor:
             "`is None` asks whether there is a tensor",
         )
 
-    def _no_value(self, *_: Any) -> NoReturn:
-        raise KernelError(
-            "tensor-value",
-            f"{self!r} cannot be iterated or converted to a number: its values are not known "
-            "while the kernel is compiled",
-            help="loop over `range(t.shape[i])` and index the tensor",
-        )
+    def _no_loop(self, *_: Any) -> NoReturn:
+        text = f"{self!r} cannot be iterated: {_UNKNOWN}"
+        help = "loop over `range(t.shape[i])` and index the tensor"
+        raise KernelError("tensor-value", text, help=help)
 
-    __iter__ = __contains__ = __int__ = __float__ = __index__ = _no_value
+    def _no_number(self, *_: Any) -> NoReturn:
+        text = f"{self!r} cannot be converted to a number: {_UNKNOWN}"
+        help = "compute with `nl` functions or `nisa` instructions, or give the kernel the number"
+        raise KernelError("tensor-value", text, help=f"{help} as an argument")
+
+    __iter__ = __contains__ = _no_loop
+    __int__ = __float__ = __index__ = _no_number
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -255,6 +258,7 @@ class NkiTensor:
         raise Missing("unknown-attribute", text, name, near)
 
 
+_UNKNOWN = "its values are not known while the kernel is compiled"
 _OTHER_NAMES = {
     "T": "use nl.transpose or nisa.nc_transpose",
     "transpose": "use permute for free dimensions, nisa.nc_transpose across partitions",

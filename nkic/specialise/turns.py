@@ -12,6 +12,7 @@ from nkic.syntax import nodes
 from nkic.syntax.bindings import SourceModule
 from nkic.syntax.walk import walk
 
+CALLS = 8  # of a chain, so many are looked at
 _PLAIN = (int, float, str, type(None))
 
 

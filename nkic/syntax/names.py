@@ -46,6 +46,29 @@ REFUSED_BUILTINS = {
     "SystemExit": "use `assert` to stop the compilation",
 }
 
+# Names that files customarily import, by the line that does.
+_CUSTOMARY = {
+    "nki": "import nki",
+    "nl": "import nki.language as nl",
+    "nisa": "import nki.isa as nisa",
+    "ncc": "import nki.collectives as ncc",
+    "np": "import numpy as np",
+    "math": "import math",
+    "partial": "from functools import partial",
+    "reduce": "from functools import reduce",
+    "dataclass": "from dataclasses import dataclass",
+    "field": "from dataclasses import field",
+    "Enum": "from enum import Enum",
+    "NKIObject": "from nki.language import NKIObject",
+}
+
+
+def customary(name: str) -> str:
+    """What to do about a name that is not defined, where its import has been forgotten."""
+    line = _CUSTOMARY.get(name)
+    return f"write `{line}` at the top of the file" if line else ""
+
+
 _OPERATORS = _words("add sub mul truediv floordiv mod divmod pow lshift rshift and or xor matmul")
 _BINARY = frozenset(f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i"))
 # Methods that a kernel's class may define and call by name.

@@ -32,6 +32,8 @@ def matmul_shape(facts: Facts) -> Violation | None:
     """dst [M, N] of stationary [K, M] and moving [K, N]; free dimensions are flattened."""
     held, streamed = held_and_streamed(facts)
     dst = facts.tile("dst")
+    if held > ARRAY or streamed > moving_limit(facts.target, dst):
+        return None  # `matmul_sizes` says so; no dst would do
     if dst.partitions != held:
         return Violation(
             "partition-mismatch",

@@ -7,9 +7,9 @@ import nki.language as nl
 
 
 @nki.jit
-def kernel(a):  # error[bad-return]: in hbm, which only the kernel sees
+def kernel(a):
     x = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=x, src=a)
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.hbm)
     nisa.dma_copy(dst=out, src=x)
-    return out
+    return out  # error[bad-return]: in hbm, which only the kernel sees

@@ -11,7 +11,7 @@ class Config(nl.NKIObject):
 
 @nki.jit
 def kernel(a):
-    config = Config(tile_row=2)  # error[wrong-type]: unexpected field 'tile_row'
+    config = Config(tile_row=2)  # error[wrong-call]: no field `tile_row`
     tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=tile, src=a)

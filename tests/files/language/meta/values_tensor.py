@@ -8,7 +8,7 @@ import nki.language as nl
 
 @nki.jit
 def kernel(a):
-    n = int(a[0:1, 0:1])  # error[tensor-value]: cannot be iterated or converted to a number
+    n = int(a[0:1, 0:1])  # error[tensor-value]: cannot be converted to a number
     tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=tile, src=a)
