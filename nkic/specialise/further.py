@@ -78,7 +78,7 @@ def _certain(definition: Definition) -> Iterator[nodes.Node]:
             waiting.append(node.test)
         elif isinstance(node, scopes.Scope):
             waiting += [*scopes.outside(node), *scopes.inside(node)]
-        elif isinstance(node, nodes.AnnAssign):
-            waiting += [node.value] if node.value is not None else []
+        elif isinstance(node, nodes.Assign | nodes.AnnAssign):
+            waiting += [node.value] if node.value is not None else []  # annotations mean nothing
         elif not isinstance(node, nodes.Try | nodes.Match | nodes.BoolOp):
             waiting += children(node)

@@ -78,10 +78,10 @@ class Namespace:
 
 
 def missing(namespace: Namespace, name: str) -> KernelError | None:
-    """The error that asking for a name would give; None if it is there, or Python's own."""
+    """The error that asking for a name would give; None if it is there, or hidden."""
     contents = namespace.__dict__
     known = name in contents or name in contents["@lazy"] or name in contents["@watched"]
-    return None if known or name.startswith("__") else namespace._missing(name)
+    return None if known or name.startswith("_") else namespace._missing(name)
 
 
 class Missing(KernelError, AttributeError):

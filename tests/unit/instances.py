@@ -210,6 +210,7 @@ class Case(NamedTuple):
         assert said == ([(f"{self.name}: {self.message}", self.slug)] if self.message else [])
         for violation in found:
             assert violation.slug in codes()
-            assert violation.operand in {"", *row.operand_index, *row.attribute_index}
+            places = {"", "engine", *row.operand_index, *row.attribute_index}
+            assert violation.operand in places
             assert violation.help[0].islower() or violation.help[0] == "`"
             assert not violation.help.endswith(".")

@@ -368,6 +368,7 @@ def kernel(a):
     assert [source.text_of(label.span) for label in found.labels] == [
         "part(tile, i)",
         "nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.sbuf)",
+        "i",
     ]
 
 
@@ -384,7 +385,7 @@ def kernel(a):
         ("tile.reshape('xy')", "bad-shape", "('x', 'y')"),
         ("tile + 'x'", "wrong-type", "unsupported operand"),
         ("nl.ndarray((128, 64))", "wrong-call", "nl.ndarray() missing 1"),
-        ("nl.ndarray((128, 64), nl.float64)", "unknown-attribute", "float64"),
+        ("nl.ndarray((128, 64), nl.float64)", "unknown-dtype", "float64"),
         ("nl.ndarray((128, 0.5), nl.int8)", "bad-shape", "is a float"),
         ("nl.ndarray((128,), nl.int8)", "bad-shape", "at least 2 dimensions"),
         ("nl.ndarray((128, 4), nl.int8, 'sbuf')", "bad-buffer", "takes no buffer by name"),
