@@ -81,15 +81,17 @@ def call(
 
 
 def call_ranks(
-    function: Any, inputs: Sequence[Mapping[str, Any]], **how: Unpack[Calling]
+    function: Any, inputs: Sequence[Sequence[Any] | Mapping[str, Any]], **how: Unpack[Calling]
 ) -> list[Called]:
-    """Calls a kernel as ranks 0, 1, … together: `inputs` are the arguments of each by name.
+    """Calls a kernel as ranks 0, 1, … together: `inputs` are the arguments of each, by name or in
+    their order.
 
     One compiled kernel runs on all ranks, so that arguments other than arrays must be the same.
     Options are as in `call`. Raises `CompileError` and `RunError`.
     """
     options.check("call_ranks", how, Calling)
-    ready = [prepare(function, (), one, **options.part(how, Preparing)) for one in inputs]
+    own = [((), one) if isinstance(one, Mapping) else (tuple(one), {}) for one in inputs]
+    ready = [prepare(function, *one, **options.part(how, Preparing)) for one in own]
     for rank, one in enumerate(ready):
         if one.artifact.data != ready[0].artifact.data:
             with raising(CompileError):

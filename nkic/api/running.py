@@ -53,7 +53,8 @@ class Result:
     def prints(self) -> tuple[str, ...]:
         """What the program printed by `nl.device_print`, in order."""
         cores = len({name.partition(".")[0] for name in self.engines})
-        return tuple(row.lines(cores) for row in self.run.prints)
+        rest = run_report.left_out_line(self.run)
+        return (*(row.lines(cores) for row in self.run.prints), *filter(None, [rest]))
 
     @property
     def json(self) -> str:

@@ -6,10 +6,10 @@ Neither framework is imported here; a value of one shows that it is there.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -31,8 +31,9 @@ class Converter(Protocol):
     def back(self, array: Array, like: Any) -> Any:
         """An array in the framework's kind, where `like` is."""
 
-    def update(self, value: Any, array: Array) -> None:
-        """Writes to a value. Raises `UsageFailed` where it cannot be written."""
+    @property
+    def update(self) -> Callable[[Any, Array], None] | None:
+        """Writes to a value, or raises `UsageFailed`; None where arrays never change."""
 
 
 class Borrowed(np.ndarray[Any, Any]):
@@ -72,24 +73,38 @@ def adapting() -> Iterator[None]:
 
 
 def settle(called: api.Called) -> Any:
-    """Writes back what the kernel updated, and gives its values in the caller's kind."""
+    """Writes back what the kernel updated, and gives its values in the caller's kind. Arrays that
+    cannot be written may stay as they are where the kernel also returns what it wrote.
+    """
     with raising(RunError):
-        for name, array in called.updated.items():
-            _write(name, called.inputs[name], array)
+        for name, returned in called.artifact.signature.updates.items():
+            _write(name, called.inputs[name], called.updated[name], returned)
     owners = (getattr(array, "owner", None) for array in called.inputs.values())
     like = next((owner for owner in owners if owner is not None), None)
     return values_like(called.values, like)
 
 
-def _write(name: str, target: Array, array: Array) -> None:
+def _write(name: str, target: Array, array: Array, returned: bool) -> None:
     owner = getattr(target, "owner", None)
     known = converter(owner) if owner is not None else None
     if known is not None:
-        known.update(owner, array)
+        if known.update is not None:
+            known.update(owner, array)
+        elif not returned:
+            refuse_written(name)
     elif target.flags.writeable:
         np.copyto(target, array)
     else:
         refuse(f"the kernel writes `{name}`, which is a read-only array", "pass a copy of it")
+
+
+def refuse_written(name: str) -> NoReturn:
+    """Of an array of JAX, which never changes."""
+    refuse(
+        f"the kernel writes its argument `{name}`, and arrays of JAX cannot be written",
+        f"return `{name}` from the kernel: the result is a new array; or leave the argument out "
+        "and call the kernel by nki_call with its out_shape",
+    )
 
 
 def values_like(values: Any, like: Any) -> Any:

@@ -17,6 +17,7 @@ import numpy as np
 from nkic import api
 from nkic.api.arrays import Array, numpy_type
 from nkic.api.errors import CompileError, raising, refuse
+from nkic.nki.arrays import refuse_written
 from nkic.nki.jit import How, Kernel, kernel_of
 
 Rebuild = Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
@@ -28,7 +29,7 @@ def traced(kernel: Kernel, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     args_like, kwargs_like = rebuild([_like(one) for one in operands])
     artifact = kernel.prepare(*args_like, **kwargs_like).artifact
     _refuse_updates(artifact, ())
-    shapes = [_shape(p.shape, numpy_type(p.dtype)) for p in artifact.signature.outputs]
+    shapes = [_shape(p.shape, numpy_type(p.dtype)) for p in artifact.signature.returned]
 
     def run(*values: Any) -> Any:
         given, named = rebuild([np.asarray(one) for one in values])
@@ -98,8 +99,9 @@ def _written_names(
 
 
 def _check(artifact: api.Artifact, shapes: tuple[Any, ...], names: tuple[str, ...]) -> None:
-    outputs = {p.name: p for p in artifact.signature.outputs}
-    found = [outputs[n] for n in names if n in outputs] if names else list(outputs.values())
+    signature = artifact.signature
+    outputs = {p.name: p for p in signature.outputs}
+    found = [outputs[n] for n in names if n in outputs] if names else signature.returned
     made = [(tuple(p.shape), numpy_type(p.dtype).name) for p in found]
     wanted = [(one.shape, one.dtype.name) for one in shapes]
     if made != wanted:
@@ -114,14 +116,9 @@ def _shown(types: Sequence[tuple[Any, str]]) -> str:
 
 
 def _refuse_updates(artifact: api.Artifact, allowed: Sequence[str]) -> None:
-    inputs = {p.name for p in artifact.signature.inputs} - {*allowed}
-    for output in artifact.signature.outputs:
-        if output.name in inputs:
-            refuse(
-                f"the kernel writes its argument `{output.name}`, and arrays of JAX cannot be "
-                "written",
-                "return a new tensor from the kernel",
-            )
+    for name, returned in artifact.signature.updates.items():
+        if name not in allowed and not returned:
+            refuse_written(name)
 
 
 def _callback(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
@@ -109,7 +109,19 @@ class Kernel:
         they were.
         """
         with arrays.adapting():
-            return api.call(self.func, args, kwargs, **self._options(), **options)
+            called = api.call(self.func, args, kwargs, **self._options(), **options)
+        _tell(called)
+        return called
+
+    def ranks(self, calls: Sequence[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
+        """Runs the kernel on several devices together, as ranks 0, 1, …: the arguments of each in
+        their order, or by name. Gives the results of each.
+        """
+        with arrays.adapting():
+            found = api.call_ranks(self.func, calls, **self._options())
+        for called in found:
+            _tell(called)
+        return [arrays.settle(called) for called in found]
 
     def prepare(self, *args: Any, **kwargs: Any) -> api.Prepared:
         """Compiles for these arguments without running."""
@@ -128,6 +140,14 @@ class Kernel:
     def __repr__(self) -> str:
         axes = "" if self.how.axes is None else f"[{self.how.axes!r}]"
         return f"<nki kernel {self.__wrapped__.__qualname__}{axes}>"  # type: ignore[attr-defined]
+
+
+def _tell(called: api.Called) -> None:
+    """What the kernel printed, while it was compiled and by `nl.device_print`: on standard output
+    (source: `nl.device_print`, the guide to the simulator).
+    """
+    sys.stdout.write("".join(called.artifact.messages))
+    sys.stdout.write("".join(f"{one}\n" for one in called.result.prints))
 
 
 def jit(fn: Any = None, **options: Any) -> Any:
@@ -201,6 +221,10 @@ class Simulation:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.kernel(*args, **kwargs)
+
+    def ranks(self, calls: Sequence[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
+        """Runs the kernel on several devices together, as `Kernel.ranks` does."""
+        return self.kernel.ranks(calls)
 
 
 def simulate(kernel: Any) -> Simulation:

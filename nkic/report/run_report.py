@@ -121,6 +121,12 @@ def _printed(record: dict[str, object]) -> str:
     return json.dumps(record, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
 
 
+def left_out_line(run: Run) -> str:
+    """That there were more prints than are kept; nothing if there were not."""
+    left = run.prints_left_out
+    return f"{grouped(left)} more prints are not shown" if left else ""
+
+
 def cycles_line(run: Run, target: Target) -> str:
     """`add: 41,220 cycles (34.35 us at 1.2 GHz), PE 52% ACT 11%, DMA 46.2 GB/s`"""
     clock = f"{target.base_clock_mhz / 1000:g} GHz"

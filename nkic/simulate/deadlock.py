@@ -146,7 +146,8 @@ def outside_group(
     """`rank` calls a collective of ranks that it is not one of, or that are not there."""
     if rank in group:
         text = f"the collective is for the ranks {_listed(group)}, and {ranks} are run"
-        return fault(executable, "collective", text, place, help=f"run {max(group) + 1} ranks")
+        help = f"run {max(group) + 1} ranks: `nki-run --ranks`, `kernel.ranks(...)` in Python"
+        return fault(executable, "collective", text, place, help=help)
     text = f"rank {rank} is in no group of this collective"
     return fault(executable, "collective", text, place, help="name every rank in replica_group")
 

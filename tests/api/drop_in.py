@@ -3,6 +3,7 @@
 import dataclasses
 
 import nki
+import nki.collectives as ncc
 import nki.isa as nisa
 import nki.language as nl
 from nki.isa.constants import dge_mode
@@ -126,3 +127,30 @@ def by_buffer(x):
     factor = {nl.hbm: 1.0, nl.shared_hbm: 2.0}[x.buffer]
     nl.store(out, value=nl.multiply(nl.load(x), factor))
     return out
+
+
+@nki.jit
+def accumulated(a, b):
+    """Adds b to a in place, and returns a."""
+    nl.store(a, value=nl.add(nl.load(a), nl.load(b)))
+    return a
+
+
+@nki.jit
+def summed_over_ranks(a):
+    """The sum of what two ranks have."""
+    src = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.private_hbm)
+    dst = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.private_hbm)
+    nisa.dma_copy(dst=src, src=a)
+    group = ncc.ReplicaGroup([[0, 1]])
+    ncc.all_reduce(srcs=[src], dsts=[dst], replica_group=group, op=nl.add)
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=dst)
+    return out
+
+
+@nki.jit
+def talking(a):
+    """Prints when it is compiled, and when it runs."""
+    print("compiled for", a.shape)
+    nl.device_print("a is", a)

@@ -131,7 +131,22 @@ def test_results_must_be_as_described(
 
 def test_arrays_of_jax_are_not_written(drop_in: ModuleType) -> None:
     a, b = arrays((128, 512))
-    with pytest.raises(RunError, match="arrays of JAX cannot be written"):
+    with pytest.raises(RunError, match=r"writes its argument `c`, and arrays of JAX") as caught:
         drop_in.into[1, 1](a, b, jnp.zeros((128, 512)))
+    assert "return `c` from the kernel" in str(caught.value)
     with pytest.raises(CompileError, match="writes its argument `c`"):
         jax.jit(drop_in.into[1, 1])(a, b, a)
+
+
+def test_what_is_written_and_returned_is_a_new_array(drop_in: ModuleType) -> None:
+    from jax_neuronx import nki_call
+
+    a, b = arrays((128, 8))
+    total = a + b
+    for call in (drop_in.accumulated, jax.jit(drop_in.accumulated)):
+        found = call(a, b)
+        same(found, total)
+    same(
+        nki_call(drop_in.accumulated, a, b, out_shape=jax.ShapeDtypeStruct(a.shape, a.dtype)), total
+    )
+    same(a + b, total)  # the arguments are as they were

@@ -119,6 +119,30 @@ def test_one_axis_of_a_grid_lies_across_cores(drop_in: ModuleType) -> None:
             drop_in.add[grid](X, Y)
 
 
+def test_several_ranks(drop_in: ModuleType) -> None:
+    kernel = drop_in.summed_over_ranks
+    for call in (kernel, nki().simulate(kernel)):
+        for one in call.ranks([(X,), {"a": Y}]):
+            np.testing.assert_array_equal(one, X + Y)
+    with pytest.raises(RunError, match=r"for the ranks 0, 1, and 1 are run[^$]*`kernel.ranks"):
+        kernel(X)
+
+
+def test_prints_of_kernels(drop_in: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.float32([[1, 2]])
+    for _ in range(2):  # the second comes from the cache
+        drop_in.talking(x)
+        said = capsys.readouterr().out
+        assert said == "compiled for (1, 2)\na is float32[1, 2]\n[[1. 2.]]\n"
+
+
+def test_what_is_written_and_returned(drop_in: ModuleType) -> None:
+    x = X.copy()
+    found = drop_in.accumulated(x, Y)
+    np.testing.assert_array_equal(found, X + Y)
+    np.testing.assert_array_equal(x, X + Y)
+
+
 def test_a_schedule_orders_named_instructions(drop_in: ModuleType) -> None:
     x = X / X.max()
     plain = drop_in.named.call(x, x)

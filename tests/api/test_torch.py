@@ -84,6 +84,18 @@ def test_gradients_through_a_function(drop_in: ModuleType) -> None:
     torch.testing.assert_close(b.grad, d.grad)
 
 
+def test_what_is_written_and_returned(drop_in: ModuleType) -> None:
+    a, b = torch.randn(128, 8), torch.randn(128, 8)
+    total = a + b
+    assert torch.equal(drop_in.accumulated(a, b), total) and torch.equal(a, total)
+
+
+def test_several_ranks(drop_in: ModuleType) -> None:
+    a, b = torch.randn(8, 4), torch.randn(8, 4)
+    found = drop_in.summed_over_ranks.ranks([(a,), (b,)])
+    assert all(torch.equal(one, a + b) for one in found)
+
+
 def test_an_update_counts_as_one_for_autograd(drop_in: ModuleType) -> None:
     a = torch.randn(SHAPE)
     out = torch.zeros(SHAPE)

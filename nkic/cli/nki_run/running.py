@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nkic.base import files, levels
 from nkic.base.diagnostics import Level, NkicError, ProgramFault, UsageFailed, make
 from nkic.base.files import STANDARD
-from nkic.base.text import clean, grouped, plural
+from nkic.base.text import clean, plural
 from nkic.cli.common import Session
 from nkic.cli.nki_run import tolerances
 from nkic.cli.nki_run.options import CommandLine
@@ -167,9 +167,8 @@ class _Job:
     def _tell_prints(self, run: Run) -> None:
         for row in run.prints:
             self.session.tell("print", row.lines(self.executable.cores), **vars(row))
-        if run.prints_left_out:
-            text = f"{grouped(run.prints_left_out)} more prints are not shown"
-            self.session.tell("prints-left-out", text, count=run.prints_left_out)
+        if left := run_report.left_out_line(run):
+            self.session.tell("prints-left-out", left, count=run.prints_left_out)
 
 
 Done = tuple[_Job, Run, list[Comparison]]

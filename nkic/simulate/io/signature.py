@@ -42,6 +42,19 @@ class Signature(NamedTuple):
     inputs: tuple[Parameter, ...]
     outputs: tuple[Parameter, ...]
 
+    @property
+    def updates(self) -> dict[str, bool]:
+        """The inputs that the kernel writes, and whether it returns them besides."""
+        names = {p.name for p in self.inputs}
+        returned = {p.tensor for p in self.outputs if p.name not in names}
+        return {p.name: p.tensor in returned for p in self.outputs if p.name in names}
+
+    @property
+    def returned(self) -> tuple[Parameter, ...]:
+        """What the kernel returns."""
+        names = {p.name for p in self.inputs}
+        return tuple(p for p in self.outputs if p.name not in names)
+
 
 def signature_of(executable: Executable) -> Signature:
     """The signature of the kernel in a file."""
