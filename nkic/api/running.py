@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
 from typing import Any, Unpack
 
 from nkic.api import options
@@ -16,14 +18,20 @@ from nkic.api.options import Running
 from nkic.base.diagnostics import Diagnostic, UsageFailed, make
 from nkic.figures import figures, is_precise
 from nkic.machine.targets import TARGETS
-from nkic.report import run_report
+from nkic.neff.records import Executable
+from nkic.neff.text import source
+from nkic.report import run_report, timeline
 from nkic.report.run_report import Run
+from nkic.report.timeline import Stretch
 from nkic.simulate import EngineUse, Options, simulate_ranks
 from nkic.simulate import Result as Simulated
 from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import Bound, Wanted, bind
 from nkic.simulate.io.offers import Offer
 from nkic.simulate.io.specs import Spec, Value, parse_fill
+from nkic.simulate.result import Busy
+
+MAX_TIMELINE = 100_000  # instructions whose times a result keeps
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,8 @@ class Result:
     engines: Mapping[str, EngineUse]
     run: Run = field(repr=False)
     remarks: tuple[Diagnostic, ...] = ()
+    busy: tuple[Busy, ...] = field(default=(), repr=False)
+    executable: Executable | None = field(default=None, repr=False)
 
     @property
     def report(self) -> str:
@@ -61,12 +71,31 @@ class Result:
         """The report as `nki-run --json` prints it."""
         return run_report.as_json(self.run)
 
+    @cached_property
+    def timeline(self) -> tuple[Stretch, ...]:
+        """When each engine and queue was busy, and with what; of the first 100,000 instructions."""
+        known = self.executable
+        return tuple(_stretch(known, one) for one in self.busy) if known is not None else ()
+
+    @property
+    def svg(self) -> str:
+        """The timeline as a picture."""
+        title = run_report.cycles_line(self.run, TARGETS[self.run.target])
+        if len(self.busy) < self.run.instructions:
+            title += f"; the first {len(self.busy):,} instructions"
+        return timeline.svg(self.timeline, self.time_ns, title)
+
+    def _repr_svg_(self) -> str:
+        """For notebooks and whoever shows pictures."""
+        return self.svg
+
     def _repr_html_(self) -> str:
-        """For notebooks: outputs and engines."""
+        """For notebooks: outputs, engines, and the picture."""
         outputs = table(("output",), [(row.line,) for row in self.run.outputs])
         rows = [(n, f"{e.busy_ns:,.0f}", e.instructions) for n, e in self.engines.items()]
         line = run_report.cycles_line(self.run, TARGETS[self.run.target])
-        return f"<b>{line}</b>{outputs}{table(('engine', 'busy ns', 'instructions'), rows)}"
+        engines = table(("engine", "busy ns", "instructions"), rows)
+        return f"<b>{escape(line)}</b>{outputs}{engines}{self.svg}"
 
 
 Inputs = Mapping[str, Any] | str | os.PathLike[str] | None
@@ -128,6 +157,7 @@ def _settings(how: Running) -> Options:
         is_precise(os.environ) if precise is None else precise,
         how.get("max_cycles"),
         how.get("timeout"),
+        timeline=MAX_TIMELINE,
     )
 
 
@@ -153,4 +183,19 @@ def _result(artifact: Artifact, bound: Bound, found: Simulated, settings: Option
     kinds = {p.name: p.dtype for p in signature.outputs}
     outputs = {name: presented(array, kinds[name]) for name, array in found.outputs.items()}
     run = figures(artifact.executable, artifact.id, bound, found, settings.precise)
-    return Result(outputs, found.cycles, found.time_ns, found.engines, run, bound.remarks)
+    return Result(
+        outputs,
+        found.cycles,
+        found.time_ns,
+        found.engines,
+        run,
+        bound.remarks,
+        found.timeline,
+        artifact.executable,
+    )
+
+
+def _stretch(executable: Executable, busy: Busy) -> Stretch:
+    row, place = busy.record.row, source(executable, busy.record.place)
+    name = row.name if row is not None else ""
+    return Stretch(busy.stream, busy.start / 1000, busy.end / 1000, name, place)

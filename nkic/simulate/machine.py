@@ -68,6 +68,7 @@ class Machine:
         self.parked: list[dict[int, Runner]] = [{} for _ in range(units)]
         self.dma_free = [0] * units
         self.end = 0
+        self.timeline: list[tuple[Runner, Item, int, int]] = []
         self.turns = 0
         self.deadline = inf
 
@@ -235,6 +236,9 @@ class Machine:
         runner.free = start + hold
         runner.busy += hold
         runner.done = max(runner.done, runner.free + lead + latency)
+        if len(self.timeline) < self.options.timeline and item.record.row is not None:
+            end = runner.free + lead + latency if runner.is_dma else runner.free
+            self.timeline.append((runner, item, start, end))
         if runner.done > self.end:
             self.end = runner.done
             if self.limit_ps is not None and self.end > self.limit_ps:

@@ -10,9 +10,11 @@ class Options:
     """`check_init`: reading bytes that nobody wrote is a fault. `precise`: round to each
     destination's type; off, values between instructions stay float32, which splits logic from
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
+    `timeline`: of how many instructions the times are kept.
     """
 
     check_init: bool = True
     precise: bool = True
     max_cycles: int | None = None
     timeout_s: float | None = None
+    timeline: int = 0

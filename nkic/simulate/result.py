@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.neff.records import InstructionRecord
 from nkic.simulate.printing import Printed
 
 
@@ -19,6 +21,17 @@ class EngineUse:
     instructions: int
 
 
+class Busy(NamedTuple):
+    """When an instruction held its engine, or a transfer was under way, in picoseconds. `stream`
+    as "core0.vector" or "core0.dma3".
+    """
+
+    stream: str
+    record: InstructionRecord
+    start: int
+    end: int
+
+
 @dataclass(frozen=True)
 class Result:
     """`outputs` in the storage type of their element types (bfloat16 as uint16), by name.
@@ -26,6 +39,7 @@ class Result:
     `time_ns` is simulated time from the first issue to the last completion; `cycles` the same
     at the target's base clock. `printed` is what the program printed, in order, until a limit;
     `prints_left_out` more came after it. `engines` by core and engine, as "core0.vector".
+    `timeline` holds the times of the first instructions, if they were asked for, as they started.
     """
 
     outputs: Mapping[str, NDArray[np.generic]]
@@ -36,3 +50,4 @@ class Result:
     instructions: int
     printed: tuple[Printed, ...] = ()
     prints_left_out: int = 0
+    timeline: tuple[Busy, ...] = ()

@@ -20,7 +20,7 @@ from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
 from nkic.simulate.options import Options
 from nkic.simulate.printing import Prints
-from nkic.simulate.result import EngineUse, Result
+from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
 
@@ -93,7 +93,22 @@ def _result_of(rank: _Rank, executable: Executable, machine: Machine, options: O
     memory, prints = rank.memory, rank.prints
     outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
     result = _result(outputs, rank.runners, machine, TARGETS[executable.target])
-    return replace(result, printed=tuple(prints.kept), prints_left_out=prints.left_out)
+    return replace(
+        result,
+        printed=tuple(prints.kept),
+        prints_left_out=prints.left_out,
+        timeline=tuple(_timeline(rank, machine)),
+    )
+
+
+def _timeline(rank: _Rank, machine: Machine) -> list[Busy]:
+    own = {runner.index: runner.record.name for runner in rank.runners}
+    found = [
+        Busy(own[runner.index], item.record, start, end)
+        for runner, item, start, end in machine.timeline
+        if runner.index in own
+    ]
+    return sorted(found, key=lambda busy: busy.start)
 
 
 def _contents(executable: Executable, inputs: Arrays) -> dict[int, NDArray[np.generic]]:

@@ -52,6 +52,19 @@ def test_arrays_in_containers(tensors: Any) -> None:
     np.testing.assert_array_equal(values(k.sum_of, tensors), X + Y)
 
 
+def test_a_result_is_shown_with_a_timeline() -> None:
+    result = api.call(k.scaled, (X, 3.0)).result
+    for name, use in result.engines.items():
+        own = [one for one in result.timeline if one.lane.rstrip("01234567") == name]
+        assert len(own) == use.instructions
+        if name != "core0.dma":  # transfers are told until they are complete
+            assert sum(one.end_ns - one.start_ns for one in own) == pytest.approx(use.busy_ns)
+    assert max(one.end_ns for one in result.timeline) <= result.time_ns
+    assert all("kernels.py:" in one.place for one in result.timeline)
+    assert result._repr_svg_() == result.svg and result.svg in result._repr_html_()
+    assert result.report.splitlines()[-1] in result.svg
+
+
 def test_options_that_there_are_not() -> None:
     with pytest.raises(TypeError, match=r"nkic.call\(\) has no option 'targt'; .*`target`"):
         api.call(k.scaled, (X,), targt="trn1")  # type: ignore[call-arg]
