@@ -82,6 +82,13 @@ class NkiTensor:
         """Number of elements."""
         return prod(self._access.shape)
 
+    @property
+    def base_tensor(self) -> NkiTensor:
+        """The whole tensor that this is a view of. No documentation has it; published kernels
+        read it of kernel arguments (nki-library, moe_tkg), where it can only be the argument.
+        """
+        return NkiTensor(views.whole(self._access.tensor))
+
     # Questions
 
     def is_contiguous(self) -> bool:

@@ -29,7 +29,7 @@ MORE = {
     "par_dim": "marks the partition dimension, which is the first one anyway",
     "range": "another name of the range that is unrolled",
 }
-MORE_OF_TENSORS: set[str] = set()
+MORE_OF_TENSORS = {"base_tensor"}  # only published kernels have it
 
 
 def published() -> dict[str, list[str] | None]:

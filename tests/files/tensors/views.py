@@ -32,6 +32,8 @@ def kernel(a):
     assert t.view(nl.uint8).shape == (128, 4, 24) and t.view(nl.int32).shape == t.shape
     assert t.view(nl.uint8).view(nl.float32).strides == t.strides
     assert t.reinterpret_cast(nl.bfloat16).shape == (128, 4, 12)
+    assert t.view(nl.uint8)[:, 0, 0:1].base_tensor.shape == t.base_tensor.shape == (128, 4, 6)
+    assert t.view(nl.uint8).base_tensor.dtype == nl.float32
     u = t[0:64, :, :].permute((0, 2, 1))[:, 0, :]
     assert (u.shape, u.strides) == ((64, 4), (24, 6))
     nisa.memset(dst=t, value=0.0)
