@@ -4,7 +4,7 @@ mostly tiles of 128 x 512.
 Simulated time is from the issue of the instruction to its result, on its target. Our time is
 that of one more such instruction in a program, decoding and checks included. NumPy's is that of
 the shortest NumPy expression with the same result, on float32 arrays of the same size; random
-numbers are its PCG64.
+numbers are its PCG64. What cores or ranks do together is of all of them: two cores, four ranks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from nkic.machine.targets import TARGETS, Target
 from nkic.machine.timing import timing
 from nkic.simulate.numerics import quiet
 from tests.harness.drawing import Draw
-from tests.harness.instruction import Call, Tile, built, tile
+from tests.harness.instruction import Call, Tile, built_cores, tile
 from tests.models import MODELS
 from tests.unit.instances import LEGAL, facts_of
 
@@ -106,7 +106,24 @@ NUMPY: dict[str, Callable[[], Any]] = {
     "rand_get_state": lambda: np.copyto(OUT[:, :6], X[:, :6]),
     "iota": lambda: np.copyto(OUT, INDEX),
     "affine_select": lambda: np.where(INDEX == COLUMN, X, np.float32(0)),
+    "device_print": lambda: X.copy(),
+    "core_barrier": lambda: None,
+    "sendrecv": lambda: (X.copy(), Y.copy()),
+    "rank_id": lambda: None,
+    "collective_permute_implicit_current_processing_rank_id": lambda: None,
+    "all_reduce": lambda: np.stack([X + Y + X + Y] * 4),
+    "reduce_scatter": lambda: X + Y + X + Y,
+    "all_gather": lambda: np.stack([np.concatenate([X, Y, X, Y])] * 4),
+    "all_to_all": lambda: np.stack([X, Y, X, Y]).swapaxes(0, 1).copy(),
+    "all_gather_v": lambda: np.stack([np.concatenate([X, Y, X, Y])] * 4),
+    "all_to_all_v": lambda: np.stack([X, Y, X, Y]).swapaxes(0, 1).copy(),
+    "collective_permute": lambda: [x.copy() for x in (X, Y, X, Y)],
+    "collective_permute_implicit": lambda: [x.copy() for x in (X, Y, X, Y)],
+    "collective_permute_implicit_reduce": lambda: [x + Y for x in (X, Y, X, Y)],
 }
+RANKS = 4
+ON_TWO_CORES = {"core_barrier", "sendrecv", "all_gather_v"}
+COUNTS = [[1] * RANKS, [0] * RANKS, [0] * RANKS]  # one element to each rank
 
 
 def target_of(row: Row) -> Target:
@@ -124,9 +141,30 @@ def legal(name: str) -> Call:
         if isinstance(values[key], Tile):
             window = values[key].window(values[key].tensor.contents)
             window[...] = draw.numbers(window.shape, values[key].dtype, 3)
-    if fill := MODELS[name].fill:
+    if name in MODELS and (fill := MODELS[name].fill):
         fill(draw, values)
+    if counts := values.get("metadata_tensor"):
+        counts.window(counts.tensor.contents)[...] = np.array(COUNTS, np.uint32)
     return Call(name, values)
+
+
+def calls_of(name: str) -> list[Call]:
+    """The legal instance on each core."""
+    if name not in ON_TWO_CORES:
+        return [legal(name)]
+    one = legal(name)
+    other = one if name == "core_barrier" else legal(name)
+    if name == "sendrecv":
+        other.values.update(send_to_rank=0, recv_from_rank=0)
+    return [one, other]
+
+
+def prepared(name: str, count: int, target: str) -> Callable[[], Any]:
+    """The run of a program with so many of the instruction."""
+    build = built_cores([[call] * count for call in calls_of(name)], target)
+    ranks = RANKS if ROWS[name].module == "nki.collectives" else 1
+    contents = [{tensor: tensor.contents for tensor in build.own}] * ranks
+    return lambda: build.run_ranks(contents)
 
 
 def _made(value: Any) -> Any:
@@ -135,7 +173,10 @@ def _made(value: Any) -> Any:
     if not isinstance(value, FactTile):
         return value
     buffer = value.buffer.value
-    return tile(value.shape, dtype=value.dtype.name, buffer=buffer, start=value.start)
+    kind = buffer.removeprefix("shared_")
+    made = tile(value.shape, dtype=value.dtype.name, buffer=kind, start=value.start)
+    made.tensor.buffer = buffer
+    return made
 
 
 def simulated(row: Row, target: Target) -> float:
@@ -155,10 +196,10 @@ def best(action: Callable[[], Any]) -> float:
     return min(taken)
 
 
-def ours(call: Call, target: str) -> float:
+def ours(name: str, target: str) -> float:
     """Seconds of one more of this instruction in a program."""
-    one, many = (built([call] * count, target) for count in (1, 1 + REPEATS))
-    return max(0.0, best(many.run) - best(one.run)) / REPEATS
+    one, many = (prepared(name, count, target) for count in (1, 1 + REPEATS))
+    return max(0.0, best(many) - best(one)) / REPEATS
 
 
 def numpys(name: str) -> float:
@@ -170,14 +211,8 @@ def numpys(name: str) -> float:
 def bench_instructions() -> None:
     print("\n## Instructions, µs\n")
     print("| instruction | target | simulated | nki-run | NumPy |\n|---|---|---:|---:|---:|")
-    for name in ROWS:
-        if name in NUMPY:
-            row = ROWS[name]
-            target = target_of(row)
-            times = (
-                simulated(row, target),
-                ours(legal(name), target.name) * 1e6,
-                numpys(name) * 1e6,
-            )
-            cells = " | ".join(f"{t:.2f}" if t < 10 else f"{t:.0f}" for t in times)
-            print(f"| `{name}` | {target.name} | {cells} |")
+    for name, row in ROWS.items():
+        target = target_of(row)
+        times = simulated(row, target), ours(name, target.name) * 1e6, numpys(name) * 1e6
+        cells = " | ".join(f"{t:.2f}" if t < 10 else f"{t:.0f}" for t in times)
+        print(f"| `{name}` | {target.name} | {cells} |")

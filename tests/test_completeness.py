@@ -12,24 +12,15 @@ from nkic.machine.operands import Attribute, Kind, Row
 from nkic.machine.operators import ALU
 from nkic.machine.rules import violations
 from nkic.simulate.decode import MEETINGS, SEMANTICS
-from tests.bench_instructions import NUMPY, legal, target_of
-from tests.harness.instruction import Call, built
+from tests.bench_instructions import NUMPY, prepared, target_of
+from tests.harness.instruction import Call
 from tests.harness.model import Given, facts
-from tests.models import MODELS
+from tests.harness.together import whole
+from tests.models import EXCHANGES, MODELS
 from tests.property.test_instructions import MANY, drawn
+from tests.property.test_together import scene
 
 PROJECT = Path(__file__).resolve().parents[1]
-# What is not about values in the memory of one core.
-ELSEWHERE = {
-    "core_barrier": "tests/unit/test_cores.py",
-    "sendrecv": "tests/unit/test_cores.py",
-    "device_print": "tests/unit/test_semantics_debug.py",
-    **{
-        name: "tests/unit/test_collectives.py"
-        for name, row in ROWS.items()
-        if row.module == "nki.collectives"
-    },
-}
 
 
 def test_rows_and_semantics_are_the_same_set() -> None:
@@ -47,10 +38,8 @@ def test_a_row_says_what_it_does_and_where_that_is_known_from(name: str) -> None
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_a_row_has_a_model(name: str) -> None:
     """Its property test: tests/models has a reading of its documentation in NumPy."""
-    if name in ELSEWHERE:
-        assert f'"{name}"' in (PROJECT / ELSEWHERE[name]).read_text(encoding="utf-8")
-    else:
-        assert name in MODELS, f"write a model of {name}: docs/add-an-instruction.md, step 3"
+    known = (name in MODELS) + (name in EXCHANGES)
+    assert known == 1, f"write a model of {name}: docs/add-an-instruction.md, step 3"
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
@@ -102,12 +91,33 @@ def _legal(attribute: Attribute, instances: list[tuple[Call, str]]) -> set[objec
     return found
 
 
-@pytest.mark.parametrize("name", sorted(MODELS))
+@pytest.mark.parametrize("name", sorted(EXCHANGES))
+def test_every_parameter_of_meetings_takes_several_values(name: str) -> None:
+    """Choices and flags all that they may; the others two at least."""
+    seen: dict[str, set[object]] = {a.name: set() for a in ROWS[name].attributes}
+    for seed in range(40):
+        for call in (c for core in scene(name, seed)[1].cores for c in core if c.row == name):
+            for parameter in seen:
+                seen[parameter].add(whole(call).values[parameter])
+    for attribute in ROWS[name].attributes:
+        may = {*attribute.choices} or ({False, True} if attribute.kind is Kind.BOOL else set())
+        may -= NEVER.get((name, attribute.name), set())
+        found = seen[attribute.name]
+        only_one = len(may) == 1 or (name, attribute.name) in ALWAYS_0
+        assert found >= may and len(found) >= 2 - only_one, attribute.name
+
+
+# What a rule refuses.
+NEVER: dict[tuple[str, str], set[object]] = {("all_gather_v", "has_rdispls"): {True}}
+ALWAYS_0 = {("all_to_all", "collective_dim"), ("reduce_scatter", "collective_dim")}
+
+
+@pytest.mark.parametrize("name", sorted(ROWS))
 def test_a_row_is_measured(name: str) -> None:
     """`make bench` has a line for it: tests/bench_instructions.py."""
     assert name in NUMPY, f"say in NUMPY what {name} is in NumPy"
     NUMPY[name]()
-    built([legal(name)], target_of(ROWS[name]).name).run()
+    prepared(name, 1, target_of(ROWS[name]).name)()
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))

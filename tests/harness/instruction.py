@@ -10,7 +10,7 @@ What is left and right of a tile is filled with a pattern, and must be there aft
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count, pairwise
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
 from nkic.schedule import schedule
-from nkic.simulate import Options, Result, simulate
+from nkic.simulate import Options, Result, simulate_ranks
 from nkic.simulate.memory import GRID_TYPES
 from tests.harness.reference import numpy_type, stored
 from tests.programs import op, program
@@ -133,7 +133,7 @@ class Tile:
     def text(self, tensors: list[Tensor]) -> str:
         number = 2 * len(tensors) + tensors.index(self.tensor)
         dims = ", ".join(f"{step}x{num}" for step, num in self.dims)
-        start = "" if self.tensor.buffer == "hbm" else f"{self.start}+{self.partitions}, "
+        start = "" if "hbm" in self.tensor.buffer else f"{self.start}+{self.partitions}, "
         kind = "" if self.dtype == self.tensor.dtype else f":{self.dtype}"
         text = f"%{number}[{start}{self.offset}; {dims}]{kind}"
         if self.by is None:
@@ -199,19 +199,23 @@ def run(
     return built(calls, target).run(precise, raw)
 
 
+Contents = Mapping[Tensor, Array]
+
+
 class Outcome:
     """What is in memory afterwards: by tile, the elements. Nothing else may have been written."""
 
-    def __init__(self, build: Built, result: Result) -> None:
+    def __init__(self, build: Built, result: Result, contents: Contents) -> None:
         self.result = result
         self.memory = {
             tensor: np.ascontiguousarray(result.outputs[f"output_{i}"])
             .view(np.uint8)
             .reshape(tensor.contents.shape)
             for i, tensor in enumerate(build.tensors)
+            if tensor in contents
         }
-        for tensor, contents in self.memory.items():
-            changed = contents != tensor.contents
+        for tensor, found in self.memory.items():
+            changed = found != contents[tensor]
             for written in build.written:
                 if written.tensor is tensor:
                     written.mark(changed)
@@ -222,7 +226,7 @@ class Outcome:
 
 
 class Built(NamedTuple):
-    """A program that is ready to run."""
+    """A program that is ready to run. Tensors in shared HBM are neither loaded nor stored."""
 
     tensors: list[Tensor]
     written: list[Tile]
@@ -230,26 +234,50 @@ class Built(NamedTuple):
 
     def run(self, precise: bool = True, raw: bool = False) -> Outcome:
         """`raw`: no memory is kept as decoded numbers."""
-        found = {}
-        for tensor, port in zip(self.tensors, self.executable.inputs, strict=True):
-            elements = tensor.contents.view(storage(DTYPES[tensor.dtype]))
-            found[port.name] = elements.reshape(self.executable.tensors[port.tensor].shape)
         kept = frozenset() if raw else GRID_TYPES
         with patch("nkic.simulate.memory.GRID_TYPES", kept):
-            return Outcome(self, simulate(self.executable, found, Options(precise=precise)))
+            return self.run_ranks([{t: t.contents for t in self.own}], Options(precise=precise))[0]
+
+    @property
+    def own(self) -> list[Tensor]:
+        return [tensor for tensor in self.tensors if tensor.buffer != "shared_hbm"]
+
+    def run_ranks(self, ranks: Sequence[Contents], options: Options | None = None) -> list[Outcome]:
+        """Several ranks together, each with contents of its own."""
+        inputs = [self._inputs(contents) for contents in ranks]
+        results = simulate_ranks(self.executable, inputs, options)
+        return [Outcome(self, *both) for both in zip(results, ranks, strict=True)]
+
+    def _inputs(self, contents: Contents) -> dict[str, Array]:
+        found = {}
+        for tensor, port in zip(self.own, self.executable.inputs, strict=True):
+            elements = contents[tensor].view(storage(DTYPES[tensor.dtype]))
+            found[port.name] = elements.reshape(self.executable.tensors[port.tensor].shape)
+        return found
 
 
 def built(calls: Sequence[Call], target: str = "trn2") -> Built:
     """Compiles and verifies."""
-    used = [t for c in calls for v in c.values.values() for t in _tiles(v)]
-    tensors = list(dict.fromkeys(t.tensor for t in used))
-    text = replace(program("\n".join(_lines(calls, tensors))), target=TARGETS[target])
+    return built_cores([calls], target)
+
+
+def built_cores(cores: Sequence[Sequence[Call]], target: str = "trn2") -> Built:
+    """The same for a program of several cores."""
+    tensors = list(dict.fromkeys(t for calls in cores for t in _tensors(calls)))
+    text = replace(program("\n".join(_lines(cores, tensors))), target=TARGETS[target])
     report = Reporter()
     lowered = lower(text, report)
     placed, graphs = allocate(lowered, depend(lowered), report)
     executable = read(write(emit(schedule(placed, graphs), {})))
     verify(executable)
+    calls = [call for core in cores for call in core]
     return Built(tensors, [tile for c in calls for tile in _results(c)], executable)
+
+
+def _tensors(calls: Sequence[Call]) -> dict[Tensor, None]:
+    """What the tiles of calls are in, in order."""
+    tiles = (t for c in calls for v in c.values.values() for t in _tiles(v))
+    return dict.fromkeys(t.tensor for t in tiles)
 
 
 def _tiles(value: Any) -> list[Tile]:
@@ -268,24 +296,35 @@ def _results(c: Call) -> list[Tile]:
 # between; if that is in PSUM, %(3 n + i) is a stop on the way.
 
 
-def _lines(calls: Sequence[Call], tensors: list[Tensor]) -> Iterator[str]:
+def _lines(cores: Sequence[Sequence[Call]], tensors: list[Tensor]) -> Iterator[str]:
     size, number = len(tensors), count()
     for block, name in enumerate(("in", "out", "t", "stop")):
         for i, t in enumerate(tensors):
             yield f"%{block * size + i} {name}{i}: {t.dtype}[{t.shape}] {_memory(t, name)}"
-    yield from (f"input x{i} = %{i}" for i in range(size))
-    yield from (f"output output_{i} = %{size + i}" for i in range(size))
-    yield "core"
-    for i, t in enumerate(tensors):
-        yield from _moves(number, t, [i, 3 * size + i, 2 * size + i], size)
+    own = [i for i, t in enumerate(tensors) if t.buffer != "shared_hbm"]
+    yield from (f"input x{i} = %{i}" for i in own)
+    yield from (f"output output_{i} = %{size + i}" for i in own)
+    for calls in cores:
+        yield "core"
+        here = _tensors(calls)
+        yield from _core(number, calls, tensors, [i for i in own if tensors[i] in here])
+
+
+def _core(
+    number: Iterator[int], calls: Sequence[Call], tensors: list[Tensor], own: list[int]
+) -> Iterator[str]:
+    """Loads of the tensors that are `own`, the instructions, and stores."""
+    size = len(tensors)
+    for i in own:
+        yield from _moves(number, tensors[i], [i, 3 * size + i, 2 * size + i], size)
     for c in calls:
         for by in (v.by for v in c.values.values() if isinstance(v, Tile) and v.by):
             if isinstance(by.source, int):
                 made = {"dst": f"${by.source}", "x": str(by.offsets[0])}
                 yield op(next(number), "register_alloc", "sync", **made)
         yield _text(next(number), c, tensors)
-    for i, t in enumerate(tensors):
-        yield from _moves(number, t, [2 * size + i, 3 * size + i, size + i], size)
+    for i in own:
+        yield from _moves(number, tensors[i], [2 * size + i, 3 * size + i, size + i], size)
 
 
 def _memory(tensor: Tensor, name: str) -> str:

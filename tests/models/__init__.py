@@ -1,7 +1,11 @@
 """What each instruction means, read from the documentation: imports register the models."""
 
 from tests.harness.model import MODELS
+from tests.harness.together import EXCHANGES
 from tests.models import (  # noqa: F401  (register)
+    collectives,
+    cores,
+    debug,
     dma,
     gpsimd,
     random,
@@ -13,4 +17,4 @@ from tests.models import (  # noqa: F401  (register)
     vector_search,
 )
 
-__all__ = ["MODELS"]
+__all__ = ["EXCHANGES", "MODELS"]
