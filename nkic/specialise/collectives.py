@@ -9,6 +9,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import Any
 
+from nkic.base.profiles import Profile
 from nkic.machine.instructions import ROWS
 from nkic.machine.instructions.collectives import MODULE
 from nkic.machine.operands import Row
@@ -26,10 +27,10 @@ _COALESCED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
 _CHANNEL = "channel_id"
 
 
-def names() -> dict[str, Any]:
-    """Everything in `nki.collectives`."""
-    rows = {name: row for name, row in ROWS.items() if row.module == MODULE}
-    return {"ReplicaGroup": ReplicaGroup, **{name: _function(row) for name, row in rows.items()}}
+def names(profile: Profile) -> dict[str, Any]:
+    """Everything in `nki.collectives` of a version."""
+    rows = [row for row in ROWS.values() if row.module == MODULE and row.since <= profile]
+    return {"ReplicaGroup": ReplicaGroup, **{row.name: _function(row) for row in rows}}
 
 
 def _function(row: Row) -> Callable[..., Any]:

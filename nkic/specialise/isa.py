@@ -61,9 +61,13 @@ def _binder(row: Row, profile: Profile) -> Binder:
 
 def absent(module: str, profile: Profile) -> dict[str, Absent]:
     """Names that users may expect in `nki.isa`, and why they are not there."""
+    return {**removed.absent(module, removed.ISA, profile), **of_others(module, profile)}
+
+
+def of_others(module: str, profile: Profile) -> dict[str, Absent]:
+    """The instructions of `module` that other versions have."""
     others = (r for r in ROWS.values() if r.module == module and not _has(r, profile))
-    found = {row.name: _not_in(row, module, profile) for row in others}
-    return {**removed.absent(module, removed.ISA, profile), **found}
+    return {row.name: _not_in(row, module, profile) for row in others}
 
 
 def _has(row: Row, profile: Profile) -> bool:

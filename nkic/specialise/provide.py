@@ -49,7 +49,7 @@ def namespaces(profile: Profile, load: library.Load) -> dict[str, Namespace]:
         ),
         *_language_and_isa(profile),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
-        Namespace("nki.collectives", collectives.names()),
+        _collectives(profile),
         Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
         Namespace("nki.dtype", {**dtypes.DTYPES, "bool_": dtypes.BOOL}),
     ]
@@ -74,6 +74,11 @@ def _language_and_isa(profile: Profile) -> tuple[Namespace, Namespace]:
 
 def _elsewhere(short: str, contents: Mapping[str, Any]) -> dict[str, str]:
     return {name: f"write {short}.{name}: it is in the other module" for name in contents}
+
+
+def _collectives(profile: Profile) -> Namespace:
+    name = "nki.collectives"
+    return Namespace(name, collectives.names(profile), isa.of_others(name, profile))
 
 
 def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:

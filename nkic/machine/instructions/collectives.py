@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import chain
 
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.constraints import elementwise, same_dtype, wrong_operator
 from nkic.machine.costs import CostFormula
@@ -266,6 +267,7 @@ def _row(
     together: Callable[[Sequence[Facts]], Violation | None] = alike,
     access: Callable[[str, Facts], Access | None] = no_access,
     cost: CostFormula = once_around,
+    since: Profile = Profile.BETA2,
 ) -> Row:
     """A row with what all that move data have."""
     tiles = [o.name for o in operands if o.name != METADATA]
@@ -283,6 +285,7 @@ def _row(
         rules=(*((groups,) if GROUPS in attributes else ()), *rules, priority),
         access=access,
         together=together,
+        since=since,
         module=MODULE,
         source=f"{MODULE}.{name}",
     )
@@ -367,6 +370,7 @@ ROWS = (
         (_SAME, never_displaced, of_one_chip, metadata, slots),
         together=two_cores,
         access=_metadata_access,
+        since=Profile.NKI_0_6,
     ),
     _row(
         "all_to_all_v",
@@ -376,6 +380,7 @@ ROWS = (
         _COUNTS,
         (_SAME, displaced, metadata, slots),
         access=_metadata_access,
+        since=Profile.NKI_0_3,
     ),
     _row(
         "collective_permute",
