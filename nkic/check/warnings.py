@@ -59,12 +59,21 @@ class _Finder:
     def instruction(self, one: Instruction) -> None:
         self.note_uses(one)
         row = one.row
+        if row.doubt is not None:
+            self.doubt(one)
         if Engine.DMA in row.engines and row.name != TRANSPOSES:
             self.dma_rows(one)
         elif row.name == "nc_matmul":
             self.matmul(one)
         elif row.name in ("tensor_tensor", "tensor_scalar"):
             self.integers(one)
+
+    def doubt(self, one: Instruction) -> None:
+        """What a device cannot do, although it is an instruction like others."""
+        assert one.row.doubt is not None
+        found = one.row.doubt(one.facts(self.program.target), len(self.program.cores))
+        if found is not None:
+            self.complain(found.slug, f"{one.row.name}: {found.message}", one.at, found.help)
 
     def complain(self, slug: str, message: str, at: CallChain, help: str) -> None:
         if not self.again(slug, at):

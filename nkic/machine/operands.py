@@ -196,7 +196,9 @@ class Row:
     `returns` names an operand that is no parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
     are no parameters. `together`, for what all cores run at once, judges what they bring, by
-    core. `depends` says what of the results depends on what of the sources.
+    core. `doubt` says what devices cannot do of what is legal, as far as that is known from the
+    instruction and the number of cores. `depends` says what of the results depends on what of
+    the sources.
     """
 
     name: str
@@ -219,6 +221,7 @@ class Row:
     returns: str = ""
     spread: str = ""
     together: Callable[[Sequence[Facts]], Violation | None] | None = None
+    doubt: Callable[[Facts, int], Violation | None] | None = None
     depends: Depends = Depends.WHOLLY
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)

@@ -34,6 +34,7 @@ class Target:
     link_rate: float  # NeuronLink of a chip (pages of inf2, trainium2, 3) / its cores
     dma_queues: int  # queues nkic spreads a core's transfers over (assumed)
     max_cores: int  # physical cores that one kernel may use
+    chip_cores: int  # physical cores of a chip
     matmul_free: int  # elements of a moving operand per partition
     semaphores: int = 256  # assumed: no public figure
     registers: int = 64  # per engine
@@ -71,6 +72,7 @@ TRN1 = Target(
     link_rate=96.0,
     dma_queues=8,
     max_cores=1,
+    chip_cores=2,
     matmul_free=512,
 )
 TRN2 = Target(
@@ -86,6 +88,7 @@ TRN2 = Target(
     link_rate=160.0,
     dma_queues=8,
     max_cores=2,
+    chip_cores=8,
     matmul_free=512,
 )
 TRN3 = Target(
@@ -101,6 +104,7 @@ TRN3 = Target(
     link_rate=320.0,
     dma_queues=8,
     max_cores=2,
+    chip_cores=8,
     matmul_free=4096,  # float32 dst; 8192 for bfloat16 (nc_matmul, nki.isa)
 )
 TARGETS: dict[str, Target] = {t.name: t for t in (TRN1, TRN2, TRN3)}

@@ -15,6 +15,7 @@ from nkic.machine.constraints import elementwise, same_dtype, wrong_operator
 from nkic.machine.costs import CostFormula
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
+from nkic.machine.instructions import connectivity
 from nkic.machine.instructions.dma import PRIORITY
 from nkic.machine.instructions.dma_rules import priority
 from nkic.machine.instructions.parts import alu, flag, register, result, source
@@ -39,7 +40,6 @@ METADATA = "metadata_tensor"
 REDUCTIONS = ("add", "minimum", "maximum")
 MAX_CHANNELS = 4
 CHIP_RANKS = 4  # ranks of two cores on one chip
-SWITCHED = 4  # NeuronCore version whose devices are connected by a switch
 GROUPS = Attribute("replica_group", Kind.GROUPS)
 DIMENSION = Attribute("collective_dim", Kind.INT)
 CHANNEL = Attribute("channel_id", Kind.INT, default=0)
@@ -202,7 +202,7 @@ def slots(facts: Facts) -> Violation | None:
 
 def displaced(facts: Facts) -> Violation | None:
     """`has_rdispls` needs a switch between devices, which trn3 has."""
-    if not facts.attributes["has_rdispls"] or facts.target.generation >= SWITCHED:
+    if not facts.attributes["has_rdispls"] or facts.target.generation >= connectivity.SWITCHED:
         return None
     text = f"`has_rdispls` needs trn3; the target is {facts.target.name}"
     return Violation("needs-newer-target", text, "has_rdispls", "leave it out")
@@ -268,6 +268,7 @@ def _row(
     access: Callable[[str, Facts], Access | None] = no_access,
     cost: CostFormula = once_around,
     since: Profile = Profile.BETA2,
+    doubt: Callable[[Facts, int], Violation | None] | None = None,
 ) -> Row:
     """A row with what all that move data have."""
     tiles = [o.name for o in operands if o.name != METADATA]
@@ -285,6 +286,7 @@ def _row(
         rules=(*((groups,) if GROUPS in attributes else ()), *rules, priority),
         access=access,
         together=together,
+        doubt=doubt,
         since=since,
         module=MODULE,
         source=f"{MODULE}.{name}",
@@ -380,6 +382,7 @@ ROWS = (
         _COUNTS,
         (_SAME, displaced, metadata, slots),
         access=_metadata_access,
+        doubt=connectivity.counted_exchange,
         since=Profile.NKI_0_3,
     ),
     _row(
@@ -390,6 +393,7 @@ ROWS = (
         (Attribute("source_target_pairs", Kind.GROUPS),),
         (_SAME, elementwise("dst", "src"), pairs),
         cost=costs.to_another_rank,
+        doubt=connectivity.circle,
     ),
     _row(
         "collective_permute_implicit",
