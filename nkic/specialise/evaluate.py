@@ -18,7 +18,7 @@ from nkic.specialise.budget import Budget, Limits
 from nkic.specialise.errors import KernelError
 from nkic.specialise.guards import Guards, hooks
 from nkic.specialise.live import Entry, Function
-from nkic.specialise.modules import Codes, World
+from nkic.specialise.modules import World
 from nkic.specialise.namespace import Namespace
 from nkic.specialise.translate import translate_expression
 from nkic.syntax import nodes, scopes
@@ -47,8 +47,7 @@ class Evaluator:
     """One evaluation of a kernel: its modules, its budget, what it prints.
 
     `provided` are the namespaces of `nki`; Python's few modules are added here. `show` gets
-    what kernel code prints. `codes` may be shared by evaluations of one `Resolved`, such as
-    those for several cores: then source is translated once.
+    what kernel code prints.
     """
 
     def __init__(
@@ -59,7 +58,6 @@ class Evaluator:
         *,
         show: Show,
         limits: Limits | None = None,
-        codes: Codes | None = None,
     ) -> None:
         self.resolved = resolved
         self.report = report
@@ -74,7 +72,7 @@ class Evaluator:
             "@class": guards.finish_class,
         }
         spaces = {**libraries.libraries(self.budget, guards), **provided}
-        self._world = World(resolved.library, spaces, base, {} if codes is None else codes)
+        self._world = World(resolved.library, spaces, base)
         self._entry: Callable[..., Any] | None = None
 
     def run(self, action: Callable[[], Any]) -> Any:
@@ -134,7 +132,7 @@ class Evaluator:
         """The value of an expression as it would be at the end of the kernel's module."""
         module = module or self.resolved.kernel.module
         runtime = self._world.runtime(module)
-        code = translate_expression(module, expression, runtime.defines)
+        code = translate_expression(module.source, expression, runtime.own)
         return self._guarded(lambda: eval(code, runtime.globals))
 
     def made(self, kind: Any, values: tuple[Any, ...], named: Mapping[str, Any]) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from types import CodeType
 from typing import Any
 
 from nkic.base.suggest import did_you_mean
@@ -29,26 +28,19 @@ from nkic.syntax.bindings import (
     SourceModule,
 )
 
-Codes = dict[nodes.Statement, CodeType]
-
 
 class World:
-    """All modules of one evaluation. `base` is what every module's code sees: builtins, hooks.
-
-    `codes` keeps translations; it can be shared by evaluations of the same source.
-    """
+    """All modules of one evaluation. `base` is what every module's code sees: builtins, hooks."""
 
     def __init__(
         self,
         library: Modules,
         provided: Mapping[str, Namespace],
         base: Mapping[str, Any],
-        codes: Codes,
     ) -> None:
         self.library = library
         self.provided = provided
         self.base = base
-        self.codes = codes
         self.given: Mapping[str, Mapping[str, Any]] = {}  # variables of a running program
         self.value: Callable[[Any], Any] = lambda given: given
         self._runtimes: dict[str, Runtime] = {}
@@ -151,12 +143,13 @@ class Runtime:
         self._done: set[int] = set()
         self._running: list[int] = []
         self._pending: set[str] = set()
+        self.own = frozenset(name for name in names.BUILTINS if self.defines(name))
         # A copy of the base makes look-ups fast; names that the module defines must be missing.
-        own = {name: value for name, value in world.base.items() if not self.defines(name)}
+        base = {name: value for name, value in world.base.items() if not self.defines(name)}
         self.globals: dict[str, Any] = {
-            **own,
+            **base,
             "__name__": module.name,
-            "__builtins__": Lazy(self, {**own, "__build_class__": builtins.__build_class__}),
+            "__builtins__": Lazy(self, {**base, "__build_class__": builtins.__build_class__}),
             "@module": self.import_module,
             "@member": self.import_member,
         }
@@ -218,13 +211,11 @@ class Runtime:
         bare = replace(node, args=replace(node.args, defaults=(), kw_defaults=_none(node.args)))
         space = {name: value for name, value in self.globals.items() if name not in names}
 
-        def defines(name: str) -> bool:
-            return name in names or self.defines(name)
-
+        source, own = self.module.source, self.own.union(names)
         if isinstance(bare, nodes.Lambda):
-            made = eval(translate_expression(self.module, bare, defines), space)
+            made = eval(translate_expression(source, bare, own), space)
         else:
-            exec(translate(self.module, replace(bare, decorators=()), defines), space)
+            exec(translate(source, replace(bare, decorators=()), own), space)
             made = space[bare.name]
         _set_defaults(made, node.args, defaults)
         space.update(cells(made))
@@ -271,18 +262,12 @@ class Runtime:
         self._running.append(index)
         statement = self.module.tree.body[index]
         try:
-            exec(self._code(statement), self.globals)
+            exec(translate(self.module.source, statement, self.own), self.globals)
         except BaseException:
             self._done.discard(index)
             raise
         finally:
             self._running.pop()
-
-    def _code(self, statement: nodes.Statement) -> CodeType:
-        codes = self.world.codes
-        if statement not in codes:
-            codes[statement] = translate(self.module, statement, self.defines)
-        return codes[statement]
 
     def import_module(self, soft: bool, request: str) -> Any:
         """`import request`, from a statement of this module."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypedDict
 
@@ -42,12 +42,12 @@ class Frame:
 
 
 class Scope:
-    """The state of one translation. `outer` says whether the module itself defines a name."""
+    """The state of one translation. `own` are the names of builtins that the module defines."""
 
-    def __init__(self, source: SourceFile, defines: Callable[[str], bool]) -> None:
+    def __init__(self, source: SourceFile, own: frozenset[str]) -> None:
         self._source = source
         self._ascii = source.text.isascii()
-        self._defines = defines
+        self._own = own
         self._frames: list[Frame] = [Frame(frozenset())]
         self._classes: list[str] = []
         self._temporaries = 0
@@ -71,7 +71,7 @@ class Scope:
 
     def is_builtin(self, name: str) -> bool:
         """The name means a builtin here."""
-        if name not in names.BUILTINS or self._defines(name):
+        if name not in names.BUILTINS or name in self._own:
             return False
         inner = self._frames[-1]
         around = (frame for frame in self._frames[:-1] if not frame.is_class)

@@ -22,7 +22,6 @@ from nkic.specialise.constant_data import refuse_written
 from nkic.specialise.constants import Constants
 from nkic.specialise.evaluate import Evaluator
 from nkic.specialise.library import MODULE
-from nkic.specialise.modules import Codes
 from nkic.specialise.namespace import Namespace
 from nkic.specialise.naming import Names
 from nkic.specialise.ordering import Ordering
@@ -46,9 +45,8 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
     trace.name_of = Names(resolved).of
     trace.locate = resolved.locate
     trace.module_of = resolved.library.modules.get
-    codes: Codes = {}
     with tracing(trace):
-        annotation = _world(resolved, trace, codes).evaluator.value
+        annotation = _world(resolved, trace).evaluator.value
         bound = bind(resolved.kernel, request, report, annotation)
         inputs = tuple(_inputs(bound, request, trace, resolved))
         if request.lnc == 1:
@@ -56,7 +54,7 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
         outputs = Outputs(trace, inputs, resolved.kernel)
         order = Ordering(resolved.kernel, report)
         for core, ids in _instances(request):
-            world = _world(resolved, trace, codes)
+            world = _world(resolved, trace)
             start = trace.begin(ids, core)
             try:
                 order.read(_schedule(request, world))
@@ -96,14 +94,14 @@ class World(NamedTuple):
     spaces: dict[str, Namespace]
 
 
-def _world(resolved: Resolved, trace: Trace, codes: Codes) -> World:
+def _world(resolved: Resolved, trace: Trace) -> World:
     """A world whose `nki` records into `trace`."""
 
     def load(file: SourceFile, name: str) -> Callable[..., Any]:
         return evaluator.library_function(file, name)
 
     spaces = provide.namespaces(trace.profile, load)
-    evaluator = Evaluator(resolved, spaces, trace.report, show=trace.messages.append, codes=codes)
+    evaluator = Evaluator(resolved, spaces, trace.report, show=trace.messages.append)
     trace.library = partial(getattr, spaces[MODULE])
     return World(evaluator, spaces)
 

@@ -15,53 +15,53 @@ from __future__ import annotations
 import ast
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from types import CodeType
 
+from nkic.base.source import SourceFile
 from nkic.specialise import location
 from nkic.specialise.scope import Refused, Scope
 from nkic.specialise.statements import Statements
 from nkic.syntax import nodes
-from nkic.syntax.bindings import SourceModule
 
 _DEEP = 20_000  # levels of Python functions, which since 3.11 need none of the C stack
 
 
-def translate(
-    module: SourceModule, statement: nodes.Statement, defines: Callable[[str], bool]
-) -> CodeType:
+@lru_cache(maxsize=4096)
+def translate(source: SourceFile, statement: nodes.Statement, own: frozenset[str]) -> CodeType:
     """The code of one module-level statement, or of an expression as a statement.
 
-    `defines` says whether the module itself binds a name. Raises `Refused` for source that
-    cannot be translated.
+    `own` are the names of builtins that the module itself binds. Raises `Refused` for source that
+    cannot be translated. Later compilations of the same source get the same code.
     """
     with _deep_recursion(statement):
-        body = Statements(Scope(module.source, defines)).statement(statement)
-    return _compiled(module, statement, ast.Module(body, []), "exec")
+        body = Statements(Scope(source, own)).statement(statement)
+    return _compiled(source, statement, ast.Module(body, []), "exec")
 
 
 def translate_expression(
-    module: SourceModule, expression: nodes.Expression, defines: Callable[[str], bool]
+    source: SourceFile, expression: nodes.Expression, own: frozenset[str]
 ) -> CodeType:
     """The code that gives the value of an expression."""
     with _deep_recursion(expression):
-        body = Statements(Scope(module.source, defines)).load(expression)
-    return _compiled(module, expression, ast.Expression(body), "eval")
+        body = Statements(Scope(source, own)).load(expression)
+    return _compiled(source, expression, ast.Expression(body), "eval")
 
 
 def _compiled(
-    module: SourceModule, node: nodes.Node, tree: ast.Module | ast.Expression, mode: str
+    source: SourceFile, node: nodes.Node, tree: ast.Module | ast.Expression, mode: str
 ) -> CodeType:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Python's doubts about style are not ours
-            code: CodeType = compile(tree, module.source.path, mode, dont_inherit=True, optimize=0)
+            code: CodeType = compile(tree, source.path, mode, dont_inherit=True, optimize=0)
     except RecursionError:
         raise _too_deep(node) from None
     except (SyntaxError, ValueError) as error:
-        raise _impossible(module, node, error) from None
-    location.register(code, module.source)
+        raise _impossible(node, error) from None
+    location.register(code, source)
     return code
 
 
@@ -83,7 +83,7 @@ def _too_deep(node: nodes.Node) -> Refused:
     return Refused("nesting-too-deep", text, node.span, "name parts of it and use the names")
 
 
-def _impossible(module: SourceModule, node: nodes.Node, error: Exception) -> Refused:
+def _impossible(node: nodes.Node, error: Exception) -> Refused:
     """Python's compiler knows rules that no grammar shows, such as `return` outside a function."""
     text = error.msg if isinstance(error, SyntaxError) and error.msg else str(error)
     return Refused("not-in-nki", f"Python does not accept this: {text}", node.span)
