@@ -9,23 +9,22 @@ depends on them is found when the kernel is evaluated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from nkic.base.diagnostics import Reporter, make
 from nkic.base.profiles import Profile
 from nkic.base.source import Span
 from nkic.base.suggest import did_you_mean, respelt
-from nkic.resolve import subset
+from nkic.resolve import mentions, subset
 from nkic.resolve.bind import import_targets
 from nkic.resolve.former import check_import
 from nkic.resolve.kernels import wrapper
 from nkic.resolve.library import Library, joined
-from nkic.syntax import names, nodes, scopes
+from nkic.resolve.mentions import Definition, Mentions, Path
+from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Binding, HostModule, Import, Kind, SourceModule
-from nkic.syntax.walk import walk
 
-Definition = nodes.FunctionDef | nodes.ClassDef
 Given = Callable[[str], frozenset[str]]
 """The variables of a module, by its dotted name, that come from a running program."""
 
@@ -60,38 +59,23 @@ class Reach:
             self._waiting.append(definition)
 
     def _visit(self, module: SourceModule, definition: Definition) -> None:
-        methods = _methods(definition)
-        pieces = _pieces(definition, definition in self._inner)
-        everything = [node for piece in pieces for node in walk(piece)]
-        self._check(module, definition, frozenset(methods), everything)
-        self._scan(module, everything, self._uses(definition, pieces))
-        for method in methods:
+        said = mentions.of_definition(definition, definition in self._inner)
+        if not module.trusted:
+            self._check(definition, said.hidden)
+        self._scan(module, said)
+        for method in mentions.methods(definition):
             self._inner.add(method)
             self._offer(module, method)
 
-    def _uses(self, definition: Definition, pieces: list[nodes.Node]) -> Iterator[nodes.Name]:
-        if definition in self._inner:
-            return scopes.taken_by(definition)
-        is_class = isinstance(definition, nodes.ClassDef)
-        local = scopes.bound(definition) if is_class else frozenset[str]()
-        return scopes.taken_from_outside(pieces, local)
-
     # ---- the subset ------------------------------------------------------------------------
 
-    def _check(
-        self,
-        module: SourceModule,
-        definition: Definition,
-        apart: frozenset[nodes.FunctionDef],
-        everything: list[nodes.Node],
-    ) -> None:
-        if module.trusted:
-            return
-        found = subset.violations(definition, self.profile, lambda scope: scope not in apart)
-        for rule, span in found:
+    def _check(self, definition: Definition, hidden: Iterable[tuple[str, Span]]) -> None:
+        apart = frozenset(mentions.methods(definition))
+        for rule, span in subset.violations(definition, self.profile, apart):
             self._refuse(rule, span)
-        for part in [definition, *everything]:
-            self._check_hidden(part)
+        for name, span in hidden:
+            text = f"`{name}` is out of reach of kernel code"
+            self.report.error("hidden-attribute", text, span, help=names.instead_of(name))
 
     def _refuse(self, rule: subset.Rule, span: Span) -> None:
         never = rule.refused == subset.NEVER
@@ -99,42 +83,18 @@ class Reach:
         text = f"{rule.words} cannot be used {where}"
         self.report.error("not-in-nki", text, span, help=rule.advice)
 
-    def _check_hidden(self, node: nodes.Node) -> None:
-        if isinstance(node, nodes.Attribute) and names.is_hidden(node.attr):
-            if not _is_frozen_assignment(node):
-                self._hidden(node.attr, node.span)
-        elif isinstance(node, nodes.ClassDef):
-            for method in _methods(node):
-                if not names.may_define(method.name):
-                    self._hidden(method.name, method.name_span)
-
-    def _hidden(self, name: str, span: Span) -> None:
-        text = f"`{name}` is out of reach of kernel code"
-        self.report.error("hidden-attribute", text, span, help=names.instead_of(name))
-
     # ---- names -----------------------------------------------------------------------------
 
-    def _scan(
-        self,
-        module: SourceModule,
-        everything: list[nodes.Node],
-        uses: Iterable[nodes.Name],
-        *,
-        called: bool = True,
-    ) -> None:
-        """Follows `uses`, and attributes in `everything`; called functions only if `called`."""
-        self._use_attributes(everything)
-        near = {n.id for n in everything if isinstance(n, nodes.Name)}
-        near |= {n.name for n in everything if isinstance(n, nodes.Arg)}
-        left_out = {id(n.func) for n in everything if isinstance(n, nodes.Call) and not called}
-        for name in sorted(uses, key=lambda node: node.span):
-            self._name(module, name, near, follow=id(name) not in left_out)
-        for node in everything:
-            if isinstance(node, nodes.Attribute):
-                self._chain(module, node)
+    def _scan(self, module: SourceModule, said: Mentions, *, called: bool = True) -> None:
+        """Follows names and attributes; functions that are called only if `called`."""
+        self._use_attributes(said.attributes)
+        for name in said.uses:
+            self._name(module, name, said.near, follow=called or name not in said.called)
+        for path in said.paths:
+            self._chain(module, path)
 
-    def _use_attributes(self, everything: Iterable[nodes.Node]) -> None:
-        new = {n.attr for n in everything if isinstance(n, nodes.Attribute)} - self._attributes
+    def _use_attributes(self, attributes: frozenset[str]) -> None:
+        new = attributes - self._attributes
         self._attributes |= new
         for name in sorted(new & self._methods.keys()):
             for module, method in self._methods.pop(name):
@@ -148,7 +108,7 @@ class Reach:
             self._methods.setdefault(method.name, []).append((module, method))
 
     def _name(
-        self, module: SourceModule, name: nodes.Name, near: set[str], *, follow: bool
+        self, module: SourceModule, name: nodes.Name, near: frozenset[str], *, follow: bool
     ) -> None:
         holder, binding = self.library.binding(module, name.id)
         if binding is not None:
@@ -159,7 +119,7 @@ class Reach:
         elif not self.library.provided_stars(module):
             self._unknown(module, name, near)
 
-    def _unknown(self, module: SourceModule, name: nodes.Name, near: set[str]) -> None:
+    def _unknown(self, module: SourceModule, name: nodes.Name, near: frozenset[str]) -> None:
         if names.is_special(name.id):
             return
         known = [*module.bindings, *sorted(names.BUILTINS), *sorted(near)]
@@ -207,22 +167,16 @@ class Reach:
         if key in self._values:
             return
         self._values.add(key)
-        body = module.tree.body
-        parts = [p for index in binding.statements for p in _value_parts(body[index])]
-        everything = [node for part in parts for node in walk(part)]
-        self._scan(module, everything, scopes.taken_from_outside(parts), called=False)
+        statements = tuple([module.tree.body[index] for index in binding.statements])
+        self._scan(module, mentions.of_values(statements), called=False)
 
-    def _chain(self, module: SourceModule, node: nodes.Attribute) -> None:
+    def _chain(self, module: SourceModule, path: Path) -> None:
         """`package.module.function`, where an import binds the package."""
-        path = _path(node)
-        if path is None:
-            return
-        root, attributes = path
-        _, binding = self.library.binding(module, root)
+        _, binding = self.library.binding(module, path.root)
         for target in import_targets(module, binding) if binding else ():
-            self._in_module(module, target, attributes)
+            self._in_module(module, target, path.attributes)
 
-    def _in_module(self, module: SourceModule, target: Import, attributes: list[str]) -> None:
+    def _in_module(self, module: SourceModule, target: Import, attributes: tuple[str, ...]) -> None:
         request = joined(target.request, target.member) if target.member else target.request
         for attribute in attributes:
             holder, found = self.library.member(Import(request, attribute), module)
@@ -231,46 +185,3 @@ class Reach:
             if found is not None or isinstance(holder, HostModule):
                 return
             request = joined(request, attribute)
-
-
-def _methods(definition: Definition) -> list[nodes.FunctionDef]:
-    if isinstance(definition, nodes.FunctionDef):
-        return []
-    return [node for node in definition.body if isinstance(node, nodes.FunctionDef)]
-
-
-def _pieces(definition: Definition, is_method: bool) -> list[nodes.Node]:
-    """What of a definition is evaluated when it is: of a class, not the insides of methods.
-
-    The signature of a method belongs to its class.
-    """
-    if isinstance(definition, nodes.FunctionDef):
-        return list(definition.body) if is_method else [definition]
-    plain = [node for node in definition.body if not isinstance(node, nodes.FunctionDef)]
-    signatures = [part for method in _methods(definition) for part in scopes.outside(method)]
-    return [*scopes.outside(definition), *plain, *signatures]
-
-
-def _value_parts(statement: nodes.Statement) -> Iterator[nodes.Node]:
-    """What of a statement makes a value; of an assignment, not the targets."""
-    if isinstance(statement, nodes.Assign):
-        yield statement.value
-    elif not isinstance(statement, nodes.AnnAssign):
-        yield statement
-    elif statement.value is not None:
-        yield statement.value
-
-
-def _path(node: nodes.Attribute) -> tuple[str, list[str]] | None:
-    attributes: list[str] = []
-    at: nodes.Expression = node
-    while isinstance(at, nodes.Attribute):
-        attributes.insert(0, at.attr)
-        at = at.value
-    return (at.id, attributes) if isinstance(at, nodes.Name) else None
-
-
-def _is_frozen_assignment(node: nodes.Attribute) -> bool:
-    """`object.__setattr__`, as frozen dataclasses use it in `__post_init__`."""
-    owner = node.value
-    return node.attr == "__setattr__" and isinstance(owner, nodes.Name) and owner.id == "object"

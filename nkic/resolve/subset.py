@@ -9,6 +9,7 @@ own Python, so that what they leave open is accepted here where its meaning is c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from nkic.base.profiles import Profile
@@ -104,19 +105,17 @@ _BY_NODE: dict[type[nodes.Node], str] = {
 }
 
 
-Enter = Callable[[scopes.Scope], bool]
-
-
+@lru_cache(maxsize=2048)
 def violations(
-    definition: nodes.Node, profile: Profile, enter: Enter = lambda scope: True
-) -> Iterator[Violation]:
+    definition: nodes.Node, profile: Profile, apart: frozenset[scopes.Scope] = frozenset()
+) -> tuple[Violation, ...]:
     """What `definition` and everything in it uses that `profile` does not have.
 
-    The insides of a scope that `enter` denies are left out.
+    The insides of the scopes that stand `apart` are left out.
     """
-    for part, key in _constructs(definition, enter):
-        if profile in RULES[key].refused:
-            yield Violation(RULES[key], place(part))
+    found = _constructs(definition, apart)
+    wrong = ((RULES[key], part) for part, key in found if profile in RULES[key].refused)
+    return tuple([Violation(rule, place(part)) for rule, part in wrong])
 
 
 def of_kernel(kernel: nodes.FunctionDef, profile: Profile) -> Iterator[Violation]:
@@ -143,7 +142,9 @@ def place(node: nodes.Node) -> Span:
 _BLOCKS = nodes.Try | nodes.With | nodes.Match | nodes.For | nodes.While
 
 
-def _constructs(definition: nodes.Node, enter: Enter) -> Iterator[tuple[nodes.Node, str]]:
+def _constructs(
+    definition: nodes.Node, apart: frozenset[scopes.Scope]
+) -> Iterator[tuple[nodes.Node, str]]:
     """Every part of a definition that has a rule, with its key; annotations have none."""
     waiting: list[tuple[Iterator[nodes.Node], bool]] = [(iter([definition]), False)]
     while waiting:
@@ -151,7 +152,7 @@ def _constructs(definition: nodes.Node, enter: Enter) -> Iterator[tuple[nodes.No
         for node in scopes.own(parts):
             if type(node) in _RULED:
                 yield from ((node, key) for key in _keys(node, in_function))
-            if scopes.is_scope(node) and enter(node):
+            if scopes.is_scope(node) and node not in apart:
                 yield from _in_signature(node)
                 waiting.append((scopes.inside(node), isinstance(node, scopes.Function)))
 

@@ -1,0 +1,132 @@
+"""What the source of a definition or of a value mentions, whoever reaches it.
+
+It depends on the source alone: later compilations of the same source find it known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from nkic.base.source import Span
+from nkic.syntax import names, nodes, scopes
+from nkic.syntax.walk import walk
+
+Definition = nodes.FunctionDef | nodes.ClassDef
+
+
+class Path(NamedTuple):
+    """`root.first.second`, a chain of attributes that begins with a name."""
+
+    root: str
+    attributes: tuple[str, ...]
+
+
+class Mentions(NamedTuple):
+    """`uses` are the names from outside, in the order of the source, `called` what is called.
+
+    `near` are all names, for suggestions; `hidden` attributes and methods of special names.
+    """
+
+    uses: tuple[nodes.Name, ...]
+    called: frozenset[nodes.Expression]
+    attributes: frozenset[str]
+    paths: tuple[Path, ...]
+    near: frozenset[str]
+    hidden: tuple[tuple[str, Span], ...]
+
+
+@lru_cache(maxsize=2048)
+def of_definition(definition: Definition, is_method: bool) -> Mentions:
+    """What a function mentions, or a class outside its methods."""
+    pieces = _pieces(definition, is_method)
+    everything = [node for piece in pieces for node in walk(piece)]
+    hidden = tuple(one for node in (definition, *everything) for one in _hidden(node))
+    if is_method:
+        uses = scopes.taken_by(definition)
+    else:
+        is_class = isinstance(definition, nodes.ClassDef)
+        local = scopes.bound(definition) if is_class else frozenset[str]()
+        uses = scopes.taken_from_outside(pieces, local)
+    return _mentions(everything, uses, hidden)
+
+
+@lru_cache(maxsize=2048)
+def of_values(statements: tuple[nodes.Statement, ...]) -> Mentions:
+    """What the values mention that these statements give to a name."""
+    parts = [part for statement in statements for part in _value_parts(statement)]
+    everything = [node for part in parts for node in walk(part)]
+    return _mentions(everything, scopes.taken_from_outside(parts), ())
+
+
+def methods(definition: Definition) -> tuple[nodes.FunctionDef, ...]:
+    """The methods of a class; a function has none."""
+    if isinstance(definition, nodes.FunctionDef):
+        return ()
+    return tuple([node for node in definition.body if isinstance(node, nodes.FunctionDef)])
+
+
+def _mentions(
+    everything: list[nodes.Node],
+    uses: Iterable[nodes.Name],
+    hidden: tuple[tuple[str, Span], ...],
+) -> Mentions:
+    attributes = [node for node in everything if isinstance(node, nodes.Attribute)]
+    near = {node.id for node in everything if isinstance(node, nodes.Name)}
+    near |= {node.name for node in everything if isinstance(node, nodes.Arg)}
+    return Mentions(
+        tuple(sorted(uses, key=lambda node: node.span)),
+        frozenset(node.func for node in everything if isinstance(node, nodes.Call)),
+        frozenset(node.attr for node in attributes),
+        tuple([path for node in attributes if (path := _path(node)) is not None]),
+        frozenset(near),
+        hidden,
+    )
+
+
+def _pieces(definition: Definition, is_method: bool) -> list[nodes.Node]:
+    """What of a definition is evaluated when it is: of a class, not the insides of methods.
+
+    The signature of a method belongs to its class.
+    """
+    if isinstance(definition, nodes.FunctionDef):
+        return list(definition.body) if is_method else [definition]
+    plain = [node for node in definition.body if not isinstance(node, nodes.FunctionDef)]
+    signatures = [part for method in methods(definition) for part in scopes.outside(method)]
+    return [*scopes.outside(definition), *plain, *signatures]
+
+
+def _value_parts(statement: nodes.Statement) -> Iterator[nodes.Node]:
+    """What of a statement makes a value; of an assignment, not the targets."""
+    if isinstance(statement, nodes.Assign):
+        yield statement.value
+    elif not isinstance(statement, nodes.AnnAssign):
+        yield statement
+    elif statement.value is not None:
+        yield statement.value
+
+
+def _path(node: nodes.Attribute) -> Path | None:
+    attributes: list[str] = []
+    at: nodes.Expression = node
+    while isinstance(at, nodes.Attribute):
+        attributes.insert(0, at.attr)
+        at = at.value
+    return Path(at.id, tuple(attributes)) if isinstance(at, nodes.Name) else None
+
+
+def _hidden(node: nodes.Node) -> Iterator[tuple[str, Span]]:
+    if isinstance(node, nodes.Attribute) and names.is_hidden(node.attr):
+        if not _is_frozen_assignment(node):
+            yield node.attr, node.span
+    elif isinstance(node, nodes.ClassDef):
+        for method in methods(node):
+            if not names.may_define(method.name):
+                yield method.name, method.name_span
+
+
+def _is_frozen_assignment(node: nodes.Attribute) -> bool:
+    """`object.__setattr__`, as frozen dataclasses use it in `__post_init__`."""
+    owner = node.value
+    return node.attr == "__setattr__" and isinstance(owner, nodes.Name) and owner.id == "object"
