@@ -18,7 +18,7 @@ from nkic.syntax.nodes import Module
 __all__ = ["decode", "parse"]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def parse(source: SourceFile) -> Module:
     """The syntax tree of `source`; CompileFailed with one located error if it is not Python.
 
