@@ -11,7 +11,6 @@ from nkic.allocate.explain_overflow import report_overflow
 from nkic.allocate.fixed import check_fixed
 from nkic.allocate.liveness import Lifetime, lifetimes
 from nkic.allocate.movable import movable
-from nkic.allocate.pack import pack
 from nkic.allocate.place import Addresses, DoesNotFit, Space, place, space_of
 from nkic.allocate.reuse import reuse_edges
 from nkic.allocate.sink import sink
@@ -92,6 +91,8 @@ def _addresses(body: Body, lives: Sequence[Lifetime], space: Space, target: Targ
     try:
         return place(lives, space)
     except DoesNotFit:
+        from nkic.allocate.pack import pack  # here: nothing else in a compilation needs NumPy
+
         with suppress(DoesNotFit):
             return pack(lives, space)
         with suppress(DoesNotFit):

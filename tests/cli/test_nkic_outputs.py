@@ -42,6 +42,16 @@ def test_a_printed_program_compiles_to_the_same_bytes(nkic: Run, folder: Path) -
         assert (folder / f"{name}.neff").read_bytes() == (folder / "a.neff").read_bytes()
 
 
+def test_a_compilation_loads_neither_numpy_nor_lark(folder: Path) -> None:
+    code = (
+        "import sys; from nkic.cli.common import run; from nkic.cli.nkic import command; "
+        "code = run(command, 'nkic', ['k.py']); "
+        "print(code, sorted({'numpy', 'lark'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "0 []\n"
+
+
 def test_a_changed_program_compiles_to_others(nkic: Run, folder: Path) -> None:
     assert nkic("k.py", "--emit", "ir").code == 0
     text = (folder / "k.ir").read_text()
