@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nkic import api
 
 name = "nkic"
@@ -21,7 +24,7 @@ Inputs = Mapping[str, Any]
 
 def run(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> Any:
     """What the kernel returns: None, an array, or a tuple of arrays."""
-    return api.call(kernel, (), _named(inputs), **_place(lnc, nc_version)).values
+    return _handed(api.call(kernel, (), _named(inputs), **_place(lnc, nc_version)).values)
 
 
 def run_ranks(
@@ -29,12 +32,32 @@ def run_ranks(
 ) -> list[Any]:
     """The same for every rank of a group, which run together."""
     named = [_named(inputs) for inputs in inputs_per_rank]
-    return [one.values for one in api.call_ranks(kernel, named, **_place(lnc, nc_version))]
+    found = api.call_ranks(kernel, named, **_place(lnc, nc_version))
+    return [_handed(one.values) for one in found]
 
 
 def trace(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> api.Artifact:
     """The compiled kernel."""
     return api.prepare(kernel, (), _named(inputs), **_place(lnc, nc_version)).artifact
+
+
+class Words:
+    """Packed elements, four in a word. As on a device, where a suite reads the bytes of a result
+    as the type of what it expects, `np.asarray(words, dtype)` gives their bits.
+    """
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.array if dtype is None else self.array.view(dtype)
+
+
+def _handed(values: Any) -> Any:
+    if isinstance(values, tuple):
+        return tuple(_handed(value) for value in values)
+    packed = isinstance(values, np.ndarray) and values.dtype.name.endswith("_x4")
+    return Words(values) if packed else values
 
 
 def _named(inputs: Inputs) -> dict[str, Any]:
