@@ -175,7 +175,7 @@ class Dynamic:
         """The reads that must find written bytes; `run` marks what it writes from now on."""
         self._shadow = shadow
         self._flags = [written_of(shadow, p.pattern, p.size) for p in self.places]
-        patterns = [p for _, p in self._written() if p.tensor not in shadow.unread]
+        patterns = [p for _, p in self._written() if shadow.is_noted(p.tensor)]
         self._writers = [(pattern, shadow.writer(pattern)) for pattern in patterns]
         reads = [
             operand

@@ -89,6 +89,7 @@ class Machine:
         stuck = [r for r in self.runners if r.current() is not None]
         if stuck:
             raise self._deadlock(stuck)
+        self.unwritten.finish()
 
     def _look(self) -> None:
         """Looks at the host's clock, now and then; called for every item and loop iteration."""

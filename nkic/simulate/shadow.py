@@ -128,6 +128,8 @@ class Shadow:
         self.unread = {
             n for n, h in memory.homes.items() if not h.on_chip and not memory.uses[n].read
         }
+        self.late = self.unread & {p.tensor for p in executable.outputs}
+        self.partial: set[int] = set()  # of those, the ones that are followed from now on
         for number, use in enumerate(memory.uses):
             if use.read or use.written:
                 home = memory.homes[number]
@@ -151,7 +153,28 @@ class Shadow:
 
     def marks(self, writes: list[PatternRecord]) -> tuple[Mark, ...]:
         """What to do after these writes: nothing for an HBM tensor that nobody reads."""
-        return tuple([self.writer(p) for p in writes if p.tensor not in self.unread])
+        return tuple([self._mark(p) for p in writes if self.is_noted(p.tensor)])
+
+    def is_noted(self, tensor: int) -> bool:
+        """Whether writes to a tensor are of interest, at once or later."""
+        return tensor not in self.unread or tensor in self.late
+
+    def _mark(self, pattern: PatternRecord) -> Mark:
+        """As `writer`; a result that nobody reads is followed once unwritten bytes went there."""
+        if pattern.tensor not in self.late:
+            return self.writer(pattern)
+
+        def mark() -> None:
+            if pattern.tensor in self.partial:
+                self.writer(pattern)()
+
+        return mark
+
+    def begin(self, tensor: int) -> None:
+        """Follows a result from now on: what is in it so far counts as written."""
+        if tensor in self.late and tensor not in self.partial:
+            self.partial.add(tensor)
+            self.flags[tensor].array[...] = True
 
     def reader(self, pattern: PatternRecord) -> Check:
         """Whether all bytes of the access have been written."""

@@ -1,6 +1,7 @@
 """What happens when an instruction reads bytes that nobody wrote.
 
-A tile of which nothing was written is a fault where it is read. A part of a tile is followed.
+A tile of which nothing was written is a fault where it is read. A part of a tile is followed,
+into the kernel's results too: what is still unwritten there at the end is a fault of the store.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ class Unwritten:
         self.executable = executable
         self.shadows = shadows  # by rank
         self.results = {p.tensor for p in executable.outputs}
+        self.stored: list[tuple[Shadow, PatternRecord, ProgramFault]] = []  # in results
 
     def read(self, runner: Runner, item: Item) -> Missing:
         """The first tile of which the item reads unwritten bytes, if they can be followed."""
@@ -74,6 +76,12 @@ class Unwritten:
                 target = definedness.tile_of(item.record, "dst")
                 self._set(shadow, runner, item, missing, target, mask)
 
+    def finish(self) -> None:
+        """Raises the fault of the first store that left unwritten bytes in a result."""
+        for shadow, pattern, fault_of_store in self.stored:
+            if not shadow.elements(pattern).all():
+                raise fault_of_store
+
     def _brought(self, runner: Runner, missing: Missing) -> definedness.Mask:
         shadow = self.shadows[runner.rank]
         if shadow is None or missing is None:
@@ -90,7 +98,11 @@ class Unwritten:
         mask: definedness.Mask,
     ) -> None:
         if pattern.tensor in self.results and not mask.all():
-            raise self._fault(runner, item, missing)
+            found = self._fault(runner, item, missing)
+            if pattern.tensor in shadow.given:  # reads of it are not asked for
+                raise found
+            shadow.begin(pattern.tensor)
+            self.stored.append((shadow, pattern, found))
         origin = shadow.origins.get(missing.tensor, (item.record.place, missing.tensor))
         if pattern.tensor != origin[1]:
             shadow.origins.setdefault(pattern.tensor, origin)

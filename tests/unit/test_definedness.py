@@ -115,3 +115,50 @@ def test_quantization_mixes_a_quadrant_of_one_column(taken: str) -> None:
     assert (used("32:36, 0:1") == one).all() and (used("0:4, 0:2") == one).all()
     with pytest.raises(RunError, match="nobody had written `t`"):
         used("32:36, 1:2")
+
+
+STORED = """@nki.jit
+def kernel(x):
+    t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t[0:64, :], src=x[0:64, :])
+    z = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=z, value=5.0)
+    out = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=t)
+    AFTER
+    return out
+"""
+
+
+def stored(after: str) -> NDArray[np.float32]:
+    text = HEAD + STORED.replace("AFTER", after.strip().replace("\n", "\n    "))
+    artifact = api.compile(SourceFile("k.py", text), inputs={"x": X})
+    return np.asarray(api.run(artifact, {"x": X}).outputs["output_0"])
+
+
+FIVES = np.concatenate([X[0:64], np.full((64, 64), 5, np.float32)])
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "nisa.dma_copy(dst=out[64:128, :], src=z)",
+        "nisa.dma_copy(dst=out[64:128, 0:10], src=z[:, 0:10])\n"
+        "nisa.dma_copy(dst=out[64:128, 10:64], src=z[:, 10:64])",
+        "r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)\n"
+        "nisa.dma_copy(dst=r, src=out)\n"
+        "nisa.memset(dst=r[64:128, :], value=5.0)\n"
+        "nisa.dma_copy(dst=out, src=r)",
+        "i = nl.ndarray((64, 1), dtype=nl.int32, buffer=nl.sbuf)\n"
+        "nisa.iota(dst=i, pattern=[[1, 1]], offset=64, channel_multiplier=1)\n"
+        "nisa.dma_copy(dst=out.ap([[64, 64], [1, 64]], vector_offset=i, indirect_dim=0), src=z)",
+    ],
+)
+def test_unwritten_bytes_of_a_result_may_be_written_again(after: str) -> None:
+    assert np.array_equal(stored(after), FIVES)
+
+
+@pytest.mark.parametrize("after", ["pass", "nisa.dma_copy(dst=out[64:127, :], src=z[0:63, :])"])
+def test_unwritten_bytes_that_stay_in_a_result(after: str) -> None:
+    with pytest.raises(RunError, match="dma_copy reads `t` before anything wrote it"):
+        stored(after)
