@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Installs the modules where that was asked for, before tests are imported."""
     _sanitizers(config)
+    _check_target(config.getoption("--nkic-target"))
     if config.getoption("--nkic") or os.environ.get(INSTALL) == "1":
         from nkic.api import CompileError
         from nkic.nki import install
@@ -59,6 +61,16 @@ def pytest_configure(config: pytest.Config) -> None:
             install()
         except CompileError as error:
             raise pytest.UsageError(str(error)) from None
+
+
+def _check_target(name: str | None) -> None:
+    if name is None:
+        return
+    from nkic.machine import targets
+
+    if targets.find(name) is None:
+        known = ", ".join(targets.TARGETS)
+        raise pytest.UsageError(f"--nkic-target: there is no target `{name}`; known are {known}")
 
 
 def _sanitizers(config: pytest.Config) -> frozenset[str]:
@@ -82,7 +94,7 @@ class Checked:
         return self.called.result.cycles
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Checker:
     """The fixture `nki_check`."""
 
@@ -92,6 +104,7 @@ class Checker:
     target: str | None
     sanitizers: frozenset[str]
     bless: bool
+    guarded: list[int] = field(default_factory=list)  # cycles of the guarded calls so far
 
     def __call__(
         self,
@@ -109,13 +122,32 @@ class Checker:
 
         Tolerances are those of `nki-run --compare`, by default after the dtype. `grid` is what
         would stand in brackets. With `guard` the cycles must not exceed those that were accepted
-        by `--nkic-bless`. Raises `CompileError`, `RunError` and `AssertionError`.
+        by `--nkic-bless`, those of the first guarded call of a test and of each that follows.
+        Raises `CompileError`, `RunError` and `AssertionError`.
         """
+        __tracebackhide__ = True
+        from nkic.api import ApiError
+
+        try:
+            return self._checked(kernel, args, kwargs, expected, (rtol, atol), grid, guard)
+        except (ApiError, AssertionError) as error:
+            raise error.with_traceback(None) from None  # the way through nkic tells nobody
+
+    def _checked(
+        self,
+        kernel: Any,
+        args: Any,
+        kwargs: Any,
+        expected: Any,
+        tolerances: tuple[float | None, float | None],
+        grid: Any,
+        guard: bool,
+    ) -> Checked:
         wanted = expected(*args, **kwargs) if callable(expected) else expected
         called = self._run(kernel, grid, args, kwargs)
         self._properties(called)
         if wanted is not None:
-            self._compare(called, wanted, rtol, atol)
+            self._compare(called, wanted, *tolerances)
         if guard:
             self._guard(called)
         from nkic.nki import arrays
@@ -127,9 +159,10 @@ class Checker:
 
         made = kernel_of(kernel, How(target=self.target))
         made = made if grid is None else made[grid]
-        called = made.run(args, kwargs, init_check="init" in self.sanitizers)
+        init_check = "init" in self.sanitizers
+        called = made.run(args, kwargs, init_check=init_check)
         if "serial" in self.sanitizers:
-            self._same(called, made.run(args, kwargs, serial=True))
+            self._same(called, made.run(args, kwargs, init_check=init_check, serial=True))
         return called
 
     def _same(self, called: Called, serial: Called) -> None:
@@ -157,31 +190,42 @@ class Checker:
             raise AssertionError(found)
 
     def _guard(self, called: Called) -> None:
-        path, found = self.folder / f"{self.node}.json", called.result.cycles
+        """The cycles of the test's guarded calls, in their order, for every target."""
+        path, run = self.folder / f"{self.node}.json", called.result.run
+        accepted = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        known = accepted.get(run.target, [])
+        number = len(self.guarded)
+        self.guarded.append(run.cycles)
         if self.bless:
             path.parent.mkdir(parents=True, exist_ok=True)
-            facts = {"target": called.result.run.target, "cycles": found}
-            path.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-            return
-        if not path.exists():
+            facts = {**accepted, run.target: self.guarded}
+            path.write_text(json.dumps(facts, sort_keys=True) + "\n", encoding="utf-8")
+        elif accepted and not known:
+            pytest.skip(f"cycles are accepted for {' and '.join(accepted)}, not for {run.target}")
+        elif number >= len(known):
             raise AssertionError(f"no cycles are accepted yet; run pytest --nkic-bless ({path})")
-        facts = json.loads(path.read_text(encoding="utf-8"))
-        if facts["target"] != called.result.run.target:
-            pytest.skip(f"cycles are accepted for {facts['target']}")
-        if found > facts["cycles"]:
+        elif run.cycles > known[number]:
             raise AssertionError(
-                f"the kernel takes {found:,} cycles, accepted are {facts['cycles']:,}\n"
+                f"the kernel takes {run.cycles:,} cycles, accepted are {known[number]:,}\n"
                 "  = help: make it faster, or accept it with pytest --nkic-bless"
             )
+
+
+def _file_name(nodeid: str) -> str:
+    """The name of a test inside its file, as that of a file: no two tests have the same."""
+    name = nodeid.partition("::")[2]
+    made = _UNSAFE.sub("-", name.replace("::", ".")).strip("-")
+    plain = name.replace("::", ".").replace("[", "-").removesuffix("]")
+    return made if made == plain else f"{made}-{sha256(name.encode()).hexdigest()[:8]}"
 
 
 @pytest.fixture
 def nki_check(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> Checker:
-    """Compiles, runs and compares a kernel."""
+    """nki_check(kernel, *args, expected=..., guard=True): compiles, runs and compares a kernel."""
     path, config = request.path, request.config
-    node = _UNSAFE.sub("-", request.node.name).strip("-")
+    node = _file_name(request.node.nodeid)
     return Checker(
         record_property,
         node,

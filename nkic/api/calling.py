@@ -64,7 +64,7 @@ def prepare(
         given = replace(given_for(how), args={name: type_of(a, name) for name, a in arrays.items()})
         job = of_function(kernel, given, consts, describer, How.of(how))
     folder = how.get("cache_dir")
-    artifact = cache.compiled(job, folder if folder is not None else os.environ.get(cache.VARIABLE))
+    artifact = cache.compiled(job, folder or os.environ.get(cache.VARIABLE) or None)
     return Prepared(artifact, {**arrays, **describer.arrays})
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from nkic import api
 from nkic.api import functions
-from nkic.api.errors import CompileError, raising, refuse
+from nkic.api.errors import ApiError, CompileError, raising, refuse
 from nkic.base.suggest import did_you_mean
 from nkic.nki import arrays, grid
 from nkic.nki.names import framework_target
@@ -92,6 +92,13 @@ class Kernel:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the kernel. Raises `CompileError` and `RunError`."""
+        __tracebackhide__ = True  # of pytest and IPython
+        try:
+            return self._called(args, kwargs)
+        except ApiError as error:
+            raise error.with_traceback(None) from None  # the way through nkic tells nobody
+
+    def _called(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         torch = sys.modules.get("torch")
         if torch is not None and torch.compiler.is_compiling():
             return torch.compiler.disable(self.call)(*args, **kwargs).values

@@ -52,6 +52,18 @@ def test_arrays_in_containers(tensors: Any) -> None:
     np.testing.assert_array_equal(values(k.sum_of, tensors), X + Y)
 
 
+@pytest.mark.parametrize("folder", ["", "file/below"])
+def test_a_cache_that_cannot_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("NKIC_CACHE_DIR", folder)
+    cache.clear()
+    np.testing.assert_array_equal(values(k.scaled, X, 5.5), X * 5.5)
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
 def test_a_result_is_shown_with_a_timeline() -> None:
     result = api.call(k.scaled, (X, 3.0)).result
     for name, use in result.engines.items():

@@ -100,11 +100,54 @@ def test_fast(nki_check):
     assert pytest_of(tmp_path, body, "--nkic", "--nkic-bless")[0] == 0
     assert pytest_of(tmp_path, body, "--nkic")[0] == 0
     path = tmp_path / "nkic_blessed/test_it/test_fast.json"
-    facts = json.loads(path.read_text())
-    path.write_text(json.dumps({**facts, "cycles": facts["cycles"] - 1}))
+    (cycles,) = json.loads(path.read_text())["trn2"]
+    path.write_text(json.dumps({"trn2": [cycles - 1]}))
     code, said = pytest_of(tmp_path, body, "--nkic")
-    assert code == 1 and f"takes {facts['cycles']:,} cycles, accepted are" in said
-    assert "1 skipped" in pytest_of(tmp_path, body, "--nkic", "--nkic-target", "trn1")[1]
+    assert code == 1 and f"takes {cycles:,} cycles, accepted are {cycles - 1:,}" in said
+    assert "1 skipped" in pytest_of(tmp_path, body, "--nkic", "--nkic-target", "trn1", "-rs")[1]
+    assert pytest_of(tmp_path, body, "--nkic", "--nkic-target", "trn1", "--nkic-bless")[0] == 0
+    assert sorted(json.loads(path.read_text())) == ["trn1", "trn2"]
+    assert pytest_of(tmp_path, body, "--nkic", "--nkic-target", "trn1")[0] == 0
+
+
+def test_every_guarded_call_has_cycles_of_its_own(tmp_path: Path) -> None:
+    body = """
+WIDE = np.ones((128, 4096), np.float32)
+
+def test_two(nki_check):
+    nki_check(double, X, guard=True)
+    nki_check(double, WIDE, guard=True)
+
+class TestA:
+    def test_two(self, nki_check): nki_check(double, WIDE, guard=True)
+
+@pytest.mark.parametrize("name", ["a/b", "a:b"])
+def test_named(nki_check, name): nki_check(double, X if name == "a/b" else WIDE, guard=True)
+"""
+    body = "import pytest\n" + body
+    assert pytest_of(tmp_path, body, "--nkic", "--nkic-bless")[0] == 0
+    blessed = {p.name: p for p in (tmp_path / "nkic_blessed/test_it").iterdir()}
+    assert len(blessed) == 4 and {"test_two.json", "TestA.test_two.json"} <= blessed.keys()
+    small, large = json.loads(blessed["test_two.json"].read_text())["trn2"]
+    assert small < large
+    assert json.loads(blessed["TestA.test_two.json"].read_text()) == {"trn2": [large]}
+    assert pytest_of(tmp_path, body, "--nkic")[0] == 0
+    blessed["test_two.json"].write_text(json.dumps({"trn2": [small]}))
+    code, said = pytest_of(tmp_path, body, "--nkic")
+    assert code == 1 and "1 failed, 3 passed" in said and "no cycles are accepted yet" in said
+
+
+def test_errors_show_the_test_and_the_kernel_alone(tmp_path: Path) -> None:
+    body = """
+def test_called(): double(np.ones((256, 4), np.float32))
+def test_checked(nki_check): nki_check(double, np.ones((256, 4), np.float32))
+def test_unaccepted(nki_check): nki_check(double, X, guard=True)
+"""
+    code, said = pytest_of(tmp_path, body, "--nkic")
+    assert code == 1 and "3 failed" in said and "sbuf has 128 partitions" in said
+    assert "nkic/" not in said.replace("no:cacheprovider", "")
+    code, said = pytest_of(tmp_path, body, "--nkic-target", "trn9")
+    assert code == 4 and "--nkic-target: there is no target `trn9`" in said
 
 
 def test_sanitizers(tmp_path: Path) -> None:
