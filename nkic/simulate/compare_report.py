@@ -240,5 +240,6 @@ def _advice(found: Comparison) -> str:
     if found.not_finite and not found.rule.equal_nan and np.isnan(found.expected).any():
         return "NaN equals nothing unless --equal-nan is given"
     if found.rule.mode in ("close", "range") and not found.not_finite:
-        return "NKI_PRECISE_FP=0 or `--no-precise-fp` keeps float32 between instructions: what still differs is logic"
+        keeps = "NKI_PRECISE_FP=0 or `--no-precise-fp` keeps float32 between instructions"
+        return f"{keeps}: what still differs is logic"
     return ""
