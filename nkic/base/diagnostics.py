@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, NoReturn
 
-from nkic.base.source import Span
+from nkic.base.source import SHIPPED, CallChain, Span
 
 
 class Level(Enum):
@@ -166,6 +166,13 @@ def make(
     return Diagnostic(
         code(slug), level, message, primary, tuple(labels), tuple(notes), help, tuple(fixes)
     )
+
+
+def within(at: CallChain) -> tuple[str, ...]:
+    """A note for what is wrong inside of a function of nkic's own library, at a user's call."""
+    if not at.span.path.startswith(SHIPPED) or at.primary.path.startswith(SHIPPED):
+        return ()
+    return ("this call is made of instructions; the message is about one of them",)
 
 
 _Key = tuple[str, Span | None, str]

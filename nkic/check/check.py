@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from nkic.base.diagnostics import Label, Reporter
+from nkic.base.diagnostics import Label, Reporter, within
 from nkic.base.source import CallChain, Span
 from nkic.check.bounds import out_of_bounds
 from nkic.ir.program import Body, Instruction, Item, Operand, Program, instructions
@@ -78,12 +78,13 @@ class _Checker:
     def complain(self, instruction: Instruction, violation: Violation) -> None:
         at = instruction.at
         span = self.locate(instruction, violation.operand) if violation.operand else at.primary
+        known = self.report.knows(violation.slug, span)
         self.report.error(
             violation.slug,
             violation.message,
             span,
             labels=[*_declared(instruction, violation.operand), *call_labels(at)],
-            notes=() if self.report.knows(violation.slug, span) else self.turn(instruction),
+            notes=[*within(at), *([] if known else self.turn(instruction))],
             help=violation.help,
         )
 

@@ -104,10 +104,12 @@ class _Finder:
 
     def unused_tensors(self) -> None:
         bound = {p.tensor.number for p in (*self.program.inputs, *self.program.outputs)}
-        for tensor in self.program.tensors:
-            known = tensor.number in self.used or tensor.number in bound
+        tensors = self.program.tensors
+        # Of the tensors that a loop or an allocator makes in one place, some may be left over.
+        known = {t.at.primary for t in tensors if t.number in self.used or t.number in bound}
+        for tensor in tensors:
             # What nkic's own library leaves unused is no fault of the kernel's.
-            if not known and not tensor.at.span.path.startswith(SHIPPED):
+            if tensor.at.primary not in known and not tensor.at.span.path.startswith(SHIPPED):
                 text = f"`{tensor.name}` is declared and never used: {_size(tensor)}"
                 self.complain("unused-tensor", text, tensor.at, "leave out the declaration")
 

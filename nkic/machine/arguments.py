@@ -24,16 +24,26 @@ def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
     for name, attribute, accepted in _checks(row):
         setting = attributes.get(name)
         if not (accepted(setting) or (setting is None and attribute.optional)):
-            yield _wrong(name, setting, takes(attribute))
+            yield _wrong(name, setting, takes(attribute), _operator_advice(attribute, setting))
 
 
-def _wrong(name: str, value: Any, wanted: str) -> Violation:
+def _wrong(name: str, value: Any, wanted: str, advice: str = "") -> Violation:
     return Violation(
         "argument-kind",
         f"`{name}` is {shown(value)}, but must be {wanted}",
         name,
-        f"pass {wanted} as `{name}`",
+        advice or f"pass {wanted} as `{name}`",
     )
+
+
+def _operator_advice(attribute: Attribute, value: Any) -> str:
+    """Where an operator goes that stands where a function should, or the other way round."""
+    if attribute.kind is Kind.ALU and value in ACTIVATIONS:
+        return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
+    if attribute.kind is Kind.ACTIVATION and value in ALU:
+        words = "takes two values and goes with nisa.tensor_tensor or nisa.tensor_scalar"
+        return f"nl.{value} {words}; functions take one"
+    return ""
 
 
 def _accepted(operand: Operand, value: Value) -> bool:

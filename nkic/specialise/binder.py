@@ -104,7 +104,7 @@ class Binder:
             given[place] = value
         for place in self._required:
             if given[place] is REQUIRED:
-                raise self._missing(given)
+                raise self._missing(given, "dst" in more)
         for value in former.values():
             _former_dtype(self._row.name, given[0], value)
         return given if self._list_place < 0 else [*given, *self._spread(given[self._list_place])]
@@ -151,13 +151,13 @@ class Binder:
         near = did_you_mean(name, self._row.parameters) or self._signature()
         return CallRefused("wrong-call", f"there is no parameter `{name}`", near, name)
 
-    def _missing(self, given: list[Any]) -> CallRefused:
-        """Required parameters without a value; older kernels leave out dst."""
+    def _missing(self, given: list[Any], named: bool) -> CallRefused:
+        """Required parameters without a value; older kernels leave out dst, unless it is named."""
         pairs = zip(self._row.parameters, given, strict=True)
         names = [name for name, value in pairs if value is REQUIRED]
         listed = ", ".join(f"`{name}`" for name in names)
         text = f"{listed} {'is' if len(names) == 1 else 'are'} missing"
-        if self._row.parameters[0] != "dst" or len(names) != 1:
+        if named or self._row.parameters[0] != "dst" or len(names) != 1:
             return self._wrong_call(text)
         if names != ["dst"]:
             text = f"{text}; the first argument is dst, the tensor to write"
@@ -290,7 +290,7 @@ def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register
         return int(value)
     if value is None:
         return None
-    advice = ""
+    advice = f"pass {accepts(operand)} as `{operand.name}`"
     if isinstance(value, NkiInstruction):
         advice = "an instruction returns no tensor: pass the dst that it wrote"
     raise CallRefused(

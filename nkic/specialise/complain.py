@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nkic.base.diagnostics import Fix, Label, Level, make
+from nkic.base.diagnostics import Fix, Label, Level, make, within
 from nkic.base.source import Span
 from nkic.base.suggest import respelt
 from nkic.ir.tensors import Tensor
@@ -40,7 +40,9 @@ def complain(
     labels += _turns(slug, place)
     module = active().module_of(place.path)
     fixes = [*fixes, *respelt(help, module.source if module else None, place)]
-    found = make(slug, message, place, help=help, labels=labels, level=level, fixes=fixes)
+    found = make(
+        slug, message, place, help=help, labels=labels, level=level, fixes=fixes, notes=within(at)
+    )
     active().report.add(found)
 
 

@@ -140,7 +140,8 @@ class Outputs:
                 warning("input-returned", text, at, help="leave it out of the return")
             else:
                 text = f"{tensor.name} is returned as output {number} and never written"
-                warning("output-not-written", text, tensor.at.primary)
+                help = "write it, or leave it out of the return"
+                warning("output-not-written", text, tensor.at.primary, help=help)
         for tensor in self.trace.tensors:
             if self._is_forgotten(tensor) and tensor not in returned:
                 text = f"{tensor.name} is written in shared HBM, and neither read nor returned"

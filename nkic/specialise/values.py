@@ -127,7 +127,7 @@ def _refused(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
     return CallRefused(
         "argument-kind",
         f"`{attribute.name}` is {shown(value)}, but must be {takes(attribute)}",
-        help,
+        help or f"pass {takes(attribute)} as `{attribute.name}`",
         attribute.name,
     )
 

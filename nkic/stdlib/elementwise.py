@@ -35,11 +35,13 @@ def _with_number(op, x, number, dtype, reverse):
 
 def _common_shape(x, y):
     """The shape that `x` and `y` have after broadcasting."""
-    _require(len(x.shape) == len(y.shape), f"{x.shape} and {y.shape} have different ranks")
-    _require(x.shape[0] == y.shape[0], f"{x.shape} and {y.shape} differ in partitions")
+    both = f"{x.shape} and {y.shape}"
+    _require(len(x.shape) == len(y.shape), f"{both} have different ranks", "reshape one of them")
+    rows = "slice both to the same partitions, or repeat one with nl.broadcast_to"
+    _require(x.shape[0] == y.shape[0], f"{both} differ in partitions", rows)
     shape = []
     for a, b in zip(x.shape, y.shape):
-        _require(a == b or a == 1 or b == 1, f"{x.shape} and {y.shape} do not match")
+        _require(a == b or a == 1 or b == 1, f"{both} do not match", "sizes must be equal, or 1")
         shape.append(max(a, b))
     return tuple(shape)
 

@@ -7,10 +7,11 @@ from nkic.stdlib import _in_sbuf, _require, transpose
 
 def matmul(x, y, transpose_x=False):
     """x @ y, or x.T @ y, as a new float32 tile in PSUM."""
-    _require(len(x.shape) == 2 and len(y.shape) == 2, f"{x.shape} @ {y.shape}: 2 dimensions each")
+    _require(len(x.shape) == 2 and len(y.shape) == 2, f"{x.shape} @ {y.shape}: 2 dimensions each", "reshape or slice them")
     inner = x.shape[0] if transpose_x else x.shape[1]
     rows = y.shape[0]
-    _require(inner == rows, f"{x.shape} and {y.shape} do not fit: {inner} is not {rows}")
+    fit = "of x @ y, the last size of x is the first of y: transpose one, or pass transpose_x=True"
+    _require(inner == rows, f"{x.shape} and {y.shape} do not fit: {inner} is not {rows}", fit)
     stationary = _in_sbuf(x if transpose_x else transpose(x))
     moving = _in_sbuf(y)
     result = nl.ndarray((stationary.shape[1], y.shape[1]), dtype=nl.float32, buffer=nl.psum)

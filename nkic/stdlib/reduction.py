@@ -17,8 +17,10 @@ def _axes_of(x, axis):
     _require(
         axes == list(range(rank - len(axes), rank)),
         f"axis {axis} must be the last dimensions of {x.shape}, one after the other",
+        f"use axis={rank - 1}, or transpose first",
     )
-    _require(axes[0] > 0, f"axis {axis} of {x.shape} is the partition dimension")
+    across = "transpose first, or use nisa.tensor_partition_reduce"
+    _require(axes[0] > 0, f"axis {axis} of {x.shape} is the partition dimension", across)
     return tuple(axes)
 
 

@@ -79,6 +79,14 @@ def test_unused_tensors_of_one_line_are_counted() -> None:
     assert len(said(body)) == 1
 
 
+def test_tensors_left_over_of_a_place_that_makes_several() -> None:
+    body = """def tile():
+    return nl.ndarray((128, 8), dtype=nl.float32, buffer=nl.sbuf)
+pool = [tile() for i in range(3)]
+nisa.memset(dst=pool[1], value=0)"""
+    assert slugs(body) == []
+
+
 PARTS = [
     ("out[:, 0:256]", "[0:128, 256:512]"),
     ("out[:, 1:512]", "[0:128, 0:1]"),

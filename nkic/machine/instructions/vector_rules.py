@@ -207,7 +207,7 @@ def trailing_axes(facts: Facts) -> Violation | None:
         return Violation(
             "reduction-axis",
             f"`axis` is {shown_axes(axes)}; it must name the last free dimensions of `data`, "
-            f"which are 1 to {rank - 1}",
+            f"which {'is 1' if rank == 2 else f'are 1 to {rank - 1}'}",
             "axis",
             f"use `axis={rank - 1}`, or transpose first" if rank > 1 else "",
         )
