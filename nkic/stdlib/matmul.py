@@ -7,7 +7,8 @@ from nkic.stdlib import _in_sbuf, _require, transpose
 
 def matmul(x, y, transpose_x=False):
     """x @ y, or x.T @ y, as a new float32 tile in PSUM."""
-    _require(len(x.shape) == 2 and len(y.shape) == 2, f"{x.shape} @ {y.shape}: 2 dimensions each", "reshape or slice them")
+    flat = len(x.shape) == 2 and len(y.shape) == 2
+    _require(flat, f"{x.shape} @ {y.shape}: 2 dimensions each", "reshape or slice them")
     inner = x.shape[0] if transpose_x else x.shape[1]
     rows = y.shape[0]
     fit = "of x @ y, the last size of x is the first of y: transpose one, or pass transpose_x=True"

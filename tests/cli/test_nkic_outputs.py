@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nkic.cli.nkic import EXAMPLES, prints
+from nkic.cli.nkic import EXAMPLES, command, prints
 from nkic.cli.nkic.outputs import KINDS
 from nkic.forms import FORMS
 from tests.cli.nkic_fixtures import folder, nkic
@@ -176,6 +176,39 @@ def test_tables(nkic: Run, what: str, said: str) -> None:
     ran = nkic("--print", what)
     assert (ran.code, ran.err) == (0, "")
     assert said in ran.out
+
+
+def config(nkic: Run, *words: str) -> dict[str, list[str]]:
+    ran = nkic(*words, "--print", "config")
+    assert (ran.code, ran.err) == (0, "")
+    rows = [re.split(r"  +", line) for line in ran.out.splitlines()]
+    return {name: rest for name, *rest in rows}
+
+
+def test_every_setting_and_where_it_comes_from(nkic: Run, folder: Path) -> None:
+    block = '# target = "trn3"\n# grid = [2]\n# [consts]\n# n = 3\n# [args]\n'
+    (folder / "b.py").write_text(KERNEL.replace("# [args]\n", block), encoding="utf-8")
+    found = config(nkic, "b.py", "--arg", "b=bf16[2,2]", "-D0253", "--max-errors=3", "-q")
+    block = "inline block of b.py"
+    assert found["target"] == ["trn3", block] and found["grid"] == ["2", block]
+    assert found["argument n"] == ["3", block] and found["argument a"][0] == "float32[128,64]"
+    assert found["argument b"] == ["bfloat16[2,2]", "--arg b"]
+    assert found["max-errors"] == ["3", "command line"]
+    assert found["warnings"] == ["-D NKI0253", "command line"]
+    assert found["verbosity"] == ["-1", "command line"]
+    assert found["message-format"] == ["human", "default"]
+    assert found["lnc"] == ["1", "default"]
+
+
+def test_settings_without_a_file(nkic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURON_PLATFORM_TARGET_OVERRIDE", "trn1")
+    monkeypatch.setenv("NKIC_CRASH_DIR", "here")
+    found = config(nkic)
+    assert found["target"] == ["trn1", "NEURON_PLATFORM_TARGET_OVERRIDE"]
+    assert found["crash-dir"] == ["here", "NKIC_CRASH_DIR"]
+    named = {option.opts[-1].lstrip("-") for option in command.params if option.name != "source"}
+    other = {"print", "list-kernels", "explain", "version", "h", "help", "arg", "const", "quiet"}
+    assert named - other - {"verbose", "W", "A", "D", "warn", "allow", "deny"} <= found.keys()
 
 
 def test_the_table_of_variables_is_complete() -> None:

@@ -140,7 +140,7 @@ VECTOR = [
     Case(
         "tensor_reduce",
         {"axis": (0,)},
-        "`axis` is 0; it must name the last free dimensions of `data`, which are 1 to 1",
+        "`axis` is 0; it must name the last free dimensions of `data`, which is 1",
         "reduction-axis",
     ),
     Case(
@@ -152,7 +152,7 @@ VECTOR = [
     Case(
         "tensor_reduce",
         {"axis": ()},
-        "`axis` is (); it must name the last free dimensions of `data`, which are 1 to 1",
+        "`axis` is (); it must name the last free dimensions of `data`, which is 1",
         "reduction-axis",
     ),
     Case(

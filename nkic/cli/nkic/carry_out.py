@@ -15,8 +15,8 @@ from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
 from nkic.base.text import size
 from nkic.cli.common import Session
-from nkic.cli.nkic import outputs, prints
-from nkic.cli.nkic.conflicts import IR, refuse_conflicts
+from nkic.cli.nkic import outputs, prints, settings
+from nkic.cli.nkic.conflicts import CONFIG, IR, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.compiled import Compiled, Options
@@ -31,6 +31,9 @@ STDIN_NAME = "<stdin>"
 def carry_out(line: CommandLine, session: Session) -> int:
     """Does it; gives the exit code. Raises `NkicError` with all that is wrong."""
     refuse_conflicts(line)
+    if line.print == CONFIG:
+        files.write(STANDARD, _config(line, session))
+        return 0
     if line.print is not None:
         files.write(STANDARD, prints.table(line.print))
         return 0
@@ -41,6 +44,14 @@ def carry_out(line: CommandLine, session: Session) -> int:
         else:
             job.build()
     return 0
+
+
+def _config(line: CommandLine, session: Session) -> str:
+    """The table of --print config; the file, if there is one, is read for its inline block."""
+    job = _Job(line, session)
+    with job.failures_shown():
+        source = job.source() if line.source is not None else None
+        return prints.aligned(list(settings.rows(line, _said(line), source, session)))
 
 
 class _Job:

@@ -8,6 +8,7 @@ from nkic.cli.nkic.options import CommandLine
 from nkic.forms import FORMS
 
 IR = ".ir"
+CONFIG = "config"  # the table of --print that is about the rest of the command line
 _FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
@@ -17,6 +18,9 @@ _ABOUT_RUNNING = ("check", "time_passes")
 
 def refuse_conflicts(line: CommandLine) -> None:
     """Raises `UsageFailed` for the first conflict."""
+    if line.print == CONFIG:
+        _refuse(line, f"--print {CONFIG}", ("list_kernels",), "it prints a table and leaves")
+        return
     if line.print is not None:
         others = ("source", "list_kernels", *_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS)
         _refuse(line, "--print", (*others, *_ABOUT_RUNNING), "it prints a table and leaves")

@@ -177,7 +177,8 @@ _OPTIONS = (
         "--print",
         metavar="WHAT",
         help="Print a table and leave: targets, ops, dtypes, passes, profiles, codes, env, "
-        "schema, completion=SHELL.",
+        "schema, completion=SHELL; config: every setting of this command line and where it "
+        "comes from.",
     ),
     _option(_SHOW, "--time-passes", is_flag=True, help="Print each stage's time and memory."),
     _option(

@@ -40,7 +40,7 @@ def table(wanted: str) -> str:
     if wanted == "ops":
         return listing.text() + "\n"
     if wanted not in TABLES:
-        names = (*TABLES, "ops", "schema", COMPLETION)
+        names = (*TABLES, "ops", "schema", "config", COMPLETION)
         near = did_you_mean(wanted, names) or f"known are: {', '.join(names)}"
         raise _bad(f"--print: there is no table `{wanted}`", near)
     return aligned(TABLES[wanted]())
