@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -116,3 +116,41 @@ def _pairs(
 
 def _bad(message: str, help: str = "") -> UsageFailed:
     return UsageFailed([make("bad-argument", message, help=help)])
+
+
+# ---- what is known, and from where ---------------------------------------------------------------
+
+COMMAND_LINE, DEFAULT = "command line", "default"
+Setting = tuple[str, str, str]
+"""Name, value, and who says so."""
+
+
+def settings(
+    source: SourceFile | None, said: Said, environ: Mapping[str, str]
+) -> Iterator[Setting]:
+    """What a kernel is compiled for, as `request_for` finds it. Without `source` there is no
+    inline block.
+    """
+    like = read_like(said.like) if said.like is not None else None
+    command = given(said)
+    request = request_of(source, command, environ, like)
+    block = read_block(source) if source is not None else Given()
+    where = f"inline block of {source.path}" if source is not None else ""
+    values = {
+        "kernel": request.kernel or "the file's only one",
+        "target": request.target.name,
+        "profile": profiles.LABELS[request.profile],
+        "grid": "x".join(map(str, request.grid)) or "none",
+        "lnc": str(request.lnc),
+    }
+    for name, value in values.items():
+        origin = COMMAND_LINE if getattr(command, name) is not None else DEFAULT
+        if origin == DEFAULT and getattr(block, name) is not None:
+            origin = where
+        elif origin == DEFAULT and name == "target" and environ.get(TARGET_VARIABLE):
+            origin = TARGET_VARIABLE
+        yield "nki" if name == "profile" else name, value, origin
+    for name, kind in {**request.like, **request.args}.items():
+        yield f"argument {name}", str(kind), kind.origin
+    for name, constant in request.consts.items():
+        yield f"argument {name}", repr(constant), COMMAND_LINE if name in command.consts else where

@@ -34,7 +34,11 @@ def refuse(
     where = [f"section `{clean(section)}`"] if section else []
     where += [f"byte {offset:,}"] if offset is not None else []
     place = f" ({', '.join(where)})" if where else ""
+    help = help or _ADVICE.get(slug, "")
     raise ArtifactFailed([make(slug, message + place, help=help, notes=notes)])
+
+
+_ADVICE = {"artifact-damaged": "transfer the file again, as binary, or compile the kernel anew"}
 
 
 def shown(value: Any) -> str:

@@ -157,7 +157,7 @@ def _advice(signature: Signature, chosen: Mapping[str, Choice]) -> str:
             return "compile for the shapes of the data: `nkic --like FILE.npz` takes them from it"
         if isinstance(choice, Offer) and not choice.is_of(parameter.dtype):
             return _about_type(choice, parameter.dtype)
-    return ""
+    return "leave out what the kernel does not take, or give it the name of an input"
 
 
 def _about_type(offer: Offer, dtype: DType) -> str:

@@ -106,7 +106,8 @@ def parse_fill(text: str | None) -> Generator | None:
     """The value of --fill; raises `UsageFailed`."""
     found = parse_generator(text) if text is not None else None
     if text is not None and found is None:
-        _bad(f"--fill {text}: not a generator", f"known are: {FORMS}")
+        near = did_you_mean(text.partition("(")[0], GENERATORS)
+        _bad(f"--fill {text}: not a generator", near or f"known are: {FORMS}")
     return found
 
 
