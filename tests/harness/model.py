@@ -114,7 +114,15 @@ class Given:
         low, high = np.where(same, numbers, low), np.where(same, numbers, high)
         if self.dtype(name) == "bool":
             low = np.where((low <= 0) & (high >= 0), 0, low)
-        return Near(self.rounded(name, low), self.rounded(name, high))
+        found = Near(self.rounded(name, low), self.rounded(name, high))
+        # A type without infinities may have NaN for both: then nothing is known.
+        lost = _nan(found.low) & _nan(found.high) & ~_nan(self.rounded(name, numbers))
+        return found._replace(known=~lost) if lost.any() else found
+
+
+def _nan(elements: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        return np.isnan(elements.astype(np.float64))
 
 
 Meaning = Callable[[Given], Results]
