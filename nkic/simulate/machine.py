@@ -26,6 +26,7 @@ from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
 from nkic.simulate.decode import Refused
 from nkic.simulate.faults import fault
 from nkic.simulate.options import Options
+from nkic.simulate.orders import Orders
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner, nothing
 from nkic.simulate.unwritten import Unwritten
@@ -56,6 +57,7 @@ class Machine:
         self.executable = executable
         self.runners = runners
         self.unwritten = Unwritten(executable, shadows)
+        self.orders: list[Orders] = []  # by rank, if races are looked for
         self.limit_ps = limit_ps
         self.options = options
         self.cores = max(executable.cores, 1)
@@ -138,8 +140,12 @@ class Machine:
         for semaphore, count in item.waits:
             for _ in range(count):
                 tokens[semaphore].popleft()
+        if self.orders:
+            self.orders[runner.rank].begin(runner, item)
         if item.step is not None and not item.meets:
             self._run(runner, item)
+        if self.orders:
+            self.orders[runner.rank].end(runner, item)
         runner.count += item.record.row is not None
         self._pass_time(runner, item, start)
         for semaphore in item.signals:
@@ -203,6 +209,10 @@ class Machine:
     def _go_on(self, arrivals: list[Arrival], last: Runner, queue: list[tuple[int, int]]) -> None:
         """All pass the time together."""
         together = max(arrival.start for arrival in arrivals)
+        for rank, orders in enumerate(self.orders):
+            here = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
+            if here:
+                orders.meet(here)
         if len(arrivals) > 1:
             together += SEMAPHORE_PS
         if last.is_dma:

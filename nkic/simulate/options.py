@@ -11,6 +11,7 @@ class Options:
     destination's type; off, values between instructions stay float32, which splits logic from
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
     `timeline`: of how many instructions the times are kept.
+    `check_races`: accesses of two cores to shared HBM that nothing orders are a fault.
     """
 
     check_init: bool = True
@@ -18,3 +19,4 @@ class Options:
     max_cycles: int | None = None
     timeout_s: float | None = None
     timeline: int = 0
+    check_races: bool = False

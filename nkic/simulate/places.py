@@ -18,7 +18,6 @@ from nkic.machine.indirection import group
 from nkic.machine.operands import Row
 from nkic.neff.records import PatternRecord
 from nkic.simulate.memory import Memory
-from nkic.simulate.shadow import Shadow
 from nkic.simulate.tile import Tile
 
 Indices = NDArray[np.int64]
@@ -100,7 +99,7 @@ def offsets_of(tile: Tile, pattern: PatternRecord, row: Row) -> Callable[[], Ind
     return read
 
 
-def written_of(shadow: Shadow, pattern: PatternRecord, count: int) -> NDArray[np.bool_]:
+def written_of(shadow: Any, pattern: PatternRecord, count: int) -> NDArray[Any]:
     """The flags of every place, as `window_of` has the elements."""
     one = shadow.window(pattern.standing)
     flags = shadow.flags[pattern.tensor]

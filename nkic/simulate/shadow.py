@@ -51,7 +51,7 @@ class _Flags:
     def window(self, pattern: PatternRecord, on_chip: bool) -> Mask:
         """The flags of an access."""
         size, unit = pattern.dtype.size, self.columns
-        shape, strides = _flags_of(pattern.dims, size, unit)
+        shape, strides = flags_of(pattern.dims, size, unit)
         first = pattern.offset * size // unit
         if on_chip:
             row = self.array.strides[0]
@@ -104,7 +104,7 @@ def _regrouped(flags: Mask, size: int, wanted: int) -> Mask:
 
 
 @lru_cache(maxsize=4096)
-def _flags_of(dims: Dims, size: int, unit: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def flags_of(dims: Dims, size: int, unit: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides of the flags, `unit` bytes each, of the elements at `dims`."""
     wide = [(step * size, num) for step, num in dims if num > 1]
     run = size * wide.pop()[1] if wide and wide[-1][0] == size else size

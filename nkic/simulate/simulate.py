@@ -19,6 +19,7 @@ from nkic.simulate.machine import Machine
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
 from nkic.simulate.options import Options
+from nkic.simulate.orders import Orders
 from nkic.simulate.printing import Prints
 from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
@@ -66,7 +67,9 @@ class _Rank:
     def __init__(self, executable: Executable, inputs: Arrays, options: Options, rank: int) -> None:
         contents = _contents(executable, inputs)
         self.memory = Memory(executable, contents)
-        self.shadow = Shadow(executable, self.memory) if options.check_init else None
+        races = options.check_races and executable.cores > 1
+        shadow = Shadow(executable, self.memory) if options.check_init or races else None
+        self.shadow = shadow if options.check_init else None
         if self.shadow is not None:
             for number in contents:
                 self.shadow.fill(number)
@@ -74,6 +77,9 @@ class _Rank:
         decoder = Decoder(self.memory, target, options.precise)
         self.prints = Prints()
         self.runners = prepare(executable, target, decoder, self.shadow, self.prints, rank)
+        self.orders: Orders | None = None
+        if races and shadow is not None:
+            self.orders = Orders(executable, target, self.runners, shadow)
 
 
 def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> list[Result]:
@@ -85,6 +91,7 @@ def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> 
         ranks = [_Rank(executable, own, options, rank) for rank, own in enumerate(inputs)]
         runners = [runner for rank in ranks for runner in rank.runners]
         machine = Machine(executable, runners, [rank.shadow for rank in ranks], options, limit)
+        machine.orders = [rank.orders for rank in ranks if rank.orders is not None]
         machine.run()
     return [_result_of(rank, executable, machine, options) for rank in ranks]
 

@@ -14,7 +14,16 @@ _MODES = ("info", "disasm", "verify")
 _RULES = ("compare", "rtol", "atol", "max_ulp", "min_cosine", "min_pass_rate", "equal_nan")
 _ABOUT_RUNNING = (
     *("inputs", "input", "fill", "cast", "outputs", "output", "bless", "expected", *_RULES),
-    *("fail_on", "max_cycles", "timeout", "max_memory", "precise_fp", "time", "force"),
+    *(
+        "fail_on",
+        "max_cycles",
+        "timeout",
+        "max_memory",
+        "precise_fp",
+        "race_check",
+        "time",
+        "force",
+    ),
 )
 _ABOUT_LISTING = ("engine", "lines")
 

@@ -43,6 +43,7 @@ class CommandLine:
     timeout: float | None
     max_memory: int | None
     init_check: bool
+    race_check: bool
     precise_fp: bool | None
     time: bool
     info: bool
@@ -228,6 +229,13 @@ _OPTIONS = (
         "--init-check/--no-init-check",
         default=True,
         help="Reading bytes that nothing wrote is an error.  [default: init-check]",
+    ),
+    _option(
+        _RUN,
+        "--race-check",
+        is_flag=True,
+        help="Accesses of two cores to shared HBM that nothing orders are an error, those at "
+        "run-time offsets too.",
     ),
     _option(
         _RUN,

@@ -176,7 +176,9 @@ Done = tuple[_Job, Run, list[Comparison]]
 
 def _options(line: CommandLine) -> Options:
     precise = line.precise_fp if line.precise_fp is not None else is_precise(os.environ)
-    return Options(line.init_check, precise, line.max_cycles, line.timeout)
+    return Options(
+        line.init_check, precise, line.max_cycles, line.timeout, check_races=line.race_check
+    )
 
 
 def _unwelcome(text: str | None) -> list[str]:

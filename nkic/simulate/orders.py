@@ -1,0 +1,263 @@
+"""Accesses of two cores to one part of a tensor in shared HBM that nothing orders, as they happen.
+
+Every stream has a clock: how many items of each stream of its rank are complete when its next
+item starts. Semaphores carry clocks from stream to stream, meetings join those of all cores. An
+access races with the last ones of the other core that its clock does not have, if one of the two
+writes. A write that leaves all bytes as they are harms nobody: kernels let both cores write the
+same values. Only what a run does is seen, at the places that it finds; meetings are not.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from nkic.base.diagnostics import Label, ProgramFault
+from nkic.machine.engines import Engine
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Access, Row
+from nkic.machine.targets import Target
+from nkic.neff.records import Executable, PatternRecord
+from nkic.simulate.faults import fault, span_of
+from nkic.simulate.places import Place, written_of
+from nkic.simulate.shadow import Shadow, flags_of
+from nkic.simulate.streams import Item, Runner
+
+Clock = NDArray[np.int64]
+Granules = NDArray[np.int64]
+Found = Callable[[], Granules]  # the granules of an access, when it happens
+
+
+class _Use(NamedTuple):
+    """One operand in a tensor that both cores use."""
+
+    tensor: int
+    granules: Found
+    writes: bool
+
+
+class _Doubt(NamedTuple):
+    """A write that races if it changes anything, with what was there before."""
+
+    access: _Use
+    granules: Granules
+    wrote: bool  # what the other core did, and where
+    place: int
+    before: bytes
+
+
+class _Last:
+    """The last access of a core to every granule of a tensor: stream, number, place in source."""
+
+    def __init__(self, size: int) -> None:
+        self.streams = np.zeros(size, np.int64)
+        self.numbers = np.zeros(size, np.int64)
+        self.places = np.zeros(size, np.int64)
+
+    def set(self, granules: Granules, stream: int, number: int, place: int) -> None:
+        self.streams[granules], self.numbers[granules] = stream, number
+        self.places[granules] = place
+
+    def forget(self, granules: Granules) -> None:
+        self.numbers[granules] = 0
+
+    def unordered(self, granules: Granules, clock: Clock) -> int | None:
+        """The place of one that is not known to be complete."""
+        late = self.numbers[granules] > clock[self.streams[granules]]
+        return int(self.places[granules][late.argmax()]) if late.any() else None
+
+
+class Orders:
+    """The clocks of one rank's streams, and what its cores did last."""
+
+    def __init__(
+        self, executable: Executable, target: Target, runners: Sequence[Runner], shadow: Shadow
+    ) -> None:
+        self.executable = executable
+        self.target = target
+        self.numbers = _Numbers(shadow)
+        self.first = runners[0].index if runners else 0
+        streams = len(runners)
+        self.known = [np.zeros(streams, np.int64) for _ in runners]
+        self.done = [0] * streams
+        self.tokens: dict[tuple[int, int], deque[Clock]] = defaultdict(deque)
+        self.accesses: dict[int, tuple[_Use, ...]] = {}  # by the item's id
+        self.shared = _shared(executable, runners)
+        self.last: dict[tuple[int, int, bool], _Last] = {}  # by tensor, core, whether it wrote
+        self.regions = {n: shadow.homes[n].region.array for n in self.shared}
+        self.doubts: list[_Doubt] = []
+
+    def begin(self, runner: Runner, item: Item) -> None:
+        """The item is about to start: what it waited for is complete."""
+        if not item.meets:
+            self._join(runner, item)
+            if item.record.row is not None and self.shared:
+                self._access(runner, item, item.record.row)
+
+    def end(self, runner: Runner, item: Item) -> None:
+        """The item has computed its values, and signals."""
+        stream = runner.index - self.first
+        for doubt in self.doubts:
+            self._settle(runner, item, doubt)
+        self.doubts.clear()
+        self.done[stream] += 1
+        after = self.known[stream].copy()
+        after[stream] = self.done[stream]
+        if runner.record.engine is not Engine.DMA:  # transfers of a queue overlap
+            self.known[stream] = after
+        for semaphore in item.signals:
+            self.tokens[runner.core, semaphore].append(after)
+
+    def meet(self, parties: Sequence[tuple[Runner, Item]]) -> None:
+        """All know what each of them knows."""
+        for runner, item in parties:
+            self._join(runner, item)
+        streams = [runner.index - self.first for runner, _ in parties]
+        joined = np.maximum.reduce([self.known[stream] for stream in streams])
+        for stream in streams:
+            self.known[stream] = joined.copy()
+
+    def _join(self, runner: Runner, item: Item) -> None:
+        known = self.known[runner.index - self.first]
+        for semaphore, count in item.waits:
+            for _ in range(count):
+                np.maximum(known, self.tokens[runner.core, semaphore].popleft(), out=known)
+
+    # Accesses
+
+    def _access(self, runner: Runner, item: Item, row: Row) -> None:
+        found = self.accesses.get(id(item))
+        if found is None:
+            found = self.accesses[id(item)] = tuple(self._of(runner, item, row))
+        stream = runner.index - self.first
+        for access in found:
+            granules = access.granules()
+            if not self._unordered(runner, item, access, granules, self.known[stream]):
+                last = self._last(access.tensor, runner.core, access.writes)
+                last.set(granules, stream, self.done[stream] + 1, item.record.place)
+
+    def _unordered(
+        self, runner: Runner, item: Item, access: _Use, granules: Granules, clock: Clock
+    ) -> bool:
+        """Whether it is a write that may race. Raises ProgramFault for a read that does."""
+        for wrote in (True, False) if access.writes else (True,):
+            last = self._last(access.tensor, 1 - runner.core, wrote)
+            place = last.unordered(granules, clock)
+            if place is None:
+                continue
+            if not access.writes:
+                raise self._race(runner, item, access, wrote, place)
+            before = self.regions[access.tensor].tobytes()
+            self.doubts.append(_Doubt(access, granules, wrote, place, before))
+            return True
+        return False
+
+    def _settle(self, runner: Runner, item: Item, doubt: _Doubt) -> None:
+        """A write that changed nothing is none, nor is what it found one any more."""
+        access = doubt.access
+        if self.regions[access.tensor].tobytes() != doubt.before:
+            raise self._race(runner, item, access, doubt.wrote, doubt.place)
+        self._last(access.tensor, 1 - runner.core, True).forget(doubt.granules)
+
+    def _race(
+        self, runner: Runner, item: Item, access: _Use, wrote: bool, place: int
+    ) -> ProgramFault:
+        name, other = self.executable.tensors[access.tensor].name, 1 - runner.core
+        does, did = (("reads", "writes")[one] for one in (access.writes, wrote))
+        span = span_of(self.executable, place)
+        return fault(
+            self.executable,
+            "core-race",
+            f"core {runner.core} {does} `{name}` while core {other} {did} it: nothing orders the "
+            "two",
+            item.record.place,
+            labels=[Label(span, f"core {other} {did} it here")] if span else [],
+            help=f"put `nisa.core_barrier({name}, (0, 1))` between them, or let one core do it",
+        )
+
+    def _last(self, tensor: int, core: int, wrote: bool) -> _Last:
+        key = tensor, core, wrote
+        if key not in self.last:
+            self.last[key] = _Last(self.numbers.flags[tensor].array.size)
+        return self.last[key]
+
+    def _of(self, runner: Runner, item: Item, row: Row) -> Iterator[_Use]:
+        """The accesses of an item to tensors that both cores use."""
+        record = item.record
+        facts = self.executable.facts(record, self.target, runner.record.engine)
+        for number, operand in enumerate(record.operands):
+            if type(operand) is not PatternRecord or operand.dynamic is not None:
+                continue
+            if operand.tensor in self.shared:
+                own = number < len(row.operands)  # those after are offsets
+                mode = row.access_of(row.operands[number], facts) if own else MODE_OF_OFFSETS
+                granules = self.numbers.window(operand).reshape(-1)
+                yield from _both(operand.tensor, partial(_same, granules), mode)
+        for place in item.dynamic.places if item.dynamic is not None else ():
+            if (tensor := place.pattern.tensor) in self.shared:
+                windows = written_of(self.numbers, place.pattern, place.size)
+                mode = MODES[place.reads, place.writes]
+                yield from _both(tensor, partial(_moving, place, windows), mode)
+
+
+MODE_OF_OFFSETS = Access.READ
+MODES = {(one.reads, one.writes): one for one in Access}
+
+
+def _both(tensor: int, granules: Found, mode: Access) -> Iterator[_Use]:
+    """The read first, then the write."""
+    if mode.reads:
+        yield _Use(tensor, granules, False)
+    if mode.writes:
+        yield _Use(tensor, granules, True)
+
+
+def _same(granules: Granules) -> Granules:
+    """Of an access whose place is fixed."""
+    return granules
+
+
+def _moving(place: Place, windows: Granules) -> Granules:
+    """Of an access whose place is known at run time only: those at the offsets that hold now."""
+    indices = place.indices()
+    inside = indices[place.good(indices)]
+    count = None if place.pattern.kind == "vector" else 1
+    return windows[inside[:count]].reshape(-1)
+
+
+class _Numbers:
+    """The granules of tensors in HBM by number: what `Shadow` is for their flags."""
+
+    def __init__(self, shadow: Shadow) -> None:
+        self.flags = shadow.flags
+        self._all: dict[int, Granules] = {}
+
+    def window(self, pattern: PatternRecord) -> Granules:
+        """The numbers of an access."""
+        flags, size = self.flags[pattern.tensor], pattern.dtype.size
+        if pattern.tensor not in self._all:
+            self._all[pattern.tensor] = np.arange(flags.array.size)
+        shape, strides = flags_of(pattern.dims, size, flags.columns)
+        every = self._all[pattern.tensor][pattern.offset * size // flags.columns :]
+        return as_strided(every, shape, tuple(step * every.itemsize for step in strides))
+
+
+def _shared(executable: Executable, runners: Sequence[Runner]) -> frozenset[int]:
+    """The tensors in shared HBM that instructions of both cores name."""
+    cores: dict[int, set[int]] = defaultdict(set)
+    for runner in runners:
+        for item in runner.items:
+            for operand in item.record.operands if isinstance(item, Item) else ():
+                if type(operand) is PatternRecord:
+                    cores[operand.tensor].add(runner.core)
+    return frozenset(
+        tensor
+        for tensor, users in cores.items()
+        if len(users) > 1 and executable.tensors[tensor].buffer is Buffer.SHARED_HBM
+    )
