@@ -44,7 +44,7 @@ class Depends(Enum):
     FIRST_OF_CORE = "first of core"  # in partitions 0, 16, 32 …: on that partition of `src`
     SHUFFLED = "shuffled"  # partition by partition, as `shuffle_mask` has it in each quadrant
     PRODUCT = "product"  # on a column of `stationary` and one of `moving`
-    QUANTIZED = "quantized"  # on four elements of each partition of the quadrant
+    QUANTIZED = "quantized"  # on four elements of each partition of the group; scales too
     TRANSPOSED = "transposed"  # row i, column j on row j, column i
 
 

@@ -9,7 +9,8 @@ says how the elements of a row's results depend on those of its sources.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.gpsimd_gather import CORE
-from nkic.machine.instructions.mx import LANES, QUADRANT, SCALES_PER_QUADRANT
+from nkic.machine.instructions.mx import GROUP, LANES, QUADRANT, SCALES_PER_QUADRANT
 from nkic.machine.operands import Depends, Operand, Row
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.shadow import Shadow
@@ -30,6 +31,7 @@ class Source(NamedTuple):
 
     operand: Operand
     mask: Mask
+    zeros: Callable[[], Mask]  # which elements are zero
 
 
 def results(
@@ -40,14 +42,14 @@ def results(
     if row is None or row.depends is Depends.WHOLLY:
         return None
     sources = [
-        Source(operand, shadow.elements(pattern))
+        Source(operand, shadow.elements(pattern), partial(shadow.zeros, pattern))
         for operand, pattern in _tiles(row, record)
         if row.access_of(operand, facts).reads
     ]
     found = []
     for operand, pattern in _tiles(row, record):
         if row.access_of(operand, facts).writes:
-            mask = _RULES[row.depends](sources, shadow.shape_of(pattern), facts)
+            mask = _mask(row, operand, sources, shadow.shape_of(pattern), facts)
             if mask is None:
                 return None
             found.append((pattern, mask))
@@ -70,6 +72,14 @@ def _tiles(row: Row, record: InstructionRecord) -> Iterator[tuple[Operand, Patte
 
 
 Shape = tuple[int, int]
+
+
+def _mask(
+    row: Row, operand: Operand, sources: list[Source], shape: Shape, facts: Facts
+) -> Mask | None:
+    if row.depends is Depends.QUANTIZED:
+        return _quantized(sources, shape, operand.name == "dst_scale")
+    return _RULES[row.depends](sources, shape, facts)
 
 
 def _elementwise(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
@@ -118,36 +128,63 @@ def _shuffled(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
 
 
 def _product(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
-    """Row m, column n of a product depend on columns m and n of the tiles that are multiplied."""
-    columns: dict[str, Mask] = {}
-    mask = np.ones(shape, np.bool_)
-    for source in sources:
-        name = source.operand.name
-        if name == "dst":
-            mask &= source.mask
-            continue
-        part = source.mask
-        if name.endswith("_scale"):
-            part = part[np.arange(len(part)) % QUADRANT < SCALES_PER_QUADRANT]
-        side = name.removesuffix("_scale")
-        whole = np.atleast_1d(part.all(axis=0))
-        columns[side] = whole & columns[side] if side in columns else whole
-    rows, cols = columns["stationary"], columns["moving"]
-    if (len(rows), len(cols)) != shape:
+    """Row m, column n of a product depend on columns m and n of the tiles that are multiplied, but
+    for what meets a zero: kernels fill one tile up with zeros, and leave the other as it is.
+    """
+    own = {source.operand.name: source for source in sources}
+    rows, columns = _factor(own, "stationary"), _factor(own, "moving")
+    if rows is None or columns is None or rows.written.shape[0] != columns.written.shape[0]:
         return None
-    return mask & rows[:, None] & cols
+    if (rows.written.shape[1], columns.written.shape[1]) != shape:
+        return None
+    mask = own["dst"].mask if "dst" in own else np.ones(shape, np.bool_)
+    lost = _meet(~rows.written, ~columns.zero) | _meet(~rows.zero, ~columns.written)
+    return mask & ~lost
 
 
-def _quantized(sources: list[Source], shape: Shape, facts: Facts) -> Mask | None:
-    """A packed element and its scale depend on that column of their quadrant: results may be
-    data, whose groups are 8 of its partitions, or scales, which are 4 of them.
+class _Factor(NamedTuple):
+    """Of a tile that is multiplied: which elements were written, and which of those are zero."""
+
+    written: Mask
+    zero: Mask
+
+
+def _factor(own: dict[str, Source], name: str) -> _Factor | None:
+    source, scale = own[name], own.get(f"{name}_scale")
+    written = source.mask
+    if scale is not None:
+        rows = np.arange(len(scale.mask)) % QUADRANT < SCALES_PER_QUADRANT
+        spread = scale.mask[rows].repeat(GROUP, axis=0)
+        if spread.shape != written.shape:
+            return None
+        written = written & spread
+    return _Factor(written, written & source.zeros())
+
+
+def _meet(one: Mask, other: Mask) -> Mask:
+    """Which columns of `one` and of `other` have some row in common."""
+    found: Mask = one.T.astype(np.float32) @ other.astype(np.float32) > 0
+    return found
+
+
+def _quantized(sources: list[Source], shape: Shape, scales: bool) -> Mask | None:
+    """A packed element depends on that column of its group: 8 partitions, 4 elements of each. So
+    does the scale of the group, which is one of the first partitions of their quadrant; what
+    the other partitions of scales get depends on the whole quadrant.
     """
     (source,) = sources
     partitions, columns = source.mask.shape
     if columns != LANES * shape[1]:
         return None
-    by_quadrant = source.mask.reshape(partitions // QUADRANT, QUADRANT, shape[1], LANES)
-    whole: Mask = by_quadrant.all(axis=(1, 3)).repeat(QUADRANT, axis=0)[: shape[0]]
+    members = source.mask.reshape(-1, SCALES_PER_QUADRANT, GROUP, shape[1], LANES)
+    groups: Mask = np.logical_and.reduce(members, axis=(2, 4))
+    if scales:
+        rest = QUADRANT - SCALES_PER_QUADRANT
+        other = np.logical_and.reduce(groups, axis=1, keepdims=True).repeat(rest, axis=1)
+        groups = np.concatenate([groups, other], axis=1)
+    else:
+        groups = groups.repeat(GROUP, axis=1)
+    whole: Mask = groups.reshape(partitions, shape[1])[: shape[0]]
     return whole if whole.shape == shape else None
 
 
@@ -163,6 +200,5 @@ _RULES = {
     Depends.FIRST_OF_CORE: _first_of_core,
     Depends.SHUFFLED: _shuffled,
     Depends.PRODUCT: _product,
-    Depends.QUANTIZED: _quantized,
     Depends.TRANSPOSED: _transposed,
 }

@@ -119,6 +119,7 @@ class Shadow:
 
     def __init__(self, executable: Executable, memory: Memory) -> None:
         self.executable = executable
+        self.memory = memory
         self.homes = memory.homes
         self.given: set[int] = set()  # HBM tensors, which stay written
         self.flags: dict[int, _Flags] = {}
@@ -220,6 +221,11 @@ class Shadow:
         """Which elements of the access have been written."""
         found = self.flags[pattern.tensor].elements(pattern, self.homes[pattern.tensor].on_chip)
         return found.reshape(self.shape_of(pattern))
+
+    def zeros(self, pattern: PatternRecord) -> Mask:
+        """Which elements of the access are zero."""
+        found: Mask = self.memory.window(pattern).reshape(self.shape_of(pattern)) == 0
+        return found
 
     def set_elements(self, pattern: PatternRecord, mask: Mask) -> None:
         """Marks the elements of `mask` written, and the others of the access as not."""

@@ -91,7 +91,7 @@ QUANTIZE = """@nki.jit
 def kernel(x):
     t = nl.ndarray((64, 8), dtype=nl.bfloat16, buffer=nl.sbuf)
     nisa.dma_copy(dst=t[0:64, 0:4], src=x[0:64, 0:4])
-    nisa.dma_copy(dst=t[0:32, 4:8], src=x[0:32, 4:8])
+    nisa.dma_copy(dst=t[0:40, 4:8], src=x[0:40, 4:8])
     data = nl.ndarray((64, 2), dtype=nl.float8_e5m2_x4, buffer=nl.sbuf)
     scales = nl.ndarray((64, 2), dtype=nl.uint8, buffer=nl.sbuf)
     nisa.quantize_mx(dst=data, src=t, dst_scale=scales)
@@ -103,7 +103,7 @@ def kernel(x):
 
 
 @pytest.mark.parametrize("taken", ["data.view(nl.uint32)", "scales"])
-def test_quantization_mixes_a_quadrant_of_one_column(taken: str) -> None:
+def test_quantization_mixes_a_group_of_one_column(taken: str) -> None:
     x = np.ones((64, 8), ml_dtypes.bfloat16)
     one = 0x74747474 if "data" in taken else 127 - 14  # 2^14 times 2^-14
 
@@ -113,8 +113,10 @@ def test_quantization_mixes_a_quadrant_of_one_column(taken: str) -> None:
         return np.asarray(api.run(artifact, {"x": x}).outputs["output_0"])
 
     assert (used("32:36, 0:1") == one).all() and (used("0:4, 0:2") == one).all()
+    group = 8 if "data" in taken else 1  # partitions
+    assert (used(f"32:{32 + group}, 1:2") == one).all()
     with pytest.raises(RunError, match="nobody had written `t`"):
-        used("32:36, 1:2")
+        used(f"{32 + group}:{33 + group}, 1:2")
 
 
 STORED = """@nki.jit
@@ -162,3 +164,39 @@ def test_unwritten_bytes_of_a_result_may_be_written_again(after: str) -> None:
 def test_unwritten_bytes_that_stay_in_a_result(after: str) -> None:
     with pytest.raises(RunError, match="dma_copy reads `t` before anything wrote it"):
         stored(after)
+
+
+PRODUCT = """@nki.jit
+def kernel(x):
+    a = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=a[0:64, :], src=x[0:64, :])
+    b = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=b, value=VALUE)
+    nisa.dma_copy(dst=b[0:64, :], src=x[64:128, :])
+    p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(dst=p, stationary=FIRST, moving=SECOND)
+    u = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=u, src=p)
+    out = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=u)
+    return out
+"""
+
+
+def product(first: str, second: str, value: str) -> NDArray[np.float32]:
+    text = HEAD + PRODUCT.replace("FIRST", first).replace("SECOND", second)
+    x = np.arange(128 * 64, dtype=np.float32).reshape(128, 64) % 7
+    artifact = api.compile(SourceFile("k.py", text.replace("VALUE", value)), inputs={"x": x})
+    return np.asarray(api.run(artifact, {"x": x}).outputs["output_0"])
+
+
+@pytest.mark.parametrize(("first", "second"), [("a", "b"), ("b", "a")])
+def test_what_was_not_written_may_be_multiplied_by_zero(first: str, second: str) -> None:
+    x = np.arange(128 * 64, dtype=np.float32).reshape(128, 64) % 7
+    expected = x[0:64].T @ x[64:128]
+    found = product(first, second, "0.0")
+    assert np.array_equal(found if first == "a" else found.T, expected)
+    with pytest.raises(RunError, match="nobody had written `a`"):
+        product(first, second, "1.0")
+    with pytest.raises(RunError, match="nobody had written `a`"):
+        product("a", "a", "0.0")
