@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -15,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import Diagnostic
+from nkic.cli.nki_run import command as nki_run
+from nkic.cli.nkic import command as nkic
 from tests.harness.bless import blessing
 from tests.harness.kernels import compile_text
 
@@ -116,11 +119,26 @@ def test_page_has_the_sections(page: Path) -> None:
     if NOT_SHOWN in text:
         assert "## Wrong" not in headings
         assert re.search(rf"^{NOT_SHOWN}\S", text, re.MULTILINE)
+        assert re.search(r"^Right: \S", text, re.MULTILINE)
         return
     assert [heading for heading in headings if heading in SECTIONS] == [*SECTIONS]
     wrong, right = example(text, "## Wrong"), example(text, "## Right")
     assert wrong != right
     ast.parse(right)
+
+
+COMMANDS = {"nkic": nkic, "nki-run": nki_run}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_that_are_right_have_options_that_exist(page: Path) -> None:
+    right = "".join(re.findall(r"^Right: .*$", page.read_text("utf-8"), re.MULTILINE))
+    for words in re.findall(r"`((?:nkic|nki-run) [^`]*)`", right):
+        for part in re.split(r"[|;]", words):
+            tool, *rest = shlex.split(part)
+            known = {name for option in COMMANDS[tool].params for name in option.opts}
+            known |= {name for option in COMMANDS[tool].params for name in option.secondary_opts}
+            assert [word for word in rest if word[:1] == "-" != word and word not in known] == []
 
 
 def section(text: str, heading: str) -> str:
