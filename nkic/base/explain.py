@@ -41,7 +41,9 @@ def find(wanted: str) -> Code:
     names = _names()
     found = names.get(_normal(wanted))
     if found is None:
-        raise UsageFailed([_unknown(wanted, nearest(_normal(wanted), names), names)])
+        normal = _normal(wanted)
+        family = [name for name in names if not normal.startswith("NKI") or name[:5] == normal[:5]]
+        raise UsageFailed([_unknown(wanted, nearest(normal, family), names)])
     return found
 
 

@@ -40,7 +40,7 @@ def artifact(kind: str, path: str, **more: object) -> str:
     return event("artifact", kind=kind, path=path, **more)
 
 
-def event(type: str, **fields: object) -> str:
+def event(type: str, /, **fields: object) -> str:
     """An object of any type as a line: pure ASCII, so that no stream's encoding can spoil it.
 
     Floats must be finite. A character that UTF-8 cannot hold (half of a surrogate pair, from an

@@ -76,7 +76,7 @@ class Session:
         if self.format not in ("json", SARIF) and self.verbosity >= needed:
             sys.stderr.write(self._for_people(text))
 
-    def tell(self, type: str, text: str, **fields: object) -> None:
+    def tell(self, type: str, text: str, /, **fields: object) -> None:
         """Something that was asked for: `text` to people, an event of this type to programs."""
         line = json_lines.event(type, **fields)
         self._lines.append(line)
