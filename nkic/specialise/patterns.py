@@ -152,7 +152,19 @@ def _dynamic(
         raise ViewError("indirect-view", f"{problem}; shape is {view.shape}", advice, shape)
     if vector is not None:
         return _gather(view._replace(dynamic=None), vector, stride, shape)
-    return Dynamic("scalar", scalar, stride, view.shape[dim], dim)  # type: ignore[arg-type]
+    return Dynamic("scalar", scalar, stride, _indices(view, dim), dim)  # type: ignore[arg-type]
+
+
+def _indices(view: View, dim: int) -> int:
+    """How many indices a scalar_offset along `dim` may take.
+
+    A dimension of size 1 is as good as the next outer one of the same stride: published kernels
+    find the dimension by its stride, from the last one on.
+    """
+    least = int(on_chip(view))
+    while view.shape[dim] == 1 and dim > least and view.strides[dim - 1] == view.strides[dim]:
+        dim -= 1
+    return view.shape[dim]
 
 
 def _pairs(view: View, pattern: Any) -> list[tuple[int, int]]:

@@ -1,0 +1,62 @@
+"""What kernels of the public nki-library do, each cut down to a few lines."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nkic.base.diagnostics import ProgramFault
+from tests.regressions.kernel import floats, kernel
+
+
+def test_a_pattern_beyond_the_end_that_nothing_uses() -> None:
+    """The last turn of a loop makes a view, then sees that there is nothing left to do."""
+    data = floats(16, 30)
+    found = kernel(
+        """
+        t = nl.load(data)
+        r = nl.ndarray((16, 10), dtype=nl.float32, buffer=nl.sbuf)
+        for i in range(4):
+            column = t.ap([[30, 16], [3, 10]], offset=i)
+            if i < 3:
+                nisa.tensor_copy(dst=r, src=column) if i == 0 else nisa.tensor_tensor(
+                    dst=r, data1=r, data2=column, op=nl.add
+                )
+        return to_hbm(r)
+        """,
+        data=data,
+    )
+    parts = data.reshape(16, 10, 3)
+    np.testing.assert_array_equal(found, parts[..., 0] + parts[..., 1] + parts[..., 2])
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_run_time_index_along_a_dimension_of_size_one(dim: int) -> None:
+    """An index is given to the last dimension of its stride, and that may have size 1."""
+    data, at = floats(2, 3, 1, 8), np.array([[2]], np.int32)
+    found = kernel(
+        f"""
+        i = nl.load(at)
+        rows = data.ap([[24, 2], [1, 8]], scalar_offset=i, indirect_dim={dim})
+        t = nl.ndarray((2, 8), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.dma_copy(dst=t, src=rows)
+        return to_hbm(t)
+        """,
+        data=data,
+        at=at,
+    )
+    np.testing.assert_array_equal(found, data[:, 2, 0])
+
+
+def test_an_index_beyond_the_dimension_of_its_stride() -> None:
+    with pytest.raises(ProgramFault, match="index 3 is outside `data`"):
+        kernel(
+            """
+            i = nl.load(at)
+            t = nl.ndarray((1, 8), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.dma_copy(dst=t, src=data.ap([[24, 1], [1, 8]], scalar_offset=i, indirect_dim=2))
+            return to_hbm(t)
+            """,
+            data=floats(2, 3, 1, 8),
+            at=np.array([[3]], np.int32),
+        )
