@@ -225,6 +225,8 @@ class Machine:
     def _run(self, runner: Runner, item: Item) -> None:
         """Computes an item's values."""
         missing = self.unwritten.read(runner, item) if item.checks else None
+        if missing is not None:
+            self.unwritten.prepare(runner, item)
         for tile, window in item.windows:
             tile.window = window
         if item.step is not None:

@@ -227,6 +227,11 @@ class Shadow:
         found: Mask = self.memory.window(pattern).reshape(self.shape_of(pattern)) == 0
         return found
 
+    def clear(self, pattern: PatternRecord) -> None:
+        """Zeros in the place of the elements of the access that were not written."""
+        window = self.memory.window(pattern)
+        window[~self.elements(pattern).reshape(window.shape)] = 0
+
     def set_elements(self, pattern: PatternRecord, mask: Mask) -> None:
         """Marks the elements of `mask` written, and the others of the access as not."""
         self.writer(pattern)()

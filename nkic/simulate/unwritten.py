@@ -49,6 +49,13 @@ class Unwritten:
         absent, total = shadow.missing(pattern)
         return absent < total or pattern.tensor in shadow.origins
 
+    def prepare(self, runner: Runner, item: Item) -> None:
+        """A zero times what nobody wrote is zero: the bytes may happen to be a NaN."""
+        row, shadow = item.record.row, self.shadows[runner.rank]
+        if row is not None and row.depends is Depends.PRODUCT and shadow is not None:
+            for _, pattern in item.checks:
+                shadow.clear(pattern)
+
     def follow(self, runner: Runner, item: Item, missing: PatternRecord) -> None:
         """Notes which parts of the results are unwritten too."""
         shadow, record = self.shadows[runner.rank], item.record

@@ -200,3 +200,26 @@ def test_what_was_not_written_may_be_multiplied_by_zero(first: str, second: str)
         product(first, second, "1.0")
     with pytest.raises(RunError, match="nobody had written `a`"):
         product("a", "a", "0.0")
+
+
+LEFT_OVER = """
+t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf, address=(0, 0))
+nisa.memset(dst=t, value=float("nan"))
+nisa.dma_copy(dst=nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.hbm), src=t)
+v = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf, address=(0, 0))
+nisa.dma_copy(dst=v[0:40, :], src=x[0:40, :])
+w = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+nisa.memset(dst=w, value=0.0)
+nisa.dma_copy(dst=w[0:40, :], src=x[0:40, :])
+p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)
+nisa.nc_matmul(dst=p, stationary=ONE, moving=TWO)
+u = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_copy(dst=u, src=p)
+"""
+
+
+@pytest.mark.parametrize(("one", "two"), ["vw", "wv"])
+def test_a_zero_times_a_nan_that_a_former_owner_left(one: str, two: str) -> None:
+    part = X[0:40].astype(np.float64)
+    found = result(LEFT_OVER.replace("ONE", one).replace("TWO", two))
+    assert np.array_equal(found, (part.T @ part).astype(np.float32))
