@@ -70,25 +70,32 @@ def _choice(attribute: Attribute, value: Any) -> Any:
         return value if isinstance(value, str | int) else _no(attribute, value)
     if isinstance(value, enumeration):
         return value.name
-    member = next((m for m in enumeration if type(value) is int and m.value == value), None)
+    plain = type(value) in (int, str)
+    member = next((m for m in enumeration if plain and m.value == value), None)
     if member is not None:
-        return _by_number(attribute, member)
+        return _by_value(attribute, member)
     names = ", ".join(attribute.choices)
     raise _refused(attribute, value, f"pass a member of nisa.{enumeration.__name__}: {names}")
 
 
-def _by_number(attribute: Attribute, member: Enum) -> str:
-    """NKI 0.3 refuses numbers by its guide, and published kernels go on passing them."""
+def _by_value(attribute: Attribute, member: Enum) -> str:
+    """NKI 0.3 refuses numbers by its guide, and published kernels go on passing them; of
+    matmul_perf_mode, whose values are strings, they pass those.
+    """
     if active().profile >= Profile.NKI_0_3:
         complain(
             "number-for-enum",
-            f"`{attribute.name}` is the number {member.value}; since NKI 0.3 it is a member of "
+            f"`{attribute.name}` is {_described(member.value)}; since NKI 0.3 it is a member of "
             f"nisa.{type(member).__name__}",
             help=f"write nisa.{type(member).__name__}.{member.name}",
             level=Level.WARNING,
             argument=attribute.name,
         )
     return member.name
+
+
+def _described(value: int | str) -> str:
+    return f"the string {value!r}" if isinstance(value, str) else f"the number {value}"
 
 
 def _ints(attribute: Attribute, value: Any) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from nkic.base.diagnostics import ProgramFault
-from tests.regressions.kernel import floats, kernel
+from tests.regressions.kernel import floats, kernel, wholes
 
 
 def test_a_pattern_beyond_the_end_that_nothing_uses() -> None:
@@ -60,3 +60,24 @@ def test_an_index_beyond_the_dimension_of_its_stride() -> None:
             data=floats(2, 3, 1, 8),
             at=np.array([[3]], np.int32),
         )
+
+
+def test_the_value_of_an_enumeration_as_a_string() -> None:
+    """nc_matmul's perf_mode is passed as a string."""
+    x, w = wholes(-3, 4, 64, 2, 16), wholes(-3, 4, 64, 2, 8, seed=1)
+    found = kernel(
+        """
+        one = nl.ndarray(x.shape, dtype=nl.float8_e4m3, buffer=nl.sbuf)
+        two = nl.ndarray(w.shape, dtype=nl.float8_e4m3, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=one, src=nl.load(x))
+        nisa.tensor_copy(dst=two, src=nl.load(w))
+        p = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.psum)
+        nisa.nc_matmul(dst=p, stationary=one, moving=two, perf_mode="double_row")
+        t = nl.ndarray((16, 8), dtype=nl.float32, buffer=nl.sbuf)
+        nisa.tensor_copy(dst=t, src=p)
+        return to_hbm(t)
+        """,
+        x=x,
+        w=w,
+    )
+    np.testing.assert_array_equal(found, np.einsum("kim,kin->mn", x, w))
