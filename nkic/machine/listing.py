@@ -130,6 +130,28 @@ Generated from `nkic/machine/instructions`; do not edit. What holds for all of t
 
 
 def _section(row: Row) -> str:
+    lines = [
+        f"## {row.name}",
+        "",
+        row.doc,
+        "",
+        f"`{row.called}({', '.join(row.parameters)})` on {where(row)}.",
+        "",
+        *(f"- `{name}`: {text}" for name, text in described(row).items()),
+        "",
+        f"Source: {row.source}.",
+    ]
+    return "\n".join(lines)
+
+
+def where(row: Row) -> str:
+    """Engines, targets and versions that have an instruction."""
+    engines, target = _engines(row.engines), first_target(row.generation)
+    return f"{engines}, {target} and newer, since NKI {row.since.label}"
+
+
+def described(row: Row) -> dict[str, str]:
+    """What each parameter of an instruction may be, in the order of the call."""
     shown = {operand.name: _operand(operand) for operand in row.operands}
     shown |= {attribute.name: _attribute(attribute) for attribute in row.attributes}
     if row.spread:
@@ -139,20 +161,7 @@ def _section(row: Row) -> str:
         shown[name] += f" ({when})"
     if row.has_engine_parameter:
         shown["engine"] = f"one of {_engines(row.engines)}; chosen if left out"
-    lines = [
-        f"## {row.name}",
-        "",
-        row.doc,
-        "",
-        f"`{row.called}({', '.join(row.parameters)})` on "
-        f"{_engines(row.engines)}, {first_target(row.generation)} and newer, since NKI "
-        f"{row.since.label}.",
-        "",
-        *(f"- `{name}`: {shown[name]}" for name in row.parameters if name in shown),
-        "",
-        f"Source: {row.source}.",
-    ]
-    return "\n".join(lines)
+    return {name: shown[name] for name in row.parameters if name in shown}
 
 
 def _operand(operand: Operand) -> str:

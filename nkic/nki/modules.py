@@ -29,6 +29,7 @@ from nkic.specialise.collectives import Collective
 from nkic.specialise.enums import ENUMS, Operator
 from nkic.specialise.language import TileSize
 from nkic.specialise.namespace import Namespace, names_of
+from nkic.specialise.tensor import NkiTensor
 
 OLD = "neuronxcc"
 _DOCS = {
@@ -114,7 +115,7 @@ def _host_value(module: str, name: str, value: Any, enums: dict[Any, type[Enum]]
     if name in _BY_NAME:
         return _BY_NAME[name]
     if isinstance(value, type):
-        return names.kernel_type(module, name, inspect.getdoc(value) or "")
+        return names.kernel_type(module, name, inspect.getdoc(value) or "", value)
     return _function(module, name, value)
 
 
@@ -140,7 +141,7 @@ def get_nc_version() -> Any:
 
 
 get_nc_version.__module__ = "nki.isa"
-_TENSOR = names.kernel_type("nki.language", "NkiTensor", "A tensor, or a view of one.")
+_TENSOR = names.kernel_type("nki.language", "NkiTensor", "A tensor, or a view of one.", NkiTensor)
 _BY_NAME: dict[str, Any] = {
     "get_nc_version": get_nc_version,
     "NKIObject": names.NKIObject,

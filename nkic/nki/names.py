@@ -91,9 +91,9 @@ class KernelType(type):
         return cls  # `nt.tensor[128, 512]`: the shape is for the kernel
 
 
-def kernel_type(module: str, name: str, doc: str) -> type:
-    """A class of kernels, for annotations and isinstance."""
-    return KernelType(name, (), {"__module__": module, "__doc__": doc})
+def kernel_type(module: str, name: str, doc: str, inside: type | None = None) -> type:
+    """A class of kernels, for annotations and isinstance. `inside` is what kernels see of it."""
+    return KernelType(name, (), {"__module__": module, "__doc__": doc, "inside": inside})
 
 
 def enumeration(module: str, found: type[Enum]) -> type[Enum]:

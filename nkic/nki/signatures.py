@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
 from functools import cache
 from inspect import Parameter, Signature
 from typing import Any
 
+from nkic.machine import listing
+from nkic.machine.memory import PARTITIONS
 from nkic.machine.operands import Attribute, Operand, Row
+from nkic.nki import example_costs
 from nkic.specialise import library
 
 Documented = tuple[Signature, str]
@@ -29,8 +31,25 @@ class Written:
 def of_row(row: Row) -> Documented:
     """The call of an instruction."""
     found = Signature([_parameter(row, name) for name in row.parameters])
-    lines = [row.doc, "", *(f":param {p}" for p in _described(row)), "", f"Source: {row.source}."]
+    lines = [
+        f"{row.name}{_bare(found)}",
+        "",
+        row.doc,
+        "",
+        f"On {listing.where(row)}. A tile on chip has at most {PARTITIONS} partitions.",
+        *filter(None, [example_costs.told(row)]),
+        "",
+        *(f":param {name}: {text}" for name, text in listing.described(row).items()),
+        "",
+        f"Source: {row.source}.",
+    ]
     return found, "\n".join(lines)
+
+
+def _bare(found: Signature) -> Signature:
+    """Without annotations, for reading."""
+    bare = [p.replace(annotation=Parameter.empty) for p in found.parameters.values()]
+    return found.replace(parameters=bare)
 
 
 def _parameter(row: Row, name: str) -> Parameter:
@@ -74,21 +93,6 @@ def _annotation(row: Row, name: str) -> Any:
     return " | ".join([*kinds, *(["None"] if part.optional else [])])
 
 
-def _described(row: Row) -> Iterator[str]:
-    """What each parameter may be."""
-    for name in row.parameters:
-        part = _part(row, name)
-        if isinstance(part, Operand):
-            places = sorted({buffer.name.lower() for buffer in part.buffers})
-            kinds = [*(f"tile in {' or '.join(places)}" for _ in places[:1])]
-            kinds += ["number"] if part.number else []
-            kinds += ["register"] if part.register else []
-            dtypes = f" of {', '.join(sorted(part.dtypes))}" if part.dtypes else ""
-            yield f"{name}: {', or '.join(kinds)}{dtypes}; {part.access.value}"
-        elif part is not None:
-            yield f"{name}: {part.kind.value}"
-
-
 @cache
 def library_functions() -> dict[str, Documented]:
     """Functions of `nki.language` that nkic has as kernel source."""
@@ -96,7 +100,8 @@ def library_functions() -> dict[str, Documented]:
     for file in dict.fromkeys(library.sources().values()):
         for node in ast.parse(file.text).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-                found[node.name] = (_of_definition(node), ast.get_docstring(node) or "")
+                signature, doc = _of_definition(node), ast.get_docstring(node) or ""
+                found[node.name] = (signature, f"{node.name}{signature}\n\n{doc}")
     return found
 
 
@@ -128,5 +133,4 @@ def of_function(function: Any) -> Documented:
         found = inspect.signature(function)
     except (TypeError, ValueError):
         found = Signature([Parameter("args", Parameter.VAR_POSITIONAL)])
-    bare = [p.replace(annotation=Parameter.empty) for p in found.parameters.values()]
-    return Signature(bare), inspect.getdoc(function) or ""
+    return _bare(found), inspect.getdoc(function) or ""

@@ -17,20 +17,24 @@ from typing import Any
 from nkic.nki import modules, names
 
 _HEAD = "# Written by `python -m nkic.nki.stubs` from nkic's tables.\n"
-_IMPORTS = "from enum import Enum, IntEnum\nfrom typing import Any\n"
+_IMPORTS = "import builtins\nfrom enum import Enum, IntEnum\nfrom typing import Any\n"
 _STARS: dict[Any, str] = {
     inspect.Parameter.VAR_POSITIONAL: "*",
     inspect.Parameter.VAR_KEYWORD: "**",
 }
 _WORD = re.compile(r"\w+")
-_KNOWN = frozenset({"NkiTensor", "float", "int", "bool", "str", "list", "None", "Any"})
+_KNOWN = frozenset({"NkiTensor", "None", "Any", *["float", "int", "bool", "str", "list", "tuple"]})
+_BOOL = re.compile(r"\bbool\b")
+_SPECIAL = ("__getitem__", "__enter__", "__exit__")
 
 
 def stub(module: str) -> str:
     """The text of one module's stub."""
     lines = [_HEAD + _IMPORTS + _needed(module)]
     found = modules.vars_of(modules.built(module))
-    shown = [line for name, value in _in_order(found) for line in _definition(name, value)]
+    shown = [line for name, value in _in_order(found) for line in _definition(module, name, value)]
+    if module == "nki.typing":
+        shown.append("def __getattr__(name: str) -> Any: ...")
     return "\n".join([*lines, *shown]) + "\n"
 
 
@@ -46,11 +50,15 @@ def _in_order(found: dict[str, Any]) -> list[tuple[str, Any]]:
     return sorted(found.items(), key=lambda pair: (not isinstance(pair[1], type), pair[0]))
 
 
-def _definition(name: str, value: Any) -> Iterator[str]:
+def _definition(module: str, name: str, value: Any) -> Iterator[str]:
     if isinstance(value, type) and issubclass(value, Enum):
         yield from _enumeration(name, value)
     elif isinstance(value, names.Function) or inspect.isfunction(value):
         yield from _function(name, value)
+    elif isinstance(value, names.KernelType) and value.__dict__["inside"] is None:
+        return  # an annotation such as tensor[128, 512], which type checkers know as Any
+    elif isinstance(value, names.KernelType) and value.__module__ != module:
+        yield f"from {value.__module__} import {value.__name__} as {name}"
     elif isinstance(value, type):
         yield from _class(name, value)
     else:
@@ -80,8 +88,29 @@ def _class(name: str, value: type) -> Iterator[str]:
     yield f'    """{_text(value.__doc__)}"""'
     yield "    def __init__(self, *args: Any, **more: Any) -> None: ..."
     if isinstance(value, names.KernelType):
-        yield "    def __getattr__(self, name: str) -> Any: ..."
-        yield "    def __class_getitem__(cls, shape: Any) -> Any: ..."
+        yield from _members(value.__dict__["inside"])
+
+
+def _members(inside: type) -> Iterator[str]:
+    """What kernels use of an object."""
+    for name, member in vars(inside).items():
+        if name.startswith("_") and name not in _SPECIAL:
+            continue
+        if isinstance(member, property):
+            found = inspect.signature(member.fget or _nothing).return_annotation
+            yield f"    @property\n    def {name}(self) -> {_annotation(found)}:"
+        elif inspect.isfunction(member):
+            signature = inspect.signature(member)
+            words = ", ".join(_parameters(signature)).replace("self: Any", "self", 1)
+            yield f"    def {name}({words}) -> {_annotation(signature.return_annotation)}:"
+        else:
+            yield f"    {name}: Any"
+            continue
+        yield f'        """{_text(member.__doc__)}"""'
+
+
+def _nothing() -> None:
+    """The getter of a property without one."""
 
 
 def _function(name: str, value: Any) -> Iterator[str]:
@@ -104,7 +133,9 @@ def _annotation(annotation: Any) -> str:
     """As it stands, if it consists of what every stub knows."""
     if not isinstance(annotation, str) or not annotation:
         return "Any"
-    return annotation if {*_WORD.findall(annotation)} <= _KNOWN else "Any"
+    if not {*_WORD.findall(annotation)} <= _KNOWN:
+        return "Any"
+    return _BOOL.sub("builtins.bool", annotation)  # nki.language has a dtype of that name
 
 
 def _text(doc: str | None) -> str:

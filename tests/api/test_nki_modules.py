@@ -49,8 +49,18 @@ def test_every_instruction_is_there_with_its_parameters() -> None:
         function = getattr(NISA, row.name)
         found = inspect.signature(function)
         assert tuple(found.parameters) == row.parameters
-        assert function.__doc__.startswith(row.doc)
+        lines = function.__doc__.splitlines()
+        assert lines[0].startswith(f"{row.name}(") and lines[2] == row.doc
+        assert row.engines[0].value in lines[4] and row.since.label in lines[4]
         assert repr(function) == f"nki.isa.{row.name}"
+
+
+def test_the_cost_that_is_told_is_that_of_a_run(drop_in: ModuleType) -> None:
+    x = np.zeros((128, 512), np.float32)
+    timeline = drop_in.add.call(x, x).called.result.timeline
+    (found,) = [one for one in timeline if one.name == "tensor_tensor"]
+    told = f"trn2's vector is busy for {found.end_ns - found.start_ns:.0f} ns."
+    assert told in NISA.tensor_tensor.__doc__
 
 
 def test_functions_of_the_library_have_their_signatures() -> None:
@@ -255,11 +265,15 @@ import nki
 import nki.isa as nisa
 import nki.language as nl
 from nki.isa.constants import engine
+from nki.typing import tensor
 
 @nki.jit
-def kernel(a: nl.NkiTensor) -> nl.NkiTensor:
+def kernel(a: nl.NkiTensor, b: tensor[128, 4]) -> nl.NkiTensor:
+    with nl.no_reorder():
+        rows: int = a.permute((1, 0))[0:2, :].shape[0]
     t = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=a, dge_mode=nisa.dge_mode.none)
+    t.shap
     nisa.tensor_scalar(t, t, nl.add, 2.0, engine=engine.vector)
     return nl.softmax(t)
 
@@ -287,6 +301,7 @@ def test_stubs_are_what_type_checkers_need(tmp_path: Path) -> None:
     )
     errors = [line.partition(" error: ")[2] for line in found.stdout.splitlines()[:-1]]
     assert [error for error in errors if error] == [
+        '"NkiTensor" has no attribute "shap"; maybe "shape"?  [attr-defined]',
         'Unexpected keyword argument "sorce" for "tensor_copy"  [call-arg]',
         'Argument 1 to "tensor_copy" has incompatible type "int"; expected "NkiTensor"  [arg-type]',
         '"type[engine]" has no attribute "vektor"  [attr-defined]',
