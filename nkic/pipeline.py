@@ -263,8 +263,8 @@ def _no_collection() -> Iterator[None]:
 
 
 def _specialised(resolved: Resolved, request: Request, report: Reporter) -> Program:
-    """The program, unless the arguments or too many errors stand in the way. With errors it goes
-    on to check, which may find more.
+    """The program, unless the arguments or too many errors stand in the way, or it was about to
+    grow without end. With other errors it goes on to check, which may find more.
     """
     try:
         program = specialise(resolved, request, report)
@@ -274,7 +274,7 @@ def _specialised(resolved: Resolved, request: Request, report: Reporter) -> Prog
         raise CompileFailed(report.all) from failure
     _refuse_arguments(report)
     report.settle()
-    if report.full:
+    if report.full or any(d.code.slug == "runaway" for d in report.errors):
         raise CompileFailed(report.all)
     return program
 

@@ -169,6 +169,7 @@ class Binder:
     def _record(self, given: list[Any]) -> Any:
         """Converts the values and appends the instruction to the program."""
         trace = active()
+        trace.recording()
         operands: list[Bound] = []
         ghost = False
         for place, operand, reads, writes in self._operands:

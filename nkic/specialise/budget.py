@@ -2,14 +2,19 @@
 
 Python itself has no such limits: one line can ask for a terabyte or for the age of the
 universe. Steps are counted at every call of a kernel function, every turn of a loop, and for
-every element that a builtin goes through.
+every element that a builtin goes through; what takes longer costs several. A step is half a
+microsecond or so of a plain loop (5.7 s for all of them on the two-core machine that
+docs/benchmarks.md speaks of). There an instruction takes 9 to 14 µs, a tensor 12, a view 4 to
+28. They cost less than that in steps, because a program of half a million instructions, each
+with two views of its own, must still compile. A loop that is endless by mistake is a `while`
+loop, so the turns of one that goes on for long cost much more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 
 from nkic.base.text import grouped
 from nkic.specialise.errors import KernelError
@@ -27,6 +32,11 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
+
+RECORDING = 10  # steps for an instruction, a tensor, a register, a text that is printed
+VIEWING = 2  # steps for a view of a tensor
+FREE_TURNS = 10_000  # of one `while` loop, for a step each
+LATER_TURN = 100  # steps for every further one
 
 
 def check_length(length: int, what: str, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -58,6 +68,18 @@ class Budget:
         self.limits = limits
         self._steps = repeat(True, limits.steps)
         self.tick: Callable[[], bool] = self._steps.__next__
+
+    def at_cost(self, steps: int) -> Callable[[], object]:
+        """A `tick` that spends several steps, in hardly more time than for one."""
+        return self._dear(steps).__next__
+
+    def turns(self) -> Callable[[], object]:
+        """The `tick` for the turns of one run through a `while` loop."""
+        cheap = islice(self._steps, FREE_TURNS)
+        return chain(cheap, self._dear(LATER_TURN)).__next__
+
+    def _dear(self, steps: int) -> Iterator[object]:
+        return zip(*[self._steps] * steps, strict=False)
 
     @property
     def spent(self) -> bool:

@@ -12,7 +12,7 @@ from operator import index
 from types import FunctionType
 from typing import Any
 
-from nkic.specialise.budget import Budget, check_range
+from nkic.specialise.budget import RECORDING, Budget, check_range
 from nkic.specialise.guards import Guards
 from nkic.specialise.kernel_sets import KernelFrozenSet, KernelSet, stable_hash
 from nkic.specialise.kinds import Kinds
@@ -53,7 +53,9 @@ class Builtins:
         if unknown:
             raise TypeError(f"print() got an unexpected keyword argument {min(unknown)!r}")
         texts = [self._guards.texts.text(value) for value in values]
-        self._show((" " if sep is None else sep).join(texts) + ("\n" if end is None else end))
+        shown = (" " if sep is None else sep).join(texts) + ("\n" if end is None else end)
+        self._budget.charge(RECORDING + len(shown))  # all of it is kept until the end
+        self._show(shown)
 
     def range_(self, *bounds: Any) -> range:
         """A range that could be gone through within the limits."""

@@ -29,6 +29,7 @@ def complain(
     `argument` names the parameter that is wrong, `position` its place among positional
     arguments: then the message points there, if the call shows it.
     """
+    active().recording()
     at = here()
     places = at.user_frames()
     labels = [Label(span, "called from here") for span in places[1:]]

@@ -379,6 +379,7 @@ def hooks(guards: Guards, budget: Budget) -> dict[str, Callable[..., Any]]:
     """The guards by the names under which translated code calls them."""
     return {
         "@tick": budget.tick,
+        "@turns": budget.turns,
         "@mul": guards.multiply,
         "@add": guards.add,
         "@mod": guards.modulo,

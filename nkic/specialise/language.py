@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 from nkic.base.profiles import Profile
+from nkic.base.suggest import did_you_mean
 from nkic.machine import dtypes
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.targets import Target
@@ -21,6 +22,7 @@ from nkic.specialise.dtypes_api import BUFFERS, MemoryRegion
 from nkic.specialise.enums import OPERATORS, Operator
 from nkic.specialise.errors import KernelError
 from nkic.specialise.indexing import DynamicSlice
+from nkic.specialise.namespace import Missing
 from nkic.specialise.texts import brief
 from nkic.specialise.trace import active
 
@@ -80,6 +82,13 @@ class TileSize:
         if name in since.TILE_SIZE:
             since.require(f"`nki.language.tile_size.{name}`", since.TILE_SIZE[name])
         return object.__getattribute__(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python's own protocols ask for these
+        near = did_you_mean(name, [n for n in dir(self) if n not in deprecated.TILE_SIZE])
+        text = f"`nki.language.tile_size` has no `{name}`"
+        raise Missing("unknown-attribute", text, name, near)
 
     def _warn(self, name: str) -> None:
         deprecated.warn(f"`nki.language.tile_size.{name}`", deprecated.TILE_SIZE[name])

@@ -18,6 +18,7 @@ from nkic.ir.program import Parameter, Program
 from nkic.ir.tensors import Tensor
 from nkic.machine.memory import Buffer
 from nkic.specialise import provide, views
+from nkic.specialise.budget import RECORDING, VIEWING
 from nkic.specialise.constant_data import refuse_written
 from nkic.specialise.constants import Constants
 from nkic.specialise.evaluate import Evaluator
@@ -103,6 +104,8 @@ def _world(resolved: Resolved, trace: Trace) -> World:
     spaces = provide.namespaces(trace.profile, load)
     evaluator = Evaluator(resolved, spaces, trace.report, show=trace.messages.append)
     trace.library = partial(getattr, spaces[MODULE])
+    trace.recording = evaluator.budget.at_cost(RECORDING)
+    trace.viewing = evaluator.budget.at_cost(VIEWING)
     return World(evaluator, spaces)
 
 

@@ -205,7 +205,10 @@ class Statements(Assignments):
             before = [ast.Assign([name(held, header, STORE)], empty, **header)]
             state = call("@while", header, name(held, header), test)
             test = ast.NamedExpr(name(held, header, STORE), state, **header)
-        body = [self._step(node.test.span), *self._loop_body(held, node.body)]
+        turn = self.scope.temporary()
+        before.append(ast.Assign([name(turn, header, STORE)], call("@turns", header), **header))
+        step = ast.Expr(call(turn, header), **header)
+        body = [step, *self._loop_body(held, node.body)]
         orelse = self.block(node.orelse) if node.orelse else []
         return [*before, ast.While(test, body, orelse, **place)]
 

@@ -108,6 +108,7 @@ class NkiTensor:
     # Views
 
     def __getitem__(self, key: Any) -> NkiTensor:
+        active().viewing()
         access = self._access
         if access.shape is not access.tensor.shape:
             _refuse_nested(access)
@@ -197,6 +198,7 @@ class NkiTensor:
     def _made(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
         if operation in _NEW:
             _require(_NEW[operation])
+        active().viewing()
         try:
             return NkiTensor(patterns.unless_indirect(self._access, operation, *args))
         except ViewError as error:

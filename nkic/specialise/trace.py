@@ -100,6 +100,8 @@ class Trace:
         self.name_of: Callable[[CallChain], str] = _no_name
         self.module_of: Callable[[str], SourceModule | None] = _no_module
         self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
+        self.recording: Callable[[], object] = _free  # spends steps, for what goes into a program
+        self.viewing: Callable[[], object] = _free  # spends steps, for a view
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
         self.messages: list[str] = []
@@ -174,6 +176,7 @@ class Trace:
         fixed: Address | None = None,
     ) -> Tensor:
         """Declares a tensor at the place `at`."""
+        self.recording()
         number = len(self.tensors)
         name = name or self.name_of(at) or f"t{number}"
         tensor = Tensor(number, name, dtype, shape, buffer, at, fixed, self.scope)
@@ -296,6 +299,10 @@ class Trace:
         """
         old = view.tensor
         return whole(Tensor(GHOST, old.name, view.dtype, tuple(shape), old.buffer, old.at))
+
+
+def _free() -> None:
+    return None
 
 
 def _no_name(at: CallChain) -> str:
