@@ -169,7 +169,7 @@ class Builtins:
 
     def iter_(self, values: Any, /) -> Iterator[Any]:
         """An iterator over the elements."""
-        return iter(values)
+        return iter(self._guards.in_order(values))
 
     def type_(self, value: Any, /) -> Any:
         """The class of a value, or a stand-in for it."""
@@ -195,7 +195,7 @@ class Builtins:
 
     def hash_(self, value: Any, /) -> int:
         """A number, equal for equal values, the same in every process."""
-        return stable_hash(self._guards.nesting.key(value))
+        return stable_hash(self._guards.nesting.hashed(value))
 
     def setattr_(self, owner: Any, name: Any, value: Any, /) -> None:
         """`owner.name = value`."""
@@ -229,6 +229,7 @@ class Builtins:
         """A number rounded to so many digits."""
         if hasattr(ndigits, "__index__"):
             self._budget.allow_bits(4 * abs(index(ndigits)))
+            self._budget.copied(abs(index(ndigits)))
         return round(number) if ndigits is None else round(number, ndigits)
 
     def pow_(self, base: Any, exp: Any, mod: Any = None) -> Any:

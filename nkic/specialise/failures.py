@@ -310,6 +310,11 @@ def _recursion(failure: Failure) -> _Said:
     )
 
 
+def _exhausted(failure: Failure) -> _Said:
+    text = "`next` asks for more elements than there are"
+    return _Said("wrong-value", text, "give it a default: `next(elements, None)`")
+
+
 def _memory(failure: Failure) -> _Said:
     return _Said("too-large", "the value does not fit into memory", "use smaller lists and texts")
 
@@ -376,6 +381,7 @@ _SAY: list[tuple[type[BaseException], Callable[[Failure], _Said]]] = [
     (MemoryError, _memory),
     (ImportError, _import_error),
     (TypeError, _type_error),
+    (StopIteration, _exhausted),
     (ArithmeticError, _unless_raised("wrong-value")),
     (ValueError, _unless_raised("wrong-value")),
 ]

@@ -87,11 +87,17 @@ class Guards:
     def power(self, left: Any, right: Any, modulus: Any = None) -> Any:
         """`left ** right` and `pow`."""
         if modulus is not None:
-            self._budget.copied(right.bit_length() if isinstance(right, int) else 0)
-            return pow(left, right, modulus)
+            return self._modular_power(left, right, modulus)
         if isinstance(left, int) and isinstance(right, int) and right > 0:
             self._budget.allow_bits((left.bit_length() - 1) * right)
         return left**right
+
+    def _modular_power(self, left: Any, right: Any, modulus: Any) -> Any:
+        """A product of numbers of the modulus' size for every bit of the exponent."""
+        if isinstance(right, int) and isinstance(modulus, int):
+            words = 1 + (modulus.bit_length() >> 6)
+            self._budget.charge(right.bit_length() * words * words >> 6)
+        return pow(left, right, modulus)
 
     def shift(self, left: Any, right: Any) -> Any:
         """`left << right`."""
@@ -273,7 +279,9 @@ class Guards:
 
     def iterate(self, value: Any) -> Any:
         """What a `for` statement goes through."""
-        return DeviceLoop(value) if isinstance(value, DeviceRange) else _iterator(value)
+        if isinstance(value, DeviceRange):
+            return DeviceLoop(value)
+        return _iterator(self.in_order(value))
 
     def each(self, value: Any) -> Any:
         """What a comprehension goes through."""
@@ -283,7 +291,13 @@ class Guards:
                 "a comprehension cannot run on the device",
                 help="write a `for` statement, or use `range`",
             )
-        return _iterator(value)
+        return _iterator(self.in_order(value))
+
+    def in_order(self, value: Any) -> Any:
+        """What is about to be gone through; a set is sorted for that."""
+        if isinstance(value, set | frozenset):
+            self._budget.charge(len(value))
+        return value
 
     def condition(self, state: Any, value: Any) -> Any:
         """What a `while` statement tests; `state` is what this gave last, at first None."""

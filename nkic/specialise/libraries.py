@@ -11,6 +11,7 @@ import dataclasses
 import enum
 import math
 from collections.abc import Callable, Mapping
+from itertools import islice
 from operator import index
 from typing import Any, ClassVar, NamedTuple
 
@@ -24,14 +25,16 @@ from nkic.specialise.namespace import Absent, Namespace
 from nkic.specialise.objects import Decorator
 
 _PLAIN_MATH = (
-    *("ceil", "floor", "trunc", "sqrt", "isqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2"),
-    *("log10", "log1p", "fabs", "fmod", "modf", "frexp", "copysign", "remainder", "gcd"),
-    *("hypot", "dist", "degrees", "radians", "sin", "cos", "tan", "asin", "acos", "atan"),
+    *("ceil", "floor", "trunc", "sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2"),
+    *("log10", "log1p", "fabs", "fmod", "modf", "frexp", "copysign", "remainder"),
+    *("degrees", "radians", "sin", "cos", "tan", "asin", "acos", "atan"),
     *("atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "gamma"),
-    *("lgamma", "isnan", "isinf", "isfinite", "isclose", "ulp", "nextafter", "fsum"),
+    *("lgamma", "isnan", "isinf", "isfinite", "isclose", "ulp", "nextafter"),
     *("pi", "e", "tau", "inf", "nan"),
 )
 _COUNTING = ("factorial", "comb", "perm")
+_SEVERAL = ("gcd", "lcm", "hypot", "isqrt")
+_OF_SEQUENCES = ("dist", "fsum")
 
 
 def libraries(budget: Budget, guards: Guards) -> dict[str, Namespace]:
@@ -69,10 +72,11 @@ _SYS = {"stdout": None, "stderr": None, "maxsize": (1 << 63) - 1}
 def _math(budget: Budget, guards: Guards) -> dict[str, Any]:
     found = {name: getattr(math, name) for name in _PLAIN_MATH}
     found |= {name: _counting(getattr(math, name), budget) for name in _COUNTING}
+    found |= {name: _several(getattr(math, name), guards, budget) for name in _SEVERAL}
+    found |= {name: _of_sequences(getattr(math, name), budget) for name in _OF_SEQUENCES}
     found["pow"] = math.pow
     found["ldexp"] = math.ldexp
     found["prod"] = lambda values, *, start=1: _product(guards, values, start)
-    found["lcm"] = lambda *values: _product(guards, values, 1) and math.lcm(*values)
     return found
 
 
@@ -83,7 +87,30 @@ def _counting(function: Callable[..., int], budget: Budget) -> Callable[..., int
         found = (index(number) for number in numbers if hasattr(number, "__index__"))
         largest = max(found, default=0)
         budget.allow_bits(largest * max(largest, 1).bit_length())
+        budget.copied(largest)
         return function(*numbers)
+
+    return call
+
+
+def _several(function: Callable[..., Any], guards: Guards, budget: Budget) -> Callable[..., Any]:
+    """Divisors and multiples: of long integers they take the square of the length."""
+
+    def call(*numbers: Any) -> Any:
+        if function is math.lcm:
+            _product(guards, numbers, 1)  # no larger than this
+        bits = sum(number.bit_length() for number in numbers if isinstance(number, int))
+        budget.charge(len(numbers) + (bits >> 6) * (bits >> 6) >> 5)
+        return function(*numbers)
+
+    return call
+
+
+def _of_sequences(function: Callable[..., Any], budget: Budget) -> Callable[..., Any]:
+    def call(*sequences: Any) -> Any:
+        found = [list(values) for values in sequences]
+        budget.copied(sum(map(len, found)))
+        return function(*found)
 
     return call
 
@@ -164,8 +191,8 @@ def _numpy(budget: Budget, guards: Guards) -> dict[str, Any]:
         "finfo": _finfo,
         "iinfo": _iinfo,
         "abs": abs,
-        "minimum": min,
-        "maximum": max,
+        "minimum": lambda one, two: min(guards.nesting.all_compared((one, two))),
+        "maximum": lambda one, two: max(guards.nesting.all_compared((one, two))),
         "dtype": lambda value: value,
         "ndarray": Form("ndarray"),
         "newaxis": None,
@@ -278,7 +305,11 @@ def _functools() -> dict[str, Any]:
 
 def _reduce(function: Any, values: Any, *initial: Any) -> Any:
     remaining = iter(values)
-    result = initial[0] if initial else next(remaining)
+    if not initial:
+        initial = tuple(islice(remaining, 1))
+    if not initial:
+        raise TypeError("reduce() of empty iterable with no initial value")
+    result = initial[0]
     for value in remaining:
         result = function(result, value)
     return result

@@ -119,7 +119,8 @@ class Methods:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             args = look(args)
-            self._budget.copied(len(owner) >> _SPEED.get(name, 0))
+            sorts = name == "pop" and isinstance(owner, set)
+            self._budget.copied(8 * len(owner) if sorts else len(owner) >> _SPEED.get(name, 0))
             if name == "sort":
                 self._nesting.all_compared(owner)
             return getattr(owner, name)(*args, **kwargs)

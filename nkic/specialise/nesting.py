@@ -16,6 +16,7 @@ from nkic.specialise.errors import KernelError
 
 _CONTAINERS = (tuple, list, dict, set, frozenset)
 _OBJECT = 16
+_LONG = 8192  # characters that are compared in a step
 _FLAT = frozenset({int, float, bool, str, type(None)})
 
 
@@ -41,8 +42,17 @@ class Nesting:
     def compared(self, value: Any) -> Any:
         """A value that is about to be compared with one that may be as large."""
         if value.__class__ in _FLAT:
+            if value.__class__ is str and len(value) > _LONG:
+                self._budget.charge(len(value) // _LONG)
             return value
         return self._counted(value) if isinstance(value, _CONTAINERS) else value
+
+    def hashed(self, value: Any) -> Any:
+        """A value whose stable hash is computed, element by element."""
+        if isinstance(value, tuple | frozenset):
+            self._budget.charge(len(value))
+            self._counted(value)
+        return value
 
     def all_compared(self, values: Any) -> Any:
         """Values that are about to be compared with each other."""

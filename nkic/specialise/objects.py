@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from nkic.base.suggest import did_you_mean
 from nkic.specialise import kernel_enums
+from nkic.specialise.budget import Limits, check_length
 from nkic.specialise.errors import KernelError
 from nkic.specialise.kernel_sets import stable_hash
 from nkic.specialise.kinds import real
@@ -129,8 +130,8 @@ def _field_methods(made: type) -> dict[str, Callable[..., Any]]:
     hashed = tuple(f.name for f in fields if (f.compare if f.hash is None else f.hash))
 
     def field_hash(self: Any) -> int:
-        type(self).__nkic__.step()
-        return stable_hash(tuple(getattr(self, name) for name in hashed))
+        own = tuple(getattr(self, name) for name in hashed)
+        return stable_hash(type(self).__nkic__.hashed(_stepping(self, own)))
 
     orders = (operator.eq, operator.lt, operator.le, operator.gt, operator.ge)
     methods = {f"__{compare.__name__}__": _comparing(compare, compared) for compare in orders}
@@ -170,14 +171,19 @@ def shown_fields(value: Any) -> tuple[str, list[tuple[str, Any]]] | None:
 
 def as_dict(value: Any) -> dict[str, Any]:
     """`dataclasses.asdict`; tensors and other objects of ours stay the same objects."""
-    names = [field.name for field in dataclasses.fields(value)]
-    return {name: _plain(getattr(value, name), as_dict) for name in names}
+    return {name: _plain(part, as_dict) for name, part in _counted_fields(value)}
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
     """`dataclasses.astuple`, likewise."""
-    names = [field.name for field in dataclasses.fields(value)]
-    return tuple(_plain(getattr(value, name), as_tuple) for name in names)
+    return tuple(_plain(part, as_tuple) for _, part in _counted_fields(value))
+
+
+def _counted_fields(value: Any) -> list[tuple[str, Any]]:
+    """Fields whose containers are about to be copied, which goes into shared ones again."""
+    found = [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+    _stepping(value, tuple(part for _, part in found))
+    return found
 
 
 def _plain(value: Any, inner: Callable[[Any], Any]) -> Any:
@@ -324,5 +330,10 @@ def _is_own(value: type) -> bool:
 
 
 def partial(function: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """`functools.partial`."""
-    return functools.partial(function, *args, **kwargs)
+    """`functools.partial`, of not too many arguments: each call copies them."""
+    made = functools.partial(function, *args, **kwargs)
+    check_length(len(made.args) + len(made.keywords), "the arguments of the partial", _FEW)
+    return made
+
+
+_FEW = Limits(length=255)

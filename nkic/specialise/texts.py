@@ -42,8 +42,10 @@ class Texts:
     def text(self, value: Any) -> Any:
         """`str(value)`."""
         kind = value.__class__
-        if kind is str or kind in _PLAIN:
-            return str(value)
+        if kind is str:
+            return value
+        if kind in _PLAIN:
+            return self._number(value)
         if kind in _BRACKETS or (kind.__str__ is object.__str__ and shown_fields(value)):
             return self._written(value)
         return self._short(_ADDRESS.sub("", str(value)))
@@ -56,10 +58,16 @@ class Texts:
     def representation(self, value: Any) -> str:
         """`repr(value)`."""
         if value.__class__ in _PLAIN:
-            return repr(value)
+            return self._number(value)
         if value.__class__ in _BRACKETS or shown_fields(value):
             return self._written(value)
         return self._short(_ADDRESS.sub("", repr(value)))
+
+    def _number(self, value: Any) -> str:
+        """The digits, for which integers take the square of their length."""
+        text = repr(value)
+        self._budget.copied(len(text))
+        return text
 
     def _written(self, value: Any) -> str:
         text = _Writer(self._limits.length, self.representation).write(value)
