@@ -154,8 +154,8 @@ class Assignments(Expressions):
         elif isinstance(node, nodes.Tuple | nodes.List):
             yield from (made for part in node.elts for made in self._delete_one(part))
         elif isinstance(node, nodes.Subscript):
-            item = ast.Subscript(self.load(node.value), self.index(node.slice), DEL, **place)
-            yield ast.Delete([item], **place)
+            owner, key = self.load(node.value), as_value(self.index(node.slice), place)
+            yield ast.Expr(call("@remove", place, owner, key), **place)
         else:
             assert isinstance(node, nodes.Name)
             yield ast.Delete([name(node.id, place, DEL)], **place)

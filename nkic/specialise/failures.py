@@ -179,7 +179,8 @@ def _runaway(failure: Failure) -> _Said:
     steps = failure.budget.limits.steps
     return _Said(
         "runaway",
-        f"the kernel is still not evaluated after {steps:,} steps (calls, turns of loops, instructions)",
+        f"the kernel is still not evaluated after {steps:,} steps "
+        "(calls, turns of loops, instructions)",
         "check that the loop ends; loops over data belong on the device: `nl.fori_loop`",
     )
 

@@ -20,13 +20,14 @@ from nkic.specialise.hooks import DeviceCondition, DeviceRange
 from nkic.specialise.kinds import Kinds
 from nkic.specialise.methods import Methods
 from nkic.specialise.namespace import Namespace
-from nkic.specialise.nesting import Nesting
+from nkic.specialise.nesting import VIEWS, Nesting
 from nkic.specialise.texts import Texts
 from nkic.syntax import names
 
 _SMALL = 1 << 128
 _NUMBERS = frozenset({int, float, bool})
 _SIZED = (str, list, tuple, bytes)
+_SCANNED = (*_SIZED, range, *VIEWS)
 _JOINED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()), list, tuple)
 _OPEN = object()  # stands for a device loop whose body is being evaluated
 # Special methods of Python's own types that do little, whatever the object.
@@ -164,21 +165,29 @@ class Guards:
         if isinstance(owner, list) and isinstance(key, slice):
             value = list(value)
             self._budget.allow_length(len(owner) + len(value), "the list")
-            self._budget.copied(len(value))
+            self._budget.copied(len(value) + (len(owner) >> 5))  # what stands after it moves
         owner[key] = value
+
+    def remove(self, owner: Any, key: Any) -> None:
+        """`del owner[key]`, which moves what stands after it."""
+        if isinstance(owner, list):
+            self._budget.copied(len(owner) >> 5)
+        del owner[key]
 
     def contains(self, item: Any, container: Any) -> bool:
         """`item in container`."""
         if item.__class__ not in _NUMBERS:
             self.nesting.compared(item)
-        if isinstance(container, (*_SIZED, range)):
+        if isinstance(container, _SCANNED):
             self._budget.copied(len(container))
         return item in container
 
     def spread(self, values: Any) -> Any:
         """What stands after `*` or `**` in a call, or is taken apart by a `*` target."""
-        if isinstance(values, (*_SIZED, dict, set, frozenset, range)):
-            self._budget.copied(len(values))
+        if isinstance(values, (*_SIZED, range)):
+            self._budget.charge(len(values) >> 1)
+        elif isinstance(values, dict | set | frozenset):
+            self._budget.charge(len(values))
         return values
 
     def sized(self, value: Any) -> Any:
@@ -296,7 +305,7 @@ class Guards:
     def in_order(self, value: Any) -> Any:
         """What is about to be gone through; a set is sorted for that."""
         if isinstance(value, set | frozenset):
-            self._budget.charge(len(value))
+            self._budget.charge(2 * len(value))
         return value
 
     def condition(self, state: Any, value: Any) -> Any:
@@ -407,6 +416,7 @@ def hooks(guards: Guards, budget: Budget) -> dict[str, Callable[..., Any]]:
         **{f"@{name}": guards.joining(function) for name, function in _JOINING.items()},
         "@store": guards.store,
         "@cut": guards.cut,
+        "@remove": guards.remove,
         "@bounds": slice,
         "@in": guards.contains,
         "@key": guards.nesting.key,

@@ -17,6 +17,7 @@ from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.specialise.errors import KernelError
 from nkic.specialise.namespace import Namespace
+from nkic.specialise.texts import brief
 from nkic.syntax.bindings import STDLIB
 
 MODULE = "nkic.stdlib"
@@ -52,10 +53,14 @@ def namespace(load: Load) -> Namespace:
     return Namespace(MODULE, {"_promoted": promoted, "_require": require}, lazy=lazy)
 
 
-def require(condition: bool, message: str, help: str = "") -> None:
-    """What the library asks of its arguments; the message becomes an error at the user's call."""
+def require(condition: bool, message: str, *values: Any, help: str = "") -> None:
+    """What the library asks of its arguments; the message becomes an error at the user's call.
+
+    `values` go into the message's braces, and are written as text only when it is needed.
+    """
     if not condition:
-        raise KernelError("library-argument", message, help=help)
+        text = message.format(*map(brief, values))
+        raise KernelError("library-argument", text, help=help)
 
 
 def promoted(first: DType, second: DType) -> DType:

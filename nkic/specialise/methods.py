@@ -4,7 +4,7 @@ the whole value, or through everything in it, without a step of the kernel's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
@@ -14,7 +14,7 @@ from nkic.specialise.nesting import Nesting
 from nkic.specialise.texts import Texts
 
 _TEXT = (str, bytes)
-_OWNERS = (str, bytes, list, tuple, dict, set, frozenset, int)
+_OWNERS = (str, bytes, list, tuple, dict, set, frozenset, range, int)
 Method = Callable[..., Any]
 
 
@@ -119,8 +119,7 @@ class Methods:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             args = look(args)
-            sorts = name == "pop" and isinstance(owner, set)
-            self._budget.copied(8 * len(owner) if sorts else len(owner) >> _SPEED.get(name, 0))
+            self._budget.copied(_gone_through(owner, name, args))
             if name == "sort":
                 self._nesting.all_compared(owner)
             return getattr(owner, name)(*args, **kwargs)
@@ -167,6 +166,17 @@ class Methods:
         return to_bytes
 
 
+def _gone_through(owner: Any, name: str, args: Sequence[Any]) -> int:
+    """Elements that a method of a container copies, or so many that it takes as long."""
+    if name in _HASHING or (name == "pop" and isinstance(owner, dict)):
+        return 0
+    if isinstance(owner, list) and name in ("insert", "pop"):
+        place = args[0] if args and isinstance(args[0], int) else -1
+        return (-place if place < 0 else max(len(owner) - place, 0)) >> 5  # those that move
+    # The first element of a set is that of all in order; a range compares what is no integer.
+    return 16 * len(owner) if name == "pop" or isinstance(owner, range) else len(owner)
+
+
 def _as_long(owner: Any, *_: Any, **__: Any) -> int:
     return len(owner)
 
@@ -210,9 +220,6 @@ _JOINING = frozenset(
 )
 _OF_CONTAINERS = frozenset({"insert", "reverse", "sort", "pop", "copy", "clear"})
 _HASHING = frozenset({"get", "setdefault", "add", "discard"})
-# By what power of two methods are faster than copying: those that take no time for a large
-# container, and those that only move its elements.
-_SPEED = {**dict.fromkeys(_HASHING, 64), **dict.fromkeys(("insert", "pop"), 10)}
 # Names of attributes that translated code reads through the guard.
 GUARDED = frozenset(
     {

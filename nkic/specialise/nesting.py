@@ -15,6 +15,8 @@ from nkic.specialise.budget import Budget
 from nkic.specialise.errors import KernelError
 
 _CONTAINERS = (tuple, list, dict, set, frozenset)
+_EMPTY: dict[Any, Any] = {}
+VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _OBJECT = 16
 _LONG = 8192  # characters that are compared in a step
 _FLAT = frozenset({int, float, bool, str, type(None)})
@@ -44,6 +46,9 @@ class Nesting:
         if value.__class__ in _FLAT:
             if value.__class__ is str and len(value) > _LONG:
                 self._budget.charge(len(value) // _LONG)
+            return value
+        if isinstance(value, VIEWS):
+            self._budget.charge(len(value))
             return value
         return self._counted(value) if isinstance(value, _CONTAINERS) else value
 

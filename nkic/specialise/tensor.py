@@ -198,7 +198,7 @@ class NkiTensor:
     def _made(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
         if operation in _NEW:
             _require(_NEW[operation])
-        active().viewing()
+        active().recording()
         try:
             return NkiTensor(patterns.unless_indirect(self._access, operation, *args))
         except ViewError as error:

@@ -20,6 +20,7 @@ from nkic.specialise.objects import shown_fields
 _PLAIN = frozenset({int, float, bool, type(None)})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _READ = 4000  # characters of a value that a message shows the first of
+_SHORT = 64  # digits of a number that is written in the step of its call
 _NUMBER = re.compile(r"\d+")
 # How Python's own containers and plain objects answer `format(value, "")`: as `str` does.
 _PLAIN_FORMATS = (object.__format__, tuple.__format__)
@@ -66,7 +67,8 @@ class Texts:
     def _number(self, value: Any) -> str:
         """The digits, for which integers take the square of their length."""
         text = repr(value)
-        self._budget.copied(len(text))
+        if len(text) > _SHORT:
+            self._budget.copied(len(text))
         return text
 
     def _written(self, value: Any) -> str:

@@ -27,7 +27,7 @@ def _binary(op, x, y, dtype):
 
 def _with_number(op, x, number, dtype, reverse):
     """A tile and a number; `reverse` puts the number first."""
-    _require(isinstance(x, nl.NkiTensor), f"{op} takes at least one tensor")
+    _require(isinstance(x, nl.NkiTensor), "{} takes at least one tensor", op)
     result = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.tensor_scalar(dst=result, data=x, op0=op, operand0=number, reverse0=reverse)
     return result
@@ -35,13 +35,15 @@ def _with_number(op, x, number, dtype, reverse):
 
 def _common_shape(x, y):
     """The shape that `x` and `y` have after broadcasting."""
-    both = f"{x.shape} and {y.shape}"
-    _require(len(x.shape) == len(y.shape), f"{both} have different ranks", "reshape one of them")
+    one, two = x.shape, y.shape
+    alike = "reshape one of them"
+    _require(len(one) == len(two), "{} and {} have different ranks", one, two, help=alike)
     rows = "slice both to the same partitions, or repeat one with nl.broadcast_to"
-    _require(x.shape[0] == y.shape[0], f"{both} differ in partitions", rows)
+    _require(one[0] == two[0], "{} and {} differ in partitions", one, two, help=rows)
+    fit = "sizes must be equal, or 1"
     shape = []
-    for a, b in zip(x.shape, y.shape):
-        _require(a == b or a == 1 or b == 1, f"{both} do not match", "sizes must be equal, or 1")
+    for a, b in zip(one, two):
+        _require(a == b or a == 1 or b == 1, "{} and {} do not match", one, two, help=fit)
         shape.append(max(a, b))
     return tuple(shape)
 

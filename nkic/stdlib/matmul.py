@@ -8,11 +8,13 @@ from nkic.stdlib import _in_sbuf, _require, transpose
 def matmul(x, y, transpose_x=False):
     """x @ y, or x.T @ y, as a new float32 tile in PSUM."""
     flat = len(x.shape) == 2 and len(y.shape) == 2
-    _require(flat, f"{x.shape} @ {y.shape}: 2 dimensions each", "reshape or slice them")
+    cut = "reshape or slice them"
+    _require(flat, "{} @ {}: 2 dimensions each", x.shape, y.shape, help=cut)
     inner = x.shape[0] if transpose_x else x.shape[1]
     rows = y.shape[0]
     fit = "of x @ y, the last size of x is the first of y: transpose one, or pass transpose_x=True"
-    _require(inner == rows, f"{x.shape} and {y.shape} do not fit: {inner} is not {rows}", fit)
+    text = "{} and {} do not fit: {} is not {}"
+    _require(inner == rows, text, x.shape, y.shape, inner, rows, help=fit)
     stationary = _in_sbuf(x if transpose_x else transpose(x))
     moving = _in_sbuf(y)
     result = nl.ndarray((stationary.shape[1], y.shape[1]), dtype=nl.float32, buffer=nl.psum)

@@ -9,8 +9,9 @@ def load(src, dtype=None):
     """A new tile in SBUF with the elements of `src`, converted on the way if `dtype` differs."""
     _require(
         len(src.shape) > 1,
-        f"nl.load takes at least 2 dimensions, not {src.shape}",
-        "an int index drops a dimension; a slice of size 1, `a[0:128, 3:4]`, keeps it",
+        "nl.load takes at least 2 dimensions, not {}",
+        src.shape,
+        help="an int index drops a dimension; a slice of size 1, `a[0:128, 3:4]`, keeps it",
     )
     tile = nl.ndarray(src.shape, dtype=dtype or src.dtype, buffer=nl.sbuf)
     nisa.dma_copy(dst=tile, src=src)
@@ -19,7 +20,7 @@ def load(src, dtype=None):
 
 def load_transpose2d(src, dtype=None):
     """A new tile in SBUF with the rows of `src` as columns."""
-    _require(len(src.shape) == 2, f"nl.load_transpose2d takes 2 dimensions, not {src.shape}")
+    _require(len(src.shape) == 2, "nl.load_transpose2d takes 2 dimensions, not {}", src.shape)
     tile = nl.ndarray((src.shape[1], src.shape[0]), dtype=src.dtype, buffer=nl.sbuf)
     nisa.dma_transpose(dst=tile, src=src)
     return _converted(tile, dtype)
@@ -59,7 +60,7 @@ def _assign(dst, value):
 
 def transpose(x, dtype=None):
     """A new tile, in PSUM unless it is converted, with partitions and columns exchanged."""
-    _require(len(x.shape) == 2, f"nl.transpose takes 2 dimensions, not {x.shape}")
+    _require(len(x.shape) == 2, "nl.transpose takes 2 dimensions, not {}", x.shape)
     tile = nl.ndarray((x.shape[1], x.shape[0]), dtype=x.dtype, buffer=nl.psum)
     nisa.nc_transpose(dst=tile, data=_in_sbuf(x))
     return _converted(tile, dtype)
@@ -72,7 +73,7 @@ def expand_dims(x, axis):
 
 def _broadcast_view(x, shape):
     """A view of `x` in which free dimensions of size 1 are repeated to give `shape`."""
-    _require(len(x.shape) == len(shape), f"{x.shape} and {shape} have different ranks")
+    _require(len(x.shape) == len(shape), "{} and {} have different ranks", x.shape, shape)
     for dim in range(1, len(shape)):
         if x.shape[dim] == 1 and shape[dim] != 1:
             x = x.broadcast(dim, shape[dim])
@@ -89,7 +90,7 @@ def broadcast_to(x, shape, dtype=None):
 
 def _across_partitions(x, count):
     """A tile with the one partition of `x` in each of `count`: by way of HBM."""
-    _require(x.shape[0] == 1, f"dimension 0 of {x.shape} cannot become {count}: it is not 1")
+    _require(x.shape[0] == 1, "dimension 0 of {} cannot become {}: it is not 1", x.shape, count)
     row = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.private_hbm)
     nisa.dma_copy(dst=row, src=_in_sbuf(x))
     tile = nl.ndarray((count, *x.shape[1:]), dtype=x.dtype, buffer=nl.sbuf)

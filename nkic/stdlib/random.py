@@ -12,8 +12,9 @@ def random_seed(seed):
     """Sets the generators that `rand` and `dropout` draw from; `seed` is a (1, 1) tile."""
     _require(
         isinstance(seed, nl.NkiTensor),
-        f"nl.random_seed takes a tile of shape (1, 1), not {seed}",
-        "write `nl.full((1, 1), 42, dtype=nl.int32, buffer=nl.sbuf)`",
+        "nl.random_seed takes a tile of shape (1, 1), not {}",
+        seed,
+        help="write `nl.full((1, 1), 42, dtype=nl.int32, buffer=nl.sbuf)`",
     )
     nisa.set_rng_seed(src_seeds=seed)
 
@@ -67,8 +68,9 @@ def gather_flattened(data, indices, axis=0, dtype=None):
     """In each partition, the elements of `data` that `indices` count, free dimensions as one."""
     _require(
         axis == 0,
-        f"nl.gather_flattened counts elements along all free dimensions; axis is 0, not {axis}",
-        "reshape the tile so that the dimension to gather along is its only free one",
+        "nl.gather_flattened counts elements along all free dimensions; axis is 0, not {}",
+        axis,
+        help="reshape the tile so that the dimension to gather along is its only free one",
     )
     tile = nl.ndarray(indices.shape, dtype=data.dtype, buffer=nl.sbuf)
     counts = _converted(_in_sbuf(indices), nl.uint32)

@@ -16,11 +16,13 @@ def _axes_of(x, axis):
     axes = sorted(a + rank if a < 0 else a for a in wanted)
     _require(
         axes == list(range(rank - len(axes), rank)),
-        f"axis {axis} must be the last dimensions of {x.shape}, one after the other",
-        f"use axis={rank - 1}, or transpose first",
+        "axis {} must be the last dimensions of {}, one after the other",
+        axis,
+        x.shape,
+        help=f"use axis={rank - 1}, or transpose first",
     )
     across = "transpose first, or use nisa.tensor_partition_reduce"
-    _require(axes[0] > 0, f"axis {axis} of {x.shape} is the partition dimension", across)
+    _require(axes[0] > 0, "axis {} of {} is the partition dimension", axis, x.shape, help=across)
     return tuple(axes)
 
 
