@@ -16,6 +16,7 @@ from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.specialise.budget import Budget
 from nkic.specialise.errors import KernelError
+from nkic.specialise.nesting import Nesting
 
 Number = float | int | bool
 Sizes = tuple[int, ...]
@@ -78,7 +79,7 @@ class ConstantArray:
         return f"array(shape={self._shape}, dtype={self._dtype.name})"
 
 
-def makers(budget: Budget) -> dict[str, Callable[..., ConstantArray]]:
+def makers(budget: Budget, nesting: Nesting) -> dict[str, Callable[..., ConstantArray]]:
     """`array`, `zeros`, `eye` and so on, as the `numpy` of kernels has them."""
 
     def filled(shape: Any, fill_value: Number, dtype: Any = None) -> ConstantArray:
@@ -103,7 +104,7 @@ def makers(budget: Budget) -> dict[str, Callable[..., ConstantArray]]:
         if isinstance(values, ConstantArray):
             return values if dtype is None else values.astype(dtype)
         numbers: list[Number] = []
-        sizes = _flatten(values, numbers)
+        sizes = _flatten(nesting.compared(values), numbers)
         _allow(budget, len(numbers))
         kind = _kind(dtype) if dtype is not None else _natural(numbers)
         return _packed(numbers, sizes, kind)
@@ -127,7 +128,7 @@ def makers(budget: Budget) -> dict[str, Callable[..., ConstantArray]]:
 
 def _allow(budget: Budget, count: int) -> None:
     budget.allow_length(count, "the array")
-    budget.copied(count)
+    budget.charge(count >> 1)
 
 
 def _kind(dtype: Any) -> DType:

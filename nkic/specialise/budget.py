@@ -4,10 +4,12 @@ Python itself has no such limits: one line can ask for a terabyte or for the age
 universe. Steps are counted at every call of a kernel function, every turn of a loop, and for
 every element that a builtin goes through; what takes longer costs several. A step is half a
 microsecond or so of a plain loop (5.7 s for all of them on the two-core machine that
-docs/benchmarks.md speaks of). There an instruction takes 9 to 14 µs, a tensor 12, a view 4 to
-28. They cost less than that in steps, because a program of half a million instructions, each
-with two views of its own, must still compile. A loop that is endless by mistake is a `while`
-loop, so the turns of one that goes on for long cost much more.
+docs/benchmarks.md speaks of). There an instruction takes 9 to 14 µs, a tensor 12, an index of
+one 5, other views 11 to 28. They cost less than that in steps, because a program of half a
+million instructions, each with two indices, must still compile. (The largest that nki-library's
+tests were seen to make has 77,508 instructions per core and takes 1.73 million steps.) A loop
+that is endless by mistake is a `while` loop, so the turns of one that goes on for long cost much
+more.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ class Limits:
 
 DEFAULT_LIMITS = Limits()
 
-RECORDING = 10  # steps for an instruction, a tensor, a register, a text that is printed
-VIEWING = 2  # steps for a view of a tensor
+RECORDING = 10  # steps for an instruction, a tensor, other views, a text that is printed
+VIEWING = 2  # steps for an index of a tensor
 FREE_TURNS = 10_000  # of one `while` loop, for a step each
 LATER_TURN = 100  # steps for every further one
 

@@ -131,6 +131,17 @@ class Builtins:
         """A sorted list."""
         return sorted(self._guards.nesting.all_compared(self._counted(list(values))), **options)
 
+    def isinstance_(self, value: Any, kinds: Any, /) -> bool:
+        """Whether the value is of one of the kinds."""
+        return isinstance(value, self._kinds(kinds))
+
+    def issubclass_(self, kind: Any, kinds: Any, /) -> bool:
+        """Whether the class is one of the kinds or inherits from it."""
+        return issubclass(kind, self._kinds(kinds))
+
+    def _kinds(self, kinds: Any) -> Any:
+        return self._guards.nesting.compared(kinds) if isinstance(kinds, tuple) else kinds
+
     def any_(self, values: Any, /) -> bool:
         """Whether any element is true."""
         return any(self._ticking(values))

@@ -53,10 +53,7 @@ class Guards:
         """`left * right`."""
         if left.__class__ is int and right.__class__ is int:
             result = left * right
-            if -_SMALL < result < _SMALL:
-                return result
-            self._budget.allow_bits(result.bit_length())
-            return result
+            return result if -_SMALL < result < _SMALL else self._integer(result)
         if isinstance(left, _SIZED) or isinstance(right, _SIZED):
             self._check_repeat(left, right)
         return left * right
@@ -71,7 +68,13 @@ class Guards:
     def add(self, left: Any, right: Any) -> Any:
         """`left + right`."""
         result = left + right
+        if result.__class__ is int:
+            return result if -_SMALL < result < _SMALL else self._integer(result)
         return result if result.__class__ in _NUMBERS else self._sized(result)
+
+    def _integer(self, result: int) -> int:
+        self._budget.allow_bits(result.bit_length())
+        return result
 
     def _sized(self, result: Any) -> Any:
         if isinstance(result, _SIZED):
@@ -110,6 +113,8 @@ class Guards:
         """`left += right`."""
         if isinstance(left, list):
             return self._methods.extend_list(left, right)
+        if left.__class__ is int:
+            return self.add(left, right)
         left += right
         return self._sized(left)
 
@@ -149,7 +154,10 @@ class Guards:
         def call(left: Any, right: Any) -> Any:
             if left.__class__ not in _NUMBERS and isinstance(left, _JOINED):
                 self._budget.copied(len(left) + (len(right) if isinstance(right, _JOINED) else 0))
-            return operator(left, right)
+            result = operator(left, right)
+            if result.__class__ is int and not -_SMALL < result < _SMALL:
+                return self._integer(result)
+            return result
 
         return call
 
@@ -280,7 +288,7 @@ class Guards:
 
     def finish_class(self, made: type) -> type:
         """Called with every class that kernel code defines, after its decorators."""
-        self._budget.charge(len(made.__mro__) ** 2)
+        self._budget.charge(len(made.__mro__) ** 2 + objects.work_of_making(made))
         type.__setattr__(made, "__nkic__", self.nesting)
         return objects.finish_class(made)
 

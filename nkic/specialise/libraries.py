@@ -198,7 +198,7 @@ def _numpy(budget: Budget, guards: Guards) -> dict[str, Any]:
         "newaxis": None,
         "bool_": dtypes.DTYPES["bool"],
     }
-    return {**types, **numbers, **more, **calls, **makers(budget)}
+    return {**types, **numbers, **more, **calls, **makers(budget, guards.nesting)}
 
 
 def _finfo(dtype: Any) -> FloatLimits:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
 
+from nkic.specialise.arrays import ConstantArray
 from nkic.specialise.budget import Budget
 from nkic.specialise.kinds import real
 from nkic.specialise.nesting import Nesting
@@ -38,6 +39,8 @@ class Methods:
             return self._unbound(owner, name)
         if isinstance(owner, _TEXT):
             return self._of_text(owner, name)
+        if isinstance(owner, ConstantArray):
+            return self._converting(owner) if name == "astype" else None
         if isinstance(owner, list) and name == "extend":
             return self._extend(owner)
         if isinstance(owner, int):
@@ -98,6 +101,13 @@ class Methods:
             return result
 
         return call
+
+    def _converting(self, owner: ConstantArray) -> Callable[[Any], ConstantArray]:
+        def astype(dtype: Any) -> ConstantArray:
+            self._budget.charge(owner.size >> 1)
+            return owner.astype(dtype)
+
+        return astype
 
     def _join(self, owner: Any) -> Callable[[Any], Any]:
         def join(parts: Any) -> Any:
@@ -224,7 +234,7 @@ _HASHING = frozenset({"get", "setdefault", "add", "discard"})
 GUARDED = frozenset(
     {
         *(name for name in dir(str) if not name.startswith("_")),
-        *("decode", "hex", "extend", "to_bytes"),
+        *("decode", "hex", "extend", "to_bytes", "astype"),
         *(*_MAKERS, *_SEARCHING, *_JOINING, *_HASHING, *_OF_CONTAINERS),
     }
 )

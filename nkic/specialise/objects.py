@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import enum
 import functools
 import inspect
 import operator
@@ -206,6 +207,15 @@ def finish_class(made: type) -> type:
     if getattr(made, "__repr__") is object.__repr__:  # noqa: B009
         made.__repr__ = _plain_repr  # type: ignore[assignment]
     return made
+
+
+def work_of_making(made: type) -> int:
+    """Steps for making such a class: Python compiles the methods of some."""
+    if dataclasses.is_dataclass(made):
+        return 2000
+    if issubclass(made, tuple | enum.Enum):
+        return 600
+    return 100
 
 
 def _plain_repr(self: Any) -> str:

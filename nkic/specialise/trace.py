@@ -101,7 +101,7 @@ class Trace:
         self.module_of: Callable[[str], SourceModule | None] = _no_module
         self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
         self.recording: Callable[[], object] = _free  # spends steps, for what goes into a program
-        self.viewing: Callable[[], object] = _free  # spends steps, for a view
+        self.viewing: Callable[[], object] = _free  # spends steps, for an index
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
         self.messages: list[str] = []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from nkic.specialise.budget import Limits
+from nkic.specialise.budget import FREE_TURNS, LATER_TURN, Limits
 from tests.harness.metalanguage import body
 
 DEEP = "t, u = (1,), (1,)\nfor i in range(20000): t, u = (t,), (u,)\n"
@@ -96,6 +96,38 @@ a, *b = x
 y.append(str(x[:1000]))
 y.append(x[:1000])
 y.append([0] * 1000)
+print(w)
+w == w + ''
+del x[0]; x.append(1)
+x[0:0] = [1]; x.pop()
+x.insert(0, 1); x.pop(0)
+hash(tuple(x))
+hash(frozenset(k))
+next(iter(k))
+k.pop(); k.add('a')
+range(1000000).count(1.5)
+dict.fromkeys(k).items() == dict.fromkeys(k).items()
+1.5 in dict.fromkeys(k).values()
+(lambda **a: 0)(**{str(v): v for v in range(1000)})
+"""
+# Work that is short, and of which a step of its own would still be far too cheap.
+LONG = """
+str(3**5000)
+pow(3**5000, 3**5000, 3**5000 - 2)
+round(3**5000, -2000)
+math.gcd(3**5000, 2**8000)
+math.isqrt(3**5000)
+math.fsum([0.5] * 1000)
+math.dist([0.5] * 1000, [0.5] * 1000)
+np.eye(100)
+np.zeros((100, 100)).astype('int8')
+np.array([0] * 10000)
+"""
+MADE = """
+class A: pass
+class A(Enum): X = 1
+@dataclass|class A: x: int
+class A(NamedTuple): x: int
 """
 
 CLASSES = """
@@ -114,6 +146,23 @@ staticmethod(staticmethod(len))
 [].__repr__()
 (1).__str__()
 super().__repr__()
+"""
+GROWING = """
+x = x + x
+x += x
+x = x - -x * 3
+x = -x - x
+x -= -x
+x = x << 1 | 1
+x = x * 2 ^ 1
+"""
+EXPLODING = """
+isinstance(1, x)
+issubclass(int, x)
+np.array(x)
+np.minimum(x, y)
+asdict(A(x))
+astuple(A([x]))
 """
 UNLIMITED = """
 [0] * A()
@@ -174,6 +223,49 @@ def test_shared_objects(kind: str, use: str) -> None:
 @pytest.mark.parametrize("code", lines(ONE_GO))
 def test_work_in_one_go_costs_steps(code: str) -> None:
     assert said(BIG + code) == "runaway"
+
+
+@pytest.mark.parametrize("code", lines(LONG))
+def test_long_work_costs_many_steps(code: str) -> None:
+    head = "import math\nimport numpy as np\nfor i in range(2000): "
+    assert said(head + code, steps=20_000) == "runaway"
+
+
+@pytest.mark.parametrize("code", lines(MADE))
+def test_classes_made_in_a_loop(code: str) -> None:
+    head = "from dataclasses import dataclass\nfrom enum import Enum\nfrom typing import NamedTuple"
+    made = code.replace("|", "\n    ")
+    assert said(f"{head}\nfor i in range(2000):\n    {made}", steps=100_000) == "runaway"
+
+
+@pytest.mark.parametrize("code", lines(GROWING))
+def test_integers_do_not_grow_bit_by_bit(code: str) -> None:
+    assert said(f"x = 1\nfor i in range(20000): {code}") == "too-large"
+
+
+@pytest.mark.parametrize("code", lines(EXPLODING))
+def test_shared_parts_elsewhere(code: str) -> None:
+    head = "from dataclasses import dataclass, asdict, astuple\nimport numpy as np\n@dataclass\n"
+    head += "class A:\n    x: list\nx, y = (int,), (int,)\n"
+    assert said(f"{head}for i in range(60): x, y = (x, x), (y, y)\nreturn {code}") == "too-large"
+
+
+def test_a_partial_holds_few_arguments() -> None:
+    head = "from functools import partial\nf = lambda *a: len(a)\n"
+    assert said(f"{head}for i in range(300): f = partial(f, 1)") == "too-large"
+    assert body(f"{head}for i in range(250): f = partial(f, 1)\nreturn f(2)").value == 251
+
+
+def test_later_turns_of_a_while_loop_cost_more() -> None:
+    steps = 2 * FREE_TURNS
+    counting = "n = 0\nwhile True:\n    n += 1\n    print(n)"
+    done = body(counting.replace("print(n)", f"assert n < {FREE_TURNS}"), limits=Limits(steps))
+    assert done.slugs == ["assertion-failed"]
+    last = FREE_TURNS + FREE_TURNS // LATER_TURN
+    done = body(counting.replace("print(n)", f"assert n < {last}"), limits=Limits(steps))
+    assert done.slugs == ["runaway"]
+    nested = "t = 0\nfor i in range(400):\n    n = 0\n    while n < 45: n += 1\nreturn n"
+    assert body(nested, limits=Limits(steps)).value == 45  # each run through it begins anew
 
 
 @pytest.mark.parametrize("code", lines(CLASSES))
