@@ -6,20 +6,16 @@ from typing import Any
 
 import pytest
 
-from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, Reporter
+from nkic.base.diagnostics import Diagnostic, NkicError, Reporter
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.compiled import Compiled
 from nkic.ir.program import Instruction, Loop, Program
 from nkic.ir.tensors import View
-from nkic.loader import Loader
 from nkic.machine.memory import Buffer
 from nkic.parse import parse
-from nkic.pipeline import compile_source
 from nkic.resolve import resolve
 from nkic.specialise import PROVIDED, specialise
 from nkic.specialise.arguments import parse_arg, parse_const, parse_type
-from nkic.specialise.budget import RECORDING, VIEWING, Limits
 from nkic.specialise.request import Request, TensorType
 
 HEAD = """
@@ -484,38 +480,3 @@ def test_what_follows_from_a_refused_instruction_is_not_said() -> None:
 def test_the_command_to_complete_names_the_file_as_printed() -> None:
     found = one(COPY.format(end="return out"), request())
     assert "nkic folder/k.py -k kernel" in found.relocated(lambda path: f"folder/{path}").help
-
-
-ENDLESS = {
-    "while": "while True: nisa.memset(tile, 0.0)",
-    "views": "while True: nisa.memset(tile[0:64, 0:8], 0.0)",
-    "for": "for i in range(1000000): nisa.memset(tile, 0.0)",
-    "tensors": "for i in range(1000000): nl.ndarray((128, 8), dtype=nl.float32, buffer=nl.sbuf)",
-    "calls": "def f(n): return n and (f(n - 1), f(n - 1), nisa.memset(tile, 0.0))\n    f(100)",
-    "registers": "for i in range(1000000): nisa.register_alloc(i)",
-    "views alone": "for i in range(1000000): tile.reshape((128, 8, 8))",
-    "mistakes": "for i in range(1000000): nisa.memset(tile[0:200, 0:8], 0.0)",
-    "the library": "for i in range(1000000): nl.add(tile, tile)",
-}
-
-
-@pytest.mark.parametrize("name", ENDLESS)
-def test_recording_without_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many steps as there are allow for so many instructions, tensors and views."""
-    steps = 100_000
-    monkeypatch.setattr("nkic.specialise.evaluate.Limits", lambda: Limits(steps))
-    text = f"{HEAD}@nki.jit\ndef kernel(a):\n    tile = nl.ndarray(a.shape, a.dtype, nl.sbuf)\n"
-    loader = Loader.beside("k.py")
-    with pytest.raises(CompileFailed) as failed:
-        source = loader.main("k.py", f"{text}    {ENDLESS[name]}\n    return a\n".encode())
-        made = Compiled(source)
-        compile_source(source, request("a=float32[128,64]"), loader, compiled=made)
-    said = [one for one in failed.value.diagnostics if one.code.slug == "runaway"]
-    assert [one.primary is not None for one in said] == [True]
-    assert len(failed.value.diagnostics) <= 2
-    assert made.results.keys() == {"parse", "resolve"}  # nothing is looked for in such a program
-
-
-def test_half_a_million_instructions_are_allowed() -> None:
-    one = 1 + RECORDING + 2 * VIEWING
-    assert 500_000 * one < Limits().steps < 1_000_000 * one
