@@ -43,12 +43,14 @@ def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter) 
     """
     spaces = [space_of(buffer, target) for buffer in (Buffer.SBUF, Buffer.PSUM)]
     lives = [lifetimes(body, target, space.buffer) for space in spaces]
-    sound = [check_fixed(own, s, target, report) for own, s in zip(lives, spaces, strict=True)]
-    filled = [_fill(body, s, target) for s, well in zip(spaces, sound, strict=True) if well]
+    both = list(zip(spaces, lives, strict=True))
+    sound = [check_fixed(own, space, target, report) for space, own in both]
+    filled = [_fill(body, *one, target) for one, well in zip(both, sound, strict=True) if well]
     tight = [one for one in filled if one.failure is not None]
     if tight and all(sound):
         order = sink(body, graph, [one.space.buffer for one in tight], target)
-        again = [_fill(order[0], space, target) for space in spaces]
+        moved = order[0]
+        again = [_fill(moved, s, lifetimes(moved, target, s.buffer), target) for s in spaces]
         if all(one.failure is None for one in again):
             (body, graph), filled, tight = order, again, []
     for one in tight:
@@ -78,8 +80,7 @@ class _Filled(NamedTuple):
             report_overflow(self.failure, self.lives, self.space, target, report)
 
 
-def _fill(body: Body, space: Space, target: Target) -> _Filled:
-    lives = lifetimes(body, target, space.buffer)
+def _fill(body: Body, space: Space, lives: list[Lifetime], target: Target) -> _Filled:
     try:
         return _Filled(space, lives, _addresses(body, lives, space, target))
     except DoesNotFit as failure:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nkic.allocate.liveness import lifetimes
 from nkic.allocate.place import space_of
+from nkic.ir.effects import cells_of
 from nkic.ir.program import Body, Program
 from nkic.machine.memory import Buffer
 
@@ -18,9 +18,11 @@ def peak(program: Program, buffer: Buffer) -> int:
 def _occupied(body: Body, program: Program, buffer: Buffer) -> int:
     space = space_of(buffer, program.target)
     ranges = []
-    for life in lifetimes(body, program.target, buffer):
-        low = program.addresses[life.tensor.number].byte // space.align * space.align
-        ranges.append((low, low + space.size(life.tensor)))
+    for number in cells_of(body, program.target):
+        tensor = program.tensors[number]
+        if tensor.buffer is buffer:
+            low = program.addresses[number].byte // space.align * space.align
+            ranges.append((low, low + space.size(tensor)))
     total = end = 0
     for low, high in sorted(ranges):
         total += max(0, high - max(low, end))
