@@ -68,11 +68,15 @@ class Nesting:
 
     def _counted(self, value: Any) -> Any:
         """Counts every container as often as it is reached, but looks into it only once."""
-        inner = [*_inside(value)]
-        if not any(any(True for _ in _inside(part)) for part in inner):  # an index, mostly
+        inner = _inside(value)
+        if not inner:  # an index, mostly
+            self._check(len(value), 1)
+            self._budget.copied(len(value))
+            return value
+        if not any(map(_inside, inner)):
             size = len(value) + sum(map(len, inner))
-            self._check(size, 2 if inner else 1)
-            self._budget.copied(size + 8 * bool(inner))
+            self._check(size, 2)
+            self._budget.copied(size + 8)
             return value
         return self._walked(value)
 
@@ -84,7 +88,7 @@ class Nesting:
         waiting = [value]
         while waiting:
             at = waiting[-1]
-            inner = [*_inside(at)]
+            inner = _inside(at)
             unknown = [part for part in inner if id(part) not in sizes]
             if not unknown or id(at) in opened:  # opened before: it holds itself
                 sizes[id(at)] = len(at) + sum(sizes.get(id(part), 0) for part in inner)
@@ -110,7 +114,7 @@ class Nesting:
             )
 
 
-def _inside(value: Any) -> Iterable[Any]:
+def _inside(value: Any) -> list[Any]:
     """The containers that are elements of a container."""
     if isinstance(value, dict):
         parts: Iterable[Any] = [*value.keys(), *value.values()]
@@ -120,4 +124,4 @@ def _inside(value: Any) -> Iterable[Any]:
         parts = frozenset.__iter__(value)
     else:
         parts = value
-    return (p for p in parts if p.__class__ not in _FLAT and isinstance(p, _CONTAINERS))
+    return [p for p in parts if p.__class__ not in _FLAT and isinstance(p, _CONTAINERS)]
