@@ -161,11 +161,16 @@ def make(
     level: Level = Level.ERROR,
     fixes: Iterable[Fix] = (),
 ) -> Diagnostic:
-    """Builds a diagnostic; `label` is the text under the primary span."""
+    """Builds a diagnostic; `label` is the text under the primary span. Equal labels, as recursion
+    gives, become one.
+    """
     primary = Label(span, label) if span is not None else None
-    return Diagnostic(
-        code(slug), level, message, primary, tuple(labels), tuple(notes), help, tuple(fixes)
-    )
+    found = tuple(_counted(*pair) for pair in Counter(labels).items())
+    return Diagnostic(code(slug), level, message, primary, found, tuple(notes), help, tuple(fixes))
+
+
+def _counted(label: Label, times: int) -> Label:
+    return label if times == 1 else Label(label.span, f"{label.text}, {times} times")
 
 
 def within(at: CallChain) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from nkic.base.diagnostics import Fix, Level
 from nkic.base.profiles import Profile
 from nkic.specialise.complain import complain
-from nkic.specialise.location import here, text_at
+from nkic.specialise.location import here
 from nkic.specialise.trace import active
 
 
@@ -65,7 +65,8 @@ def warn(what: str, old: Old) -> None:
 def _renamed(what: str, old: Old) -> tuple[Fix, ...]:
     """The name replaced, where the expression that is evaluated ends with it."""
     span, word = here().primary, what.strip("`").rpartition(".")[2]
-    if not old.name or not text_at(span).endswith(word):
+    module = active().module_of(span.path)
+    if not old.name or module is None or not module.source.text_of(span).endswith(word):
         return ()
     end = span._replace(line=span.end_line, column=span.end_column - len(word))
     return (Fix(end, old.name, f"write `{old.name}`", sure=True),)

@@ -26,6 +26,7 @@ from nkic.specialise.budget import Budget
 from nkic.specialise.errors import KernelError
 from nkic.specialise.guards import KernelValue
 from nkic.specialise.location import Place
+from nkic.specialise.modules import Lazy
 from nkic.specialise.namespace import HostValue, Namespace
 from nkic.specialise.scope import Refused
 from nkic.specialise.texts import brief
@@ -250,6 +251,7 @@ def _visible(failure: Failure) -> list[str]:
     frame = failure.inner.frame
     module = failure.module()
     known = [*frame.f_locals, *(module.bindings if module else ()), *names.BUILTINS]
+    known += frame.f_builtins.starred() if isinstance(frame.f_builtins, Lazy) else []
     return [name for name in known if not name.startswith("@")]
 
 

@@ -75,7 +75,9 @@ class _Block:
             at = _AT.search(str(error))
             line = int(at[1]) if at else len(self.lines)
             text = _AT.sub("", str(error)).strip()
-            raise self.error(self.first + line, f"the block is not valid TOML: {text}") from error
+            advice = 'texts are quoted: `a = "float32[128, 512]"`, `target = "trn2"`'
+            text = f"the block is not valid TOML: {text}"
+            raise self.error(self.first + line, text, advice) from error
         self.check_keys(table)
         return Given(
             kernel=self.value(table, "kernel", _text),

@@ -89,26 +89,6 @@ def is_kernel_code(code: CodeType) -> bool:
     return _known.get(id(code), _ROOT) is not _ROOT
 
 
-def text_at(span: Span) -> str:
-    """The kernel source under `span`; empty where no known code is from there. Of several texts
-    of one path, which a process may meet one after the other, that of the running code.
-    """
-    sources = (code.source for code in _running() if code.source.path == span.path)
-    source = next(sources, None)
-    return source.text_of(span) if source is not None else ""
-
-
-def _running() -> Iterator[_Code]:
-    """The code of the frames, innermost first, and then all that is known, newest first."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        code = _known.get(id(frame.f_code))
-        if code is not None:
-            yield code
-        frame = frame.f_back
-    yield from reversed(list(_known.values()))
-
-
 def here() -> CallChain:
     """The expression that the kernel is evaluating, with the calls that led there.
 

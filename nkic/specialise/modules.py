@@ -15,7 +15,7 @@ from typing import Any
 from nkic.base.suggest import did_you_mean
 from nkic.specialise.errors import KernelError
 from nkic.specialise.guards import KernelValue
-from nkic.specialise.namespace import HostValue, Namespace, has_name, submodule
+from nkic.specialise.namespace import HostValue, Namespace, has_name, names_of, submodule
 from nkic.specialise.translate import translate, translate_expression
 from nkic.syntax import names, nodes, scopes
 from nkic.syntax.bindings import (
@@ -131,6 +131,12 @@ class Lazy(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         return self._runtime.find(name)
+
+    def starred(self) -> list[str]:
+        """The names that the module's star imports give it."""
+        world, module = self._runtime.world, self._runtime.module
+        spaces = (world.provided[name] for name in world.library.provided_stars(module))
+        return [name for space in spaces for name in names_of(space)]
 
 
 class Runtime:

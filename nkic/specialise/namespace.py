@@ -166,7 +166,8 @@ def _host_error(name: str, imported: str, labels: Sequence[Label]) -> KernelErro
     if root in sys.stdlib_module_names:
         help = help or "move the work to host code and pass the result in"
     elif not help:
-        text = f"`{name}` belongs to the module `{root}`, and there is no source for that"
+        text = f"there is no source for the module `{root}`"
+        text += f", which has `{name}`" if name != root else ""
         help = (
             "if it is kernel source, add the folder that it is in with `--include`; if it is "
             "host code, pass its result to the kernel as an argument"

@@ -36,6 +36,7 @@ def reshape(view: View, shape: Sequence[int]) -> View:
             "reshape-size",
             f"reshape from {view.shape} to {wanted} would change the number of elements "
             f"from {prod(view.shape)} to {prod(wanted)}",
+            f"choose sizes with the product {prod(view.shape)}, or slice first",
             shape=wanted,
         )
     check_rank(view, wanted)

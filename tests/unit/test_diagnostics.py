@@ -26,6 +26,15 @@ def test_make_labels_the_primary_span() -> None:
     assert (found.level, found.notes, found.help) == (Level.ERROR, ("a", "b"), "six")
 
 
+def test_equal_labels_become_one() -> None:
+    call, other = diagnostics.Label(span(5), "called from here"), diagnostics.Label(span(1), "t")
+    found = make(SLUG, "too deep", span(3), labels=[call, call, other, call])
+    assert [(one.span.line, one.text) for one in found.labels] == [
+        (5, "called from here, 3 times"),
+        (1, "t"),
+    ]
+
+
 def test_make_without_a_span_has_no_place() -> None:
     assert make(SLUG, "nowhere").primary is None
 

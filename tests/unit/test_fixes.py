@@ -92,3 +92,10 @@ def test_one_run_puts_several_right() -> None:
         text = text.replace(right, wrong)
     fixes = {fix for one in compile_text(text) for fix in one.fixes if fix.sure}
     assert applied(text, list(fixes)) == KERNEL
+
+
+def test_names_of_star_imports_count() -> None:
+    text = KERNEL.replace("import nki.language as nl", "from nki.language import *")
+    text = text.replace("nl.", "").replace("multiply", "multipyl")
+    (found,) = compile_text(text)
+    assert [fix.replacement for fix in found.fixes] == ["multiply"]

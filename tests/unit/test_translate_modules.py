@@ -167,7 +167,7 @@ def failing(module: str, expression: str, files: Mapping[str, str]) -> tuple[str
         ("import torch as t", "isinstance(1, t.Tensor)", "host-module", "`torch` belongs", 6),
         ("from torch import nn", "nn(1)", "host-module", "`nn` belongs to the module `torch`", 6),
         ("from torch import nn", "1 + nn", "host-module", "`nn` belongs", 6),
-        ("import a.b.c", "a.b.c.f()", "host-module", "`a` belongs", 6),
+        ("import a.b.c", "a.b.c.f()", "host-module", "there is no source for the module `a`", 6),
         ("def f():\n    return X\nX = f()", "X", "circular-definition", "`X` is needed", 4),
         ("X = 1 / 0", "X", "wrong-value", "division by zero", 3),
         ("from tools import g", "g()", "import-failed", "`tools.py` has no `g` to import", 3),

@@ -37,7 +37,13 @@ def render(
     return "\n".join(human.render(d, sources, paint) for d in diagnostics)
 
 
-def summary(diagnostics: Sequence[Diagnostic]) -> str:
-    """`2 errors, 1 warning`: the last line for people. Empty when nothing was said."""
+def summary(diagnostics: Sequence[Diagnostic], most: int = 0) -> str:
+    """`2 errors, 1 warning`: the last line for people. Empty when nothing was said. After `most`
+    errors, that is where the tool stopped.
+    """
     found = Counter(d.level for d in diagnostics)
+    if most and found[Level.ERROR] >= most:
+        rest = summary([d for d in diagnostics if d.level is not Level.ERROR])
+        stop = f"{plural(most, Level.ERROR.value)}, and stopped there: --max-errors shows more"
+        return f"{stop}; {rest}" if rest else stop
     return ", ".join(plural(found[level], level.value) for level in Level if found[level])

@@ -33,6 +33,8 @@ class Session:
     color: str = "auto"
     verbosity: int = 0
     crash_dir: str | None = None
+    max_errors: int = 0
+    """Errors after which the tool stops looking for more; 0 where it does not."""
     levels: Settings = DEFAULT
     """What to do with warnings: `levels.apply` does it, before `report`."""
     sources: Sources = _no_source
@@ -89,7 +91,7 @@ class Session:
         """The summary line for people, and the file for machines: SARIF if its name says so."""
         placed = any(d.primary for d in self._said)  # a complaint about the call needs no sum
         if placed and self.format == "human" and self.verbosity >= 0:
-            sys.stderr.write(f"{self._gap()}{summary(self._said)}\n")
+            sys.stderr.write(f"{self._gap()}{summary(self._said, self.max_errors)}\n")
         if self.message_file is not None:
             is_log = self.message_file.endswith(".sarif")
             files.write(self.message_file, self._log() if is_log else "".join(self._lines))

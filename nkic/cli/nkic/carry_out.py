@@ -63,6 +63,7 @@ class _Job:
         self.path = _path(line)
         self.loader = Loader.beside(self.path, line.include, _modules(line.module))
         session.sources = self.loader.source
+        session.max_errors = line.max_errors
 
     @contextmanager
     def failures_shown(self) -> Iterator[None]:

@@ -174,15 +174,21 @@ def transposed_shape(facts: Facts) -> Violation | None:
         return _bad_axes(f"`src` has {rank} dimensions; 2, 3 or 4 can be transposed", "src")
     if axes is not None and axes != known:
         text = f"`axes` is {list(axes[:8])}; with {rank} dimensions it must be {list(known)}"
-        return _bad_axes(text, "axes")
+        return _bad_axes(text, "axes", "leave `axes` out")
     wanted = tuple(src.shape[axis] for axis in known)
     if dst.shape == wanted:
         return None
-    return _bad_axes(f"`dst` is {_shape(dst)}, but `src` transposed is {list(wanted)}", "dst")
+    hint = f"make `dst` a tile of shape {list(wanted)}"
+    if wanted[0] > PARTITIONS:
+        hint = f"transpose parts of `src` that give at most {PARTITIONS} rows"
+    text = f"`dst` is {_shape(dst)}, but `src` transposed is {list(wanted)}"
+    return _bad_axes(text, "dst", hint if len(dst.shape) == rank else _RANK)
 
 
-def _bad_axes(text: str, name: str) -> Violation:
-    hint = "reshape with `.reshape()`: `dst` has the rank of `src`"
+_RANK = "reshape with `.reshape()`: `dst` has the rank of `src`"
+
+
+def _bad_axes(text: str, name: str, hint: str = _RANK) -> Violation:
     return Violation("operand-shape", text, name, hint)
 
 
