@@ -141,8 +141,10 @@ class Describer:
         known = names.nki(value)
         if known is not None:
             return known
-        if value.__module__ == "builtins" or names.is_known(value):
+        if names.is_known(value):
             return live.Named(value.__module__, value.__qualname__)
+        if value.__module__ == "builtins":
+            return self._refused(value, where, "kernels have no such class")
         if names.is_host(value.__module__):
             return self._refused(value, where, f"kernels cannot use `{value.__module__}`")
         if "<locals>" in value.__qualname__:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nkic.machine import dtypes
+from nkic.specialise import builtins
 from nkic.specialise.live import Named
 
 DTYPES = "dtypes"  # in place of a module: NKI's own element types
@@ -72,4 +73,6 @@ def is_known_module(module: str) -> bool:
 def is_known(value: Any) -> bool:
     """A function or class of Python's that kernels may use."""
     module = getattr(value, "__module__", None)
-    return module == "builtins" or module in _KNOWN
+    if module == "builtins":
+        return builtins.has(value.__name__)
+    return module in _KNOWN

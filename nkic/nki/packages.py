@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -51,7 +52,16 @@ def _jax_neuronx() -> Contents:
 
 
 def _torch_neuronx() -> Contents:
-    return {"nki_jit": nki_jit}
+    return {"nki_jit": nki_jit, "nki_op": _nki_op, "nki": modules.built("nki")}
+
+
+def _nki_op(name: str, *, mutates_args: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`@nki_op("library::operator", mutates_args={})` registers a function that calls kernels as
+    an operator of PyTorch (source: About NKI).
+    """
+    custom_op: Any = import_module("torch").library.custom_op
+    made: Callable[[Callable[..., Any]], Any] = custom_op(name, mutates_args=mutates_args)
+    return made
 
 
 def _torch_xla() -> Contents:

@@ -268,6 +268,11 @@ def namespace(budget: Budget, guards: Guards, show: Print) -> dict[str, Any]:
     return {**plain, **guarded, **stand_ins, **calls, **classes}
 
 
+def has(name: str) -> bool:
+    """Kernels have a builtin of this name."""
+    return name in names.BUILTINS
+
+
 # The builtins that translated code calls under another name than it reads them.
 CALLED_APART = frozenset(_CLASSES)
 # Those that `isinstance` reads under another name.

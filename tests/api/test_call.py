@@ -77,6 +77,12 @@ def test_a_result_is_shown_with_a_timeline() -> None:
     assert result.report.splitlines()[-1] in result.svg
 
 
+@pytest.mark.parametrize("value", [input, bytearray, memoryview, breakpoint])
+def test_builtins_that_kernels_do_not_have(value: Any) -> None:
+    with pytest.raises(api.CompileError, match=f"argument `factor` is .*{value.__name__}"):
+        api.call(k.scaled, (X, value))
+
+
 def test_options_that_there_are_not() -> None:
     with pytest.raises(TypeError, match=r"nkic.call\(\) has no option 'targt'; .*`target`"):
         api.call(k.scaled, (X,), targt="trn1")  # type: ignore[call-arg]

@@ -66,6 +66,20 @@ def test_nki_jit_of_torch_neuronx(drop_in: ModuleType) -> None:
     assert torch.equal(nki_add(kernel, a, a), a + a)
 
 
+def test_nki_op_of_torch_neuronx(drop_in: ModuleType) -> None:
+    from torch_neuronx import nki_op
+
+    @nki_op("nkic_tests::nki_op", mutates_args={})  # type: ignore[untyped-decorator]
+    def operator(x: torch.Tensor) -> torch.Tensor:
+        out = torch.zeros_like(x)
+        drop_in.into[1, 1](x, x, out)
+        return out
+
+    x = torch.randn(128, 512)
+    assert torch.equal(operator(x), x + x)
+    assert torch.equal(torch.ops.nkic_tests.nki_op(x), x + x)
+
+
 def test_gradients_through_a_function(drop_in: ModuleType) -> None:
     class NkiAdd(torch.autograd.Function):
         @staticmethod
@@ -76,8 +90,12 @@ def test_gradients_through_a_function(drop_in: ModuleType) -> None:
         def backward(ctx: Any, *grads: Any) -> Any:
             return grads[0], grads[0]
 
-    a, b = (torch.randn(SHAPE, requires_grad=True) for _ in range(2))
+    import torch_xla.core.xla_model as xm
+
+    device = xm.xla_device()  # the example's device lines as they stand: it is the CPU
+    a, b = (torch.randn(SHAPE).to(device).detach().requires_grad_() for _ in range(2))
     (a * b * NkiAdd.apply(a, b)).sum().backward()
+    xm.mark_step()
     c, d = (x.detach().clone().requires_grad_() for x in (a, b))
     (c * d * (c + d)).sum().backward()
     torch.testing.assert_close(a.grad, c.grad)
