@@ -20,6 +20,7 @@ from nkic.syntax import names
 
 Print = Callable[[str], None]
 _SMALL = 64  # bits of an integer that need no look at the limits
+_PLAIN = frozenset({int, float, bool})
 _FREE = 64  # elements that a builtin may go through for the step that its call costs
 
 # Names that are classes too. Called, they are guarded; otherwise they are a stand-in.
@@ -123,6 +124,8 @@ class Builtins:
         return max(*self._several(values), **options)
 
     def _several(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(values) == 2 and values[0].__class__ in _PLAIN and values[1].__class__ in _PLAIN:
+            return values
         found = values if len(values) > 1 else tuple(self._counted(list(one)) for one in values)
         self._guards.nesting.all_compared(found if len(values) > 1 else found[0] if found else ())
         return found

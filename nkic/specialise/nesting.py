@@ -18,6 +18,7 @@ _CONTAINERS = (tuple, list, dict, set, frozenset)
 _EMPTY: dict[Any, Any] = {}
 VIEWS = (type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
 _OBJECT = 16
+_FEW = 4  # elements
 _LONG = 8192  # characters that are compared in a step
 _FLAT = frozenset({int, float, bool, str, type(None)})
 
@@ -35,7 +36,14 @@ class Nesting:
 
     def key(self, value: Any) -> Any:
         """A value that is about to be hashed; of containers only tuples are hashed anew."""
-        return self._counted(value) if isinstance(value, tuple) else value
+        if not isinstance(value, tuple):
+            return value
+        if len(value) > _FEW:
+            return self._counted(value)
+        for part in value:
+            if part.__class__ not in _FLAT:
+                return self._counted(value)
+        return value  # such as `nl.ds(0, 64)`: as quick to hash as to look at
 
     def keys(self, values: Iterable[Any]) -> list[Any]:
         """Values that are about to be hashed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -304,6 +305,8 @@ def by_python(code: str) -> tuple[str, str]:
     return "".join(printed), ""
 
 
+DATA = Path(__file__).resolve().parents[1] / "data" / "same_as_python.txt"
+SNIPPETS = DATA.read_text("utf-8").split("\n---\n")
 ERRORS = {
     "AssertionError": "assertion-failed",
     "AttributeError": "unknown-attribute",
@@ -326,6 +329,12 @@ def compare(program: str) -> None:
     said = "".join(done.slugs)
     assert said == ERRORS[error] or (error, said) == ("TypeError", "wrong-call")
     assert all(line > 2 for line, _ in done.places)
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+@pytest.mark.parametrize("program", SNIPPETS)
+def test_what_users_try_is_the_same_as_under_python(program: str) -> None:
+    compare(program)
 
 
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
