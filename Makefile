@@ -57,7 +57,7 @@ samples: $(STAMP)  ## compile, run and compare every sample
 # NKILIB is a checkout of nki-library, CONFORMANCE the folder with the scripts that run its suite
 # (run.sh, quick.txt, quick_trn3.txt); PLATFORM is trn2 or trn3. ARGS are cases, or @ and a list.
 PLATFORM ?= trn2
-conformance: $(STAMP)  ## run nki-library's suite: make conformance NKILIB=… CONFORMANCE=… [PLATFORM=trn3] [ARGS=…]
+conformance: $(STAMP)  ## run nki-library's suite: make conformance NKILIB=… CONFORMANCE=… [PLATFORM=trn3] [INIT_CHECK=0] [ARGS=…]
 	@test -d "$(NKILIB)/src" || { echo "NKILIB must be a checkout of aws-neuron/nki-library"; exit 2; }
 	@test -x "$(CONFORMANCE)/run.sh" || { echo "CONFORMANCE must be the folder of the suite's run.sh"; exit 2; }
 	NKILIB='$(abspath $(NKILIB))' PYTHON='$(abspath $(PY))' NKI_PLATFORM=$(PLATFORM) \

@@ -100,6 +100,15 @@ def in_place(x, n=1.0):
     nisa.dma_copy(dst=x, src=tile)
 
 
+def half_written(x):
+    out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t[0:64], src=x[0:64])
+    nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=1.0)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+
+
 def double(number):
     return number * 2
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nkic.api import CompileError
+from nkic.api import CompileError, RunError
 from tests.api import kernels as k
 from tests.conformance import nkic_backend as backend
 
@@ -21,6 +21,16 @@ def test_run() -> None:
 
 def test_marks_of_inputs_are_no_part_of_their_names() -> None:
     assert backend.run(k.in_place, {"x.must_alias_input": X}, lnc=1, nc_version="gen3") is None
+
+
+def test_unwritten_bytes_stop_a_kernel_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with pytest.raises(RunError, match="`t` before anything wrote it"):
+        backend.run(k.half_written, {"x": X}, lnc=1, nc_version="gen3")
+    monkeypatch.setenv("INIT_CHECK", "0")
+    found = backend.run(k.half_written, {"x": X}, lnc=1, nc_version="gen3")
+    np.testing.assert_array_equal(found[:64], X[:64])
 
 
 def test_trace_compiles_for_the_generation() -> None:
