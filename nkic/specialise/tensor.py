@@ -87,6 +87,7 @@ class NkiTensor:
         """The whole tensor that this is a view of. No documentation has it; published kernels
         read it of kernel arguments (nki-library, moe_tkg), where it can only be the argument.
         """
+        active().viewing()
         return NkiTensor(views.whole(self._access.tensor))
 
     # Questions
@@ -94,10 +95,12 @@ class NkiTensor:
     def is_contiguous(self) -> bool:
         """Elements follow one another in row-major order."""
         _require("is_contiguous")
+        active().viewing()
         return views.is_contiguous(self._access)
 
     def get_pattern(self) -> list[list[int]]:
         """[stride, size] of every dimension."""
+        active().viewing()
         return views.pattern(self._access)
 
     def is_indirect(self) -> bool:

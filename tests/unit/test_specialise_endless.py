@@ -31,6 +31,7 @@ ENDLESS = {
     "tensors": "for i in range(1000000): nl.ndarray((128, 8), dtype=nl.float32, buffer=nl.sbuf)",
     "calls": "def f(n): return n and (f(n - 1), f(n - 1), nisa.memset(tile, 0.0))\n    f(100)",
     "registers": "for i in range(1000000): nisa.register_alloc(i)",
+    "questions": "for i in range(40000): tile.get_pattern()",
     "views alone": "for i in range(1000000): tile.reshape((128, 8, 8))",
     "mistakes": "for i in range(1000000): nisa.memset(tile[0:200, 0:8], 0.0)",
     "the library": "for i in range(1000000): nl.add(tile, tile)",
