@@ -13,7 +13,12 @@ from nkic.specialise.binder import Binder
 from nkic.specialise.enums import ENUMS, engine, nc_version
 from nkic.specialise.namespace import Absent
 from nkic.specialise.registers import VirtualRegister
+from nkic.specialise.tensor import NkiTensor
 from nkic.specialise.trace import NkiInstruction, active
+
+# The last version whose `register_alloc` fills the register from a tensor: release notes 0.2.0
+# (Neuron 2.28) have it, the guide of 0.6 says "not a tensor"; nothing is said of those between.
+FILLED = Profile.NKI_0_5
 
 
 class NkiValidationError(Exception):
@@ -56,7 +61,25 @@ def functions(module: str, profile: Profile) -> dict[str, Binder]:
 @cache
 def _binder(row: Row, profile: Profile) -> Binder:
     """Binders keep nothing of a kernel, so that all kernels share them."""
+    if row.name == "register_alloc" and profile <= FILLED:
+        return Filling(row, profile)
     return Binder(row, profile)
+
+
+class Filling(Binder):
+    """register_alloc that also takes a tensor: a register is made, then loaded from it."""
+
+    def __init__(self, row: Row, profile: Profile) -> None:
+        super().__init__(row, profile)
+        self._load = Binder(ROWS["register_load"], profile)
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        given = [*args, *more.values()]
+        if more.keys() - {"x"} or [type(value) for value in given] != [NkiTensor]:
+            return super().__call__(*args, **more)
+        register = super().__call__()
+        self._load(register, given[0])
+        return register
 
 
 def absent(module: str, profile: Profile) -> dict[str, Absent]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from nkic.base.profiles import Profile
 from tests.harness.language import Array, run
 
 HEAD = """\
@@ -123,3 +124,16 @@ def test_nested_whiles_leave_the_register_that_they_start_from(n: int) -> None:
     found, left = outcome(WHILE, n)
     assert np.array_equal(found, A + n * (n + 1) // 2)
     assert left == n
+
+
+def test_a_register_that_is_filled_from_a_tensor() -> None:
+    """As NKI 0.2 documents it: made, and loaded."""
+    body = """
+again = nisa.register_alloc(count)
+for i in nl.dynamic_range(0, again, 1):
+    nisa.tensor_scalar(dst=x, data=x, op0=nl.add, operand0=1)
+"""
+    text = HEAD + "".join(f"    {line}\n" for line in body.strip("\n").splitlines()) + TAIL
+    arrays = {"a": A, "n": np.array([[3]], np.int32)}
+    (out, _), _ = run(text, arrays, profile=Profile.NKI_0_4)
+    np.testing.assert_array_equal(out.array, A + 3)
