@@ -71,7 +71,7 @@ class Filling(Binder):
 
     def __init__(self, row: Row, profile: Profile) -> None:
         super().__init__(row, profile)
-        self._load = Binder(ROWS["register_load"], profile)
+        self._load = _binder(ROWS["register_load"], profile)
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         given = [*args, *more.values()]

@@ -8,6 +8,7 @@ said.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -32,34 +33,23 @@ TUTORIALS = (
 MATMUL = "matrix_multiplication_nki_kernels:nki_matmul_"
 
 
-def _matmul(draw: Draw, k: int, m: int, n: int) -> Wanted:
+MATMULS = (  # what it shows, the kernel, and the sizes k, m, n
+    ("basic", "basic_", (128, 64, 512)),
+    ("tiled", "tiled_", (256, 256, 1024)),
+    ("hoist load", "hoist_load_", (256, 256, 1024)),
+    ("block free", "block_free_dimension_", (256, 256, 1024)),
+    ("fully optimised", "fully_optimized_", (1024, 2048, 1024)),
+)
+
+
+def _matmul(draw: Draw, sizes: tuple[int, int, int]) -> Wanted:
+    k, m, n = sizes
     a, b = draw.bf16(k, m), draw.bf16(k, n)
     return {"lhsT": a, "rhs": b}, wide(a).T @ wide(b)
 
 
-@case("matmul basic", MATMUL + "basic_", nki="beta2")
-def basic(draw: Draw) -> Wanted:
-    return _matmul(draw, 128, 64, 512)
-
-
-@case("matmul tiled", MATMUL + "tiled_", nki="beta2")
-def tiled(draw: Draw) -> Wanted:
-    return _matmul(draw, 256, 256, 1024)
-
-
-@case("matmul hoist load", MATMUL + "hoist_load_", nki="beta2")
-def hoisted(draw: Draw) -> Wanted:
-    return _matmul(draw, 256, 256, 1024)
-
-
-@case("matmul block free", MATMUL + "block_free_dimension_", nki="beta2")
-def blocked(draw: Draw) -> Wanted:
-    return _matmul(draw, 256, 256, 1024)
-
-
-@case("matmul fully optimised", MATMUL + "fully_optimized_", nki="beta2")
-def optimised(draw: Draw) -> Wanted:
-    return _matmul(draw, 1024, 2048, 1024)
+for _shows, _kernel, _sizes in MATMULS:
+    case(f"matmul {_shows}", MATMUL + _kernel, nki="beta2")(partial(_matmul, sizes=_sizes))
 
 
 # Microscaling: 4 elements of a group of 32 are in each of 8 partitions.
@@ -105,21 +95,6 @@ def _mx(a: Array, b: Array) -> Array:
 MX: dict[str, Any] = {"target": "trn3", "nki": "beta2"}
 
 
-@case("mx offline fp8", "mx_kernels:kernel_offline_quantized_mx_matmul", **MX)
-def offline_e5m2(draw: Draw) -> Wanted:
-    return _offline(draw, "float8_e5m2")
-
-
-@case("mx offline e4m3", "mx_kernels:kernel_offline_quantized_mx_matmul", **MX)
-def offline_e4m3(draw: Draw) -> Wanted:
-    return _offline(draw, "float8_e4m3fn")
-
-
-@case("mx offline fp4", "mx_kernels:kernel_offline_quantized_mx_matmul", **MX)
-def offline_fp4(draw: Draw) -> Wanted:
-    return _offline(draw, "float4_e2m1fn")
-
-
 def _offline(draw: Draw, dtype: str) -> Wanted:
     (a, a_scale, st), (b, b_scale, mv) = (
         packed(draw, dtype, 128, 128),
@@ -128,6 +103,12 @@ def _offline(draw: Draw, dtype: str) -> Wanted:
     inputs = {"stationary_mx_data": a, "stationary_mx_scale": a_scale}
     inputs |= {"moving_mx_data": b, "moving_mx_scale": b_scale}
     return inputs | {"mx_dtype": f"{dtype}_x4"}, _mx(st, mv)
+
+
+OFFLINE = (("fp8", "float8_e5m2"), ("e4m3", "float8_e4m3fn"), ("fp4", "float4_e2m1fn"))
+for _shows, _dtype in OFFLINE:
+    _kernel = "mx_kernels:kernel_offline_quantized_mx_matmul"
+    case(f"mx offline {_shows}", _kernel, **MX)(partial(_offline, dtype=_dtype))
 
 
 @case("mx quantised on device", "mx_kernels:kernel_on_device_quantize_matmul_mx", **MX)
