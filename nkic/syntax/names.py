@@ -8,13 +8,14 @@ interpreter's own objects (`gi_frame`). So names are where it is closed.
 from __future__ import annotations
 
 
-def _words(text: str) -> list[str]:
+def words(text: str) -> list[str]:
+    """The words of a table of names."""
     return text.split()
 
 
 # What kernel code may call without importing anything.
 BUILTINS = frozenset(
-    _words("""
+    words("""
     False None True Ellipsis NotImplemented
     abs all any bin bool callable chr delattr dict divmod enumerate filter float format frozenset
     getattr hasattr hash hex int isinstance issubclass iter len list map max min next object oct
@@ -69,12 +70,12 @@ def customary(name: str) -> str:
     return f"write `{line}` at the top of the file" if line else ""
 
 
-_OPERATORS = _words("add sub mul truediv floordiv mod divmod pow lshift rshift and or xor matmul")
+_OPERATORS = words("add sub mul truediv floordiv mod divmod pow lshift rshift and or xor matmul")
 _BINARY = frozenset(f"__{prefix}{name}__" for name in _OPERATORS for prefix in ("", "r", "i"))
 # Methods that a kernel's class may define and call by name.
 SPECIAL_METHODS = _BINARY | frozenset(
     f"__{name}__"
-    for name in _words("""
+    for name in words("""
         abs bool call contains delitem enter eq exit float floor ceil format ge getitem gt hash
         index init int invert iter le len lt ne neg next pos post_init repr reversed round
         setitem str trunc
@@ -86,7 +87,7 @@ _READABLE = frozenset({"__name__", "__qualname__", "__doc__", "__members__", "__
 ASSIGNABLE = frozenset({"__slots__", "__all__", "__name__", "__match_args__"})
 # Object attributes of the interpreter: frames, code, tracebacks, generators, types.
 _INTERPRETER = frozenset(
-    _words("""
+    words("""
     gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await
     f_back f_builtins f_code f_globals f_lasti f_lineno f_locals f_trace f_trace_lines
     f_trace_opcodes f_generator tb_frame tb_next tb_lasti tb_lineno with_traceback

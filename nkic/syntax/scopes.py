@@ -124,6 +124,20 @@ def bound(scope: Scope) -> frozenset[str]:
     return _local(scope).bound
 
 
+def declared(scope: Scope) -> Names:
+    """The names that a scope binds, and those that it declares `global` or `nonlocal`."""
+    return _local(scope)
+
+
+def nonlocals_inside(scope: Scope) -> Iterator[str]:
+    """The names that a scope, or one in it, takes from outside by `nonlocal`."""
+    waiting: list[Scope] = [scope]
+    while waiting:
+        at = waiting.pop()
+        yield from _local(at).nonlocals
+        waiting += [node for node in own(inside(at)) if is_scope(node)]
+
+
 def bound_by(parts: Iterable[nodes.Node]) -> frozenset[str]:
     """The names that the nodes of one scope bind."""
     return _names(parts).bound

@@ -1,0 +1,365 @@
+"""Attributes: what `owner.name` is, and what may be assigned.
+
+There is one way to a name, `find`: the fields of an object, then the tables of its class. No
+attribute of a Python object is ever asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.base.suggest import did_you_mean
+from nkic.evaluate.errors import KernelError, Missing
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ClassMethod,
+    Function,
+    Getter,
+    HostFunction,
+    Instance,
+    Method,
+    Property,
+    StaticMethod,
+    Super,
+)
+from nkic.syntax import names
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+
+def get(m: Machine, owner: Any, name: str) -> Any:
+    """`owner.name`."""
+    kind = owner.__class__
+    if kind in INSTANCES:
+        return _of_instance(m, owner, name)
+    if kind is Class:
+        return _of_class(m, owner, name)
+    special = _SPECIAL.get(kind)
+    if special is not None:
+        return special(m, owner, name)
+    found = m.class_of(owner).find(name)
+    if found is UNSET:
+        raise missing(m, owner, name)
+    return bound(m, found, owner)
+
+
+def _of_instance(m: Machine, owner: Any, name: str) -> Any:
+    fields, cls = owner.fields, owner.cls
+    found = cls.find(name)
+    if found is UNSET:
+        value = fields.get(name, UNSET)
+        if value is not UNSET:
+            return value
+        hook = cls.find("__getattr__")
+        if hook is not UNSET:
+            return m.call(hook, (owner, name), {})
+        raise missing(m, owner, name)
+    if found.__class__ is Function and name not in fields:
+        return Method(found, owner)
+    if name in fields and not _is_data_descriptor(found):
+        return fields[name]
+    try:
+        return bound(m, found, owner)
+    except AttributeError:
+        hook = cls.find("__getattr__")
+        if hook is UNSET:
+            raise
+        return m.call(hook, (owner, name), {})
+
+
+def bound(m: Machine, found: Any, owner: Any) -> Any:
+    """What a member of a class is for one of its objects."""
+    kind = found.__class__
+    if kind is Function:
+        return Method(found, owner)
+    if kind is Builtin:
+        return found if found.static else Method(found, owner)
+    if kind is Getter:
+        return found.get(m, owner)
+    if kind is Property:
+        if found.fget is None:
+            raise AttributeError("unreadable attribute")
+        return m.call(found.fget, (owner,), {})
+    if kind is StaticMethod:
+        return found.function
+    if kind is ClassMethod:
+        return Method(found.function, m.class_of(owner))
+    if kind in INSTANCES and found.cls.find("__get__") is not UNSET:
+        return m.call(found.cls.find("__get__"), (found, owner, m.class_of(owner)), {})
+    return found
+
+
+def _is_data_descriptor(found: Any) -> bool:
+    kind = found.__class__
+    if kind is Property or kind is Getter:
+        return True
+    return kind in INSTANCES and found.cls.find("__set__") is not UNSET
+
+
+# ---- attributes of classes and of what is bound --------------------------------------------------
+
+
+def _of_class(m: Machine, owner: Class, name: str) -> Any:
+    found = owner.find(name)
+    if found is UNSET or found.__class__ is Getter:
+        shown = _CLASS_GETTERS.get(name)
+        if shown is not None:
+            return shown(m, owner)
+        if found is UNSET:
+            raise missing(m, owner, name)
+    kind = found.__class__
+    if kind is StaticMethod:
+        return found.function
+    if kind is ClassMethod:
+        return Method(found.function, owner)
+    if kind in INSTANCES and found.cls.find("__get__") is not UNSET:
+        return m.call(found.cls.find("__get__"), (found, None, owner), {})
+    return found
+
+
+def _mro(m: Machine, owner: Class) -> Any:
+    return Method(Builtin("type.mro", lambda m, cls: list(cls.mro)), owner)
+
+
+_CLASS_GETTERS: dict[str, Any] = {
+    "__name__": lambda m, owner: owner.name.rpartition(".")[2],
+    "__qualname__": lambda m, owner: owner.name,
+    "__module__": lambda m, owner: owner.module,
+    "__doc__": lambda m, owner: owner.members.get("__doc__"),
+    "__class__": lambda m, owner: m.class_of(owner),
+    "__bases__": lambda m, owner: owner.bases,
+    "__mro__": lambda m, owner: owner.mro,
+    "mro": _mro,
+}
+
+
+def _of_super(m: Machine, owner: Super, name: str) -> Any:
+    mro = owner.cls.mro
+    for cls in mro[mro.index(owner.after) + 1 :]:
+        found = cls.members.get(name, UNSET)
+        if found is not UNSET:
+            if owner.owner is owner.cls:
+                if found.__class__ is ClassMethod:
+                    return Method(found.function, owner.owner)
+                return found.function if found.__class__ is StaticMethod else found
+            if found.__class__ is ClassMethod:
+                return Method(found.function, owner.cls)
+            return bound(m, found, owner.owner)
+    raise AttributeError(f"'super' object has no attribute '{name}'")
+
+
+def _of_function(m: Machine, owner: Function, name: str) -> Any:
+    if owner.attributes is not None and name in owner.attributes:
+        return owner.attributes[name]
+    shown = _FUNCTION_GETTERS.get(name)
+    if shown is None:
+        raise missing(m, owner, name)
+    return shown(owner)
+
+
+_FUNCTION_GETTERS: dict[str, Any] = {
+    "__name__": lambda owner: owner.name,
+    "__qualname__": lambda owner: owner.qualname,
+    "__doc__": lambda owner: owner.doc,
+    "__module__": lambda owner: owner.runtime.module.name,
+    "__wrapped__": lambda owner: _none(owner, "__wrapped__"),
+}
+
+
+def _none(owner: Function, name: str) -> Any:
+    raise AttributeError(f"'function' object has no attribute '{name}'")
+
+
+def _of_method(m: Machine, owner: Method, name: str) -> Any:
+    if name == "__self__" and owner.owner.__class__ in INSTANCES:
+        return owner.owner
+    if name == "__func__" and owner.function.__class__ is Function:
+        return owner.function
+    if owner.function.__class__ is Function:
+        return _of_function(m, owner.function, name)
+    return _of_builtin(m, owner.function, name)
+
+
+def _of_builtin(m: Machine, owner: Any, name: str) -> Any:
+    if name in ("__name__", "__qualname__"):
+        text = getattr(owner, "name", "method")
+        return text.rpartition(".")[2] if name == "__name__" else text
+    if name == "__doc__":
+        return None
+    raise missing(m, owner, name)
+
+
+def _of_property(m: Machine, owner: Property, name: str) -> Any:
+    if name in ("setter", "getter", "deleter"):
+        return Builtin(f"property.{name}", _PROPERTY[name](owner))
+    if name in ("fget", "fset", "fdel"):
+        return {"fget": owner.fget, "fset": owner.fset, "fdel": owner.fdel}[name]
+    raise missing(m, owner, name)
+
+
+_PROPERTY: dict[str, Any] = {
+    "getter": lambda one: lambda m, function: Property(function, one.fset, one.fdel),
+    "setter": lambda one: lambda m, function: Property(one.fget, function, one.fdel),
+    "deleter": lambda one: lambda m, function: Property(one.fget, one.fset, function),
+}
+_SPECIAL: dict[type, Any] = {
+    Super: _of_super,
+    Function: _of_function,
+    Method: _of_method,
+    Builtin: _of_builtin,
+    HostFunction: _of_builtin,
+    Property: _of_property,
+}
+
+
+# ---- what cannot be read ------------------------------------------------------------------------
+
+
+def missing(m: Machine, owner: Any, name: str) -> Exception:
+    """The error about a name that a value does not have."""
+    if names.is_hidden(name):
+        text = f"`{name}` is out of reach of kernel code"
+        return Missing("hidden-attribute", text, name, names.instead_of(name))
+    hint = m.hint(owner, name)
+    if hint is not None:
+        return hint
+    cls = m.class_of(owner)
+    known = offered(owner, cls)
+    if owner is None:
+        text = f"None has no attribute `{name}`"
+        advice = "None is what a function without `return` gives, and a field without a value"
+    elif owner.__class__ is Class:
+        text, advice = f"`{owner.name}` has no attribute `{name}`", did_you_mean(name, known)
+    else:
+        text, advice = f"a `{cls.name}` has no attribute `{name}`", did_you_mean(name, known)
+    return Missing("unknown-attribute", text, name, advice)
+
+
+def offered(owner: Any, cls: Class) -> list[str]:
+    """The public names of a value, for `did you mean` and `dir`."""
+    found = dict.fromkeys(owner.fields) if owner.__class__ in INSTANCES else {}
+    for one in (owner if owner.__class__ is Class else cls).mro:
+        found |= dict.fromkeys(one.members)
+    return [name for name in found if not name.startswith("_")]
+
+
+# ---- assignment ---------------------------------------------------------------------------------
+
+
+def put(m: Machine, owner: Any, name: str, value: Any) -> None:
+    """`owner.name = value`."""
+    kind = owner.__class__
+    if kind in INSTANCES:
+        hook = owner.cls.find("__setattr__")
+        if hook is not UNSET and hook.__class__ is not Builtin:
+            m.call(hook, (owner, name, value), {})
+            return
+        if hook is not UNSET:
+            hook.call(m, owner, name, value)
+            return
+        put_field(m, owner, name, value)
+    elif kind is Class:
+        _put_in_class(m, owner, name, value)
+    elif kind is Function and not names.is_special(name):
+        if owner.attributes is None:
+            owner.attributes = {}
+        m.allocate(100)
+        owner.attributes[name] = value
+    elif kind is Function and name in ("__name__", "__qualname__", "__doc__"):
+        if value is not None and not isinstance(value, str):
+            raise TypeError(f"{name} must be set to a string object")
+        setattr(owner, name.strip("_"), value)
+    else:
+        raise _not_assignable(m, owner, name)
+
+
+def put_field(m: Machine, owner: Any, name: str, value: Any) -> None:
+    """What `object.__setattr__` does."""
+    found = owner.cls.find(name)
+    kind = found.__class__
+    if kind is Property:
+        if found.fset is None:
+            raise AttributeError(
+                f"property '{name}' of '{owner.cls.name}' object has no setter", name=name
+            )
+        m.call(found.fset, (owner, value), {})
+        return
+    if kind is Getter:
+        raise AttributeError("can't set attribute")
+    if kind in INSTANCES and found.cls.find("__set__") is not UNSET:
+        m.call(found.cls.find("__set__"), (found, owner, value), {})
+        return
+    if name == "__class__" or name == "__dict__":
+        raise _not_assignable(m, owner, name)
+    slots = owner.cls.extra.get("slots")
+    if slots is not None and name not in slots:
+        raise AttributeError(f"'{owner.cls.name}' object has no attribute '{name}'", name=name)
+    if name not in owner.fields:
+        m.allocate(100)
+    owner.fields[name] = value
+
+
+def _put_in_class(m: Machine, owner: Class, name: str, value: Any) -> None:
+    if owner.machine is None:
+        raise _not_assignable(m, owner, name)
+    if names.is_special(name) and not names.may_define(name) and name not in names.ASSIGNABLE:
+        raise _not_assignable(m, owner, name)
+    m.allocate(100)
+    owner.members[name] = value
+
+
+def remove(m: Machine, owner: Any, name: str) -> None:
+    """`del owner.name`."""
+    kind = owner.__class__
+    if kind in INSTANCES:
+        found = owner.cls.find(name)
+        hook = owner.cls.find("__delattr__")
+        if hook is not UNSET:
+            m.call(hook, (owner, name), {})
+        elif found.__class__ is Property:
+            if found.fdel is None:
+                raise AttributeError(
+                    f"property '{name}' of '{owner.cls.name}' object has no deleter", name=name
+                )
+            m.call(found.fdel, (owner,), {})
+        elif name in owner.fields:
+            del owner.fields[name]
+        else:
+            raise missing(m, owner, name)
+    elif kind is Class and owner.machine is not None and name in owner.members:
+        del owner.members[name]
+    elif kind is Function and owner.attributes is not None and name in owner.attributes:
+        del owner.attributes[name]
+    else:
+        raise _not_assignable(m, owner, name)
+
+
+def _not_assignable(m: Machine, owner: Any, name: str) -> KernelError:
+    if names.is_special(name) or names.is_hidden(name):
+        text = f"`{name}` is out of reach of kernel code"
+        return KernelError("hidden-attribute", text, help=names.instead_of(name))
+    return KernelError(
+        "hidden-attribute",
+        f"attribute `{name}` of {described(m, owner)} cannot be assigned",
+        help="only objects of the kernel's own classes have fields to assign to",
+    )
+
+
+def described(m: Machine, owner: Any) -> str:
+    """A value in words: "the class `A`", "a value of type `int`"."""
+    if owner.__class__ is Class:
+        return f"the class `{owner.name}`"
+    module = m.module_name(owner)
+    return f"the module `{module}`" if module else f"a value of type `{m.class_of(owner).name}`"
+
+
+def make_object(m: Machine, cls: Class, *_: Any, **__: Any) -> Instance:
+    """`object.__new__`: an object without fields."""
+    found = Instance()
+    found.cls, found.fields, found.serial = cls, {}, m.serial()
+    m.allocate(200)
+    return found

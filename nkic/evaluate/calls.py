@@ -1,0 +1,131 @@
+"""Calls: arguments to the slots of a frame, as Python binds them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.code import Code, Frame
+from nkic.evaluate.objects import UNSET, Function
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+
+def bind(
+    m: Machine, function: Function, args: Sequence[Any], named: Mapping[str, Any] | None
+) -> Frame:
+    """A frame with the arguments of a call in their slots. Raises `TypeError` as Python does."""
+    code = function.code
+    if not named and len(args) == code.plain:
+        return [m, code.node, function, *args, *code.blank]
+    values = _values(m, code, function, args, named or {})
+    return [m, code.node, function, *values, *code.blank]
+
+
+def _values(
+    m: Machine, code: Code, function: Function, args: Sequence[Any], named: Mapping[str, Any]
+) -> list[Any]:
+    """The parameters in the order of their slots: positional, `*rest`, by name, `**more`."""
+    names, count = code.positional, len(code.positional)
+    values = list(args[:count])
+    rest = tuple(args[count:])
+    if rest and not code.rest:
+        raise _too_many(function, len(args), named)
+    values += [UNSET] * (count - len(values))
+    keywords: dict[str, Any] = {}
+    more: dict[str, Any] = {}
+    for name, value in named.items():
+        place = names.index(name) if name in names else -1
+        if place >= code.positional_only:
+            if values[place] is not UNSET:
+                raise TypeError(f"{function.name}() got multiple values for argument '{name}'")
+            values[place] = value
+        elif name in code.named_only:
+            keywords[name] = value
+        elif code.more:
+            more[name] = value
+        else:
+            raise _unknown(function, name, place)
+    _fill(function, values)
+    if code.rest:
+        m.elements(len(rest), "the arguments")
+        values.append(rest)
+    for name in code.named_only:
+        value = keywords.get(name, function.named_defaults.get(name, UNSET))
+        if value is UNSET:
+            raise _missing_named(function, keywords)
+        values.append(value)
+    if code.more:
+        m.elements(2 * len(more), "the arguments")
+        values.append(more)
+    return values
+
+
+def _fill(function: Function, values: list[Any]) -> None:
+    """Puts defaults where the call gives nothing."""
+    defaults = function.defaults
+    first = len(values) - len(defaults)
+    missing = []
+    for place, value in enumerate(values):
+        if value is UNSET:
+            if place >= first:
+                values[place] = defaults[place - first]
+            else:
+                missing.append(function.code.positional[place])
+    if missing:
+        raise _missing(function, missing, "positional ")
+
+
+def _listed(names: Sequence[str]) -> str:
+    quoted = [f"'{name}'" for name in names]
+    if len(quoted) == 1:
+        return quoted[0]
+    if len(quoted) == 2:
+        return " and ".join(quoted)
+    return f"{', '.join(quoted[:-1])}, and {quoted[-1]}"
+
+
+def _missing(function: Function, names: Sequence[str], kind: str) -> TypeError:
+    plural = "s" if len(names) > 1 else ""
+    return TypeError(
+        f"{function.qualname}() missing {len(names)} required {kind}argument{plural}: "
+        f"{_listed(names)}"
+    )
+
+
+def _missing_named(function: Function, given: Mapping[str, Any]) -> TypeError:
+    known = {**function.named_defaults, **given}
+    names = [name for name in function.code.named_only if name not in known]
+    return _missing(function, names, "keyword-only ")
+
+
+def _too_many(function: Function, count: int, named: Mapping[str, Any]) -> TypeError:
+    most, least = len(function.code.positional), len(function.code.positional)
+    least -= len(function.defaults)
+    takes = f"from {least} to {most}" if least != most else str(most)
+    plural = "" if most == 1 and least == most else "s"
+    were = "was" if count == 1 else "were"
+    return TypeError(
+        f"{function.qualname}() takes {takes} positional argument{plural} "
+        f"but {count} {were} given"
+    )
+
+
+def _unknown(function: Function, name: str, place: int) -> TypeError:
+    if place >= 0:
+        return TypeError(
+            f"{function.qualname}() got some positional-only arguments passed as keyword "
+            f"arguments: '{name}'"
+        )
+    return TypeError(f"{function.qualname}() got an unexpected keyword argument '{name}'")
+
+
+def enter_cells(code: Code, frame: Frame, cells: Sequence[list[Any]]) -> None:
+    """Puts the variables that inner functions use into cells."""
+    for slot in code.boxed:
+        frame[slot] = [frame[slot]]
+    for slot in code.fresh:
+        frame[slot] = [UNSET]
+    for slot, cell in zip(code.free, cells, strict=True):
+        frame[slot] = cell

@@ -1,0 +1,298 @@
+"""Comparison, hashing and membership, element by element where values nest.
+
+Python's own functions would go through shared containers for ever, and overrun the C stack in
+deep ones.
+"""
+
+from __future__ import annotations
+
+import operator
+from binascii import crc32
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, ErrorInstance, Function, Instance, Method
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
+_LONG = 4096  # characters that are compared in a step
+_ORDERED = (list, tuple)
+_SETS = (set, frozenset)
+VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_OPERATORS = {
+    "==": (operator.eq, "__eq__", "__eq__"),
+    "!=": (operator.ne, "__ne__", "__ne__"),
+    "<": (operator.lt, "__lt__", "__gt__"),
+    "<=": (operator.le, "__le__", "__ge__"),
+    ">": (operator.gt, "__gt__", "__lt__"),
+    ">=": (operator.ge, "__ge__", "__le__"),
+}
+
+
+def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
+    """`left < right` and the like; the result need not be a truth value."""
+    function, method, reflected = _OPERATORS[symbol]
+    one, other = left.__class__, right.__class__
+    if one in FLAT and other in FLAT:
+        if one is str or one is bytes:
+            m.charge(len(left) // _LONG)
+        return function(left, right)
+    if one in INSTANCES or other in INSTANCES:
+        found = _by_methods(m, symbol, left, right, method, reflected)
+        if found is not NotImplemented:
+            return found
+    if isinstance(left, _ORDERED) and isinstance(right, _ORDERED):
+        return _sequences(m, symbol, left, right)
+    if isinstance(left, dict) and isinstance(right, dict) and symbol in ("==", "!="):
+        return _dicts(m, left, right) is (symbol == "==")
+    if isinstance(left, (*_SETS, *VIEWS)) and isinstance(right, (*_SETS, *VIEWS)):
+        m.charge(len(left) + len(right))
+    if symbol in ("==", "!=") and (one in INSTANCES or other in INSTANCES):
+        return _as_payload(m, function, left, right, symbol)
+    if one is slice and other is slice and symbol in ("==", "!="):
+        parts = ((s.start, s.stop, s.step) for s in (left, right))
+        return _sequences(m, symbol, *parts)
+    try:
+        return function(left, right)
+    except TypeError as error:
+        raise _not_ordered(m, symbol, left, right, error) from None
+
+
+def _as_payload(m: Machine, function: Any, left: Any, right: Any, symbol: str) -> bool:
+    """Objects without `__eq__`: as the number or text that they are, or by identity."""
+    plain = [one for one in (left, right) if not (one.__class__ in INSTANCES and _opaque(m, one))]
+    if len(plain) == 2:
+        kinds = (int, float, str, bytes)
+        if isinstance(left, kinds) and isinstance(right, kinds):
+            base = (_base(left), _base(right))
+            return bool(function(*base))
+    return (left is right) is (symbol == "==")
+
+
+def _opaque(m: Machine, value: Any) -> bool:
+    return value.cls.payload in m.opaque
+
+
+def _base(value: Any) -> Any:
+    for kind in (int, float, str, bytes):
+        if isinstance(value, kind):
+            return kind(value) if kind is not str else str.__str__(value)
+    return value
+
+
+def _not_ordered(m: Machine, symbol: str, left: Any, right: Any, error: TypeError) -> TypeError:
+    if "not supported between" not in str(error):
+        return error
+    kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
+    return TypeError(f"'{symbol}' not supported between instances of {kinds}")
+
+
+def _by_methods(
+    m: Machine, symbol: str, left: Any, right: Any, method: str, reflected: str
+) -> Any:
+    one, other = m.class_of(left), m.class_of(right)
+    calls = [(one, method, left, right), (other, reflected, right, left)]
+    if other is not one and other.is_a(one) and right.__class__ in INSTANCES:
+        calls.reverse()
+    for cls, name, owner, argument in calls:
+        if owner.__class__ not in INSTANCES:
+            continue
+        result = _one_method(m, cls, name, owner, argument)
+        if result is not NotImplemented:
+            return result
+    if symbol in ("==", "!=") or isinstance(left, (int, float, str, list, tuple, dict)):
+        return NotImplemented
+    kinds = f"'{one.name}' and '{other.name}'"
+    raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
+
+
+def _one_method(m: Machine, cls: Class, name: str, owner: Any, argument: Any) -> Any:
+    found = cls.find(name)
+    if found is not UNSET and found is not None:
+        return m.call(found, (owner, argument), {})
+    if name == "__ne__":  # as `object.__ne__` does
+        result = _one_method(m, cls, "__eq__", owner, argument)
+        return NotImplemented if result is NotImplemented else not m.truth(result)
+    return NotImplemented
+
+
+def compared_by(m: Machine, name: str, left: Any, right: Any) -> Any:
+    """The bridge for Python's own containers: what `left`, a kernel's object, says."""
+    result = _one_method(m, left.cls, name, left, right)
+    if result is NotImplemented and name == "__eq__":
+        if isinstance(left, (int, float, str, bytes, tuple)) and not _opaque(m, left):
+            return equal(m, left, right)
+        return left is right or NotImplemented
+    return result
+
+
+# ---- containers ---------------------------------------------------------------------------------
+
+
+def equal(m: Machine, left: Any, right: Any) -> bool:
+    """`left is right or left == right`, as containers ask of their elements."""
+    if left is right:
+        return True
+    if left.__class__ in FLAT and right.__class__ in FLAT:
+        return bool(left == right)
+    m.deepen()
+    try:
+        return bool(m.truth(compare(m, "==", left, right)))
+    finally:
+        m.level -= 1
+
+
+def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
+    """Two lists, or two tuples, by their first elements that differ."""
+    if isinstance(left, list) is not isinstance(right, list):
+        if symbol in ("==", "!="):
+            return symbol == "!="
+        kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
+        raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
+    m.charge(1 + min(len(left), len(right)))
+    if symbol in ("==", "!=") and len(left) != len(right):
+        return symbol == "!="
+    for one, other in zip(left, right, strict=False):
+        if not equal(m, one, other):
+            if symbol in ("==", "!="):
+                return symbol == "!="
+            return bool(m.truth(compare(m, symbol, one, other)))
+    return bool(_OPERATORS[symbol][0](len(left), len(right)))
+
+
+def _dicts(m: Machine, left: dict[Any, Any], right: dict[Any, Any]) -> bool:
+    m.charge(1 + len(left))
+    if len(left) != len(right):
+        return False
+    return all(
+        key in right and equal(m, value, right[key]) for key, value in left.items()
+    )
+
+
+def contains(m: Machine, container: Any, item: Any) -> bool:
+    """`item in container`."""
+    kind = container.__class__
+    if kind in INSTANCES:
+        method = container.cls.find("__contains__")
+        if method is not UNSET:
+            return bool(m.truth(m.call(method, (container, item), {})))
+        if not isinstance(container, list | tuple | dict | str):
+            return any(equal(m, item, one) for one in m.iterate(container))
+    if isinstance(container, list | tuple):
+        m.charge(len(container))
+        if item.__class__ in FLAT:
+            return item in container
+        return any(equal(m, one, item) for one in container)
+    if isinstance(container, str | bytes):
+        m.charge(len(container) >> 3)
+        return item in container
+    if isinstance(container, range):
+        if item.__class__ not in (int, bool):
+            m.charge(16 * len(container))
+        return item in container
+    if isinstance(container, dict | set | frozenset | VIEWS[0]):
+        check_key(m, item, len(container))
+        return item in container
+    if isinstance(container, VIEWS):
+        m.charge(len(container))
+        return any(equal(m, one, item) for one in container)
+    return any(equal(m, item, one) for one in m.iterate(container, "in"))
+
+
+# ---- hashing ------------------------------------------------------------------------------------
+
+_PLAIN_KEYS = frozenset({str, bool, type(None)})
+_WIDE = 1 << 60  # integers from here on may hash alike; inside tuples, smaller ones do
+_WIDE_IN_TUPLES = 1 << 32
+
+
+def check_key(m: Machine, key: Any, size: int) -> None:
+    """A key is about to be looked up among `size` others. Keys that could be made to have the
+    same hash pay for meeting them all.
+    """
+    kind = key.__class__
+    if kind in _PLAIN_KEYS:
+        return
+    if kind is int:
+        if not -_WIDE < key < _WIDE:
+            m.charge(size + 1)
+        return
+    if kind is bytes or kind is float:
+        m.charge(1 + (size >> 4))
+        return
+    if isinstance(key, tuple) and (kind is tuple or key.cls.find("__hash__") is UNSET):  # type: ignore[attr-defined]
+        _check_tuple(m, key, size, 0)
+    elif isinstance(key, frozenset):
+        m.charge(1 + len(key) + (size >> 2))
+    elif kind in INSTANCES:
+        m.charge(1 + (size >> 4))
+
+
+def _check_tuple(m: Machine, key: tuple[Any, ...], size: int, depth: int) -> None:
+    if depth > m.limits.depth:
+        raise KernelError(
+            "too-deep",
+            f"containers are nested more than {m.limits.depth} levels deep",
+            help="keep the parts in one flat list",
+        )
+    m.charge(1 + len(key))
+    for part in key:
+        kind = part.__class__
+        if kind is int:
+            if not -_WIDE_IN_TUPLES < part < _WIDE_IN_TUPLES:
+                m.charge(size + 1)
+        elif kind is tuple or kind is frozenset:
+            if kind is frozenset:
+                m.charge(1 + len(part) + size)
+            else:
+                _check_tuple(m, part, size, depth + 1)
+        elif kind not in _PLAIN_KEYS:
+            check_key(m, part, size)
+
+
+def stable_hash(m: Machine, value: Any) -> int:
+    """`hash(value)`, the same in every process: equal values have equal hashes."""
+    check_key(m, value, 0)
+    if isinstance(value, str) and value.__class__ not in INSTANCES:
+        return crc32(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, bytes):
+        return crc32(value)
+    if value.__class__ is tuple:
+        m.charge(len(value))
+        return hash(tuple([stable_hash(m, part) for part in value]))
+    if isinstance(value, frozenset):
+        m.charge(len(value))
+        return hash(frozenset([stable_hash(m, part) for part in frozenset.__iter__(value)]))
+    if value is None or (isinstance(value, float) and isnan(value)):
+        return 0  # Python hashes NaN by its address
+    if isinstance(value, Class):
+        return crc32(value.name.encode())
+    if isinstance(value, Function | Method):
+        return crc32(repr(value).encode())
+    if value.__class__ in INSTANCES or isinstance(value, int | float | range):
+        return hash(value)
+    hash(value)  # raises `TypeError` for what has no hash
+    return crc32(type(value).__qualname__.encode())
+
+
+def hash_instance(m: Machine, value: Any) -> int:
+    """The hash of a kernel's object, for Python's own dicts and sets."""
+    method = value.cls.find("__hash__")
+    if method is not UNSET:
+        if method is None:
+            raise TypeError(f"unhashable type: '{value.cls.name}'")
+        result = m.call(method, (value,), {})
+        if not isinstance(result, int):
+            raise TypeError("__hash__ method should return an integer")
+        return hash(int(result))
+    if isinstance(value, tuple):
+        check_key(m, tuple(value), 0)
+        return tuple.__hash__(value)
+    if isinstance(value, int | float | str) and not isinstance(value, Instance | ErrorInstance):
+        return hash(_base(value))
+    if isinstance(value, list | dict) or value.cls.find("__eq__") is not UNSET:
+        raise TypeError(f"unhashable type: '{value.cls.name}'")
+    return int(value.serial)

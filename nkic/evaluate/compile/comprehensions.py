@@ -1,0 +1,135 @@
+"""Comprehensions, which run in the frame around them, and generator expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from nkic.evaluate.budget import Spent
+from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
+from nkic.evaluate.compile.targets import Targets
+from nkic.evaluate.compile.units import Names, captured_names
+from nkic.evaluate.errors import Refused
+from nkic.evaluate.objects import UNSET
+from nkic.syntax import nodes, scopes
+
+Emit = Callable[[Frame, Any], None]  # takes one more element into the result
+
+
+class Comprehensions(Targets):
+    """Compiles comprehensions of one unit."""
+
+    @contextmanager
+    def _scope(self, node: scopes.Comprehension) -> Iterator[tuple[int, ...]]:
+        """The comprehension's own names; gives the slots that need a new cell each time."""
+        unit = self.unit
+        bound = scopes.bound(node)
+        names = Names(unit, unit.scope, node)
+        names.declare(sorted(bound), captured_names(node, bound))
+        unit.scope, before = names, unit.scope
+        yield tuple(at.slot for at in names.known.values() if at.boxed)
+        unit.scope = before
+
+    def _clauses(
+        self, node: scopes.Comprehension, first: Evaluate, parts: tuple[nodes.Expression, ...]
+    ) -> tuple[list[Any], tuple[Evaluate, ...], int]:
+        """The loops of a comprehension, what is made of its parts, and the cost of a turn."""
+        unit = self.unit
+        outer, unit.cost = unit.cost, 2
+        loops = []
+        for number, one in enumerate(node.generators):
+            if one.is_async:
+                raise Refused("not-in-nki", "`async` cannot be used in kernel code", one.span)
+            values = first if number == 0 else self.expression(one.iter)
+            tests = tuple(self.test(self.expression(test), test) for test in one.ifs)
+            loops.append((values, self.store(one.target), tests, one.iter))
+        made = self.several(parts)
+        cost, unit.cost = unit.cost, outer + 1
+        return loops, made, cost
+
+    def list_comprehension(self, node: nodes.ListComp) -> Evaluate:
+        """`[elt for …]`."""
+        first = self.expression(node.generators[0].iter)
+        with self._scope(node) as cells:
+            loops, (elt,), cost = self._clauses(node, first, (node.elt,))
+
+        def emit(f: Frame, found: list[Any]) -> None:
+            found.append(elt(f))
+            if len(found) > f[MACHINE].limits.length:
+                f[AT] = node
+                f[MACHINE].allow_length(len(found), "the list")
+
+        run = _nested(loops, emit, cost + 4)
+
+        def make(f: Frame) -> list[Any]:
+            for slot in cells:
+                f[slot] = [UNSET]
+            found: list[Any] = []
+            run(f, found)
+            return found
+
+        return make
+
+    def set_comprehension(self, node: nodes.SetComp) -> Evaluate:
+        """`{elt for …}`."""
+        values = self.list_comprehension(nodes.ListComp(node.span, node.elt, node.generators))
+
+        def make(f: Frame) -> Any:
+            found = values(f)
+            f[AT] = node
+            return f[MACHINE].make_set(found)
+
+        return make
+
+    def dict_comprehension(self, node: nodes.DictComp) -> Evaluate:
+        """`{key: value for …}`."""
+        first = self.expression(node.generators[0].iter)
+        with self._scope(node) as cells:
+            loops, (key, value), cost = self._clauses(node, first, (node.key, node.value))
+
+        def emit(f: Frame, found: dict[Any, Any]) -> None:
+            name, content = key(f), value(f)
+            f[AT] = node
+            f[MACHINE].put_item(found, name, content)
+
+        run = _nested(loops, emit, cost + 4)
+
+        def make(f: Frame) -> dict[Any, Any]:
+            for slot in cells:
+                f[slot] = [UNSET]
+            found: dict[Any, Any] = {}
+            run(f, found)
+            return found
+
+        return make
+
+
+def _nested(loops: list[Any], emit: Emit, cost: int) -> Emit:
+    """The loops within each other, the innermost of which emits."""
+    run = emit
+    for values, store, tests, node in reversed(loops):
+        run = _loop(values, store, tests, run, cost, node)
+    return run
+
+
+def _loop(
+    values: Evaluate, store: Emit, tests: Any, inner: Emit, cost: int, node: nodes.Node
+) -> Emit:
+    def run(f: Frame, found: Any) -> None:
+        m = f[MACHINE]
+        each = values(f)
+        f[AT] = node
+        for value in m.iterate_each(each):
+            m.left -= cost
+            if m.left < 0:
+                raise Spent(m.limits)
+            store(f, value)
+            for test in tests:
+                if not test(f):
+                    break
+            else:
+                inner(f, found)
+            f[AT] = node
+
+    return run

@@ -1,0 +1,683 @@
+"""Expressions to closures. Every closure takes the frame and gives the value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nkic.evaluate import attributes
+from nkic.evaluate.code import AT, FUNCTION, MACHINE, Evaluate, Frame
+from nkic.evaluate.compare import FLAT, compare
+from nkic.evaluate.compile.units import GLOBAL, Unit, Variable, check_name
+from nkic.evaluate.errors import Refused
+from nkic.evaluate.objects import INSTANCES, UNSET, Function, Method
+from nkic.evaluate.operators import OPERATIONS, SMALL, unary
+from nkic.evaluate.texts import converted, formatted
+from nkic.syntax import names, nodes
+
+MAX_DEPTH = 1500  # of expressions within expressions
+_WEIGHTS = {nodes.Slice: 14, nodes.Dict: 58, nodes.Set: 54, nodes.Lambda: 80, nodes.Call: 4}
+_BYTES_PER_ELEMENT = 2  # steps for the eight bytes of an element
+_DISPLAY = 14  # steps for the bytes of an empty list or tuple
+
+
+class Expressions:
+    """Compiles expressions of one unit."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+
+    def expression(self, node: nodes.Expression) -> Evaluate:
+        """The closure of an expression."""
+        unit = self.unit
+        unit.cost += _WEIGHTS.get(type(node), 1)
+        unit.depth += 1
+        if unit.depth > MAX_DEPTH:
+            raise Refused(
+                "nesting-too-deep",
+                "this is nested too deep to be evaluated",
+                node.span,
+                "name parts of it and use the names",
+            )
+        found: Evaluate = _COMPILERS[type(node)](self, node)
+        unit.depth -= 1
+        return found
+
+    def several(self, parts: Sequence[nodes.Expression]) -> tuple[Evaluate, ...]:
+        """Closures of several expressions."""
+        return tuple([self.expression(part) for part in parts])
+
+    # ---- names -----------------------------------------------------------------------------
+
+    def constant(self, node: nodes.Constant) -> Evaluate:
+        """A literal."""
+        value = node.value
+        if isinstance(value, complex):
+            text = "complex numbers cannot be used in kernel code"
+            help = "keep real and imaginary parts in two tensors"
+            raise Refused("not-in-nki", text, node.span, help)
+        if isinstance(value, int) and value.bit_length() > 1 << 16:
+            raise Refused("too-large", "the number is too large for kernel code", node.span)
+        return lambda f: value
+
+    def name(self, node: nodes.Name) -> Evaluate:
+        """A variable that is read."""
+        check_name(node.id, node.span)
+        return self.load(self.unit.mangled(node.id), node)
+
+    def load(self, name: str, node: nodes.Node) -> Evaluate:
+        """The value of a name as `node` reads it."""
+        unit = self.unit
+        if unit.kind == "class" and unit.scope is unit.outermost_scope:
+            return self._class_name(name, node)
+        return self.variable(name, unit.find(name) or GLOBAL, node)
+
+    def variable(self, name: str, at: Variable, node: nodes.Node) -> Evaluate:
+        """The closure that reads a variable."""
+        if at.slot < 0:
+            return _global(name, node)
+        slot = at.slot
+        if at.boxed:
+
+            def cell(f: Frame) -> Any:
+                value = f[slot][0]
+                if value is UNSET:
+                    f[AT] = node
+                    raise unset(name)
+                return value
+
+            return cell
+
+        def local(f: Frame) -> Any:
+            value = f[slot]
+            if value is UNSET:
+                f[AT] = node
+                raise unset(name)
+            return value
+
+        return local
+
+    def _class_name(self, name: str, node: nodes.Node) -> Evaluate:
+        """A name in a class body: one of the body's own first."""
+        otherwise = self.variable(name, self.unit.find(name) or GLOBAL, node)
+        space = NAMESPACE
+
+        def load(f: Frame) -> Any:
+            value = f[space].get(name, UNSET)
+            return otherwise(f) if value is UNSET else value
+
+        return load
+
+    # ---- attributes and items --------------------------------------------------------------
+
+    def attribute(self, node: nodes.Attribute) -> Evaluate:
+        """`value.attr`."""
+        name = self.unit.mangled(node.attr)
+        if names.is_hidden(name) and name not in _SERVED:
+            text = f"`{name}` is out of reach of kernel code"
+            raise Refused("hidden-attribute", text, node.span, names.instead_of(name))
+        owner, get = self.expression(node.value), attributes.get
+
+        def load(f: Frame) -> Any:
+            value = owner(f)
+            f[AT] = node
+            return get(f[MACHINE], value, name)
+
+        return load
+
+    def subscript(self, node: nodes.Subscript) -> Evaluate:
+        """`value[slice]`."""
+        owner, key = self.expression(node.value), self.expression(node.slice)
+
+        def load(f: Frame) -> Any:
+            value, index = owner(f), key(f)
+            if index.__class__ is int and (value.__class__ is list or value.__class__ is tuple):
+                f[AT] = node
+                return value[index]
+            f[AT] = node
+            return f[MACHINE].item(value, index)
+
+        return load
+
+    def slice(self, node: nodes.Slice) -> Evaluate:
+        """`lower:upper:step`."""
+        parts = (node.lower, node.upper, node.step)
+        lower, upper, step = (_none if one is None else self.expression(one) for one in parts)
+
+        def make(f: Frame) -> Any:
+            first, last, by = lower(f), upper(f), step(f)
+            kinds = (first.__class__, last.__class__, by.__class__)
+            if slice in kinds:
+                f[AT] = node
+                raise TypeError("the bounds of a slice are no slices")
+            return slice(first, last, by)
+
+        return make
+
+    # ---- calls -----------------------------------------------------------------------------
+
+    def call(self, node: nodes.Call) -> Evaluate:
+        """`func(args, keywords)`."""
+        if isinstance(node.func, nodes.Name) and node.func.id == "super" and not node.args:
+            found = self._super(node)
+            if found is not None:
+                return found
+        starred = any(isinstance(one, nodes.Starred) for one in node.args)
+        spread = any(one.arg is None for one in node.keywords)
+        arguments = self.sequence(node.args) if starred else _tuple_of(self.several(node.args))
+        named = self._keywords(node, spread)
+        if isinstance(node.func, nodes.Attribute) and node.func.attr not in _SERVED:
+            if not names.is_hidden(self.unit.mangled(node.func.attr)):
+                return self._method_call(node, node.func, arguments, named)
+        return _plain_call(node, self.expression(node.func), arguments, named)
+
+    def _keywords(self, node: nodes.Call, spread: bool) -> Evaluate | None:
+        if not node.keywords:
+            return None
+        parts = [(one.arg, self.expression(one.value)) for one in node.keywords]
+        if not spread:
+            pairs = tuple((name or "", value) for name, value in parts)
+            return lambda f: {name: value(f) for name, value in pairs}
+
+        def merged(f: Frame) -> dict[str, Any]:
+            found: dict[str, Any] = {}
+            for name, value in parts:
+                more = {name: value(f)} if name else f[MACHINE].spread_mapping(value(f))
+                double = found.keys() & more.keys()
+                if double:
+                    f[AT] = node
+                    name = min(map(str, double))
+                    text = f"got multiple values for keyword argument '{name}'"
+                    raise TypeError(f"{f[MACHINE].called(node)}() {text}")
+                found |= more
+            return found
+
+        return merged
+
+    def _method_call(
+        self, node: nodes.Call, func: nodes.Attribute, arguments: Evaluate, named: Evaluate | None
+    ) -> Evaluate:
+        """`owner.method(…)`, without an object for the bound method where it is a function."""
+        owner, name = self.expression(func.value), self.unit.mangled(func.attr)
+        get, instances = attributes.get, INSTANCES
+
+        def run(f: Frame) -> Any:
+            value = owner(f)
+            f[AT] = node
+            m = f[MACHINE]
+            if value.__class__ in instances and name not in value.fields:
+                found = value.cls.find(name)
+                if found.__class__ is Function:
+                    args = (value, *arguments(f))
+                    more = None if named is None else named(f)
+                    f[AT] = node
+                    return m.invoke(found, args, more)
+            found = get(m, value, name)
+            args, more = arguments(f), None if named is None else named(f)
+            f[AT] = node
+            return m.call(found, args, more)
+
+        return run
+
+    def _super(self, node: nodes.Call) -> Evaluate | None:
+        """`super()` inside a method."""
+        at, scope = self.unit.find("__class__"), self.unit
+        if at is None or at.slot < 0 or self.unit.find("super") is not GLOBAL:
+            return None
+        while scope.kind != "function" and scope.parent is not None:
+            scope = scope.parent
+        args = getattr(scope.node, "args", None)
+        first = [*args.posonlyargs, *args.args, args.vararg] if args is not None else []
+        if not first or first[0] is None:
+            return None
+        cls = self.variable("__class__", at, node)
+        own = self.load(first[0].name, node)
+
+        def make(f: Frame) -> Any:
+            f[AT] = node
+            return f[MACHINE].super_of(cls(f), own(f))
+
+        return make
+
+    def starred(self, node: nodes.Starred) -> Evaluate:
+        """A star where none can stand."""
+        raise Refused("bad-syntax", "can't use starred expression here", node.span)
+
+    # ---- operators -------------------------------------------------------------------------
+
+    def binary(self, node: nodes.BinOp) -> Evaluate:
+        """`left op right`."""
+        left, right, apply = self.expression(node.left), self.expression(node.right), None
+        if node.op in _ARITHMETIC:
+            return _ARITHMETIC[node.op](node, left, right)
+        apply = OPERATIONS[node.op]
+
+        def run(f: Frame) -> Any:
+            one, other = left(f), right(f)
+            f[AT] = node
+            return apply(f[MACHINE], one, other)
+
+        return run
+
+    def unary(self, node: nodes.UnaryOp) -> Evaluate:
+        """`-a`, `+a`, `~a`, `not a`."""
+        operand, symbol = self.expression(node.operand), node.op
+        if symbol == "not":
+            test = self.test(operand, node.operand)
+            return lambda f: not test(f)
+
+        def run(f: Frame) -> Any:
+            value = operand(f)
+            if symbol == "-" and (value.__class__ is int or value.__class__ is float):
+                return -value
+            f[AT] = node
+            return unary(f[MACHINE], symbol, value)
+
+        return run
+
+    def test(self, value: Evaluate, node: nodes.Node) -> Evaluate:
+        """Whether a value is true."""
+
+        def run(f: Frame) -> bool:
+            found = value(f)
+            if found is True or found is False:
+                return bool(found)
+            f[AT] = node
+            return bool(f[MACHINE].truth(found))
+
+        return run
+
+    def boolean(self, node: nodes.BoolOp) -> Evaluate:
+        """`a and b and c`."""
+        parts, wanted = self.several(node.values), node.op == "or"
+        *first, last = parts
+        places = node.values
+
+        def run(f: Frame) -> Any:
+            for number, part in enumerate(first):
+                value = part(f)
+                if value is True or value is False:
+                    decided = value
+                else:
+                    f[AT] = places[number]
+                    decided = f[MACHINE].truth(value)
+                if decided is wanted:
+                    return value
+            return last(f)
+
+        return run
+
+    def comparison(self, node: nodes.Compare) -> Evaluate:
+        """`left op0 comparators0 op1 …`."""
+        if len(node.ops) == 1:
+            left, right = self.expression(node.left), self.expression(node.comparators[0])
+            return _compared(node, node.ops[0], left, right)
+        parts = self.several((node.left, *node.comparators))
+        tests = [_comparing(op) for op in node.ops]
+
+        def run(f: Frame) -> Any:
+            left, result = parts[0](f), None
+            for test, part in zip(tests, parts[1:], strict=True):
+                right = part(f)
+                f[AT] = node
+                result = test(f[MACHINE], left, right)
+                if result is not True and not f[MACHINE].truth(result):
+                    return result
+                left = right
+            return result
+
+        return run
+
+    def conditional(self, node: nodes.IfExp) -> Evaluate:
+        """`body if test else orelse`."""
+        test = self.test(self.expression(node.test), node.test)
+        body, orelse = self.expression(node.body), self.expression(node.orelse)
+        return lambda f: body(f) if test(f) else orelse(f)
+
+    # ---- displays --------------------------------------------------------------------------
+
+    def tuple(self, node: nodes.Tuple) -> Evaluate:
+        """`a, b`."""
+        self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
+        if any(isinstance(one, nodes.Starred) for one in node.elts):
+            parts = self.sequence(node.elts)
+            return lambda f: tuple(parts(f))
+        return _tuple_of(self.several(node.elts))
+
+    def list(self, node: nodes.List) -> Evaluate:
+        """`[a, b]`."""
+        self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
+        if any(isinstance(one, nodes.Starred) for one in node.elts):
+            return self.sequence(node.elts)
+        parts = self.several(node.elts)
+        return lambda f: [part(f) for part in parts]
+
+    def sequence(self, elts: Sequence[nodes.Expression]) -> Evaluate:
+        """A list of elements, some of them with a star."""
+        parts = [
+            (isinstance(one, nodes.Starred), self.expression(getattr(one, "value", one)), one)
+            if isinstance(one, nodes.Starred)
+            else (False, self.expression(one), one)
+            for one in elts
+        ]
+
+        def make(f: Frame) -> list[Any]:
+            found: list[Any] = []
+            for star, part, node in parts:
+                value = part(f)
+                if star:
+                    f[AT] = node
+                    f[MACHINE].extended(found, value)
+                else:
+                    found.append(value)
+            return found
+
+        return make
+
+    def set(self, node: nodes.Set) -> Evaluate:
+        """`{a, b}`."""
+        parts = self.sequence(node.elts)
+
+        def make(f: Frame) -> Any:
+            values = parts(f)
+            f[AT] = node
+            return f[MACHINE].make_set(values)
+
+        return make
+
+    def dict(self, node: nodes.Dict) -> Evaluate:
+        """`{key: value}`."""
+        self.unit.cost += 25 * len(node.values)
+        parts = [
+            (None if key is None else self.expression(key), self.expression(value))
+            for key, value in zip(node.keys, node.values, strict=True)
+        ]
+
+        def make(f: Frame) -> dict[Any, Any]:
+            found: dict[Any, Any] = {}
+            for key, value in parts:
+                if key is None:
+                    more = value(f)
+                    f[AT] = node
+                    f[MACHINE].merge(found, more)
+                    continue
+                name = key(f)
+                content = value(f)
+                if name.__class__ is not str:
+                    f[AT] = node
+                    f[MACHINE].check_key(name, len(found))
+                found[name] = content
+            return found
+
+        return make
+
+    # ---- text ------------------------------------------------------------------------------
+
+    def joined(self, node: nodes.JoinedStr) -> Evaluate:
+        """A f-string."""
+        parts = [self._part(part) for part in node.values]
+
+        def make(f: Frame) -> str:
+            found = [part(f) for part in parts]
+            f[AT] = node
+            size = sum(map(len, found))
+            f[MACHINE].text(size)
+            return "".join(found)
+
+        return make
+
+    def _part(self, node: nodes.Constant | nodes.FormattedValue) -> Evaluate:
+        return self.constant(node) if isinstance(node, nodes.Constant) else self.formatted(node)
+
+    def formatted(self, node: nodes.FormattedValue) -> Evaluate:
+        """`{value!conversion:format_spec}`."""
+        value, conversion = self.expression(node.value), node.conversion
+        spec = None if node.format_spec is None else self.joined(node.format_spec)
+
+        def make(f: Frame) -> str:
+            shown = value(f)
+            if spec is None and not conversion:
+                if shown.__class__ is str:
+                    return shown  # type: ignore[no-any-return]
+                f[AT] = node.value
+                return formatted(f[MACHINE], shown, "")
+            form = "" if spec is None else spec(f)
+            f[AT] = node.value
+            return converted(f[MACHINE], shown, conversion, form)
+
+        return make
+
+    def await_(self, node: nodes.Await) -> Evaluate:
+        """`await`, which nothing in kernels can answer."""
+        raise Refused("not-in-nki", "`await` cannot be used in kernel code", node.span)
+
+    def yield_(self, node: nodes.Yield | nodes.YieldFrom) -> Evaluate:
+        """A `yield` where the compiler of statements did not take it out."""
+        raise Refused(
+            "not-in-nki",
+            "`yield` cannot stand inside this expression",
+            node.span,
+            "assign what it gives to a variable on a line of its own",
+        )
+
+
+NAMESPACE = 3  # the slot of a class body that holds its names
+# Special names that are read in kernel code all the same; `attributes` has what they are.
+_SERVED = frozenset(
+    names.words("""
+        __bases__ __mro__ mro __dict__ __setattr__ __getattribute__ __getattr__ __delattr__
+        __new__ __init_subclass__ __class_getitem__ __set_name__ __get__ __set__ __delete__
+        __module__ __func__ __self__ __wrapped__ __missing__ __slots__ __annotations__
+        __match_args__ __cause__ __context__ __notes__ __subclasses__
+    """)
+)
+
+
+def unset(name: str) -> UnboundLocalError:
+    """The error about a variable without a value."""
+    error = UnboundLocalError(
+        f"cannot access local variable '{name}' where it is not associated with a value"
+    )
+    error.name = name
+    return error
+
+
+def _none(f: Frame) -> None:
+    return None
+
+
+def _global(name: str, node: nodes.Node) -> Evaluate:
+    def load(f: Frame) -> Any:
+        value = f[FUNCTION].globals.get(name, UNSET)
+        if value is UNSET:
+            f[AT] = node
+            return f[FUNCTION].runtime.lookup(name)
+        return value
+
+    return load
+
+
+def _tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
+    """A tuple of values; the commonest lengths without a loop."""
+    if not parts:
+        return lambda f: ()
+    if len(parts) == 1:
+        (only,) = parts
+        return lambda f: (only(f),)
+    if len(parts) == 2:
+        one, two = parts
+        return lambda f: (one(f), two(f))
+    if len(parts) == 3:
+        first, second, third = parts
+        return lambda f: (first(f), second(f), third(f))
+    return lambda f: tuple([part(f) for part in parts])
+
+
+def _plain_call(
+    node: nodes.Call, func: Evaluate, arguments: Evaluate, named: Evaluate | None
+) -> Evaluate:
+    if named is None:
+
+        def run(f: Frame) -> Any:
+            function, args = func(f), arguments(f)
+            f[AT] = node
+            if function.__class__ is Function:
+                return f[MACHINE].invoke(function, args, None)
+            return f[MACHINE].call(function, args, None)
+
+        return run
+
+    def run_named(f: Frame) -> Any:
+        function, args, more = func(f), arguments(f), named(f)
+        f[AT] = node
+        return f[MACHINE].call(function, args, more)
+
+    return run_named
+
+
+# ---- operators that numbers take mostly ---------------------------------------------------------
+
+
+def _add(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+    apply = OPERATIONS["+"]
+
+    def run(f: Frame) -> Any:
+        one, other = left(f), right(f)
+        if one.__class__ is int and other.__class__ is int:
+            result = one + other
+            if -SMALL < result < SMALL:
+                return result
+        f[AT] = node
+        return apply(f[MACHINE], one, other)
+
+    return run
+
+
+def _subtract(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+    apply = OPERATIONS["-"]
+
+    def run(f: Frame) -> Any:
+        one, other = left(f), right(f)
+        if one.__class__ is int and other.__class__ is int:
+            result = one - other
+            if -SMALL < result < SMALL:
+                return result
+        f[AT] = node
+        return apply(f[MACHINE], one, other)
+
+    return run
+
+
+_HALF = 1 << 31
+
+
+def _multiply(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+    apply = OPERATIONS["*"]
+
+    def run(f: Frame) -> Any:
+        one, other = left(f), right(f)
+        if one.__class__ is int and other.__class__ is int:
+            if -_HALF < one < _HALF and -_HALF < other < _HALF:
+                return one * other
+        f[AT] = node
+        return apply(f[MACHINE], one, other)
+
+    return run
+
+
+def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
+    apply = OPERATIONS[symbol]
+
+    def compile_(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+        def run(f: Frame) -> Any:
+            one, other = left(f), right(f)
+            if one.__class__ is int and other.__class__ is int and 0 < other < SMALL:
+                if -SMALL < one < SMALL:
+                    return function(one, other)
+            f[AT] = node
+            return apply(f[MACHINE], one, other)
+
+        return run
+
+    return compile_
+
+
+_ARITHMETIC: dict[str, Callable[[nodes.BinOp, Evaluate, Evaluate], Evaluate]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "//": _divided("//", lambda one, other: one // other),
+    "%": _divided("%", lambda one, other: one % other),
+}
+
+
+def _comparing(op: str) -> Callable[[Any, Any, Any], Any]:
+    """The function of a comparison: machine, left, right."""
+    if op == "is":
+        return lambda m, left, right: m.identical(left, right)
+    if op == "is not":
+        return lambda m, left, right: not m.identical(left, right)
+    if op == "in":
+        return lambda m, left, right: m.contains(right, left)
+    if op == "not in":
+        return lambda m, left, right: not m.contains(right, left)
+    return lambda m, left, right: compare(m, op, left, right)
+
+
+_FAST: dict[str, Callable[[Any, Any], Any]] = {
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}
+
+
+def _compared(node: nodes.Compare, op: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    if op == "is" or op == "is not":
+        wanted = op == "is"
+        return lambda f: f[MACHINE].identical(left(f), right(f)) is wanted
+    test, fast = _comparing(op), _FAST.get(op)
+    if fast is None:
+
+        def run(f: Frame) -> Any:
+            one, other = left(f), right(f)
+            f[AT] = node
+            return test(f[MACHINE], one, other)
+
+        return run
+
+    def run_fast(f: Frame) -> Any:
+        one, other = left(f), right(f)
+        if one.__class__ is int and other.__class__ is int:
+            return fast(one, other)
+        f[AT] = node
+        return test(f[MACHINE], one, other)
+
+    return run_fast
+
+
+_COMPILERS: dict[type[nodes.Node], Callable[[Any, Any], Evaluate]] = {
+    nodes.Constant: Expressions.constant,
+    nodes.Name: Expressions.name,
+    nodes.Attribute: Expressions.attribute,
+    nodes.Subscript: Expressions.subscript,
+    nodes.Slice: Expressions.slice,
+    nodes.Starred: Expressions.starred,
+    nodes.Call: Expressions.call,
+    nodes.UnaryOp: Expressions.unary,
+    nodes.BinOp: Expressions.binary,
+    nodes.BoolOp: Expressions.boolean,
+    nodes.Compare: Expressions.comparison,
+    nodes.IfExp: Expressions.conditional,
+    nodes.Await: Expressions.await_,
+    nodes.Yield: Expressions.yield_,
+    nodes.YieldFrom: Expressions.yield_,
+    nodes.Tuple: Expressions.tuple,
+    nodes.List: Expressions.list,
+    nodes.Set: Expressions.set,
+    nodes.Dict: Expressions.dict,
+    nodes.JoinedStr: Expressions.joined,
+    nodes.FormattedValue: Expressions.formatted,
+}

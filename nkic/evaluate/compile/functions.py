@@ -1,0 +1,315 @@
+"""Units to code: functions, lambdas, generator expressions, classes, module-level statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any
+
+from nkic.base.source import SourceFile
+from nkic.evaluate.budget import Spent
+from nkic.evaluate.code import AT, FUNCTION, MACHINE, Code, Evaluate, Frame
+from nkic.evaluate.compile import expressions, statements
+from nkic.evaluate.compile.expressions import NAMESPACE
+from nkic.evaluate.compile.generators import Generators, yields
+from nkic.evaluate.compile.targets import Run
+from nkic.evaluate.compile.units import Unit, captured_names, check_name
+from nkic.evaluate.errors import Refused
+from nkic.evaluate.objects import UNSET, Function
+from nkic.syntax import names, nodes, scopes
+
+_FUNCTION_WEIGHT = 80  # steps for the bytes of a function
+
+
+class Functions(Generators):
+    """Compiles everything; the last in the line of classes."""
+
+    def function(self, node: nodes.FunctionDef) -> Run:
+        """`def`."""
+        if node.is_async:
+            raise self.no_async(node.name_span)
+        _check_method(node)
+        decorators = self._decorators(node)
+        make = self._maker(node, node.name)
+        store = self.store_name(self.unit.mangled(node.name), node)
+
+        def run(f: Frame) -> None:
+            applied = [decorator(f) for decorator, _ in decorators]
+            made = make(f)
+            for found, (_, place) in zip(reversed(applied), reversed(decorators), strict=True):
+                f[AT] = place
+                made = f[MACHINE].call(found, (made,), None)
+            store(f, made)
+
+        return run
+
+    def _decorators(self, node: Any) -> list[tuple[Evaluate, nodes.Node]]:
+        return [(self.expression(one), one) for one in node.decorators]
+
+    def _maker(self, node: scopes.Function, name: str) -> Evaluate:
+        """The closure that makes a function object."""
+        self.unit.cost += _FUNCTION_WEIGHT
+        args = node.args
+        defaults = self.several(args.defaults)
+        named = [
+            (arg.name, self.expression(value))
+            for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True)
+            if value is not None
+        ]
+        code = _function_code(self.unit, node, name)
+        outer = code.outer
+
+        def make(f: Frame) -> Function:
+            return Function(
+                code,
+                f[FUNCTION].runtime,
+                tuple([value(f) for value in defaults]),
+                {key: value(f) for key, value in named},
+                tuple([f[slot] for slot in outer]),
+            )
+
+        return make
+
+    def lambda_(self, node: nodes.Lambda) -> Evaluate:
+        """`lambda`."""
+        return self._maker(node, "<lambda>")
+
+    def generator_expression(self, node: nodes.GeneratorExp) -> Evaluate:
+        """`(elt for …)`."""
+        first, at = self.expression(node.generators[0].iter), node.generators[0].iter
+        code = _generator_code(self.unit, node)
+        outer = code.outer
+
+        def make(f: Frame) -> Any:
+            values = first(f)
+            f[AT] = at
+            function = Function(
+                code, f[FUNCTION].runtime, (), {}, tuple([f[slot] for slot in outer])
+            )
+            m = f[MACHINE]
+            return m.invoke(function, (iter(m.iterate_each(values)),), None)
+
+        return make
+
+    def class_(self, node: nodes.ClassDef) -> Run:
+        """`class`."""
+        decorators = self._decorators(node)
+        bases = self.sequence(node.bases)
+        named = [(one.arg, self.expression(one.value)) for one in node.keywords]
+        code = _class_code(self.unit, node)
+        outer, store = code.outer, self.store_name(self.unit.mangled(node.name), node)
+        self.unit.cost += 400
+
+        def run(f: Frame) -> None:
+            m = f[MACHINE]
+            applied = [decorator(f) for decorator, _ in decorators]
+            parents = bases(f)
+            options = {key or "**": value(f) for key, value in named}
+            f[AT] = node
+            made = m.make_class(
+                code, f[FUNCTION].runtime, parents, options, [f[slot] for slot in outer]
+            )
+            for found, (_, place) in zip(reversed(applied), reversed(decorators), strict=True):
+                f[AT] = place
+                made = m.call(found, (made,), None)
+            store(f, m.finished_class(made))
+
+        return run
+
+
+def _check_method(node: nodes.FunctionDef) -> None:
+    if names.is_special(node.name) and not names.may_define(node.name):
+        raise Refused(
+            "hidden-attribute",
+            f"`{node.name}` is out of reach of kernel code",
+            node.name_span,
+            names.instead_of(node.name),
+        )
+
+
+# ---- units --------------------------------------------------------------------------------------
+
+
+def _function_code(parent: Unit, node: scopes.Function, name: str) -> Code:
+    unit = Unit(parent.source, parent, node, "function", name)
+    bound = scopes.bound(node)
+    captured = captured_names(node, bound)
+    parameters = [unit.mangled(arg.name) for arg in scopes.parameters(node.args)]
+    for arg in scopes.parameters(node.args):
+        check_name(arg.name, arg.span)
+    ordered = dict.fromkeys([*parameters, *sorted(map(unit.mangled, bound))])
+    unit.scope.declare(ordered, frozenset(map(unit.mangled, captured)))
+    made = Functions(unit)
+    if isinstance(node, nodes.Lambda):
+        gives = yields(node.body)
+        statement = nodes.Return(node.body.span, node.body)
+        run = made.giving([statement]) if gives else made.statement(statement)
+    else:
+        gives = any(map(yields, node.body))
+        run = made.giving(node.body) if gives else made.block(node.body)
+    code = _code(unit, node, run, parameters)
+    code.is_generator = gives
+    _signature(code, node.args, unit)
+    code.doc = _docstring(node.body) if isinstance(node, nodes.FunctionDef) else None
+    return code
+
+
+def _signature(code: Code, args: nodes.Arguments, unit: Unit) -> None:
+    plain = [unit.mangled(arg.name) for arg in (*args.posonlyargs, *args.args)]
+    code.args = args
+    code.positional = tuple(plain)
+    code.positional_only = len(args.posonlyargs)
+    code.named_only = tuple(unit.mangled(arg.name) for arg in args.kwonlyargs)
+    code.rest = args.vararg.name if args.vararg else ""
+    code.more = args.kwarg.name if args.kwarg else ""
+    if not code.named_only and not code.rest and not code.more:
+        code.plain = len(plain)
+
+
+def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()) -> Code:
+    known = unit.outermost_scope.known
+    first = frozenset(parameters)
+    boxed = tuple(at.slot for name, at in known.items() if at.boxed and name in first)
+    fresh = tuple(at.slot for name, at in known.items() if at.boxed and name not in first)
+    code = Code(
+        name=unit.name,
+        qualname=unit.qualname,
+        node=node,
+        source=unit.source,
+        run=run,
+        size=unit.size,
+        cost=unit.cost + 4,
+        boxed=boxed,
+        fresh=fresh,
+        free=tuple(unit.free.values()),
+        outer=tuple(unit.outer),
+        names={name: (at.slot, at.boxed) for name, at in known.items()},
+    )
+    code.blank = (UNSET,) * (unit.size - statements_first() - len(list(parameters)))
+    code.is_plain_entry = not (boxed or fresh or code.free)
+    code.names |= {name: (slot, True) for name, slot in unit.free.items()}
+    return code
+
+
+def statements_first() -> int:
+    """The first slot of a frame that a unit uses."""
+    from nkic.evaluate.code import FIRST
+
+    return FIRST
+
+
+def _docstring(body: tuple[nodes.Statement, ...]) -> str | None:
+    first = body[0] if body else None
+    if isinstance(first, nodes.Expr) and isinstance(first.value, nodes.Constant):
+        value = first.value.value
+        return value if isinstance(value, str) else None
+    return None
+
+
+_ITERATOR = ".0"  # the parameter of a generator expression
+
+
+def _generator_code(parent: Unit, node: nodes.GeneratorExp) -> Code:
+    unit = Unit(parent.source, parent, node, "generator", "<genexpr>")
+    bound = scopes.bound(node)
+    unit.scope.declare([_ITERATOR], frozenset())
+    unit.scope.declare(sorted(bound), captured_names(node, bound))
+    made = Functions(unit)
+    slot = unit.scope.known[_ITERATOR].slot
+    loops, (elt,), cost = made._clauses(node, lambda f: f[slot], (node.elt,))
+    give = _giving(loops, elt, cost, node.elt)
+    code = _code(unit, node, give, [_ITERATOR])
+    code.is_generator, code.plain, code.positional = True, 1, (_ITERATOR,)
+    return code
+
+
+def _giving(loops: list[Any], elt: Evaluate, cost: int, place: nodes.Node) -> Callable[..., Any]:
+    """The loops of a generator expression, within each other."""
+
+    def innermost(f: Frame) -> Any:
+        value = elt(f)
+        f[AT] = place
+        yield value
+
+    run = innermost
+    for values, store, tests, node in reversed(loops):
+        run = _giving_loop(values, store, tests, run, cost, node)
+    return run
+
+
+def _giving_loop(
+    values: Evaluate, store: Any, tests: Any, inner: Any, cost: int, node: nodes.Node
+) -> Callable[..., Any]:
+    def run(f: Frame) -> Any:
+        m = f[MACHINE]
+        each = values(f)
+        f[AT] = node
+        for value in m.iterate_each(each):
+            m.left -= cost
+            if m.left < 0:
+                raise Spent(m.limits)
+            store(f, value)
+            for test in tests:
+                if not test(f):
+                    break
+            else:
+                yield from inner(f)
+
+    return run
+
+
+def _class_code(parent: Unit, node: nodes.ClassDef) -> Code:
+    unit = Unit(parent.source, parent, node, "class", node.name)
+    unit.class_name = node.name
+    assert unit.slot() == NAMESPACE
+    unit.scope.declare(["__class__"], frozenset({"__class__"}))
+    run = Functions(unit).block(node.body)
+    code = _code(unit, node, run)
+    code.doc = _docstring(node.body)
+    return code
+
+
+def _module_unit(source: SourceFile) -> Unit:
+    return Unit(source, None, None, "module", "<module>")
+
+
+@lru_cache(maxsize=8192)
+def compile_statement(source: SourceFile, node: nodes.Statement) -> Code:
+    """The code of a statement on module level. Raises `Refused`."""
+    unit = _module_unit(source)
+    return _code(unit, node, Functions(unit).statement(node))
+
+
+def compile_expression(source: SourceFile, node: nodes.Expression) -> Code:
+    """The code that returns the value of an expression, on module level. Raises `Refused`."""
+    unit = _module_unit(source)
+    return _code(unit, node, Functions(unit).statement(nodes.Return(node.span, node)))
+
+
+def compile_function(
+    source: SourceFile, node: scopes.Function, cells: Iterable[str]
+) -> tuple[Code, tuple[str, ...]]:
+    """A function on its own, with the names of the `cells` around it in the order it takes them."""
+    unit = _module_unit(source)
+    around = Unit(source, unit, None, "function", "<around>")
+    wanted = sorted(cells)
+    around.scope.declare(wanted, frozenset(wanted))
+    name = node.name if isinstance(node, nodes.FunctionDef) else "<lambda>"
+    code = _function_code(around, node, name)
+    by_slot = {at.slot: key for key, at in around.scope.known.items()}
+    return code, tuple(by_slot[slot] for slot in code.outer)
+
+
+expressions._COMPILERS |= {
+    nodes.Lambda: Functions.lambda_,
+    nodes.NamedExpr: Functions.walrus,
+    nodes.ListComp: Functions.list_comprehension,
+    nodes.SetComp: Functions.set_comprehension,
+    nodes.DictComp: Functions.dict_comprehension,
+    nodes.GeneratorExp: Functions.generator_expression,
+}
+statements._COMPILERS |= {
+    nodes.FunctionDef: Functions.function,
+    nodes.ClassDef: Functions.class_,
+    nodes.Match: Functions.match,
+}

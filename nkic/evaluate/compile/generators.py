@@ -1,0 +1,364 @@
+"""Statements with a `yield` in them: closures that are Python generators themselves.
+
+Such a closure yields what the kernel's generator yields, and returns what a statement's closure
+gives. Everything without a `yield` runs as it does elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nkic.evaluate.budget import FREE_TURNS, LATER_TURNS, Spent
+from nkic.evaluate.code import AT, BREAK, CONTINUE, MACHINE, Evaluate, Frame
+from nkic.evaluate.compile.patterns import Patterns
+from nkic.evaluate.compile.targets import Run
+from nkic.evaluate.compile.units import Variable
+from nkic.evaluate.errors import Refused
+from nkic.syntax import nodes, scopes
+
+Give = Callable[[Frame], Any]  # a generator function
+_YIELDS = nodes.Yield | nodes.YieldFrom
+# The operands of these are evaluated in the order of their fields, all of them.
+_STRICT = nodes.BinOp | nodes.Call | nodes.Tuple | nodes.List | nodes.Subscript | nodes.UnaryOp
+_ALSO_STRICT = nodes.Attribute | nodes.Compare | nodes.Keyword | nodes.Starred
+
+
+def yields(node: nodes.Node) -> bool:
+    """The node has a `yield` of its own unit in it."""
+    return any(isinstance(one, _YIELDS) for one in scopes.own([node]))
+
+
+class Generators(Patterns):
+    """Compiles the bodies of generator functions."""
+
+    def giving(self, body: Sequence[nodes.Statement]) -> Give:
+        """Several statements."""
+        parts = [
+            (True, self._giving_one(node)) if yields(node) else (False, self.statement(node))
+            for node in body
+        ]
+
+        def run(f: Frame) -> Any:
+            for gives, part in parts:
+                left = (yield from part(f)) if gives else part(f)
+                if left is not None:
+                    return left
+            return None
+
+        return run
+
+    def _giving_one(self, node: nodes.Statement) -> Give:
+        self.unit.cost += 1
+        compile_ = _COMPILERS.get(type(node))
+        if compile_ is not None:
+            found: Give = compile_(self, node)
+            return found
+        return self._hoisted(node)
+
+    # ---- yields in expressions -------------------------------------------------------------
+
+    def _hoisted(self, node: nodes.Statement) -> Give:
+        """A simple statement: its yields come first, into variables of ours."""
+        before: list[tuple[Give | Run, bool]] = []
+        field = next(
+            name for name in ("value", "exc", "test", "targets") if getattr(node, name, None)
+        )
+        value = getattr(node, field)
+        if not isinstance(value, tuple):
+            changed = replace(node, **{field: self._taken(value, before)})  # type: ignore[type-var]
+            after = self.statement(changed)
+        else:
+            after = self.statement(node)
+
+        def run(f: Frame) -> Any:
+            for step, gives in before:
+                if gives:
+                    yield from step(f)
+                else:
+                    step(f)
+            return after(f)
+
+        return run
+
+    def _taken(self, node: Any, before: list[tuple[Give | Run, bool]]) -> Any:
+        """The expression with variables in place of its yields; `before` fills them."""
+        if isinstance(node, _YIELDS):
+            return self._variable_of(node, before)
+        if not isinstance(node, _STRICT | _ALSO_STRICT) or not yields(node):
+            return node
+        changes: dict[str, Any] = {}
+        operands = [f for f in _operand_fields(node) if getattr(node, f) is not None]
+        last = max(n for n, f in enumerate(operands) if _any_yields(getattr(node, f)))
+        for number, name in enumerate(operands):
+            value = getattr(node, name)
+            if number > last:
+                break
+            changes[name] = self._operand(value, before)
+        return replace(node, **changes)
+
+    def _operand(self, value: Any, before: list[tuple[Give | Run, bool]]) -> Any:
+        if isinstance(value, tuple):
+            last = max((n for n, one in enumerate(value) if yields(one)), default=-1)
+            return tuple(
+                self._operand(one, before) if number <= last else one
+                for number, one in enumerate(value)
+            )
+        if yields(value) or isinstance(value, nodes.Constant | nodes.Keyword | nodes.Starred):
+            return self._taken(value, before)
+        slot, name = self._temporary(value)
+        read = self.expression(value)
+
+        def keep(f: Frame) -> None:
+            f[slot] = read(f)
+
+        before.append((keep, False))
+        return name
+
+    def _temporary(self, node: nodes.Node) -> tuple[int, nodes.Name]:
+        slot = self.unit.slot()
+        name = f".{slot}"
+        self.unit.scope.known[name] = Variable(slot, False)
+        return slot, nodes.Name(node.span, name)
+
+    def _variable_of(self, node: Any, before: list[tuple[Give | Run, bool]]) -> nodes.Name:
+        slot, name = self._temporary(node)
+        inner = None if node.value is None else self._taken(node.value, before)
+        value = None if inner is None else self.expression(inner)
+        delegates = isinstance(node, nodes.YieldFrom)
+
+        def give(f: Frame) -> Any:
+            content = None if value is None else value(f)
+            f[AT] = node
+            if delegates:
+                f[slot] = yield from f[MACHINE].delegated(content)
+            else:
+                f[slot] = yield content
+
+        before.append((give, True))
+        return name
+
+    # ---- blocks ----------------------------------------------------------------------------
+
+    def _simple(self, node: nodes.Expr) -> Give:
+        """`yield value` on a line of its own."""
+        value = node.value
+        if isinstance(value, nodes.Yield) and (value.value is None or not yields(value.value)):
+            content = None if value.value is None else self.expression(value.value)
+
+            def give(f: Frame) -> Any:
+                found = None if content is None else content(f)
+                f[AT] = value
+                yield found
+
+            return give
+        return self._hoisted(node)
+
+    def _if(self, node: nodes.If) -> Give:
+        test = self.test(self._no_yield(node.test), node.test)
+        body, orelse = self.giving(node.body), self.giving(node.orelse)
+
+        def run(f: Frame) -> Any:
+            return (yield from (body if test(f) else orelse)(f))
+
+        return run
+
+    def _no_yield(self, node: nodes.Expression) -> Evaluate:
+        return self.expression(node)  # a `yield` in it is refused there
+
+    def _costed_giving(self, body: Sequence[nodes.Statement]) -> tuple[Give, int]:
+        unit = self.unit
+        outer, unit.cost = unit.cost, 1
+        made = self.giving(body)
+        cost, unit.cost = unit.cost, outer
+        return made, cost
+
+    def _for(self, node: nodes.For) -> Give:
+        if node.is_async:
+            raise self.no_async(node.span)
+        values, store, header = self._no_yield(node.iter), self.store(node.target), node.iter
+        body, cost = self._costed_giving(node.body)
+        orelse = self.giving(node.orelse)
+
+        def run(f: Frame) -> Any:
+            m, each = f[MACHINE], values(f)
+            f[AT] = header
+            for value in m.iterate_each(each):
+                m.left -= cost
+                if m.left < 0:
+                    raise Spent(m.limits)
+                store(f, value)
+                left = yield from body(f)
+                if left is BREAK:
+                    return None
+                if left is not None and left is not CONTINUE:
+                    return left
+                f[AT] = header
+            return (yield from orelse(f))
+
+        return run
+
+    def _while(self, node: nodes.While) -> Give:
+        test = self.test(self._no_yield(node.test), node.test)
+        body, cost = self._costed_giving(node.body)
+        orelse = self.giving(node.orelse)
+
+        def run(f: Frame) -> Any:
+            m, turns = f[MACHINE], 0
+            while test(f):
+                turns += 1
+                m.left -= cost if turns < FREE_TURNS else cost * LATER_TURNS
+                if m.left < 0:
+                    raise Spent(m.limits)
+                left = yield from body(f)
+                if left is BREAK:
+                    return None
+                if left is not None and left is not CONTINUE:
+                    return left
+            return (yield from orelse(f))
+
+        return run
+
+    def _with(self, node: nodes.With) -> Give:
+        if node.is_async:
+            raise self.no_async(node.span)
+        run = self.giving(node.body)
+        for item in reversed(node.items):
+            run = self._with_giving(item, run)
+        return run
+
+    def _with_giving(self, item: nodes.WithItem, body: Give) -> Give:
+        value = self._no_yield(item.context_expr)
+        store = None if item.optional_vars is None else self.store(item.optional_vars)
+
+        def run(f: Frame) -> Any:
+            m, manager = f[MACHINE], value(f)
+            f[AT] = item.context_expr
+            entered, leave = m.entered(manager)
+            try:
+                if store is not None:
+                    store(f, entered)
+                left = yield from body(f)
+            except Exception as error:
+                if not m.suppressed(leave, error, f, item.context_expr):
+                    raise
+                return None
+            except GeneratorExit:
+                if m.closing:
+                    leave(None)
+                raise
+            leave(None)
+            return left
+
+        return run
+
+    def _try(self, node: nodes.Try) -> Give:
+        if node.is_star:
+            raise Refused("not-in-nki", "`except*` cannot be used in kernel code", node.span)
+        body, orelse = self.giving(node.body), self.giving(node.orelse)
+        handlers = [self._handler_giving(one) for one in node.handlers]
+        run = _tried_giving(body, handlers, orelse)
+        return _finally_giving(run, self.giving(node.finalbody)) if node.finalbody else run
+
+    def _handler_giving(self, node: nodes.ExceptHandler) -> tuple[Any, Any, Any, Give, Any]:
+        bare = self.handler(replace(node, body=()))
+        return (*bare[:3], self.giving(node.body), node)
+
+    def _match(self, node: nodes.Match) -> Give:
+        subject, cases = self._no_yield(node.subject), []
+        for case in node.cases:
+            guard = None if case.guard is None else self.test(self._no_yield(case.guard), case)
+            cases.append((self.pattern(case.pattern), guard, self.giving(case.body)))
+
+        def run(f: Frame) -> Any:
+            value = subject(f)
+            for pattern, guard, body in cases:
+                f[AT] = node.subject
+                if pattern(f, value) and (guard is None or guard(f)):
+                    return (yield from body(f))
+            return None
+
+        return run
+
+
+def _tried_giving(body: Give, handlers: list[Any], orelse: Give) -> Give:
+    def run(f: Frame) -> Any:
+        m = f[MACHINE]
+        before = m.device_loops, m.level, len(m.stack)
+        try:
+            left = yield from body(f)
+        except Exception as error:
+            handler, value = m.handler_for(f, error, handlers, None)
+            if handler is None:
+                raise
+        else:
+            return left if left is not None else (yield from orelse(f))
+        del before
+        _, store, forget, block, _ = handler
+        if store is not None:
+            store(f, value)
+        m.handling.append(value)
+        try:
+            return (yield from block(f))
+        finally:
+            m.handling.remove(value)
+            if forget is not None:
+                forget(f)
+
+    return run
+
+
+def _finally_giving(body: Give, last: Give) -> Give:
+    def run(f: Frame) -> Any:
+        m = f[MACHINE]
+        try:
+            left = yield from body(f)
+        except GeneratorExit:
+            if m.closing:
+                yield from last(f)
+            raise
+        except Exception as error:
+            if m.is_fatal(error):
+                raise
+            m.note(error)
+            with m.handling_of(error):
+                found = yield from last(f)
+            if found is not None:
+                return found
+            raise
+        found = yield from last(f)
+        return left if found is None else found
+
+    return run
+
+
+def _operand_fields(node: nodes.Node) -> list[str]:
+    names = {
+        nodes.BinOp: ["left", "right"],
+        nodes.Call: ["func", "args", "keywords"],
+        nodes.Tuple: ["elts"],
+        nodes.List: ["elts"],
+        nodes.Subscript: ["value", "slice"],
+        nodes.UnaryOp: ["operand"],
+        nodes.Attribute: ["value"],
+        nodes.Compare: ["left", "comparators"],
+        nodes.Keyword: ["value"],
+        nodes.Starred: ["value"],
+    }
+    return names[type(node)]
+
+
+def _any_yields(value: Any) -> bool:
+    return any(map(yields, value)) if isinstance(value, tuple) else yields(value)
+
+
+_COMPILERS: dict[type[nodes.Node], Callable[[Any, Any], Give]] = {
+    nodes.Expr: Generators._simple,
+    nodes.If: Generators._if,
+    nodes.For: Generators._for,
+    nodes.While: Generators._while,
+    nodes.With: Generators._with,
+    nodes.Try: Generators._try,
+    nodes.Match: Generators._match,
+}

@@ -1,0 +1,548 @@
+"""Statements to closures.
+
+A statement's closure gives None, or what leaves the block: BREAK, CONTINUE, or a tuple with the
+value that is returned. Statements with a `yield` in them are in `generators`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nkic.evaluate.budget import FREE_TURNS, LATER_TURNS, Spent
+from nkic.evaluate.code import AT, BREAK, CONTINUE, FUNCTION, MACHINE, Frame
+from nkic.evaluate.compile.comprehensions import Comprehensions
+from nkic.evaluate.compile.targets import Run
+from nkic.evaluate.errors import KernelError, Refused
+from nkic.evaluate.hooks import DeviceCondition, DeviceRange
+from nkic.evaluate.objects import UNSET
+from nkic.syntax import nodes, scopes
+
+_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception"})
+
+
+class Statements(Comprehensions):
+    """Compiles statements of one unit."""
+
+    def statement(self, node: nodes.Statement) -> Run:
+        """The closure of a statement."""
+        self.unit.cost += 1
+        found: Run = _COMPILERS[type(node)](self, node)
+        return found
+
+    def block(self, body: Sequence[nodes.Statement]) -> Run:
+        """Several statements."""
+        parts = tuple([self.statement(node) for node in body if not _does_nothing(node)])
+        if not parts:
+            return lambda f: None
+        if len(parts) == 1:
+            return parts[0]
+
+        def run(f: Frame) -> Any:
+            for part in parts:
+                left = part(f)
+                if left is not None:
+                    return left
+            return None
+
+        return run
+
+    # ---- simple statements -----------------------------------------------------------------
+
+    def simple(self, node: nodes.Expr) -> Run:
+        """An expression whose value nobody wants."""
+        value = self.expression(node.value)
+
+        def run(f: Frame) -> None:
+            value(f)
+
+        return run
+
+    def assign(self, node: nodes.Assign) -> Run:
+        """`a = b = value`."""
+        value = self.expression(node.value)
+        stores = tuple([self.store(target) for target in node.targets])
+        if len(stores) == 1:
+            (store,) = stores
+
+            def one(f: Frame) -> None:
+                store(f, value(f))
+
+            return one
+
+        def run(f: Frame) -> None:
+            found = value(f)
+            for store in stores:
+                store(f, found)
+
+        return run
+
+    def annotated(self, node: nodes.AnnAssign) -> Run:
+        """`target: annotation = value`. Annotations are never evaluated."""
+        unit, field = self.unit, None
+        if unit.kind == "class" and isinstance(node.target, nodes.Name):
+            field = (unit.mangled(node.target.id), _marker(node.annotation))
+        store = None
+        if node.value is not None:
+            store = self.assign(nodes.Assign(node.span, (node.target,), node.value))
+        if field is None:
+            return store or (lambda f: None)
+        name, marker = field
+
+        def run(f: Frame) -> None:
+            f[FUNCTION].fields[name] = marker
+            if store is not None:
+                store(f)
+
+        return run
+
+    def type_alias(self, node: nodes.TypeAlias) -> Run:
+        """`type X = …`: annotations alone use such names."""
+        store = self.store(node.name)
+        return lambda f: store(f, f[MACHINE].form(node.name.id))
+
+    def return_(self, node: nodes.Return) -> Run:
+        """`return value`."""
+        value = None if node.value is None else self.expression(node.value)
+        if value is None:
+
+            def nothing(f: Frame) -> Any:
+                f[AT] = node
+                return (None,)
+
+            return nothing
+
+        def run(f: Frame) -> Any:
+            found = (value(f),)
+            f[AT] = node
+            return found
+
+        return run
+
+    def break_(self, node: nodes.Break) -> Run:
+        """`break`."""
+
+        def run(f: Frame) -> str:
+            f[AT] = node
+            return BREAK
+
+        return run
+
+    def continue_(self, node: nodes.Continue) -> Run:
+        """`continue`."""
+        return lambda f: CONTINUE
+
+    def pass_(self, node: nodes.Statement) -> Run:
+        """Nothing; declarations were read with the scope."""
+        return lambda f: None
+
+    def delete_(self, node: nodes.Delete) -> Run:
+        """`del targets`."""
+        parts = [self.delete(target) for target in node.targets]
+
+        def run(f: Frame) -> None:
+            for part in parts:
+                part(f)
+
+        return run
+
+    def raise_(self, node: nodes.Raise) -> Run:
+        """`raise exc from cause`."""
+        exc = None if node.exc is None else self.expression(node.exc)
+        cause = None if node.cause is None else self.expression(node.cause)
+
+        def run(f: Frame) -> None:
+            value = exc(f) if exc is not None else UNSET
+            reason = cause(f) if cause is not None else UNSET
+            f[AT] = node
+            raise f[MACHINE].raised(value, reason)
+
+        return run
+
+    def assert_(self, node: nodes.Assert) -> Run:
+        """`assert test, msg`."""
+        test = self.test(self.expression(node.test), node.test)
+        message = None if node.msg is None else self.expression(node.msg)
+
+        def run(f: Frame) -> None:
+            if not test(f):
+                args = () if message is None else (message(f),)
+                f[AT] = node
+                raise f[MACHINE].assertion(args)
+
+        return run
+
+    # ---- imports ---------------------------------------------------------------------------
+
+    def import_(self, node: nodes.Import) -> Run:
+        """`import a.b as c`."""
+        soft, parts = self.unit.soft_imports > 0, []
+        for alias in node.names:
+            request = alias.name if alias.asname else alias.name.partition(".")[0]
+            parts.append((request, self.store_name(scopes.alias_name(alias), node)))
+
+        def run(f: Frame) -> None:
+            for request, store in parts:
+                f[AT] = node
+                store(f, f[FUNCTION].runtime.import_module(soft, request))
+
+        return run
+
+    def import_from(self, node: nodes.ImportFrom) -> Run:
+        """`from a import b as c`. The module's own table knows of stars."""
+        request, soft = "." * node.level + (node.module or ""), self.unit.soft_imports > 0
+        parts = [
+            (alias.name, self.store_name(scopes.alias_name(alias), node))
+            for alias in (node.names if request != "__future__" else ())
+            if alias.name != "*"
+        ]
+
+        def run(f: Frame) -> None:
+            for name, store in parts:
+                f[AT] = node
+                store(f, f[FUNCTION].runtime.import_member(soft, request, name))
+
+        return run
+
+    # ---- branches and loops ----------------------------------------------------------------
+
+    def if_(self, node: nodes.If) -> Run:
+        """`if`, with its `elif`, which may be many."""
+        branches, orelse = [], node
+        while True:
+            test = self.test(self.expression(orelse.test), orelse.test)
+            branches.append((test, self.block(orelse.body)))
+            if len(orelse.orelse) == 1 and isinstance(orelse.orelse[0], nodes.If):
+                orelse = orelse.orelse[0]
+            else:
+                break
+        last = self.block(orelse.orelse) if orelse.orelse else None
+        if len(branches) == 1:
+            (only, body) = branches[0]
+
+            def one(f: Frame) -> Any:
+                if only(f):
+                    return body(f)
+                return None if last is None else last(f)
+
+            return one
+
+        def run(f: Frame) -> Any:
+            for test, body in branches:
+                if test(f):
+                    return body(f)
+            return None if last is None else last(f)
+
+        return run
+
+    def costed(self, body: Sequence[nodes.Statement]) -> tuple[Run, int]:
+        """The body of a loop, and what a turn costs."""
+        unit = self.unit
+        unit.loops += 1
+        outer, unit.cost = unit.cost, 1
+        made = self.block(body)
+        cost, unit.cost = unit.cost, outer
+        unit.loops -= 1
+        return made, cost
+
+    def for_(self, node: nodes.For) -> Run:
+        """`for target in iter`."""
+        if node.is_async:
+            raise self.no_async(node.span)
+        values, store = self.expression(node.iter), self.store(node.target)
+        body, cost = self.costed(node.body)
+        orelse = self.block(node.orelse) if node.orelse else None
+        header = node.iter
+
+        def run(f: Frame) -> Any:
+            m, each = f[MACHINE], values(f)
+            f[AT] = header
+            if isinstance(each, DeviceRange):
+                device_for(f, each, store, body)
+                return None if orelse is None else orelse(f)
+            for value in m.iterate(each):
+                m.left -= cost
+                if m.left < 0:
+                    f[AT] = header
+                    raise Spent(m.limits)
+                store(f, value)
+                left = body(f)
+                if left is not None:
+                    if left is BREAK:
+                        return None
+                    if left is not CONTINUE:
+                        return left
+                f[AT] = header
+            return None if orelse is None else orelse(f)
+
+        return run
+
+    def while_(self, node: nodes.While) -> Run:
+        """`while test`."""
+        test = self.expression(node.test)
+        body, cost = self.costed(node.body)
+        orelse = self.block(node.orelse) if node.orelse else None
+        header = node.test
+
+        def run(f: Frame) -> Any:
+            m, turns = f[MACHINE], 0
+            while True:
+                value = test(f)
+                if value is not True:
+                    f[AT] = header
+                    if isinstance(value, DeviceCondition):
+                        device_while(f, value, test, body)
+                        break
+                    if value is False or not m.truth(value):
+                        break
+                turns += 1
+                m.left -= cost if turns < FREE_TURNS else cost * LATER_TURNS
+                if m.left < 0:
+                    f[AT] = header
+                    raise Spent(m.limits)
+                left = body(f)
+                if left is not None:
+                    if left is BREAK:
+                        return None
+                    if left is not CONTINUE:
+                        return left
+            return None if orelse is None else orelse(f)
+
+        return run
+
+    # ---- with and try ----------------------------------------------------------------------
+
+    def with_(self, node: nodes.With) -> Run:
+        """`with a as b, c as d`."""
+        if node.is_async:
+            raise self.no_async(node.span)
+        run = self.block(node.body)
+        for item in reversed(node.items):
+            run = self._with_one(item, run)
+        return run
+
+    def _with_one(self, item: nodes.WithItem, body: Run) -> Run:
+        value = self.expression(item.context_expr)
+        store = None if item.optional_vars is None else self.store(item.optional_vars)
+
+        def run(f: Frame) -> Any:
+            m, manager = f[MACHINE], value(f)
+            f[AT] = item.context_expr
+            entered, leave = m.entered(manager)
+            try:
+                if store is not None:
+                    store(f, entered)
+                left = body(f)
+            except Exception as error:
+                if not m.suppressed(leave, error, f, item.context_expr):
+                    raise
+                return None
+            f[AT] = item.context_expr
+            leave(None)
+            return left
+
+        return run
+
+    def try_(self, node: nodes.Try) -> Run:
+        """`try` with `except`, `else` and `finally`."""
+        if node.is_star:
+            raise Refused("not-in-nki", "`except*` cannot be used in kernel code", node.span)
+        body = self.try_body(node)
+        orelse = self.block(node.orelse) if node.orelse else None
+        handlers = [self.handler(one) for one in node.handlers]
+        run = _tried(body, handlers, orelse) if handlers else _then(body, orelse)
+        return _finally(run, self.block(node.finalbody)) if node.finalbody else run
+
+    def try_body(self, node: nodes.Try) -> Run:
+        """The part that is tried; imports that fail there may be caught."""
+        unit = self.unit
+        soft = any(_catches_imports(handler) for handler in node.handlers)
+        unit.soft_imports += soft
+        body = self.block(node.body)
+        unit.soft_imports -= soft
+        return body
+
+    def handler(self, node: nodes.ExceptHandler) -> tuple[Any, Any, Any, Run, nodes.ExceptHandler]:
+        """What a handler catches, the name it gives that, and its block."""
+        kind = None if node.type is None else self.expression(node.type)
+        store = forget = None
+        if node.name is not None:
+            store = self.store_name(self.unit.mangled(node.name), node)
+            forget = self.forget(self.unit.mangled(node.name), node)
+        return kind, store, forget, self.block(node.body), node
+
+    def forget(self, name: str, node: nodes.Node) -> Run:
+        """`del name` where it may be gone already."""
+        delete = self.delete_name(name, node)
+
+        def run(f: Frame) -> None:
+            try:
+                delete(f)
+            except NameError:
+                return
+
+        return run
+
+    def no_async(self, span: nodes.Span) -> Refused:
+        """The error about `async`."""
+        return Refused("not-in-nki", "`async` cannot be used in kernel code", span)
+
+
+def _does_nothing(node: nodes.Statement) -> bool:
+    """A docstring, `pass`, a declaration."""
+    if isinstance(node, nodes.Expr):
+        return isinstance(node.value, nodes.Constant)
+    return isinstance(node, nodes.Pass | nodes.Global | nodes.Nonlocal)
+
+
+def _marker(annotation: nodes.Expression) -> str:
+    """What the annotation of a field says of it: its head, as `ClassVar` of `ClassVar[int]`."""
+    if isinstance(annotation, nodes.Subscript):
+        return _marker(annotation.value)
+    if isinstance(annotation, nodes.Attribute):
+        return annotation.attr
+    if isinstance(annotation, nodes.Constant) and isinstance(annotation.value, str):
+        return annotation.value.partition("[")[0].rpartition(".")[2]
+    return annotation.id if isinstance(annotation, nodes.Name) else ""
+
+
+def _catches_imports(handler: nodes.ExceptHandler) -> bool:
+    caught = [handler.type]
+    if isinstance(handler.type, nodes.Tuple):
+        caught = list(handler.type.elts)
+    found = {node.id for node in caught if isinstance(node, nodes.Name)}
+    return handler.type is None or bool(found & _IMPORT_ERRORS)
+
+
+# ---- loops on the device ------------------------------------------------------------------------
+
+
+def device_for(f: Frame, each: DeviceRange, store: Any, body: Run) -> None:
+    """A loop that the device goes through: its body is evaluated once."""
+    m = f[MACHINE]
+    m.device_loops += 1
+    store(f, each.enter())
+    _stay(f, body(f))
+    m.device_loops -= 1
+    each.leave()
+
+
+def device_while(f: Frame, condition: DeviceCondition, test: Run, body: Run) -> None:
+    """`while register:`; the condition is still a register after the body."""
+    m, header = f[MACHINE], f[AT]
+    m.device_loops += 1
+    condition.enter_while()
+    _stay(f, body(f))
+    last = test(f)
+    f[AT] = header
+    if not isinstance(last, DeviceCondition):
+        raise KernelError(
+            "device-loop-misuse",
+            "the condition was a register before the loop and is none after its body",
+        )
+    m.device_loops -= 1
+    last.leave_while()
+
+
+def _stay(f: Frame, left: Any) -> None:
+    """Refuses `break` and `return` out of a loop on the device."""
+    if left is None or left is CONTINUE:
+        return
+    word = "break" if left is BREAK else "return"
+    raise KernelError(
+        "device-loop-misuse",
+        f"`{word}` cannot leave a loop that runs on the device",
+        help="the loop's body is compiled once; let its range or condition end it",
+    )
+
+
+# ---- try ----------------------------------------------------------------------------------------
+
+
+def _then(body: Run, orelse: Run | None) -> Run:
+    if orelse is None:
+        return body
+
+    def run(f: Frame) -> Any:
+        left = body(f)
+        return left if left is not None else orelse(f)
+
+    return run
+
+
+def _tried(body: Run, handlers: list[Any], orelse: Run | None) -> Run:
+    def run(f: Frame) -> Any:
+        m = f[MACHINE]
+        before = m.device_loops, m.level, len(m.stack)
+        try:
+            left = body(f)
+        except Exception as error:
+            handler, value = m.handler_for(f, error, handlers, before)
+            if handler is None:
+                raise
+        else:
+            return left if left is not None or orelse is None else orelse(f)
+        return handle(f, handler, value)
+
+    return run
+
+
+def handle(f: Frame, handler: Any, value: Any) -> Any:
+    """Runs the block of a handler for the exception that it catches."""
+    _, store, forget, block, _ = handler
+    m = f[MACHINE]
+    if store is not None:
+        store(f, value)
+    m.handling.append(value)
+    try:
+        return block(f)
+    finally:
+        m.handling.pop()
+        if forget is not None:
+            forget(f)
+
+
+def _finally(body: Run, last: Run) -> Run:
+    def run(f: Frame) -> Any:
+        m = f[MACHINE]
+        try:
+            left = body(f)
+        except Exception as error:
+            if m.is_fatal(error):
+                raise
+            m.note(error)
+            handled = m.handling_of(error)
+            with handled:
+                found = last(f)
+            if found is not None:
+                return found
+            raise
+        found = last(f)
+        return left if found is None else found
+
+    return run
+
+
+_COMPILERS: dict[type[nodes.Node], Callable[[Any, Any], Run]] = {
+    nodes.Expr: Statements.simple,
+    nodes.Assign: Statements.assign,
+    nodes.AugAssign: Statements.augmented,
+    nodes.AnnAssign: Statements.annotated,
+    nodes.TypeAlias: Statements.type_alias,
+    nodes.Return: Statements.return_,
+    nodes.Delete: Statements.delete_,
+    nodes.Raise: Statements.raise_,
+    nodes.Assert: Statements.assert_,
+    nodes.Import: Statements.import_,
+    nodes.ImportFrom: Statements.import_from,
+    nodes.Global: Statements.pass_,
+    nodes.Nonlocal: Statements.pass_,
+    nodes.Pass: Statements.pass_,
+    nodes.Break: Statements.break_,
+    nodes.Continue: Statements.continue_,
+    nodes.If: Statements.if_,
+    nodes.While: Statements.while_,
+    nodes.For: Statements.for_,
+    nodes.With: Statements.with_,
+    nodes.Try: Statements.try_,
+}

@@ -1,0 +1,156 @@
+"""Units and their variables: which name means which slot of which frame.
+
+A unit has a frame of its own: a function, a lambda, a generator expression, a class body, a
+statement on module level. Comprehensions have variables of their own in the frame around them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from nkic.base.source import SourceFile
+from nkic.evaluate.code import FIRST
+from nkic.evaluate.errors import Refused
+from nkic.syntax import names, nodes, scopes
+
+
+class Variable(NamedTuple):
+    """Where a name's value is. `slot` is -1 for names of the module, `boxed` for cells."""
+
+    slot: int
+    boxed: bool
+
+
+GLOBAL = Variable(-1, False)
+
+
+class Names:
+    """The names of one scope: a unit's own, or those of a comprehension within it."""
+
+    def __init__(self, unit: Unit, parent: Names | None, node: nodes.Node | None) -> None:
+        self.unit = unit
+        self.parent = parent
+        self.known: dict[str, Variable] = {}
+        self.globals: frozenset[str] = frozenset()
+        self.nonlocals: frozenset[str] = frozenset()
+        if isinstance(node, scopes.Scope):
+            found = scopes.declared(node)
+            self.globals, self.nonlocals = found.globals, found.nonlocals
+
+    def declare(self, bound: Iterable[str], captured: frozenset[str]) -> None:
+        """Gives every name a slot."""
+        for name in bound:
+            self.known[name] = Variable(self.unit.slot(), name in captured)
+
+
+class Unit:
+    """One frame that is being compiled."""
+
+    def __init__(
+        self, source: SourceFile, parent: Unit | None, node: nodes.Node | None, kind: str, name: str
+    ) -> None:
+        self.source = source
+        self.parent = parent
+        self.kind = kind  # "function", "class", "generator" or "module"
+        self.name = name
+        self.node = node
+        self.size = FIRST
+        self.cost = 0
+        self.loops = 0
+        self.depth = 0
+        self.soft_imports = 0
+        self.is_generator = False
+        self.class_name = parent.class_name if parent is not None else ""
+        self.free: dict[str, int] = {}  # the slots of cells of the units around
+        self.outer: list[int] = []  # where the parent has them
+        self.outermost_scope = Names(self, parent.scope if parent is not None else None, node)
+        self.scope = self.outermost_scope
+
+    def slot(self) -> int:
+        """A slot of the frame."""
+        self.size += 1
+        return self.size - 1
+
+    @property
+    def qualname(self) -> str:
+        """The name with those of the units around it."""
+        if self.parent is None or self.parent.kind == "module":
+            return self.name
+        between = "." if self.parent.kind == "class" else ".<locals>."
+        return f"{self.parent.qualname}{between}{self.name}"
+
+    def find(self, name: str) -> Variable | None:
+        """Where a name is; None for a name of the class body that is being compiled."""
+        scope: Names | None = self.scope
+        while scope is not None and scope.unit is self:
+            if name in scope.globals:
+                return GLOBAL
+            if name in scope.known:
+                return scope.known[name]
+            if self.kind == "class" and scope is self.outermost_scope:
+                break
+            scope = scope.parent
+        if name in self.free:
+            return Variable(self.free[name], True)
+        if self.parent is None:
+            return GLOBAL
+        found = self.parent.captured(name)
+        if found is None:
+            return GLOBAL
+        self.free[name] = self.slot()
+        self.outer.append(found)
+        return Variable(self.free[name], True)
+
+    def captured(self, name: str) -> int | None:
+        """The slot of this unit that holds the cell of a name, for a unit inside it."""
+        scope: Names | None = self.scope
+        while scope is not None and scope.unit is self:
+            in_class = self.kind == "class" and scope is self.outermost_scope
+            if name in scope.globals and not in_class:
+                return None
+            if name in scope.known and (not in_class or name == "__class__"):
+                return scope.known[name].slot
+            scope = scope.parent
+        if name in self.free:
+            return self.free[name]
+        if self.parent is None:
+            return None
+        found = self.parent.captured(name)
+        if found is None:
+            return None
+        self.free[name] = self.slot()
+        self.outer.append(found)
+        return self.free[name]
+
+    def mangled(self, name: str) -> str:
+        """`__name` as Python renames it inside classes."""
+        if not name.startswith("__") or name.endswith("__") or not self.class_name:
+            return name
+        return f"_{self.class_name.lstrip('_')}{name}"
+
+
+def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
+    """Those of `bound` that a function inside the scope uses, so that they need cells."""
+    wanted = frozenset(bound)
+    found: set[str] = set()
+    waiting: list[nodes.Node] = [*scopes.inside(scope)]  # type: ignore[arg-type]
+    for node in scopes.own(waiting):
+        if isinstance(node, nodes.ListComp | nodes.SetComp | nodes.DictComp):
+            hidden = scopes.bound(node)
+            found |= captured_names(node, wanted - hidden)
+        elif scopes.is_scope(node):
+            found.update(use.id for use in scopes.taken_by(node) if use.id in wanted)
+            found |= {n for n in scopes.nonlocals_inside(node) if n in wanted}
+    return frozenset(found)
+
+
+def check_name(name: str, span: nodes.Span) -> None:
+    """Refuses special names, which belong to Python itself."""
+    if names.is_special(name) and name not in names.ASSIGNABLE and not names.may_define(name):
+        raise Refused(
+            "hidden-attribute",
+            f"`{name}` is out of reach of kernel code",
+            span,
+            names.instead_of(name),
+        )

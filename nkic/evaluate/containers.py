@@ -1,0 +1,314 @@
+"""Items of containers: reading, assigning, deleting; lists that grow, sets, dicts that merge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.attributes import described
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, ClassMethod
+from nkic.evaluate.sets import KernelFrozenSet, KernelSet
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_LISTS = frozenset({list, tuple, str, bytes, range})
+DICT_ENTRY = 25  # steps for the bytes of an entry
+
+
+def item(m: Machine, owner: Any, key: Any) -> Any:
+    """`owner[key]`."""
+    kind = owner.__class__
+    if kind is dict:
+        m.check_key(key, len(owner))
+        return owner[key]
+    if kind in _LISTS:
+        return _of_sequence(m, owner, key)
+    if kind in INSTANCES:
+        return _of_instance(m, owner, key)
+    if kind is Class:
+        return _of_class(m, owner, key)
+    found = m.class_of(owner).find("__getitem__")
+    if found is not UNSET:
+        return found.call(m, owner, key)
+    if hasattr(owner, "is_form"):
+        return owner
+    if hasattr(owner, "refuse"):
+        owner.refuse()
+    raise TypeError(f"'{m.class_of(owner).name}' object is not subscriptable")
+
+
+def _of_sequence(m: Machine, owner: Any, key: Any) -> Any:
+    if key.__class__ is slice:
+        bounds = slice(*(None if b is None else _bound(m, b) for b in _parts(key)))
+        first, last, step = bounds.indices(len(owner))
+        count = len(range(first, last, step))
+        if owner.__class__ is not range:
+            m.elements(count, f"the {owner.__class__.__name__}")
+        return owner[bounds]
+    if key.__class__ is int or key.__class__ is bool:
+        return owner[key]
+    if key.__class__ in INSTANCES:
+        return owner[m.index(key)]
+    if hasattr(key, "refuse"):
+        key.refuse()
+    return owner[key]  # Python's message about what it is
+
+
+def _parts(key: slice) -> tuple[Any, Any, Any]:
+    return key.start, key.stop, key.step
+
+
+def _bound(m: Machine, value: Any) -> int:
+    try:
+        return m.index(value)
+    except TypeError:
+        if hasattr(value, "refuse"):
+            value.refuse()
+        raise TypeError(
+            "slice indices must be integers or None or have an __index__ method"
+        ) from None
+
+
+def _of_instance(m: Machine, owner: Any, key: Any) -> Any:
+    method = owner.cls.find("__getitem__")
+    if method is not UNSET:
+        return m.call(method, (owner, key), None)
+    if isinstance(owner, dict):
+        m.check_key(key, dict.__len__(owner))
+        if dict.__contains__(owner, key):
+            return dict.__getitem__(owner, key)
+        method = owner.cls.find("__missing__")
+        if method is not UNSET:
+            return m.call(method, (owner, key), None)
+        raise KeyError(key)
+    for kind in (list, tuple, str):
+        if isinstance(owner, kind):
+            plain = list(list.__iter__(owner)) if kind is list else kind.__getitem__(owner, slice(None))
+            return _of_sequence(m, tuple(plain) if kind is tuple else plain, key)
+    raise TypeError(f"'{owner.cls.name}' object is not subscriptable")
+
+
+def _of_class(m: Machine, owner: Class, key: Any) -> Any:
+    """`Mode["FAST"]` of an enumeration, `Row[int]` of anything."""
+    hook = next((cls.extra["item"] for cls in owner.mro if "item" in cls.extra), None)
+    if hook is not None:
+        return hook(m, owner, key)
+    method = owner.find("__class_getitem__")
+    if isinstance(method, ClassMethod):
+        return m.call(method.function, (owner, key), None)
+    if owner.machine is not None and not owner.extra.get("generic"):
+        raise TypeError(f"type '{owner.name}' is not subscriptable")
+    return owner
+
+
+def put(m: Machine, owner: Any, key: Any, value: Any) -> None:
+    """`owner[key] = value`."""
+    kind = owner.__class__
+    if kind is dict:
+        if key.__class__ is not str:
+            m.check_key(key, len(owner))
+        m.left -= DICT_ENTRY
+        if len(owner) >= m.limits.length:
+            m.allow_length(len(owner) + 1, "the dict")
+        owner[key] = value
+    elif kind is list:
+        _put_in_list(m, owner, key, value)
+    elif kind in INSTANCES:
+        _put_in_instance(m, owner, key, value)
+    else:
+        found = m.class_of(owner).find("__setitem__")
+        if found is not UNSET:
+            found.call(m, owner, key, value)
+            return
+        if hasattr(owner, "refuse"):
+            owner.refuse()
+        text = f"'{m.class_of(owner).name}' object does not support item assignment"
+        raise TypeError(text)
+
+
+def _put_in_list(m: Machine, owner: list[Any], key: Any, value: Any) -> None:
+    if key.__class__ is slice:
+        values = listed(m, value) if value is not owner else list(value)
+        m.elements(len(values), "the list")
+        m.allow_length(len(owner) + len(values), "the list")
+        m.charge(len(owner) >> 5)
+        bounds = slice(*(None if b is None else _bound(m, b) for b in _parts(key)))
+        list.__setitem__(owner, bounds, values)
+        return
+    if key.__class__ is not int:
+        key = m.index(key) if key.__class__ in INSTANCES else key
+    list.__setitem__(owner, key, value)
+
+
+def _put_in_instance(m: Machine, owner: Any, key: Any, value: Any) -> None:
+    method = owner.cls.find("__setitem__")
+    if method is not UNSET:
+        m.call(method, (owner, key, value), None)
+    elif isinstance(owner, dict):
+        m.check_key(key, dict.__len__(owner))
+        m.left -= DICT_ENTRY
+        dict.__setitem__(owner, key, value)
+    elif isinstance(owner, list):
+        _put_in_list(m, owner, key, value)
+    else:
+        raise TypeError(f"'{owner.cls.name}' object does not support item assignment")
+
+
+def remove(m: Machine, owner: Any, key: Any) -> None:
+    """`del owner[key]`."""
+    if owner.__class__ in INSTANCES:
+        method = owner.cls.find("__delitem__")
+        if method is not UNSET:
+            m.call(method, (owner, key), None)
+            return
+    if isinstance(owner, list):
+        m.charge(len(owner) >> 5)
+        if key.__class__ is slice:
+            key = slice(*(None if b is None else _bound(m, b) for b in _parts(key)))
+        list.__delitem__(owner, key if key.__class__ is slice else m.index(key))
+    elif isinstance(owner, dict):
+        m.check_key(key, dict.__len__(owner))
+        dict.__delitem__(owner, key)
+    elif hasattr(owner, "refuse"):
+        owner.refuse()
+    else:
+        text = f"'{m.class_of(owner).name}' object doesn't support item deletion"
+        raise TypeError(text)
+
+
+# ---- making and growing -------------------------------------------------------------------------
+
+
+def listed(m: Machine, value: Any) -> list[Any]:
+    """The elements of a value as a list."""
+    return extended(m, [], value)
+
+
+def extended(m: Machine, owner: list[Any], values: Any) -> list[Any]:
+    """`owner += values`, for a list."""
+    kind = values.__class__
+    if kind is list or kind is tuple or kind is range or kind is str or kind is dict:
+        m.elements(len(values), "the list")
+        m.allow_length(list.__len__(owner) + len(values), "the list")
+        list.extend(owner, values)
+        return owner
+    limit = m.limits.length
+    for value in m.iterate(values):
+        m.charge(3)
+        list.append(owner, value)
+        if list.__len__(owner) > limit:
+            m.allow_length(list.__len__(owner), "the list")
+    return owner
+
+
+def make_set(m: Machine, values: Iterable[Any]) -> KernelSet:
+    """A set of the values."""
+    found = KernelSet()
+    add_all(m, found, values)
+    return found
+
+
+def add_all(m: Machine, found: set[Any], values: Iterable[Any]) -> None:
+    """Puts values into a set one by one: what hashes alike must not take for ever."""
+    for value in m.iterate(values):
+        m.charge(10)
+        m.check_key(value, len(found))
+        set.add(found, value)
+        if len(found) > m.limits.length:
+            m.allow_length(len(found), "the set")
+
+
+def make_frozenset(m: Machine, values: Iterable[Any]) -> KernelFrozenSet:
+    """A frozen set of the values."""
+    return KernelFrozenSet(set.__iter__(make_set(m, values)))
+
+
+def as_set(m: Machine, values: Any) -> set[Any] | frozenset[Any]:
+    """The values as a set that Python's own methods take."""
+    if isinstance(values, set | frozenset):
+        m.charge(len(values))
+        return values
+    return make_set(m, values)
+
+
+def joined(m: Machine, function: Any, left: Any, right: Any) -> Any:
+    """An operator of sets, dicts and views of dicts."""
+    if isinstance(left, dict) and function.__name__ == "ior" and not isinstance(right, dict):
+        merge_pairs(m, left, right)
+        return left
+    for one in (left, right):
+        if isinstance(one, type({}.keys()) | type({}.items())):
+            m.elements(len(one), "the set")
+    try:
+        result = function(left, right)
+    except TypeError as error:
+        symbol = str(error).partition(":")[0]
+        if not symbol.startswith("unsupported operand"):
+            raise
+        kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
+        raise TypeError(f"{symbol}: {kinds}") from None
+    return KernelSet(result) if result.__class__ is set else result
+
+
+def merge(m: Machine, found: dict[Any, Any], more: Any) -> None:
+    """`{**more}`."""
+    pairs = mapping(m, more)
+    if pairs is None:
+        raise TypeError(f"'{m.class_of(more).name}' object is not a mapping")
+    m.elements(3 * len(pairs), "the dict")
+    m.allow_length(len(found) + len(pairs), "the dict")
+    dict.update(found, pairs)
+
+
+def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
+    """A value with keys as a dict; None for others."""
+    if isinstance(value, dict):
+        if value.__class__ in INSTANCES and value.cls.find("keys") is not UNSET:  # type: ignore[attr-defined]
+            pass
+        return value
+    if value.__class__ in INSTANCES and value.cls.find("keys") is not UNSET:
+        keys = listed(m, m.call(value.cls.find("keys"), (value,), None))
+        return {key: item(m, value, key) for key in keys}
+    return None
+
+
+def merge_pairs(m: Machine, found: dict[Any, Any], given: Any) -> None:
+    """`found.update(given)`: from a mapping, or from pairs."""
+    pairs = mapping(m, given)
+    if pairs is not None:
+        merge(m, found, pairs)
+        return
+    for number, pair in enumerate(m.iterate(given)):
+        m.charge(DICT_ENTRY)
+        try:
+            parts = listed(m, pair)
+        except TypeError:
+            text = f"cannot convert dictionary update sequence element #{number} to a sequence"
+            raise TypeError(text) from None
+        if len(parts) != 2:
+            raise ValueError(
+                f"dictionary update sequence element #{number} has length {len(parts)}; "
+                "2 is required"
+            )
+        m.check_key(parts[0], len(found))
+        dict.__setitem__(found, parts[0], parts[1])
+        m.allow_length(len(found), "the dict")
+
+
+def spread_mapping(m: Machine, value: Any) -> dict[str, Any]:
+    """What stands after `**` in a call."""
+    found = mapping(m, value)
+    if found is None:
+        kind = m.class_of(value).name
+        raise TypeError(f"argument after ** must be a mapping, not {kind}")
+    m.elements(3 * len(found), "the arguments")
+    if not all(isinstance(key, str) for key in found):
+        raise TypeError("keywords must be strings")
+    return {str(key): part for key, part in found.items()}
+
+
+def not_assignable(m: Machine, owner: Any) -> KernelError:
+    """The error about assigning to an item of something that nobody may change."""
+    return KernelError("hidden-attribute", f"items of {described(m, owner)} cannot be assigned")

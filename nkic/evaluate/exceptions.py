@@ -1,0 +1,268 @@
+"""Exceptions of kernels: raising, catching, `with`.
+
+What the interpreter's own functions raise (`TypeError`, `KeyError` …) becomes an exception of
+the kernel's when a handler of the kernel's meets it. Errors about NKI, and limits, cannot be
+caught.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.code import AT, Frame
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ErrorInstance,
+    Getter,
+)
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+# Every exception class of kernels, with its bases. Those of Python that are not here do not exist.
+_TREE = """
+BaseException
+Exception BaseException
+ArithmeticError Exception
+FloatingPointError ArithmeticError
+OverflowError ArithmeticError
+ZeroDivisionError ArithmeticError
+AssertionError Exception
+AttributeError Exception
+BufferError Exception
+EOFError Exception
+ImportError Exception
+ModuleNotFoundError ImportError
+LookupError Exception
+IndexError LookupError
+KeyError LookupError
+MemoryError Exception
+NameError Exception
+UnboundLocalError NameError
+OSError Exception
+FileNotFoundError OSError
+TimeoutError OSError
+RuntimeError Exception
+NotImplementedError RuntimeError
+RecursionError RuntimeError
+StopIteration Exception
+StopAsyncIteration Exception
+SyntaxError Exception
+SystemError Exception
+TypeError Exception
+ValueError Exception
+UnicodeError ValueError
+UnicodeDecodeError UnicodeError
+UnicodeEncodeError UnicodeError
+Warning Exception
+DeprecationWarning Warning
+FutureWarning Warning
+RuntimeWarning Warning
+UserWarning Warning
+FrozenInstanceError AttributeError
+"""
+
+
+def table(root: Class) -> dict[str, Class]:
+    """The exception classes by name."""
+    found: dict[str, Class] = {}
+    for line in _TREE.strip().split("\n"):
+        name, *bases = line.split()
+        above = tuple(found[base] for base in bases) or (root,)
+        members = dict(_MEMBERS) if name == "BaseException" else {}
+        if name == "StopIteration":
+            members["value"] = Getter("value", lambda m, error: (error.args or (None,))[0])
+        made = Class(name, above, members, payload=ErrorInstance, make=_construct)
+        made.extra["inheritable"] = name != "BaseException"
+        made.extra["content"] = _content
+        if name == "FrozenInstanceError":
+            made.module = "dataclasses"
+        found[name] = made
+    return found
+
+
+def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> ErrorInstance:
+    return ErrorInstance(cls, tuple(args))
+
+
+def _construct(m: Machine, cls: Class, *args: Any, **named: Any) -> ErrorInstance:
+    if named.keys() - {"name", "obj", "path"}:
+        raise TypeError(f"{cls.name}() takes no keyword arguments")
+    m.allocate(232)
+    made = ErrorInstance(cls, args)
+    made.serial = m.serial()
+    made.fields.update(named)
+    return made
+
+
+def _with_traceback(m: Machine, error: Any, traceback: Any) -> Any:
+    return error
+
+
+def _add_note(m: Machine, error: Any, note: Any) -> None:
+    if not isinstance(note, str):
+        raise TypeError(f"note must be a str, not '{m.class_of(note).name}'")
+    m.allocate(100)
+    error.fields.setdefault("__notes__", []).append(note)
+
+
+def _init(m: Machine, error: Any, *args: Any) -> None:
+    if isinstance(error, ErrorInstance):
+        error.args = tuple(args)
+
+
+_MEMBERS: dict[str, Any] = {
+    "args": Getter("args", lambda m, error: error.args),
+    "__cause__": Getter("__cause__", lambda m, error: error.cause),
+    "__context__": Getter("__context__", lambda m, error: None),
+    "__traceback__": Getter("__traceback__", lambda m, error: None),
+    "add_note": Builtin("add_note", _add_note),
+    "with_traceback": Builtin("with_traceback", _with_traceback),
+    "__init__": Builtin("BaseException.__init__", _init),
+}
+
+
+def make(m: Machine, name: str, args: tuple[Any, ...]) -> ErrorInstance:
+    """An exception of one of Python's classes."""
+    made = ErrorInstance(m.builtins[name], args)
+    made.serial = m.serial()
+    return made
+
+
+def is_fatal(error: BaseException) -> bool:
+    """No kernel code can catch the exception: a limit, an error about NKI, a bug of ours."""
+    if isinstance(error, ErrorInstance):
+        return False
+    if isinstance(error, KernelError):
+        return not isinstance(error, AttributeError | ImportError)
+    return isinstance(error, RecursionError | MemoryError) or not isinstance(error, Exception)
+
+
+def caught(m: Machine, error: BaseException) -> ErrorInstance:
+    """The exception as the kernel sees it."""
+    if isinstance(error, ErrorInstance):
+        return error
+    known = getattr(error, "nkic_value", None)
+    if known is not None:
+        return known  # type: ignore[no-any-return]
+    name = next((c.__name__ for c in type(error).__mro__ if c.__name__ in m.builtins), "Exception")
+    args = tuple(error.args)
+    if isinstance(error, KernelError):
+        args = (error.message,)
+    made = make(m, name, args)
+    if isinstance(error, AttributeError | NameError):
+        made.fields["name"] = error.name
+    error.nkic_value = made  # type: ignore[attr-defined]
+    for note in ("nkic_frames",):
+        if hasattr(error, note):
+            setattr(made, note, getattr(error, note))
+    return made
+
+
+def is_a(m: Machine, error: BaseException, name: str) -> bool:
+    """The exception is one of the class called `name`."""
+    return not is_fatal(error) and caught(m, error).cls.is_a(m.builtins[name])
+
+
+def raised(m: Machine, value: Any, cause: Any) -> BaseException:
+    """The exception of `raise value from cause`."""
+    if value is UNSET:
+        if not m.handling:
+            return make(m, "RuntimeError", ("No active exception to reraise",))
+        return m.handling[-1]  # type: ignore[no-any-return]
+    error = _instance(m, value)
+    if cause is not UNSET:
+        error.cause = None if cause is None else _instance(m, cause)
+    for note in ("nkic_frames",):
+        if hasattr(error, note):
+            delattr(error, note)
+    return error
+
+
+def _instance(m: Machine, value: Any) -> ErrorInstance:
+    if isinstance(value, Class) and value.is_a(m.builtins["BaseException"]):
+        value = m.call(value, (), None)
+    if not isinstance(value, ErrorInstance):
+        raise TypeError("exceptions must derive from BaseException")
+    return value
+
+
+def handler_for(m: Machine, f: Frame, error: Exception, handlers: Any, before: Any) -> Any:
+    """The handler that catches an exception, and the exception as the kernel sees it."""
+    if is_fatal(error):
+        return None, None
+    m.note(error)
+    value = caught(m, error)
+    for handler in handlers:
+        kind, _, _, _, node = handler
+        f[AT] = node
+        if kind is None or _catches(m, kind(f), value):
+            if before is not None and m.device_loops > before[0]:
+                raise KernelError(
+                    "device-loop-misuse",
+                    "an exception cannot leave a loop that runs on the device",
+                    help="catch it inside the loop's body",
+                )
+            error.__traceback__ = None
+            return handler, value
+    return None, None
+
+
+def _catches(m: Machine, kinds: Any, value: ErrorInstance) -> bool:
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        if isinstance(kind, tuple):
+            if _catches(m, kind, value):
+                return True
+            continue
+        if not isinstance(kind, Class) or not kind.is_a(m.builtins["BaseException"]):
+            text = "catching classes that do not inherit from BaseException is not allowed"
+            raise TypeError(text)
+        if value.cls.is_a(kind):
+            return True
+    return False
+
+
+# ---- with ---------------------------------------------------------------------------------------
+
+Leave = Callable[[Any], bool]
+
+
+def entered(m: Machine, manager: Any) -> tuple[Any, Leave]:
+    """What `with` gets from a context manager, and how it is left: with an exception or None."""
+    cls = m.class_of(manager)
+    enter, leave = cls.find("__enter__"), cls.find("__exit__")
+    if enter is UNSET or leave is UNSET:
+        raise KernelError(
+            "not-in-nki",
+            f"`with` does not take {_described(m, manager)}",
+            help="it takes `nl.no_reorder()`, and objects with `__enter__` and `__exit__`",
+        )
+
+    def left(value: Any) -> bool:
+        args = (None, None, None) if value is None else (value.cls, value, None)
+        return bool(m.truth(m.call(leave, (manager, *args), None)))
+
+    return m.call(enter, (manager,), None), left
+
+
+def _described(m: Machine, value: Any) -> str:
+    name = m.class_of(value).name
+    return f"the class `{value.name}`" if isinstance(value, Class) else f"a value of type `{name}`"
+
+
+def suppressed(m: Machine, leave: Leave, error: Exception, f: Frame, place: Any) -> bool:
+    """Leaves a `with` block by an exception; whether the manager swallows that."""
+    if is_fatal(error):
+        return False
+    m.note(error)
+    value = caught(m, error)
+    f[AT] = place
+    return leave(value)
+
+
+_ = INSTANCES

@@ -1,0 +1,34 @@
+"""What the evaluator asks of values that live on the device.
+
+The value classes (registers, ranges with run-time bounds) inherit from these; the evaluator
+knows nothing else about them. A body that runs on the device is evaluated once: `enter` opens
+the loop and `leave` closes it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+
+class DeviceRange(ABC):
+    """What `for i in dynamic_range(…)` goes through."""
+
+    @abstractmethod
+    def enter(self) -> object:
+        """Opens the loop; the value is what the loop's target gets, the counter register."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Closes the loop after its body was evaluated."""
+
+
+class DeviceCondition(ABC):
+    """What `while register:` tests."""
+
+    @abstractmethod
+    def enter_while(self) -> None:
+        """Opens a loop that runs as long as this register is not zero."""
+
+    @abstractmethod
+    def leave_while(self) -> None:
+        """Closes that loop after its body was evaluated."""

@@ -1,0 +1,185 @@
+"""Going through values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.hooks import DeviceRange
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, ErrorInstance, Generator, Steps
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_DIRECT = frozenset(
+    {
+        *(list, tuple, range, str, dict, bytes, Steps, Generator),
+        *(type(iter(one)) for one in ([], (), range(0), "", b"", {}, set())),
+        *(type({}.keys()), type({}.values()), type({}.items())),
+        *(type(iter({}.values())), type(iter({}.items())), type(reversed([]))),
+        *(type(iter(range(1 << 70))), type(iter("é"))),
+    }
+)
+
+
+def iterate(m: Machine, value: Any, where: str = "") -> Iterable[Any]:
+    """What Python's `for` can go through in place of the value."""
+    kind = value.__class__
+    if kind in _DIRECT:
+        return value  # type: ignore[no-any-return]
+    if kind in INSTANCES:
+        return _of_instance(m, value)
+    if isinstance(value, set | frozenset):
+        m.charge(2 * len(value))
+        return iter(value)
+    if kind in m.iterables:
+        return value  # type: ignore[no-any-return]
+    if kind is Class and "iterate" in value.extra:
+        return value.extra["iterate"](m, value)  # type: ignore[no-any-return]
+    if kind is Class:
+        hook = next((c.extra["iterate"] for c in value.mro if "iterate" in c.extra), None)
+        if hook is not None:
+            return hook(m, value)  # type: ignore[no-any-return]
+    if hasattr(value, "refuse"):
+        value.refuse()
+    if where == "in":
+        raise TypeError(f"argument of type '{m.class_of(value).name}' is not iterable")
+    if isinstance(value, DeviceRange):
+        raise KernelError(
+            "device-loop-misuse",
+            "a loop on the device is gone through by a `for` statement only",
+            help="write a `for` statement, or use `range`",
+        )
+    if hasattr(value, "cannot_iterate"):
+        value.cannot_iterate()
+    raise TypeError(f"'{m.class_of(value).name}' object is not iterable")
+
+
+def iterate_each(m: Machine, value: Any) -> Iterable[Any]:
+    """The same, for a comprehension or generator."""
+    if isinstance(value, DeviceRange):
+        raise KernelError(
+            "device-loop-misuse",
+            "a comprehension cannot run on the device",
+            help="write a `for` statement, or use `range`",
+        )
+    return iterate(m, value)
+
+
+def _of_instance(m: Machine, value: Any) -> Iterable[Any]:
+    method = value.cls.find("__iter__")
+    if method is None:
+        raise TypeError(f"'{value.cls.name}' object is not iterable")
+    if method is not UNSET:
+        found = m.call(method, (value,), None)
+        if found.__class__ in INSTANCES and found.cls.find("__next__") is not UNSET:
+            return Steps(m, "iterator", _by_next(m, found))
+        if found.__class__ in _DIRECT and hasattr(found, "__next__"):
+            return found  # type: ignore[no-any-return]
+        raise TypeError(f"iter() returned non-iterator of type '{m.class_of(found).name}'")
+    for kind in (list, tuple, dict, str):
+        if isinstance(value, kind):
+            return kind.__iter__(value)
+    if value.cls.find("__getitem__") is not UNSET:
+        return Steps(m, "iterator", _by_items(m, value))
+    if value.cls.find("__next__") is not UNSET:
+        raise TypeError(f"'{value.cls.name}' object is not iterable")
+    raise TypeError(f"'{value.cls.name}' object is not iterable")
+
+
+def _by_next(m: Machine, found: Any) -> Iterator[Any]:
+    method = found.cls.find("__next__")
+    while True:
+        m.charge(1)
+        try:
+            value = m.call(method, (found,), None)
+        except ErrorInstance as error:
+            if any(cls.name == "StopIteration" for cls in error.cls.mro):
+                return
+            raise
+        except StopIteration:
+            return
+        yield value
+
+
+def _by_items(m: Machine, value: Any) -> Iterator[Any]:
+    method, place = value.cls.find("__getitem__"), 0
+    while True:
+        m.charge(1)
+        try:
+            found = m.call(method, (value, place), None)
+        except IndexError:
+            return
+        except ErrorInstance as error:
+            if any(cls.name in ("IndexError", "StopIteration") for cls in error.cls.mro):
+                return
+            raise
+        yield found
+        place += 1
+
+
+def delegated(m: Machine, value: Any) -> Iterator[Any]:
+    """`yield from value`."""
+    if value.__class__ is Generator:
+        sent = None
+        while True:
+            try:
+                given = m.resume(value, sent)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                sent = yield given
+            except GeneratorExit:
+                if m.closing:
+                    value.values.close()
+                raise
+            except Exception as error:
+                try:
+                    sent = yield m.resume(value, error, "throw")
+                except StopIteration as stop:
+                    return stop.value
+    for one in iterate(m, value):
+        m.charge(1)
+        yield one
+    return None
+
+
+def unpacked(m: Machine, value: Any, count: int) -> Sequence[Any]:
+    """The `count` values of `a, b = value`."""
+    if isinstance(value, list | tuple) and value.__class__ not in INSTANCES:
+        found: Sequence[Any] = value
+        if len(found) == count:
+            return found
+        more = len(found) > count
+        size = len(found)
+    else:
+        try:
+            each = iter(iterate(m, value))
+        except TypeError as error:
+            if "is not iterable" in str(error):
+                kind = m.class_of(value).name
+                raise TypeError(f"cannot unpack non-iterable {kind} object") from None
+            raise
+        found = []
+        for one in each:
+            m.charge(1)
+            found.append(one)
+            if len(found) > count:
+                break
+        size, more = len(found), len(found) > count
+    if more:
+        raise ValueError(f"too many values to unpack (expected {count})")
+    if size < count:
+        raise ValueError(f"not enough values to unpack (expected {count}, got {size})")
+    return found
+
+
+def unpacked_starred(m: Machine, value: Any, before: int, after: int) -> list[Any]:
+    """The values of `a, *b, c = value`."""
+    found = m.extended([], value)
+    size, least = len(found), before + after
+    if size < least:
+        raise ValueError(f"not enough values to unpack (expected at least {least}, got {size})")
+    end = size - after
+    return [*found[:before], found[before:end], *found[end:]]

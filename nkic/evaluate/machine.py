@@ -1,0 +1,462 @@
+"""The machine: the state of one evaluation, and what every operation asks of it.
+
+A machine is its own budget. `stack` holds the frames of the calls that are going on; the node
+that each of them evaluates says where the kernel is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nkic.base.source import NOWHERE, CallChain
+from nkic.evaluate import attributes, classes, compare, containers, exceptions, iteration, texts
+from nkic.evaluate.budget import Budget, Limits, Spent
+from nkic.evaluate.calls import bind, enter_cells
+from nkic.evaluate.code import AT, FUNCTION, Code, Frame
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ClassMethod,
+    ErrorInstance,
+    Function,
+    Generator,
+    HostFunction,
+    Instance,
+    Method,
+    StaticMethod,
+    Super,
+)
+from nkic.syntax import nodes
+
+Hint = Callable[[Any, str], Exception | None]
+
+
+class TooDeep(KernelError):
+    """Calls within calls, or containers within containers, beyond the limit."""
+
+    def __init__(self, depth: int) -> None:
+        super().__init__(
+            "too-deep",
+            f"functions call each other, or values nest, more than {depth} levels deep",
+            help="check that the recursion ends, or use a loop",
+        )
+
+
+class Machine(Budget):
+    """One evaluation.
+
+    `classes` are the classes of Python's types and of the language that is served. `hint`
+    words the error about an attribute that is not there, where the language knows more.
+    """
+
+    __slots__ = (
+        *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
+        *("opaque", "formatting", "in_place_kinds", "callables", "hints", "_serials", "_chains"),
+        *("modules", "show", "iterables", "item_hooks", "runtime_of"),
+    )
+
+    def __init__(self, limits: Limits, table: Mapping[type, Class]) -> None:
+        super().__init__(limits)
+        self.stack: list[Frame] = []
+        self.level = 0
+        self.device_loops = 0
+        self.handling: list[Any] = []
+        self.closing = False
+        self.classes: dict[type, Class] = dict(table)
+        self.opaque = frozenset({Instance, ErrorInstance})
+        self.formatting: frozenset[type] = frozenset()
+        self.in_place_kinds: frozenset[type] = frozenset()
+        self.callables: dict[type, Callable[..., Any]] = dict(_CALLABLES)
+        self.hints: list[Hint] = []
+        self.iterables: frozenset[type] = frozenset()
+        self.show: Callable[[str], None] = lambda text: None
+        self._serials = 0
+        self._chains: dict[tuple[int, int], tuple[CallChain, Any]] = {}
+
+    # ---- where the kernel is ---------------------------------------------------------------
+
+    def serial(self) -> int:
+        """The number of a new object: what it hashes to, and its place among its like."""
+        self._serials += 1
+        return self._serials
+
+    def here(self) -> CallChain:
+        """The expression that the kernel evaluates, with the calls that led there."""
+        chain: CallChain | None = None
+        known = self._chains
+        for frame in self.stack:
+            node = frame[AT]
+            key = (id(node), id(chain))
+            found = known.get(key)
+            if found is None:
+                made = CallChain(node.span, chain)
+                known[key] = found = (made, node)
+            chain = found[0]
+        return chain or CallChain(NOWHERE)
+
+    def deepen(self) -> None:
+        """One level more; raises where there are too many. Who calls takes it off again."""
+        self.level += 1
+        if self.level > self.limits.depth:
+            self.level -= 1
+            raise TooDeep(self.limits.depth)
+
+    def note(self, error: BaseException) -> None:
+        """Keeps the frames that an exception comes from, the first time it is seen."""
+        if not hasattr(error, "nkic_frames"):
+            frames = [(frame, frame[AT]) for frame in reversed(self.stack)]
+            error.nkic_frames = frames  # type: ignore[attr-defined]
+
+    # ---- calls -----------------------------------------------------------------------------
+
+    def call(self, function: Any, args: Sequence[Any], named: Mapping[str, Any] | None) -> Any:
+        """`function(*args, **named)`, whatever can be called."""
+        kind = function.__class__
+        if kind is Function:
+            return self.invoke(function, args, named)
+        caller = self.callables.get(kind)
+        if caller is not None:
+            return caller(self, function, args, named or {})
+        if kind in INSTANCES:
+            method = function.cls.find("__call__")
+            if method is not UNSET:
+                return self.call(method, (function, *args), named)
+        raise TypeError(f"'{self.class_of(function).name}' object is not callable")
+
+    def invoke(
+        self, function: Function, args: Sequence[Any], named: Mapping[str, Any] | None
+    ) -> Any:
+        """Calls a function of the kernel's source."""
+        code = function.code
+        if not named and len(args) == code.plain:
+            frame: Frame = [self, code.node, function, *args, *code.blank]
+        else:
+            frame = bind(self, function, args, named)
+        if not code.is_plain_entry:
+            enter_cells(code, frame, function.cells)
+        if code.is_generator:
+            self.allocate(400)
+            return Generator(function, frame, code.run(frame))
+        left = self.run(code, frame)
+        return None if left is None else left[0]
+
+    def run(self, code: Code, frame: Frame) -> Any:
+        """Runs code on a frame of its own."""
+        level = self.level + 1
+        if level > self.limits.depth:
+            raise TooDeep(self.limits.depth)
+        self.level = level
+        self.left -= code.cost
+        stack = self.stack
+        stack.append(frame)
+        try:
+            if self.left < 0:
+                raise Spent(self.limits)
+            return code.run(frame)
+        except BaseException as error:
+            if not hasattr(error, "nkic_frames"):
+                self.note(error)
+            raise
+        finally:
+            stack.pop()
+            self.level = level - 1
+
+    def resume(self, generator: Generator, value: Any, method: str = "send") -> Any:
+        """Goes on with a generator until it gives a value; `StopIteration` when it ends."""
+        if generator.running:
+            raise ValueError("generator already executing")
+        self.deepen()
+        self.charge(2)
+        generator.running = True
+        self.stack.append(generator.frame)
+        try:
+            return getattr(generator.values, method)(value)
+        except StopIteration as stop:
+            left = stop.value
+            raise StopIteration(left[0] if left.__class__ is tuple else None) from None
+        except BaseException as error:
+            self.note(error)
+            raise
+        finally:
+            self.stack.pop()
+            self.level -= 1
+            generator.running = False
+
+    def delegated(self, value: Any) -> Iterator[Any]:
+        """`yield from value`: what it gives, and in the end what it returns."""
+        return iteration.delegated(self, value)
+
+    def super_of(self, cls: Class, owner: Any) -> Super:
+        """`super()` in a method of `cls`."""
+        own = owner if owner.__class__ is Class and owner.is_a(cls) else self.class_of(owner)
+        if not own.is_a(cls):
+            raise TypeError("super(type, obj): obj must be an instance or subtype of type")
+        return Super(cls, own, owner)
+
+    def called(self, node: nodes.Call) -> str:
+        """The name of what a call calls, for messages."""
+        func = node.func
+        if isinstance(func, nodes.Attribute):
+            return func.attr
+        return func.id if isinstance(func, nodes.Name) else "function"
+
+    # ---- values ----------------------------------------------------------------------------
+
+    def class_of(self, value: Any) -> Class:
+        """`type(value)`."""
+        kind = value.__class__
+        if kind in INSTANCES:
+            found: Class = value.cls
+            return found
+        known = self.classes.get(kind)
+        return known if known is not None else classes.unknown(self, kind)
+
+    def truth(self, value: Any) -> bool:
+        """`bool(value)`."""
+        if value.__class__ in INSTANCES:
+            return classes.truth(self, value)
+        return bool(value)
+
+    def identical(self, left: Any, right: Any) -> bool:
+        """`left is right`."""
+        return left is right
+
+    def repr(self, value: Any) -> str:
+        """`repr(value)`."""
+        return texts.representation(self, value)
+
+    def str(self, value: Any) -> str:
+        """`str(value)`."""
+        return texts.text(self, value)
+
+    def format(self, value: Any, spec: Any = "") -> str:
+        """`format(value, spec)`."""
+        return texts.formatted(self, value, spec)
+
+    def shown(self, value: Any) -> str | None:
+        """The text of a value that is no container and no object, None for Python's own."""
+        return classes.shown(self, value)
+
+    def hash(self, value: Any) -> int:
+        """The hash of a kernel's object in Python's containers."""
+        return compare.hash_instance(self, value)
+
+    def compared_by(self, name: str, left: Any, right: Any) -> Any:
+        """What a method of `left`'s class says of the two."""
+        return compare.compared_by(self, name, left, right)
+
+    def equal(self, left: Any, right: Any) -> bool:
+        """`left is right or left == right`."""
+        return compare.equal(self, left, right)
+
+    def less(self, left: Any, right: Any) -> bool:
+        """`left < right`, as a truth value."""
+        return bool(self.truth(compare.compare(self, "<", left, right)))
+
+    def contains(self, container: Any, item: Any) -> bool:
+        """`item in container`."""
+        return compare.contains(self, container, item)
+
+    def check_key(self, key: Any, size: int) -> None:
+        """A key is about to be looked up among `size` others."""
+        compare.check_key(self, key, size)
+
+    def index(self, value: Any) -> int:
+        """`operator.index(value)`."""
+        return classes.index(self, value)
+
+    def special(self, value: Any, name: str) -> Any:
+        """What the special method `name` of an object gives."""
+        return classes.special(self, value, name)
+
+    def length(self, value: Any) -> int:
+        """`len(value)`."""
+        return classes.length(self, value)
+
+    def isinstance(self, value: Any, kinds: Any) -> bool:
+        """`isinstance(value, kinds)`."""
+        return classes.is_instance(self, value, kinds)
+
+    def is_class(self, value: Any) -> bool:
+        """The value can stand in `isinstance` and in a class pattern."""
+        return classes.is_class(value)
+
+    def form(self, name: str) -> Any:
+        """A name that only annotations use."""
+        return classes.form(name)
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """`owner.name`."""
+        return attributes.get(self, owner, name)
+
+    def hint(self, owner: Any, name: str) -> Exception | None:
+        """What the language says of an attribute that is not there."""
+        return next((found for one in self.hints if (found := one(owner, name))), None)
+
+    def module_name(self, value: Any) -> str:
+        """The name of a module, "" for other values."""
+        return classes.module_name(value)
+
+    # ---- classes ---------------------------------------------------------------------------
+
+    def make_class(
+        self,
+        code: Code,
+        runtime: Any,
+        bases: list[Any],
+        options: dict[str, Any],
+        cells: list[list[Any]],
+    ) -> Class:
+        """Runs a class body and makes the class."""
+        return classes.make(self, code, runtime, bases, options, cells)
+
+    def finished_class(self, made: Any) -> Any:
+        """Called with every class after its decorators."""
+        return classes.finished(self, made)
+
+    # ---- containers ------------------------------------------------------------------------
+
+    def item(self, owner: Any, key: Any) -> Any:
+        """`owner[key]`."""
+        return containers.item(self, owner, key)
+
+    def put_item(self, owner: Any, key: Any, value: Any) -> None:
+        """`owner[key] = value`."""
+        containers.put(self, owner, key, value)
+
+    def remove_item(self, owner: Any, key: Any) -> None:
+        """`del owner[key]`."""
+        containers.remove(self, owner, key)
+
+    def extended(self, owner: list[Any], values: Any) -> list[Any]:
+        """`owner += values`, for a list."""
+        return containers.extended(self, owner, values)
+
+    def make_set(self, values: Iterable[Any]) -> Any:
+        """A set of the values."""
+        return containers.make_set(self, values)
+
+    def merge(self, found: dict[Any, Any], more: Any) -> None:
+        """`{**more}`."""
+        containers.merge(self, found, more)
+
+    def joined(self, function: Any, left: Any, right: Any) -> Any:
+        """An operator of sets and dicts."""
+        return containers.joined(self, function, left, right)
+
+    def spread_mapping(self, value: Any) -> dict[str, Any]:
+        """What stands after `**` in a call."""
+        return containers.spread_mapping(self, value)
+
+    def iterate(self, value: Any, where: str = "") -> Iterable[Any]:
+        """What Python's `for` can go through in place of the value."""
+        return iteration.iterate(self, value, where)
+
+    def iterate_each(self, value: Any) -> Iterable[Any]:
+        """The same, for a comprehension, which cannot run on the device."""
+        return iteration.iterate_each(self, value)
+
+    def unpacked(self, value: Any, count: int) -> Sequence[Any]:
+        """The `count` values of `a, b = value`."""
+        return iteration.unpacked(self, value, count)
+
+    def unpacked_starred(self, value: Any, before: int, after: int) -> list[Any]:
+        """The values of `a, *b, c = value`."""
+        return iteration.unpacked_starred(self, value, before, after)
+
+    def is_sequence(self, value: Any) -> bool:
+        """The value matches a sequence pattern."""
+        return classes.is_sequence(value)
+
+    def listed(self, value: Any) -> list[Any]:
+        """The elements of a value as a list."""
+        return containers.listed(self, value)
+
+    # ---- exceptions ------------------------------------------------------------------------
+
+    def raised(self, value: Any, cause: Any) -> BaseException:
+        """The exception of `raise value from cause`."""
+        return exceptions.raised(self, value, cause)
+
+    def assertion(self, args: tuple[Any, ...]) -> ErrorInstance:
+        """The exception of a failing `assert`."""
+        return exceptions.make(self, "AssertionError", args)
+
+    def is_fatal(self, error: BaseException) -> bool:
+        """No kernel code can catch the exception."""
+        return exceptions.is_fatal(error)
+
+    def is_attribute_error(self, error: BaseException) -> bool:
+        """The exception says that an attribute is missing."""
+        return exceptions.is_a(self, error, "AttributeError")
+
+    def handler_for(self, f: Frame, error: Exception, handlers: Any, before: Any) -> Any:
+        """The handler that catches an exception, and the exception as the kernel sees it."""
+        return exceptions.handler_for(self, f, error, handlers, before)
+
+    @contextmanager
+    def handling_of(self, error: Exception) -> Iterator[None]:
+        """While a `finally` block runs for an exception, `raise` raises that again."""
+        self.handling.append(exceptions.caught(self, error))
+        try:
+            yield
+        finally:
+            self.handling.pop()
+
+    def entered(self, manager: Any) -> tuple[Any, Any]:
+        """What `with` gets from a context manager, and how it is left."""
+        return exceptions.entered(self, manager)
+
+    def suppressed(self, leave: Any, error: Exception, f: Frame, place: nodes.Node) -> bool:
+        """Leaves a `with` block by an exception; whether the manager swallows that."""
+        return exceptions.suppressed(self, leave, error, f, place)
+
+
+# ---- what can be called -------------------------------------------------------------------------
+
+
+def _builtin(m: Machine, function: Builtin, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    m.left -= 8
+    if m.left < 0:
+        raise Spent(m.limits)
+    return function.call(m, *args, **named)
+
+
+def _host(m: Machine, function: HostFunction, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    return function.call(*args, **named)
+
+
+def _method(m: Machine, method: Method, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    function = method.function
+    if function.__class__ is Function:
+        return m.invoke(function, (method.owner, *args), named)
+    return m.call(function, (method.owner, *args), named)
+
+
+def _class(m: Machine, cls: Class, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    m.left -= 8
+    return cls.make(m, cls, *args, **named)
+
+
+def _wrapped(m: Machine, found: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    return m.call(found.function, args, named)
+
+
+_CALLABLES: dict[type, Callable[..., Any]] = {
+    Builtin: _builtin,
+    HostFunction: _host,
+    Method: _method,
+    Class: _class,
+    StaticMethod: _wrapped,
+    ClassMethod: _wrapped,
+}
+
+
+def current_function(m: Machine) -> str:
+    """The name of the function that is running."""
+    return str(m.stack[-1][FUNCTION].name) if m.stack else ""

@@ -1,0 +1,261 @@
+"""Operators on values: Python's, with the size of every result known before it is made."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.objects import INSTANCES, UNSET, Class
+from nkic.evaluate.texts import percent
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+SMALL = 1 << 62  # integers below take no look at the limits
+NUMBERS = frozenset({int, float, bool})
+SEQUENCES = (str, list, tuple, bytes)
+JOINED = (set, frozenset, dict, type({}.keys()), type({}.items()))
+
+Operation = Callable[["Machine", Any, Any], Any]
+
+
+class Union:
+    """`int | str`: alternatives for `isinstance`."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, parts: tuple[Any, ...]) -> None:
+        self.parts = parts
+
+    def __repr__(self) -> str:
+        return " | ".join(getattr(one, "name", repr(one)) for one in self.parts)
+
+
+# ---- arithmetic ---------------------------------------------------------------------------------
+
+
+def add(m: Machine, left: Any, right: Any) -> Any:
+    """`left + right`."""
+    if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
+        return _number(m, left + right)
+    return _dispatch(m, "+", left, right)
+
+
+def subtract(m: Machine, left: Any, right: Any) -> Any:
+    """`left - right`."""
+    if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
+        return _number(m, left - right)
+    return _dispatch(m, "-", left, right)
+
+
+def multiply(m: Machine, left: Any, right: Any) -> Any:
+    """`left * right`."""
+    if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
+        if left.__class__ is int and right.__class__ is int:
+            _allow_product(m, left, right)
+        return left * right
+    return _dispatch(m, "*", left, right)
+
+
+def _number(m: Machine, result: Any) -> Any:
+    if result.__class__ is int and not -SMALL < result < SMALL:
+        m.allow_bits(result.bit_length())
+    return result
+
+
+def _allow_product(m: Machine, left: int, right: int) -> None:
+    bits = left.bit_length() + right.bit_length()
+    if bits > 62:
+        m.allow_bits(bits - 1)
+
+
+def _power(m: Machine, left: Any, right: Any) -> None:
+    if isinstance(left, int) and isinstance(right, int) and right > 0:
+        m.allow_bits(max(left.bit_length() - 1, 0) * right)
+
+
+def _shift(m: Machine, left: Any, right: Any) -> None:
+    if isinstance(left, int) and isinstance(right, int) and right > 0:
+        m.allow_bits(left.bit_length() + right if left else 0)
+
+
+def _sum(m: Machine, left: Any, right: Any) -> None:
+    if isinstance(left, SEQUENCES) and isinstance(right, SEQUENCES):
+        m.elements(len(left) + len(right), f"the {_kind(left)}")
+
+
+def _product(m: Machine, left: Any, right: Any) -> None:
+    sequence, times = (left, right) if isinstance(left, SEQUENCES) else (right, left)
+    if isinstance(sequence, SEQUENCES) and (
+        isinstance(times, int) or times.__class__ in INSTANCES
+    ):
+        m.elements(len(sequence) * max(m.index(times), 0), f"the {_kind(sequence)}")
+    elif isinstance(left, int) and isinstance(right, int):
+        _allow_product(m, left, right)
+
+
+def _joined(m: Machine, left: Any, right: Any) -> None:
+    for one in (left, right):
+        if isinstance(one, JOINED):
+            m.elements(len(one), "the set")
+
+
+def _divided(m: Machine, left: Any, right: Any) -> None:
+    if isinstance(left, int) and isinstance(right, int):
+        m.charge((left.bit_length() >> 6) * (right.bit_length() >> 6) >> 5)
+
+
+def _free(m: Machine, left: Any, right: Any) -> None:
+    return None
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__ if type(value) in SEQUENCES else value.cls.name
+
+
+# Symbol: Python's function, its form in place, the methods, what is asked of sizes before.
+BINARY: dict[str, tuple[Any, Any, str, Operation]] = {
+    "+": (operator.add, operator.iadd, "add", _sum),
+    "-": (operator.sub, operator.isub, "sub", _joined),
+    "*": (operator.mul, operator.imul, "mul", _product),
+    "/": (operator.truediv, operator.itruediv, "truediv", _divided),
+    "//": (operator.floordiv, operator.ifloordiv, "floordiv", _divided),
+    "%": (operator.mod, operator.imod, "mod", _divided),
+    "**": (operator.pow, operator.ipow, "pow", _power),
+    "<<": (operator.lshift, operator.ilshift, "lshift", _shift),
+    ">>": (operator.rshift, operator.irshift, "rshift", _free),
+    "&": (operator.and_, operator.iand, "and", _joined),
+    "|": (operator.or_, operator.ior, "or", _joined),
+    "^": (operator.xor, operator.ixor, "xor", _joined),
+    "@": (operator.matmul, operator.imatmul, "matmul", _free),
+}
+
+
+def _dispatch(m: Machine, symbol: str, left: Any, right: Any) -> Any:
+    """The operator for values that are not two plain numbers."""
+    function, _, name, guard = BINARY[symbol]
+    if left.__class__ in INSTANCES or right.__class__ in INSTANCES:
+        found = _by_methods(m, left, right, f"__{name}__", f"__r{name}__")
+        if found is not NotImplemented:
+            return found
+        left, right = _plain(m, symbol, left, right)
+    if symbol == "%" and isinstance(left, str | bytes):
+        return percent(m, left, right)
+    if symbol == "|" and _is_kind(left) and _is_kind(right):
+        return Union((*_parts(left), *_parts(right)))
+    guard(m, left, right)
+    if left.__class__ in JOINED or right.__class__ in JOINED:
+        return m.joined(function, left, right)
+    try:
+        result = function(left, right)
+    except TypeError as error:
+        raise _unsupported(m, symbol, left, right, error) from None
+    return _number(m, result) if result.__class__ is int else result
+
+
+def _by_methods(m: Machine, left: Any, right: Any, name: str, reflected: str) -> Any:
+    """What `__add__` and `__radd__` of kernel classes give, NotImplemented where there is none."""
+    one, other = m.class_of(left), m.class_of(right)
+    calls = [(one.find(name), left, right), (other.find(reflected), right, left)]
+    if one is other:
+        del calls[1]
+    elif other.is_a(one) and other.find(reflected) is not one.find(reflected):
+        calls.reverse()
+    for method, owner, argument in calls:
+        if method is not UNSET:
+            result = m.call(method, (owner, argument), {})
+            if result is not NotImplemented:
+                return result
+    return NotImplemented
+
+
+def _plain(m: Machine, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
+    """The numbers, text or containers that objects of kernel classes are, if they are."""
+    for one in (left, right):
+        if one.__class__ in INSTANCES and m.class_of(one).payload in m.opaque:
+            raise _unsupported(m, symbol, left, right, None)
+    return left, right
+
+
+def _unsupported(
+    m: Machine, symbol: str, left: Any, right: Any, error: TypeError | None
+) -> TypeError:
+    """Python's message, with the names of the kernel's classes."""
+    text = str(error) if error is not None else ""
+    if error is not None and not text.startswith("unsupported operand"):
+        return error
+    shown = "** or pow()" if symbol == "**" else symbol
+    kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
+    return TypeError(f"unsupported operand type(s) for {shown}: {kinds}")
+
+
+def _is_kind(value: Any) -> bool:
+    return isinstance(value, Class | Union) or value is None or hasattr(value, "is_form")
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    return value.parts if isinstance(value, Union) else (value,)
+
+
+def binary(symbol: str) -> Operation:
+    """The function of an operator."""
+    known = {"+": add, "-": subtract, "*": multiply}
+    if symbol in known:
+        return known[symbol]
+    function, _, _, guard = BINARY[symbol]
+
+    def apply(m: Machine, left: Any, right: Any) -> Any:
+        if left.__class__ in NUMBERS and right.__class__ in NUMBERS:
+            guard(m, left, right)
+            return _number(m, function(left, right))
+        return _dispatch(m, symbol, left, right)
+
+    return apply
+
+
+OPERATIONS: dict[str, Operation] = {symbol: binary(symbol) for symbol in BINARY}
+
+
+def in_place(m: Machine, symbol: str, left: Any, right: Any) -> Any:
+    """`left op= right`."""
+    kind = left.__class__
+    _, function, name, guard = BINARY[symbol]
+    if kind in INSTANCES:
+        method = left.cls.find(f"__i{name}__")
+        if method is not UNSET:
+            result = m.call(method, (left, right), {})
+            if result is not NotImplemented:
+                return result
+        return OPERATIONS[symbol](m, left, right)
+    if kind is list and symbol == "+":
+        return m.extended(left, right)
+    if kind is list or kind is dict or kind is set:
+        guard(m, left, right)
+        if kind is not list:
+            return m.joined(function, left, right)
+        return function(left, right)
+    if kind in m.in_place_kinds:
+        return function(left, right)
+    return OPERATIONS[symbol](m, left, right)
+
+
+# ---- unary operators ----------------------------------------------------------------------------
+
+UNARY: dict[str, tuple[Any, str]] = {
+    "-": (operator.neg, "__neg__"),
+    "+": (operator.pos, "__pos__"),
+    "~": (operator.invert, "__invert__"),
+}
+
+
+def unary(m: Machine, symbol: str, value: Any) -> Any:
+    """`-value` and the like."""
+    function, name = UNARY[symbol]
+    if value.__class__ in INSTANCES:
+        method = value.cls.find(name)
+        if method is not UNSET:
+            return m.call(method, (value,), {})
+        if value.cls.payload in m.opaque:
+            raise TypeError(f"bad operand type for unary {symbol}: '{value.cls.name}'")
+    return function(value)

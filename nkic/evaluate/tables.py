@@ -1,0 +1,70 @@
+"""How the tables of builtin classes are written.
+
+    STR = builtin_class("str", payload=str, make=…)
+
+    @method(STR, "upper")
+    def _(m: Machine, text: str) -> str: …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from nkic.evaluate.objects import Builtin, Class, Getter, no_objects
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+OBJECT = Class("object", (), {}, make=no_objects)
+
+
+def builtin_class(
+    name: str,
+    payload: type,
+    make: Callable[..., Any] = no_objects,
+    *bases: Class,
+    module: str = "builtins",
+) -> Class:
+    """A class that all evaluations share; nothing can change it."""
+    return Class(name, bases or (OBJECT,), {}, payload=payload, make=make, module=module)
+
+
+def method(cls: Class, *names: str) -> Callable[[_Function], _Function]:
+    """Puts a function `(m, owner, …)` into the table of a class."""
+
+    def add(function: _Function) -> _Function:
+        for name in names:
+            cls.members[name] = Builtin(f"{cls.name}.{name}", function)
+        return function
+
+    return add
+
+
+def class_function(cls: Class, name: str) -> Callable[[_Function], _Function]:
+    """Puts a function `(m, …)` into the table of a class that needs no object."""
+
+    def add(function: _Function) -> _Function:
+        cls.members[name] = Builtin(f"{cls.name}.{name}", function, static=True)
+        return function
+
+    return add
+
+
+def getter(cls: Class, name: str) -> Callable[[_Function], _Function]:
+    """Puts a computed attribute `(m, owner)` into the table of a class."""
+
+    def add(function: _Function) -> _Function:
+        cls.members[name] = Getter(name, function)
+        return function
+
+    return add
+
+
+def builtin(name: str, table: dict[str, Any]) -> Callable[[_Function], _Function]:
+    """Puts a function `(m, …)` into a table of functions."""
+
+    def add(function: _Function) -> _Function:
+        table[name] = Builtin(name, function)
+        return function
+
+    return add

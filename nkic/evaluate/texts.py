@@ -1,0 +1,411 @@
+"""Values as text: `str`, `repr`, `format`, f-strings, `%` and `str.format`, within limits.
+
+The same text as Python's, except that no memory addresses show and that text has a greatest
+length: Python's own functions would follow shared lists for ever, and pad a number to gigabytes.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nkic.base.text import grouped
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class, ErrorInstance
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_PLAIN = frozenset({int, float, bool, type(None), type(...), bytes})
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_READ = 4000  # characters of a value that a message shows the first of
+_SHORT = 64  # digits of a number that is written in the step of its call
+_NUMBER = re.compile(r"\d+")
+_BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    dict: ("{", "}"),
+    set: ("{", "}"),
+    frozenset: ("frozenset({", "})"),
+    type({}.keys()): ("dict_keys([", "])"),
+    type({}.values()): ("dict_values([", "])"),
+    type({}.items()): ("dict_items([", "])"),
+}
+
+
+def text(m: Machine, value: Any) -> str:
+    """`str(value)`."""
+    if value.__class__ is str:
+        return str(value)
+    if value.__class__ in INSTANCES:
+        method = value.cls.find("__str__")
+        if method is not UNSET:
+            return _returned(m, "__str__", m.call(method, (value,), {}))
+        if isinstance(value, str) and value.cls.find("__repr__") is UNSET:
+            return str.__str__(value)
+        if isinstance(value, ErrorInstance):
+            return _error_text(m, value)
+    return representation(m, value)
+
+
+def _error_text(m: Machine, value: ErrorInstance) -> str:
+    if not value.args:
+        return ""
+    if len(value.args) > 1:
+        return representation(m, value.args)
+    is_key = any(cls.name == "KeyError" for cls in value.cls.mro)
+    return representation(m, value.args[0]) if is_key else text(m, value.args[0])
+
+
+def _returned(m: Machine, method: str, result: Any) -> str:
+    if not isinstance(result, str):
+        kind = m.class_of(result).name
+        raise TypeError(f"{method} returned non-string (type {kind})")
+    return str.__str__(result)
+
+
+def representation(m: Machine, value: Any) -> str:
+    """`repr(value)`."""
+    kind = value.__class__
+    if kind is str:
+        m.text(len(value))
+        return repr(value)
+    if kind in _PLAIN:
+        found = repr(value)
+        if len(found) > _SHORT:
+            m.charge(len(found) * len(found) >> 6)
+        return found
+    return Writer(m, m.limits.length).write(value)
+
+
+class Writer:
+    """Writes one value, with `[...]` for what is inside itself."""
+
+    def __init__(self, m: Machine, limit: int) -> None:
+        self.m = m
+        self._limit = limit
+        self._parts: list[str] = []
+        self._length = 0
+        self._open: set[int] = set()
+
+    def write(self, value: Any) -> str:
+        """The text of `value`."""
+        self.value(value)
+        return "".join(self._parts)
+
+    def add(self, piece: str) -> None:
+        """Appends a piece, if there is room for it."""
+        self._length += len(piece)
+        self.m.charge(1 + (len(piece) >> 2))
+        if self._length > self._limit:
+            raise KernelError(
+                "too-large",
+                f"the text would be longer than {grouped(self._limit)} characters",
+                help="print a part of the value",
+            )
+        self._parts.append(piece)
+
+    def value(self, value: Any) -> None:
+        """Appends a value."""
+        kind = value.__class__
+        if kind in _PLAIN or kind is str:
+            self.add(repr(value))
+            return
+        brackets = _brackets(value)
+        if id(value) in self._open:
+            first, last = brackets or ("", "")
+            self.add(f"{first}...{last}")
+            return
+        self._open.add(id(value))
+        self.m.deepen()
+        try:
+            self._opened(value, brackets)
+        finally:
+            self.m.level -= 1
+        self._open.discard(id(value))
+
+    def _opened(self, value: Any, brackets: tuple[str, str] | None) -> None:
+        kind = value.__class__
+        if kind in INSTANCES:
+            method = value.cls.find("__repr__")
+            if method.__class__ is Builtin:
+                method.call(self.m, value, self)
+            elif method is not UNSET:
+                self.add(_returned(self.m, "__repr__", self.m.call(method, (value,), {})))
+            elif brackets is not None and isinstance(value, list | tuple | dict):
+                self.container(value, *brackets)
+            else:
+                self._plain_object(value)
+        elif brackets is not None:
+            self.container(value, *brackets)
+        else:
+            self._other(value)
+
+    def _other(self, value: Any) -> None:
+        if value.__class__ is slice:
+            self.named("slice", [("", value.start), ("", value.stop), ("", value.step)])
+            return
+        found = self.m.shown(value)
+        self.add(_ADDRESS.sub("", repr(value)) if found is None else found)
+
+    def _plain_object(self, value: Any) -> None:
+        kind = value.__class__
+        if isinstance(value, int | float | str | bytes):
+            base = next(one for one in (int, float, str, bytes) if isinstance(value, one))
+            self.add(base.__repr__(value))
+        elif kind is ErrorInstance:
+            self.add(value.cls.name)
+            self.container(value.args, "(", ")", comma=False)
+        else:
+            self.add(f"<{value.cls.name} object>")
+
+    def named(self, name: str, fields: Iterable[tuple[str, Any]]) -> None:
+        """`Name(field=value, …)`."""
+        self.add(f"{name}(")
+        for number, (field, part) in enumerate(fields):
+            self.add(f"{', ' if number else ''}{field}{'=' if field else ''}")
+            self.value(part)
+        self.add(")")
+
+    def container(self, value: Any, first: str, last: str, comma: bool = True) -> None:
+        """A list, tuple, set or dict."""
+        if isinstance(value, set | frozenset) and not value:
+            self.add("set()" if isinstance(value, set) else "frozenset()")
+            return
+        self.add(first)
+        if isinstance(value, dict):
+            self._pairs(value)
+        else:
+            self._elements(self.m.iterate(value))
+        single = comma and isinstance(value, tuple) and len(value) == 1
+        self.add(f",{last}" if single else last)
+
+    def _elements(self, values: Iterable[Any]) -> None:
+        for number, value in enumerate(values):
+            self.add(", " if number else "")
+            self.value(value)
+
+    def _pairs(self, values: Mapping[Any, Any]) -> None:
+        for number, (key, value) in enumerate(values.items()):
+            self.add(", " if number else "")
+            self.value(key)
+            self.add(": ")
+            self.value(value)
+
+
+def _brackets(value: Any) -> tuple[str, str] | None:
+    for kind in value.__class__.__mro__:
+        if kind in _BRACKETS:
+            return _BRACKETS[kind]
+    return None
+
+
+def brief(m: Machine | None, value: Any, length: int = 60) -> str:
+    """A kernel's value as a message shows it: lists may share their parts and never end."""
+    name = m.class_of(value).name if m is not None else type(value).__name__
+    if isinstance(value, list | tuple) and len(value) > 8:
+        return f"a {name} of {len(value)}"
+    try:
+        found = Writer(m, _READ).write(value) if m is not None else repr(value)
+    except Exception:  # too long, no step left; and a kernel's own __repr__ may fail as well
+        return f"a {name}"
+    found = " ".join(found.split())
+    return found if len(found) <= length else f"{found[:length]}…"
+
+
+# ---- format -------------------------------------------------------------------------------------
+
+
+def check_width(m: Machine, spec: str) -> None:
+    """Raises for a specification that asks for a field wider than fields may be."""
+    width = max((int(found.lstrip("0")[:12] or "0") for found in _NUMBER.findall(spec)), default=0)
+    if width > m.limits.width:
+        limit = grouped(m.limits.width)
+        text = f"a formatted field has at most {limit} characters, not {grouped(width)}"
+        raise KernelError("too-large", text)
+
+
+def formatted(m: Machine, value: Any, spec: Any = "") -> str:
+    """`format(value, spec)`."""
+    if not isinstance(spec, str):
+        raise TypeError(f"format() argument 2 must be str, not {m.class_of(spec).name}")
+    check_width(m, spec)
+    kind = value.__class__
+    if kind in INSTANCES:
+        method = value.cls.find("__format__")
+        if method is not UNSET:
+            return _returned(m, "__format__", m.call(method, (value, spec), {}))
+        if value.cls.payload in m.opaque or isinstance(value, tuple | list | dict):
+            return _of_object(m, value, spec)
+        base = next(one for one in (int, float, str) if isinstance(value, one))
+        if not spec or base is str:
+            return _formatted_base(m, text(m, value), spec)
+        return _formatted_base(m, base(value), spec)
+    if kind in (int, float, str, bool):
+        m.charge(1 + len(value) // 4 if kind is str else 1)
+        if kind is int and value.bit_length() > 64:
+            m.charge(value.bit_length() ** 2 >> 12)
+        return _formatted_base(m, value, spec)
+    if kind in m.formatting:
+        return _formatted_base(m, value, spec)
+    return _of_object(m, value, spec)
+
+
+def _formatted_base(m: Machine, value: Any, spec: str) -> str:
+    found = format(value, spec)
+    m.text(len(found))
+    return found
+
+
+def _of_object(m: Machine, value: Any, spec: str) -> str:
+    if spec:
+        kind = m.class_of(value).name
+        raise TypeError(f"unsupported format string passed to {kind}.__format__")
+    return text(m, value)
+
+
+def converted(m: Machine, value: Any, conversion: str, spec: str = "") -> str:
+    """`{value!conversion:spec}`."""
+    if conversion == "r":
+        value = representation(m, value)
+    elif conversion == "a":
+        value = representation(m, value).encode("ascii", "backslashreplace").decode("ascii")
+    elif conversion == "s":
+        value = text(m, value)
+    return formatted(m, value, spec)
+
+
+def format_method(m: Machine, template: str) -> Callable[..., str]:
+    """What `template.format(*args, **named)` gives."""
+
+    def fill(args: Sequence[Any], named: Mapping[str, Any]) -> str:
+        m.text(len(template))
+        found = _Formatter(m).vformat(template, args, named)
+        m.text(len(found))
+        return found
+
+    return fill
+
+
+class _Formatter(string.Formatter):
+    """`str.format` whose fields reach only what kernel code reaches."""
+
+    def __init__(self, m: Machine) -> None:
+        self._m = m
+        self._length = 0
+
+    def get_field(
+        self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Any, str | int]:
+        """The value of `0.shape[1]`."""
+        first, rest = _split(field_name)
+        value = self.get_value(first, args, kwargs)
+        for is_attribute, name in rest:
+            if is_attribute:
+                value = self._m.attribute(value, name)
+            else:
+                value = self._m.item(value, name)
+        return value, first
+
+    def get_value(self, key: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """The argument that a field names."""
+        if isinstance(key, int):
+            if not 0 <= key < len(args):
+                text = f"Replacement index {key} out of range for positional args tuple"
+                raise IndexError(text)
+            return args[key]
+        return self._m.item(kwargs, key) if isinstance(kwargs, dict) else kwargs[key]
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """The value under its specification."""
+        found = formatted(self._m, value, format_spec)
+        self._length += len(found)
+        self._m.allow_length(self._length, "the text")
+        return found
+
+    def convert_field(self, value: Any, conversion: Any) -> Any:
+        """The value after `!r` and the like."""
+        return converted(self._m, value, conversion) if conversion else value
+
+
+def _split(field_name: str) -> tuple[Any, Iterable[tuple[bool, Any]]]:
+    # As string.Formatter does it; the module is CPython's own and has no stubs.
+    module: Any = string._string  # type: ignore[attr-defined]
+    first, rest = module.formatter_field_name_split(field_name)
+    return first, rest
+
+
+# ---- percent ------------------------------------------------------------------------------------
+
+
+def percent(m: Machine, template: Any, values: Any) -> Any:
+    """`template % values`, of text and bytes."""
+    check_width(m, template if isinstance(template, str) else template.decode("latin-1"))
+    arguments = values if isinstance(values, tuple) else (values,)
+    for number in arguments:
+        if isinstance(number, int) and ("*" if isinstance(template, str) else b"*") in template:
+            check_width(m, str(abs(number)))
+    shown = _each(m, values)
+    parts = shown if isinstance(shown, tuple) else (shown,)
+    longest = max((len(str(part)) if not isinstance(part, dict) else 64 for part in parts), default=0)
+    m.allow_length((len(template) + len(template) * longest) // 64, "the text")
+    try:
+        found = template % shown
+    except TypeError as error:
+        raise TypeError(_ADDRESS.sub("", str(error))) from None
+    m.text(len(found))
+    return found
+
+
+def _each(m: Machine, values: Any) -> Any:
+    """The value, or every element of the tuple or dict that `%` takes apart, as it is shown."""
+    if values.__class__ is tuple:
+        return tuple([_shown(m, part) for part in values])
+    if values.__class__ is dict:
+        return {key: _shown(m, value) for key, value in values.items()}
+    return _shown(m, values)
+
+
+def _shown(m: Machine, value: Any) -> Any:
+    if value.__class__ in (int, float, bool, str, bytes):
+        return value
+    return _Shown(m, value)
+
+
+class _Shown:
+    """A value in `%` whose text is the interpreter's."""
+
+    def __init__(self, m: Machine, value: Any) -> None:
+        self._m = m
+        self._value = value
+
+    def __str__(self) -> str:
+        return text(self._m, self._value)
+
+    def __repr__(self) -> str:
+        return representation(self._m, self._value)
+
+    def __int__(self) -> int:
+        if self._value.__class__ in INSTANCES:
+            return int(self._value)
+        raise TypeError(
+            f"%d format: a real number is required, not {self._m.class_of(self._value).name}"
+        )
+
+    def __index__(self) -> int:
+        return self._m.index(self._value)
+
+    def __float__(self) -> float:
+        if self._value.__class__ in INSTANCES:
+            return float(self._value)
+        raise TypeError(f"must be real number, not {self._m.class_of(self._value).name}")
+
+    def __getitem__(self, key: Any) -> Any:
+        return _shown(self._m, self._m.item(self._value, key))
+
+
+def of_class(cls: Class) -> str:
+    """`repr` of a class."""
+    return f"<class '{cls.name}'>" if cls.module == "builtins" else f"<class '{cls.module}.{cls.name}'>"
