@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from time import perf_counter_ns
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from nkic import __version__, allocate, check, schedule
 from nkic.base.diagnostics import (
@@ -33,6 +33,8 @@ from nkic.emit import emit
 from nkic.ir.program import Instruction, Program, paths
 from nkic.ir.read_text import read_program
 from nkic.ir.schedule import Schedule
+from nkic.language import library
+from nkic.language.trace import here
 from nkic.lower import lower
 from nkic.machine.memory import Buffer
 from nkic.neff.records import Executable
@@ -42,8 +44,8 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
-from nkic.specialise import PROVIDED, library, specialise
-from nkic.specialise.location import here
+from nkic.specialise import PROVIDED, specialise
+from nkic.specialise.native import LiveKernel, Traced, trace_kernel
 from nkic.specialise.request import Request
 from nkic.syntax.bindings import Kernel, Resolved
 from nkic.watch import watched
@@ -110,6 +112,47 @@ def compile_text(
     report = Reporter(options.max_errors)
     steps = _from_text(text, find, report, options)
     return _run(steps, report, options, compiled or Compiled(text))
+
+
+class Tracing(NamedTuple):
+    """A live kernel that was traced, on its way to an artifact."""
+
+    traced: Traced
+    report: Reporter
+
+
+def trace_live(kernel: LiveKernel, request: Request, options: Options = DEFAULT) -> Tracing:
+    """Calls a live function for its program, in place of parse, resolve and specialise.
+
+    Raises `CompileFailed`, and what the function itself raises.
+    """
+    report = Reporter(options.max_errors)
+    try:
+        traced = trace_kernel(kernel, request, report, parse)
+    except CompileFailed as failure:
+        _refuse_arguments(report)
+        report.settle()
+        failed = CompileFailed(sorted(report.all, key=_place))
+        failed.frames = failure.frames
+        raise failed from failure
+    _refuse_arguments(report)
+    program = replace(traced.program, notes={"nki": request.profile.label})
+    return Tracing(traced._replace(program=program), report)
+
+
+def compile_traced(tracing: Tracing, options: Options = DEFAULT) -> Compiled:
+    """Compiles what `trace_live` gave. Raises `CompileFailed`."""
+    traced, report = tracing
+    steps = _from_trace(traced, report, options)
+    return _run(steps, report, options, Compiled(traced.resolved.kernel.module.source))
+
+
+def _from_trace(traced: Traced, report: Reporter, options: Options) -> Iterator[Step]:
+    yield "specialise", traced.program
+    if report.full:
+        raise CompileFailed(report.all)
+    locate = _locate(traced.resolved)
+    yield from _from_program(traced.program, traced.sources, locate, report, options)
 
 
 def list_kernels(source: SourceFile) -> tuple[Kernel, ...]:

@@ -11,6 +11,7 @@ from nkic.api.calling import Called, Prepared, call, call_ranks, prepare
 from nkic.api.compiling import compile
 from nkic.api.errors import ApiError, CompileError, RunError
 from nkic.api.running import Result, run, run_ranks
+from nkic.api.warned import NkicWarning
 
 __all__ = [
     "Adapter",
@@ -18,6 +19,7 @@ __all__ = [
     "Artifact",
     "Called",
     "CompileError",
+    "NkicWarning",
     "Prepared",
     "Result",
     "RunError",

@@ -20,7 +20,7 @@ from typing import Any
 
 from nkic import __version__
 from nkic.api.artifact import Artifact
-from nkic.api.compiling import Job
+from nkic.api.compiling import Job, NativeJob
 from nkic.api.loading import LiveLoader
 from nkic.base import files
 from nkic.base.diagnostics import NkicError
@@ -62,6 +62,25 @@ def compiled(job: Job, folder: str | os.PathLike[str] | None) -> Artifact:
         if path is not None:
             _to_disk(path, found)
     elif path is not None and not path.exists():
+        _to_disk(path, found)
+    _keep(key, found)
+    return found.artifact
+
+
+def traced(job: NativeJob, folder: str | os.PathLike[str] | None) -> Artifact:
+    """The artifact of a kernel that Python evaluates. It is called each time, since nobody knows
+    what it depends on; an artifact is found by the program that it gives.
+    """
+    tracing = job.trace()
+    key = job.key(tracing)
+    with _LOCK:
+        found = _kept.get(key)
+    path = Path(folder, f"{key}.nkic") if folder is not None else None
+    if found is None and path is not None:
+        found = _read(path)
+    if found is None:
+        found = _Entry({}, job.finish(tracing))
+    if path is not None and not path.exists():
         _to_disk(path, found)
     _keep(key, found)
     return found.artifact
@@ -152,6 +171,12 @@ def _to_disk(path: Path, entry: _Entry) -> None:
 
 
 def _from_disk(path: Path, loader: LiveLoader) -> _Entry | None:
+    found = _read(path)
+    return found if found is not None and found.is_current(loader) else None
+
+
+def _read(path: Path) -> _Entry | None:
+    """What a file holds, unless it is torn."""
     try:
         content = path.read_bytes()
     except OSError:
@@ -162,8 +187,7 @@ def _from_disk(path: Path, loader: LiveLoader) -> _Entry | None:
     head, _, data = rest.partition(b"\n")
     facts: dict[str, Any] = json.loads(head)
     messages, form = tuple(facts["messages"]), _form(facts["returned"])
-    found = _Entry(facts["files"], Artifact(data, (), messages, form, facts["reads"]))
-    return found if found.is_current(loader) else None
+    return _Entry(facts["files"], Artifact(data, (), messages, form, facts["reads"]))
 
 
 def _form(value: Any) -> Any:

@@ -11,11 +11,11 @@ from typing import Any, Unpack
 from nkic.api import cache, functions, options
 from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.artifact import Artifact
-from nkic.api.compiling import How, given_for, of_function
-from nkic.api.describe import Describer
+from nkic.api.compiling import How, NativeJob, given_for, of_live
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.options import Calling, Preparing, Running
 from nkic.api.running import Result, run, run_ranks
+from nkic.api.tracebacks import boundary
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,7 @@ class Prepared:
     inputs: Mapping[str, Array]
 
 
+@boundary
 def prepare(
     function: Any,
     args: Sequence[Any] = (),
@@ -51,23 +52,25 @@ def prepare(
 
     Arrays become tensors, wherever they sit in an argument; all else becomes compile-time
     values. Options: `target`, `nki`, `grid`, `lnc`, `spread`, `serial`, `schedule`, `levels`,
-    `cache_dir`. Raises `TypeError` where the arguments do not fit the signature, and
-    `CompileError`.
+    `evaluate`, `cache_dir`. Raises `TypeError` where the arguments do not fit the signature,
+    `CompileError`, and what a kernel raises that Python itself evaluates.
     """
     options.check("prepare", how, Preparing)
     with raising(CompileError):
         kernel = functions.kernel(function)
         bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
-        describer = Describer()
         arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
         given = replace(given_for(how), args={name: type_of(a, name) for name, a in arrays.items()})
-        job = of_function(kernel, given, consts, describer, How.of(how))
-    folder = how.get("cache_dir")
-    artifact = cache.compiled(job, folder or os.environ.get(cache.VARIABLE) or None)
-    return Prepared(artifact, {**arrays, **describer.arrays})
+        job, inside = of_live(kernel, given, consts, how.get("evaluate"), How.of(how))
+    folder = how.get("cache_dir") or os.environ.get(cache.VARIABLE) or None
+    native = isinstance(job, NativeJob)
+    artifact = cache.traced(job, folder) if native else cache.compiled(job, folder)
+    job.warn(artifact)
+    return Prepared(artifact, {**arrays, **inside})
 
 
+@boundary
 def call(
     function: Any,
     args: Sequence[Any] = (),
@@ -80,6 +83,7 @@ def call(
     return called(prepared, run(prepared.artifact, prepared.inputs, **options.part(how, Running)))
 
 
+@boundary
 def call_ranks(
     function: Any, inputs: Sequence[Sequence[Any] | Mapping[str, Any]], **how: Unpack[Calling]
 ) -> list[Called]:

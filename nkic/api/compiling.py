@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 from nkic import pipeline
-from nkic.api import functions, options
+from nkic.api import evaluation, functions, native, options, tracebacks, warned
 from nkic.api.arrays import array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.describe import Describer
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.loading import LiveLoader
 from nkic.api.options import Compiling
+from nkic.api.tracebacks import boundary
 from nkic.base import levels
-from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
+from nkic.base.diagnostics import CompileFailed, Level
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
-from nkic.compiled import Options
+from nkic.compiled import Compiled, Options
 from nkic.ir.program import Program
 from nkic.loader import Loader
 from nkic.request import find_profile, find_target, request_of
 from nkic.specialise.arguments import parse_type
 from nkic.specialise.live import Entry
+from nkic.specialise.native import LiveKernel
 from nkic.specialise.request import Given, Request, TensorType
 
 # The specialiser sets limits of the interpreter and keeps tables that are a process's, and
@@ -66,25 +69,83 @@ class Job:
 
     def compile(self) -> Artifact:
         """Does it. Raises `CompileError`."""
-        with raising(CompileError, self.loader.source, self._told), _COMPILING:
+        with raising(CompileError, self.loader.source, self.loader.relocated), _COMPILING:
             compiled = pipeline.compile_source(
                 self.source, self.request, self.loader, self.how.options
             )
-            said = levels.apply(
-                compiled.warnings, self.how.levels, self.loader.sources, compiled.lines
-            )
-            if any(one.level is Level.ERROR for one in said):
-                raise CompileFailed(said)
-        program: Program = compiled.results["specialise"]
-        warnings = tuple(self.loader.relocated(said))
-        return Artifact(
-            compiled.data, warnings, program.messages, program.returned, dict(program.reads)
+            return _artifact(compiled, self.loader, self.how)
+
+    def warn(self, artifact: Artifact) -> None:
+        """Tells Python of the warnings about the kernel."""
+        warned.warn(artifact.warnings, _paths(self.loader))
+
+
+@dataclass(frozen=True)
+class NativeJob:
+    """One call of a live kernel that Python evaluates."""
+
+    kernel: LiveKernel
+    request: Request
+    loader: LiveLoader
+    how: How
+
+    def trace(self) -> pipeline.Tracing:
+        """Calls the kernel. Raises `CompileError`, and what the kernel itself raises."""
+        with self._raising():
+            return pipeline.trace_live(self.kernel, self.request, self.how.options)
+
+    def finish(self, tracing: pipeline.Tracing) -> Artifact:
+        """Compiles what was traced. Raises `CompileError`."""
+        with self._raising():
+            compiled = pipeline.compile_traced(tracing, self.how.options)
+            return _artifact(compiled, self.loader, self.how)
+
+    def compile(self) -> Artifact:
+        """Both. Raises `CompileError`, and what the kernel itself raises."""
+        return self.finish(self.trace())
+
+    def key(self, tracing: pipeline.Tracing) -> str:
+        """What the artifact of a trace depends on, as a hash."""
+        how = self.how
+        return native.key_of(
+            tracing, how.serial, how.embed_source, how.max_errors, repr(how.levels)
         )
 
-    def _told(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-        return self.loader.relocated(diagnostics)
+    def warn(self, artifact: Artifact) -> None:
+        """Tells Python of the warnings about the kernel."""
+        warned.warn(artifact.warnings, _paths(self.loader))
+
+    @contextmanager
+    def _raising(self) -> Iterator[None]:
+        try:
+            with raising(CompileError, self.loader.source, self.loader.relocated):
+                yield
+        except CompileError as error:
+            if error.frames is None:
+                error.frames = tracebacks.of_places(error.diagnostics, _paths(self.loader))
+            raise
 
 
+def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: How) -> Artifact:
+    """What was compiled, with warnings at the levels that were asked for."""
+    said = levels.apply(compiled.warnings, how.levels, loader.sources, compiled.lines)
+    if any(one.level is Level.ERROR for one in said):
+        raise CompileFailed(said)
+    program: Program = compiled.results["specialise"]
+    warnings = tuple(loader.relocated(said))
+    return Artifact(
+        compiled.data, warnings, program.messages, program.returned, dict(program.reads)
+    )
+
+
+def _paths(loader: Loader | LiveLoader) -> Callable[[str], str]:
+    """The file on this machine for a path that is printed."""
+    paths = getattr(loader, "paths", {})
+    known = {loader.shown(path): found for path, found in paths.items()}
+    return lambda shown: known.get(shown) or shown
+
+
+@boundary
 def compile(
     kernel: Any,
     *,
@@ -107,6 +168,7 @@ def compile(
     `spread` how a grid lies on several cores. Raises `CompileError`.
     """
     options.check("compile", how, Compiling)
+    job: Job | NativeJob
     wished = replace(How.of(how), embed_source=embed_source, max_errors=max_errors)
     with raising(CompileError):
         given = replace(given_for(how), kernel=name, args=_types(inputs or {}))
@@ -115,8 +177,10 @@ def compile(
         else:
             if include or modules or name is not None:
                 refuse("name, include and modules are for files: a function has its own")
-            job = of_function(kernel, given, consts or {}, Describer(), wished)
-    return job.compile()
+            job = of_live(kernel, given, consts or {}, how.get("evaluate"), wished)[0]
+    artifact = job.compile()
+    job.warn(artifact)
+    return artifact
 
 
 def given_for(how: Compiling) -> Given:
@@ -170,6 +234,29 @@ def _of_source(
     return Job(source, replace(request, parts=describer.parts), loader, how)
 
 
+def of_live(
+    kernel: Any, given: Given, consts: Mapping[str, Any], evaluate: str | None, how: How
+) -> tuple[Job | NativeJob, Mapping[str, Any]]:
+    """The compilation of a live function, and the arrays inside of its arguments."""
+    function = functions.kernel(kernel)
+    if not evaluation.is_native(evaluate, function):
+        describer = Describer()
+        return of_function(function, given, consts, describer, how), describer.arrays
+    loader, parts = LiveLoader(), native.Parts()
+    values = _all_values(given, function, consts)
+    request = request_of(None, replace(given, kernel=function.__name__), os.environ)
+    request = replace(request, consts=parts.find(values), parts=parts.types)
+    live = native.live_kernel(function, values, parts, loader)
+    return NativeJob(live, request, loader, how), parts.arrays
+
+
+def _all_values(given: Given, function: Any, consts: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments that are no tensors as a whole, those left to their defaults included."""
+    said = {*given.args, *consts}
+    left = {name: value for name, value in functions.defaults(function) if name not in said}
+    return {**consts, **left}
+
+
 def of_function(
     kernel: Any, given: Given, consts: Mapping[str, Any], describer: Describer, how: How
 ) -> Job:
@@ -194,9 +281,7 @@ def _with_defaults(
     given: Given, function: Any, consts: Mapping[str, Any], describer: Describer
 ) -> Given:
     """With the values of arguments, those left to their defaults included."""
-    said = {*given.args, *consts}
-    left = {name: value for name, value in functions.defaults(function) if name not in said}
-    values = {**consts, **left}
+    values = _all_values(given, function, consts)
     return replace(given, consts={name: describer.argument(v, name) for name, v in values.items()})
 
 

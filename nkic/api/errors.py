@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import NoReturn
 
 from nkic.base.diagnostics import Diagnostic, NkicError, UsageFailed, make
@@ -22,6 +23,7 @@ class ApiError(Exception):
 
     def __init__(self, diagnostics: Iterable[Diagnostic], sources: Sources = no_sources) -> None:
         self.diagnostics = tuple(diagnostics)
+        self.frames: TracebackType | None = None  # the kernel's own, where Python evaluated it
         super().__init__(render(self.diagnostics, "human", sources).rstrip("\n"))
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
@@ -53,7 +55,9 @@ def raising(
     try:
         yield
     except NkicError as error:
-        raise kind(relocated(error.diagnostics), sources) from None
+        made = kind(relocated(error.diagnostics), sources)
+        made.frames = getattr(error, "frames", None)
+        raise made from None
 
 
 def refuse(message: str, help: str = "") -> NoReturn:

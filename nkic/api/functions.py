@@ -31,8 +31,12 @@ def module_of(function: types.FunctionType) -> str:
     """The name that the function's source is found by: its module's, or its file's where the
     module is not made of that file alone, as in notebooks.
     """
-    module, file = sys.modules.get(function.__module__), function.__code__.co_filename
-    return function.__module__ if _is_file(module, file) else file
+    return module_of_code(function.__module__, function.__code__)
+
+
+def module_of_code(name: str, code: types.CodeType) -> str:
+    """The same of code whose module has this name."""
+    return name if _is_file(sys.modules.get(name), code.co_filename) else code.co_filename
 
 
 def module_of_class(value: type) -> str:
@@ -112,7 +116,7 @@ def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
         apart = module != at.__module__
         if apart:  # what decorators and annotations need is not among the names of the code
             yield from ((module, name, value) for name, value in _imported(at.__globals__))
-        for name in _names(at.__code__):
+        for name in names_of(at.__code__):
             if name not in at.__globals__:
                 continue
             value = at.__globals__[name]
@@ -135,11 +139,12 @@ def _imported(space: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
+def names_of(code: types.CodeType) -> Iterator[str]:
+    """The global variables and attributes that code names, functions inside included."""
     yield from code.co_names
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            yield from names_of(constant)
 
 
 def _is_plain(value: Any) -> bool:

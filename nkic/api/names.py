@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from nkic.evaluate import builtins
 from nkic.machine import dtypes
-from nkic.specialise import builtins
 from nkic.specialise.live import Named
 
 DTYPES = "dtypes"  # in place of a module: NKI's own element types
@@ -74,5 +74,5 @@ def is_known(value: Any) -> bool:
     """A function or class of Python's that kernels may use."""
     module = getattr(value, "__module__", None)
     if module == "builtins":
-        return builtins.has(value.__name__)
+        return value.__name__ in builtins.table()
     return module in _KNOWN

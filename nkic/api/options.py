@@ -19,7 +19,8 @@ class Compiling(TypedDict, total=False):
     `target` is "trn1", "trn2" or "trn3", by default that of NEURON_PLATFORM_TARGET_OVERRIDE, or
     trn2; `nki` the version of NKI; `grid` the launch grid of instances on one core, `lnc` the
     number of cores, `spread` how a grid lies on several; `serial` compiles without overlap;
-    `schedule` is what `with_schedule` takes; `levels` are levels of warnings.
+    `schedule` is what `with_schedule` takes; `levels` are levels of warnings; `evaluate` is
+    "native" where Python itself calls a live kernel, or "closed" where it is evaluated from source.
     """
 
     target: str | None
@@ -30,6 +31,7 @@ class Compiling(TypedDict, total=False):
     serial: bool
     schedule: Sequence[Any]
     levels: Settings | None
+    evaluate: str | None
 
 
 class Preparing(Compiling, total=False):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import ClassVar, NoReturn
 
 from nkic.base.source import SHIPPED, CallChain, Span
@@ -116,7 +117,9 @@ class NkicError(Exception):
 
 
 class CompileFailed(NkicError):
-    """The kernel is rejected."""
+    """The kernel is rejected. `frames` are those of the kernel where Python evaluated it."""
+
+    frames: TracebackType | None = None
 
 
 class UsageFailed(NkicError):

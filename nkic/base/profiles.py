@@ -17,6 +17,7 @@ class Profile(IntEnum):
     NKI_0_4 = 40
     NKI_0_5 = 50
     NKI_0_6 = 60
+    NKI_0_7 = 70
 
     @property
     def label(self) -> str:
@@ -31,6 +32,7 @@ LABELS = {
     Profile.NKI_0_4: "0.4",
     Profile.NKI_0_5: "0.5",
     Profile.NKI_0_6: "0.6",
+    Profile.NKI_0_7: "0.7",
 }
 DEFAULT = Profile.NKI_0_6
 

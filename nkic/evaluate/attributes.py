@@ -6,6 +6,7 @@ attribute of a Python object is ever asked for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nkic.base.suggest import did_you_mean
@@ -38,13 +39,31 @@ def get(m: Machine, owner: Any, name: str) -> Any:
         return _of_instance(m, owner, name)
     if kind is Class:
         return _of_class(m, owner, name)
-    special = _SPECIAL.get(kind)
+    special = SPECIAL.get(kind)
     if special is not None:
         return special(m, owner, name)
-    found = m.class_of(owner).find(name)
+    cls = m.class_of(owner)
+    found = cls.find(name)
+    if found is UNSET:
+        found = by_protocol(cls.mro, name)
     if found is UNSET:
         raise missing(m, owner, name)
     return bound(m, found, owner)
+
+
+def by_protocol(mro: Sequence[Class], name: str) -> Any:
+    """A special method that Python gives all objects, or those of a builtin type, or UNSET.
+
+    Tables hold none of these: a class without `__eq__` in its tables compares by identity.
+    """
+    for cls in mro if name.startswith("__") else ():
+        found = cls.extra.get("protocol", _NO_TABLE).get(name, UNSET)
+        if found is not UNSET:
+            return found
+    return UNSET
+
+
+_NO_TABLE: dict[str, Any] = {}
 
 
 def _of_instance(m: Machine, owner: Any, name: str) -> Any:
@@ -54,6 +73,9 @@ def _of_instance(m: Machine, owner: Any, name: str) -> Any:
         value = fields.get(name, UNSET)
         if value is not UNSET:
             return value
+        found = by_protocol(cls.mro, name)
+        if found is not UNSET:
+            return bound(m, found, owner)
         hook = cls.find("__getattr__")
         if hook is not UNSET:
             return m.call(hook, (owner, name), {})
@@ -110,6 +132,8 @@ def _of_class(m: Machine, owner: Class, name: str) -> Any:
         if shown is not None:
             return shown(m, owner)
         if found is UNSET:
+            found = by_protocol(owner.mro, name)
+        if found is UNSET:
             raise missing(m, owner, name)
     kind = found.__class__
     if kind is StaticMethod:
@@ -126,8 +150,8 @@ def _mro(m: Machine, owner: Class) -> Any:
 
 
 _CLASS_GETTERS: dict[str, Any] = {
-    "__name__": lambda m, owner: owner.name.rpartition(".")[2],
-    "__qualname__": lambda m, owner: owner.name,
+    "__name__": lambda m, owner: owner.name,
+    "__qualname__": lambda m, owner: owner.qualname,
     "__module__": lambda m, owner: owner.module,
     "__doc__": lambda m, owner: owner.members.get("__doc__"),
     "__class__": lambda m, owner: m.class_of(owner),
@@ -141,6 +165,8 @@ def _of_super(m: Machine, owner: Super, name: str) -> Any:
     mro = owner.cls.mro
     for cls in mro[mro.index(owner.after) + 1 :]:
         found = cls.members.get(name, UNSET)
+        if found is UNSET:
+            found = by_protocol((cls,), name)
         if found is not UNSET:
             if owner.owner is owner.cls:
                 if found.__class__ is ClassMethod:
@@ -206,7 +232,7 @@ _PROPERTY: dict[str, Any] = {
     "setter": lambda one: lambda m, function: Property(one.fget, function, one.fdel),
     "deleter": lambda one: lambda m, function: Property(one.fget, one.fset, function),
 }
-_SPECIAL: dict[type, Any] = {
+SPECIAL: dict[type, Any] = {
     Super: _of_super,
     Function: _of_function,
     Method: _of_method,

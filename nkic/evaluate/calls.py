@@ -107,8 +107,7 @@ def _too_many(function: Function, count: int, named: Mapping[str, Any]) -> TypeE
     plural = "" if most == 1 and least == most else "s"
     were = "was" if count == 1 else "were"
     return TypeError(
-        f"{function.qualname}() takes {takes} positional argument{plural} "
-        f"but {count} {were} given"
+        f"{function.qualname}() takes {takes} positional argument{plural} but {count} {were} given"
     )
 
 

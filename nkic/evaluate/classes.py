@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 
+_SIZED: tuple[Any, ...] = (list, tuple, dict, str)
+
+
 class Form:
     """What stands in annotations, and bases that mean nothing. Nothing is checked against it."""
 
@@ -97,12 +100,16 @@ def of_members(
 ) -> Class:
     """A class of a kernel's, from its members."""
     m.charge(sum(len(base.mro) for base in bases) ** 2)
-    maker = next((one.extra["subclass"] for base in bases for one in base.mro
-                  if "subclass" in one.extra), None)
+    qualname, name = name, name.rpartition(".")[2]
+    maker = next(
+        (one.extra["subclass"] for base in bases for one in base.mro if "subclass" in one.extra),
+        None,
+    )
     if maker is not None:
         found: Class = maker(m, name, bases, space, fields)
     else:
         found = plain(m, name, bases, space, fields)
+    found.qualname = qualname
     _announce(m, found, options)
     return found
 
@@ -277,8 +284,10 @@ def special(m: Machine, value: Any, name: str) -> Any:
     """What the special method `name` of an object gives."""
     found = value.cls.find(name) if value.__class__ in INSTANCES else UNSET
     if found is UNSET:
-        text = {"__int__": "int() argument must be a string, a bytes-like object or a real number",
-                "__float__": "float() argument must be a string or a real number"}
+        text = {
+            "__int__": "int() argument must be a string, a bytes-like object or a real number",
+            "__float__": "float() argument must be a string or a real number",
+        }
         kind = m.class_of(value).name
         raise TypeError(f"{text.get(name, f'{name} is missing')}, not '{kind}'")
     return m.call(found, (value,), None)
@@ -313,14 +322,23 @@ def length(m: Machine, value: Any) -> int:
             if found < 0:
                 raise ValueError("__len__() should return >= 0")
             return int(found)
-        for kind in (list, tuple, dict, str):
+        for kind in _SIZED:
             if isinstance(value, kind):
                 return int(kind.__len__(value))
         raise TypeError(f"object of type '{value.cls.name}' has no len()")
+    if value.__class__ is Class:
+        hook = class_hook(value, "length")
+        if hook is not None:
+            return int(hook(m, value))
     try:
         return len(value)
     except TypeError:
         raise TypeError(f"object of type '{m.class_of(value).name}' has no len()") from None
+
+
+def class_hook(cls: Class, name: str) -> Any:
+    """What a library says of a class itself, such as `length` of an enumeration, or None."""
+    return next((one.extra[name] for one in cls.mro if name in one.extra), None)
 
 
 def index(m: Machine, value: Any) -> int:
@@ -371,15 +389,14 @@ def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
     hook = getattr(kinds, "accepts", None)
     if hook is not None:
         return bool(hook(m, value))
-    raise TypeError(
-        "isinstance() arg 2 must be a type, a tuple of types, or a union"
-    )
+    raise TypeError("isinstance() arg 2 must be a type, a tuple of types, or a union")
 
 
 def shown(m: Machine, value: Any) -> str | None:
     """The text of a value of the interpreter's own."""
     if isinstance(value, Class):
-        return f"<class '{_full_name(value)}'>"
+        hook = class_hook(value, "shown")
+        return str(hook(m, value)) if hook is not None else f"<class '{_full_name(value)}'>"
     if isinstance(value, Union):
         return " | ".join("None" if p is None else getattr(p, "name", "?") for p in value.parts)
     if isinstance(value, Method) and value.owner.__class__ in INSTANCES:
@@ -390,8 +407,8 @@ def shown(m: Machine, value: Any) -> str | None:
 
 def _full_name(value: Class) -> str:
     if value.module in ("builtins", ""):
-        return value.name
-    return f"{value.module}.{value.name}"
+        return value.qualname
+    return f"{value.module}.{value.qualname}"
 
 
 def module_name(value: Any) -> str:

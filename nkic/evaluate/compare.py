@@ -21,7 +21,7 @@ FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
 _LONG = 4096  # characters that are compared in a step
 _ORDERED = (list, tuple)
 _SETS = (set, frozenset)
-VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
 _OPERATORS = {
     "==": (operator.eq, "__eq__", "__eq__"),
     "!=": (operator.ne, "__ne__", "__ne__"),
@@ -77,9 +77,11 @@ def _opaque(m: Machine, value: Any) -> bool:
 
 
 def _base(value: Any) -> Any:
-    for kind in (int, float, str, bytes):
+    for kind in (int, float, bytes):
         if isinstance(value, kind):
-            return kind(value) if kind is not str else str.__str__(value)
+            return kind(value)  # type: ignore[arg-type]
+    if isinstance(value, str):
+        return str.__str__(value)
     return value
 
 
@@ -90,9 +92,7 @@ def _not_ordered(m: Machine, symbol: str, left: Any, right: Any, error: TypeErro
     return TypeError(f"'{symbol}' not supported between instances of {kinds}")
 
 
-def _by_methods(
-    m: Machine, symbol: str, left: Any, right: Any, method: str, reflected: str
-) -> Any:
+def _by_methods(m: Machine, symbol: str, left: Any, right: Any, method: str, reflected: str) -> Any:
     one, other = m.class_of(left), m.class_of(right)
     calls = [(one, method, left, right), (other, reflected, right, left)]
     if other is not one and other.is_a(one) and right.__class__ in INSTANCES:
@@ -167,9 +167,7 @@ def _dicts(m: Machine, left: dict[Any, Any], right: dict[Any, Any]) -> bool:
     m.charge(1 + len(left))
     if len(left) != len(right):
         return False
-    return all(
-        key in right and equal(m, value, right[key]) for key, value in left.items()
-    )
+    return all(key in right and equal(m, value, right[key]) for key, value in left.items())
 
 
 def contains(m: Machine, container: Any, item: Any) -> bool:
@@ -199,11 +197,16 @@ def contains(m: Machine, container: Any, item: Any) -> bool:
     if isinstance(container, VIEWS):
         m.charge(len(container))
         return any(equal(m, one, item) for one in container)
+    if kind is Class:
+        hook = next((c.extra["contains"] for c in container.mro if "contains" in c.extra), None)
+        if hook is not None:
+            return bool(hook(m, container, item))
     return any(equal(m, item, one) for one in m.iterate(container, "in"))
 
 
 # ---- hashing ------------------------------------------------------------------------------------
 
+_HASHES = 1 << 63  # Python's hashes are smaller
 _PLAIN_KEYS = frozenset({str, bool, type(None)})
 _WIDE = 1 << 60  # integers from here on may hash alike; inside tuples, smaller ones do
 _WIDE_IN_TUPLES = 1 << 32
@@ -287,7 +290,7 @@ def hash_instance(m: Machine, value: Any) -> int:
         result = m.call(method, (value,), {})
         if not isinstance(result, int):
             raise TypeError("__hash__ method should return an integer")
-        return hash(int(result))
+        return int(result) if abs(int(result)) < _HASHES else hash(int(result))
     if isinstance(value, tuple):
         check_key(m, tuple(value), 0)
         return tuple.__hash__(value)

@@ -13,6 +13,7 @@ from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
+_PLAIN_SEQUENCES: tuple[Any, ...] = (list, tuple, str)
 _LISTS = frozenset({list, tuple, str, bytes, range})
 DICT_ENTRY = 25  # steps for the bytes of an entry
 
@@ -83,10 +84,9 @@ def _of_instance(m: Machine, owner: Any, key: Any) -> Any:
         if method is not UNSET:
             return m.call(method, (owner, key), None)
         raise KeyError(key)
-    for kind in (list, tuple, str):
+    for kind in _PLAIN_SEQUENCES:
         if isinstance(owner, kind):
-            plain = list(list.__iter__(owner)) if kind is list else kind.__getitem__(owner, slice(None))
-            return _of_sequence(m, tuple(plain) if kind is tuple else plain, key)
+            return _of_sequence(m, kind.__getitem__(owner, slice(None)), key)
     raise TypeError(f"'{owner.cls.name}' object is not subscriptable")
 
 

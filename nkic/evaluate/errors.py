@@ -1,50 +1,10 @@
-"""Errors that end the evaluation of a kernel, and that no kernel code can catch."""
+"""Errors that end the evaluation of a kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from nkic.base.diagnostics import Label
+from nkic.base.kernel_errors import KernelError as KernelError
+from nkic.base.kernel_errors import Missing as Missing
 from nkic.base.source import Span
-
-
-class KernelError(Exception):
-    """The kernel cannot be evaluated further.
-
-    `argument` names the parameter that has the wrong value, `position` its place among
-    positional arguments: then the message points at the argument instead of the whole call.
-    `span` is where else it points: at the import of what is used.
-    """
-
-    def __init__(
-        self,
-        slug: str,
-        message: str,
-        *,
-        help: str = "",
-        argument: str = "",
-        position: int | None = None,
-        labels: Sequence[Label] = (),
-        notes: Sequence[str] = (),
-        span: Span | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.slug = slug
-        self.message = message
-        self.help = help
-        self.argument = argument
-        self.position = position
-        self.labels = tuple(labels)
-        self.notes = tuple(notes)
-        self.span = span
-
-
-class Missing(KernelError, AttributeError):
-    """A name that a value does not have; `hasattr` and `getattr` with a default catch it."""
-
-    def __init__(self, slug: str, message: str, name: str, help: str) -> None:
-        KernelError.__init__(self, slug, message, help=help)
-        self.name = name
 
 
 class Refused(KernelError):
@@ -52,3 +12,10 @@ class Refused(KernelError):
 
     def __init__(self, slug: str, message: str, span: Span, help: str = "") -> None:
         super().__init__(slug, message, help=help, span=span)
+
+
+class ImportFailed(KernelError, ImportError):
+    """An import of kernel source that fails; `except ImportError` catches it."""
+
+    def __init__(self, message: str, help: str) -> None:
+        KernelError.__init__(self, "import-failed", message, help=help)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nkic.base.device import DeviceRange
 from nkic.evaluate.errors import KernelError
-from nkic.evaluate.hooks import DeviceRange
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, ErrorInstance, Generator, Steps
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
-_DIRECT = frozenset(
+_EMPTY: tuple[Any, ...] = ([], (), range(0), "", b"", {}, set())
+_PLAIN: tuple[Any, ...] = (list, tuple, dict, str)
+_DIRECT: frozenset[Any] = frozenset(
     {
         *(list, tuple, range, str, dict, bytes, Steps, Generator),
-        *(type(iter(one)) for one in ([], (), range(0), "", b"", {}, set())),
+        *map(type, map(iter, _EMPTY)),
         *(type({}.keys()), type({}.values()), type({}.items())),
         *(type(iter({}.values())), type(iter({}.items())), type(reversed([]))),
         *(type(iter(range(1 << 70))), type(iter("é"))),
@@ -78,9 +80,9 @@ def _of_instance(m: Machine, value: Any) -> Iterable[Any]:
         if found.__class__ in _DIRECT and hasattr(found, "__next__"):
             return found  # type: ignore[no-any-return]
         raise TypeError(f"iter() returned non-iterator of type '{m.class_of(found).name}'")
-    for kind in (list, tuple, dict, str):
+    for kind in _PLAIN:
         if isinstance(value, kind):
-            return kind.__iter__(value)
+            return kind.__iter__(value)  # type: ignore[no-any-return]
     if value.cls.find("__getitem__") is not UNSET:
         return Steps(m, "iterator", _by_items(m, value))
     if value.cls.find("__next__") is not UNSET:
@@ -119,7 +121,7 @@ def _by_items(m: Machine, value: Any) -> Iterator[Any]:
         place += 1
 
 
-def delegated(m: Machine, value: Any) -> Iterator[Any]:
+def delegated(m: Machine, value: Any) -> Any:
     """`yield from value`."""
     if value.__class__ is Generator:
         sent = None

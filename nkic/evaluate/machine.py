@@ -34,6 +34,7 @@ from nkic.evaluate.objects import (
 from nkic.syntax import nodes
 
 Hint = Callable[[Any, str], Exception | None]
+Str = str  # `Machine.str` is a method
 
 
 class TooDeep(KernelError):
@@ -57,7 +58,7 @@ class Machine(Budget):
     __slots__ = (
         *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
         *("opaque", "formatting", "in_place_kinds", "callables", "hints", "_serials", "_chains"),
-        *("modules", "show", "iterables", "item_hooks", "runtime_of"),
+        *("show", "iterables", "quiet"),
     )
 
     def __init__(self, limits: Limits, table: Mapping[type, Class]) -> None:
@@ -71,10 +72,12 @@ class Machine(Budget):
         self.opaque = frozenset({Instance, ErrorInstance})
         self.formatting: frozenset[type] = frozenset()
         self.in_place_kinds: frozenset[type] = frozenset()
-        self.callables: dict[type, Callable[..., Any]] = dict(_CALLABLES)
+        self.callables: dict[type, Callable[..., Any]] = dict(CALLABLES)
         self.hints: list[Hint] = []
         self.iterables: frozenset[type] = frozenset()
-        self.show: Callable[[str], None] = lambda text: None
+        self.quiet: tuple[type, ...] = ()
+        self.builtins: dict[Str, Any] = {}
+        self.show: Callable[[Str], None] = lambda text: None
         self._serials = 0
         self._chains: dict[tuple[int, int], tuple[CallChain, Any]] = {}
 
@@ -114,7 +117,7 @@ class Machine(Budget):
 
     # ---- calls -----------------------------------------------------------------------------
 
-    def call(self, function: Any, args: Sequence[Any], named: Mapping[str, Any] | None) -> Any:
+    def call(self, function: Any, args: Sequence[Any], named: Mapping[Str, Any] | None) -> Any:
         """`function(*args, **named)`, whatever can be called."""
         kind = function.__class__
         if kind is Function:
@@ -129,7 +132,7 @@ class Machine(Budget):
         raise TypeError(f"'{self.class_of(function).name}' object is not callable")
 
     def invoke(
-        self, function: Function, args: Sequence[Any], named: Mapping[str, Any] | None
+        self, function: Function, args: Sequence[Any], named: Mapping[Str, Any] | None
     ) -> Any:
         """Calls a function of the kernel's source."""
         code = function.code
@@ -166,7 +169,7 @@ class Machine(Budget):
             stack.pop()
             self.level = level - 1
 
-    def resume(self, generator: Generator, value: Any, method: str = "send") -> Any:
+    def resume(self, generator: Generator, value: Any, method: Str = "send") -> Any:
         """Goes on with a generator until it gives a value; `StopIteration` when it ends."""
         if generator.running:
             raise ValueError("generator already executing")
@@ -187,7 +190,7 @@ class Machine(Budget):
             self.level -= 1
             generator.running = False
 
-    def delegated(self, value: Any) -> Iterator[Any]:
+    def delegated(self, value: Any) -> Any:
         """`yield from value`: what it gives, and in the end what it returns."""
         return iteration.delegated(self, value)
 
@@ -198,7 +201,7 @@ class Machine(Budget):
             raise TypeError("super(type, obj): obj must be an instance or subtype of type")
         return Super(cls, own, owner)
 
-    def called(self, node: nodes.Call) -> str:
+    def called(self, node: nodes.Call) -> Str:
         """The name of what a call calls, for messages."""
         func = node.func
         if isinstance(func, nodes.Attribute):
@@ -226,19 +229,19 @@ class Machine(Budget):
         """`left is right`."""
         return left is right
 
-    def repr(self, value: Any) -> str:
+    def repr(self, value: Any) -> Str:
         """`repr(value)`."""
         return texts.representation(self, value)
 
-    def str(self, value: Any) -> str:
+    def str(self, value: Any) -> Str:
         """`str(value)`."""
         return texts.text(self, value)
 
-    def format(self, value: Any, spec: Any = "") -> str:
+    def format(self, value: Any, spec: Any = "") -> Str:
         """`format(value, spec)`."""
         return texts.formatted(self, value, spec)
 
-    def shown(self, value: Any) -> str | None:
+    def shown(self, value: Any) -> Str | None:
         """The text of a value that is no container and no object, None for Python's own."""
         return classes.shown(self, value)
 
@@ -246,7 +249,7 @@ class Machine(Budget):
         """The hash of a kernel's object in Python's containers."""
         return compare.hash_instance(self, value)
 
-    def compared_by(self, name: str, left: Any, right: Any) -> Any:
+    def compared_by(self, name: Str, left: Any, right: Any) -> Any:
         """What a method of `left`'s class says of the two."""
         return compare.compared_by(self, name, left, right)
 
@@ -270,7 +273,7 @@ class Machine(Budget):
         """`operator.index(value)`."""
         return classes.index(self, value)
 
-    def special(self, value: Any, name: str) -> Any:
+    def special(self, value: Any, name: Str) -> Any:
         """What the special method `name` of an object gives."""
         return classes.special(self, value, name)
 
@@ -286,19 +289,23 @@ class Machine(Budget):
         """The value can stand in `isinstance` and in a class pattern."""
         return classes.is_class(value)
 
-    def form(self, name: str) -> Any:
+    def form(self, name: Str) -> Any:
         """A name that only annotations use."""
         return classes.form(name)
 
-    def attribute(self, owner: Any, name: str) -> Any:
+    def attribute(self, owner: Any, name: Str) -> Any:
         """`owner.name`."""
         return attributes.get(self, owner, name)
 
-    def hint(self, owner: Any, name: str) -> Exception | None:
+    def hint(self, owner: Any, name: Str) -> Exception | None:
         """What the language says of an attribute that is not there."""
         return next((found for one in self.hints if (found := one(owner, name))), None)
 
-    def module_name(self, value: Any) -> str:
+    def is_quiet(self, value: Any) -> bool:
+        """Messages do not show such values: types and places of tensors."""
+        return isinstance(value, self.quiet)
+
+    def module_name(self, value: Any) -> Str:
         """The name of a module, "" for other values."""
         return classes.module_name(value)
 
@@ -309,7 +316,7 @@ class Machine(Budget):
         code: Code,
         runtime: Any,
         bases: list[Any],
-        options: dict[str, Any],
+        options: dict[Str, Any],
         cells: list[list[Any]],
     ) -> Class:
         """Runs a class body and makes the class."""
@@ -349,11 +356,11 @@ class Machine(Budget):
         """An operator of sets and dicts."""
         return containers.joined(self, function, left, right)
 
-    def spread_mapping(self, value: Any) -> dict[str, Any]:
+    def spread_mapping(self, value: Any) -> dict[Str, Any]:
         """What stands after `**` in a call."""
         return containers.spread_mapping(self, value)
 
-    def iterate(self, value: Any, where: str = "") -> Iterable[Any]:
+    def iterate(self, value: Any, where: Str = "") -> Iterable[Any]:
         """What Python's `for` can go through in place of the value."""
         return iteration.iterate(self, value, where)
 
@@ -420,34 +427,34 @@ class Machine(Budget):
 # ---- what can be called -------------------------------------------------------------------------
 
 
-def _builtin(m: Machine, function: Builtin, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _builtin(m: Machine, function: Builtin, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
     m.left -= 8
     if m.left < 0:
         raise Spent(m.limits)
     return function.call(m, *args, **named)
 
 
-def _host(m: Machine, function: HostFunction, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _host(m: Machine, function: HostFunction, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
     return function.call(*args, **named)
 
 
-def _method(m: Machine, method: Method, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _method(m: Machine, method: Method, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
     function = method.function
     if function.__class__ is Function:
         return m.invoke(function, (method.owner, *args), named)
     return m.call(function, (method.owner, *args), named)
 
 
-def _class(m: Machine, cls: Class, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _class(m: Machine, cls: Class, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
     m.left -= 8
     return cls.make(m, cls, *args, **named)
 
 
-def _wrapped(m: Machine, found: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
+def _wrapped(m: Machine, found: Any, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
     return m.call(found.function, args, named)
 
 
-_CALLABLES: dict[type, Callable[..., Any]] = {
+CALLABLES: dict[type, Callable[..., Any]] = {
     Builtin: _builtin,
     HostFunction: _host,
     Method: _method,
@@ -457,6 +464,6 @@ _CALLABLES: dict[type, Callable[..., Any]] = {
 }
 
 
-def current_function(m: Machine) -> str:
+def current_function(m: Machine) -> Str:
     """The name of the function that is running."""
     return str(m.stack[-1][FUNCTION].name) if m.stack else ""

@@ -41,7 +41,7 @@ class Class:
 
     __slots__ = (
         *("name", "bases", "mro", "members", "payload", "make", "machine", "fields", "module"),
-        *("extra", "serial", "subclasses"),
+        *("extra", "serial", "qualname"),
     )
 
     def __init__(
@@ -56,9 +56,10 @@ class Class:
         module: str = "builtins",
     ) -> None:
         self.name = name
+        self.qualname = name
         self.bases = bases
         self.members: dict[str, Any] = {} if members is None else members
-        self.payload = payload or (bases[0].payload if bases else Instance)
+        self.payload: type = payload or (bases[0].payload if bases else Instance)
         self.make: Callable[..., Any] = make or (bases[0].make if bases else no_objects)
         self.machine = machine
         self.module = module
@@ -393,7 +394,7 @@ class ErrorInstance(Exception):
     __hash__ = Exception.__hash__
 
 
-INSTANCES = frozenset(
+INSTANCES: frozenset[Any] = frozenset(
     {
         *(Instance, IntInstance, FloatInstance, StrInstance, TupleInstance, ListInstance),
         *(DictInstance, ErrorInstance),

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 SMALL = 1 << 62  # integers below take no look at the limits
-NUMBERS = frozenset({int, float, bool})
+NUMBERS: frozenset[Any] = frozenset({int, float, bool})
 SEQUENCES = (str, list, tuple, bytes)
-JOINED = (set, frozenset, dict, type({}.keys()), type({}.items()))
+JOINED: Any = (set, frozenset, dict, type({}.keys()), type({}.items()))
 
 Operation = Callable[["Machine", Any, Any], Any]
 
@@ -87,9 +87,7 @@ def _sum(m: Machine, left: Any, right: Any) -> None:
 
 def _product(m: Machine, left: Any, right: Any) -> None:
     sequence, times = (left, right) if isinstance(left, SEQUENCES) else (right, left)
-    if isinstance(sequence, SEQUENCES) and (
-        isinstance(times, int) or times.__class__ in INSTANCES
-    ):
+    if isinstance(sequence, SEQUENCES) and (isinstance(times, int) or times.__class__ in INSTANCES):
         m.elements(len(sequence) * max(m.index(times), 0), f"the {_kind(sequence)}")
     elif isinstance(left, int) and isinstance(right, int):
         _allow_product(m, left, right)

@@ -1,9 +1,9 @@
 """How the tables of builtin classes are written.
 
-    STR = builtin_class("str", payload=str, make=…)
+STR = builtin_class("str", payload=str, make=…)
 
-    @method(STR, "upper")
-    def _(m: Machine, text: str) -> str: …
+@method(STR, "upper")
+def _(m: Machine, text: str) -> str: …
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.base.text import grouped
 from nkic.evaluate.errors import KernelError
-from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class, ErrorInstance
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, ErrorInstance
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -303,10 +303,7 @@ class _Formatter(string.Formatter):
         first, rest = _split(field_name)
         value = self.get_value(first, args, kwargs)
         for is_attribute, name in rest:
-            if is_attribute:
-                value = self._m.attribute(value, name)
-            else:
-                value = self._m.item(value, name)
+            value = self._m.attribute(value, name) if is_attribute else self._m.item(value, name)
         return value, first
 
     def get_value(self, key: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -349,7 +346,8 @@ def percent(m: Machine, template: Any, values: Any) -> Any:
             check_width(m, str(abs(number)))
     shown = _each(m, values)
     parts = shown if isinstance(shown, tuple) else (shown,)
-    longest = max((len(str(part)) if not isinstance(part, dict) else 64 for part in parts), default=0)
+    sizes = (64 if isinstance(part, dict) else len(str(part)) for part in parts)
+    longest = max(sizes, default=0)
     m.allow_length((len(template) + len(template) * longest) // 64, "the text")
     try:
         found = template % shown
@@ -404,8 +402,3 @@ class _Shown:
 
     def __getitem__(self, key: Any) -> Any:
         return _shown(self._m, self._m.item(self._value, key))
-
-
-def of_class(cls: Class) -> str:
-    """`repr` of a class."""
-    return f"<class '{cls.name}'>" if cls.module == "builtins" else f"<class '{cls.module}.{cls.name}'>"

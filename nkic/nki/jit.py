@@ -17,8 +17,10 @@ from typing import Any
 
 from nkic import api
 from nkic.api import functions
-from nkic.api.errors import ApiError, CompileError, raising, refuse
+from nkic.api.errors import CompileError, raising, refuse
+from nkic.api.tracebacks import boundary
 from nkic.base.suggest import did_you_mean
+from nkic.language.trace import current
 from nkic.nki import arrays, grid
 from nkic.nki.names import framework_target
 
@@ -90,13 +92,16 @@ class Kernel:
         """
         return Kernel(self.func, replace(self.how, schedule=(*self.how.schedule, *edges)))
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs the kernel. Raises `CompileError` and `RunError`."""
-        __tracebackhide__ = True  # of pytest and IPython
-        try:
-            return self._called(args, kwargs)
-        except ApiError as error:
-            raise error.with_traceback(None) from None  # the way through nkic tells nobody
+        """Runs the kernel. Raises `CompileError` and `RunError`, and what the kernel raises.
+
+        In a kernel that Python evaluates, the body becomes part of that kernel.
+        """
+        trace = current()
+        if trace is not None and trace.spaces:
+            return self.func(*args, **kwargs)
+        return self._called(args, kwargs)
 
     def _called(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         torch = sys.modules.get("torch")

@@ -1,6 +1,6 @@
 """The modules of NKI for host code, from the namespaces that kernels see.
 
-There is one list of names: `nkic.specialise.provide`. Here each of its values becomes what host
+There is one list of names: `nkic.language.provide`. Here each of its values becomes what host
 code can hold: dtypes are their names, as NKI documents (`DType = str`), enumerations are classes
 of the module, functions have signatures and wait for a kernel.
 """
@@ -16,20 +16,24 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, NoReturn
 
+from nkic.api.evaluation import OURS
+from nkic.base.kernel_errors import Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
+from nkic.language import provide
+from nkic.language.collectives import Collective
+from nkic.language.enums import ENUMS, Operator
+from nkic.language.names import TileSize
+from nkic.language.namespace import Namespace, names_of
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import current
+from nkic.language.versions import removed
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.nki import measure, names, signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 from nkic.nki.jit import former_jit, jit, simulate, simulate_kernel
-from nkic.specialise import provide, removed
-from nkic.specialise.collectives import Collective
-from nkic.specialise.enums import ENUMS, Operator
-from nkic.specialise.language import TileSize
-from nkic.specialise.namespace import Namespace, names_of
-from nkic.specialise.tensor import NkiTensor
 
 OLD = "neuronxcc"
 _DOCS = {
@@ -180,6 +184,27 @@ _EXTRA: dict[str, dict[str, Any]] = {
     "nki.isa": {"NkiValidationError": NkiValidationError},
     "nki.typing": {"mutable_tensor": _annotation("mutable_tensor")},
 }
+
+
+class Module(ModuleType):
+    """A module of NKI. While Python evaluates a kernel, its names are what kernels see."""
+
+    def __getattribute__(self, name: str) -> Any:
+        own = ModuleType.__getattribute__(self, "__dict__")
+        trace = current()
+        space = trace.spaces.get(own["__name__"]) if trace is not None else None
+        if space is None or name.startswith("__"):
+            return ModuleType.__getattribute__(self, name)
+        if type(own.get(name)) is Module:  # `nki.language` after `import nki`
+            return own[name]
+        try:
+            return getattr(space, name)
+        except Missing:
+            if name in own and (name in _HOST or name in _EXTRA.get(own["__name__"], {})):
+                return own[name]  # what host code has besides
+            raise
+
+
 _built: dict[str, ModuleType] = {}
 
 
@@ -195,7 +220,7 @@ def _make(name: str) -> ModuleType:
     if name.endswith("nki.language"):
         _register_dtypes()
     current = name.removeprefix(f"{OLD}.")
-    made = ModuleType(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
+    made = Module(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
     if current != name and current in _DOCS:
         found = dict(_FORMER) if current == "nki" else vars_of(built(current))
     else:
@@ -203,6 +228,7 @@ def _make(name: str) -> ModuleType:
     made.__dict__.update(found)
     made.__dict__["__all__"] = sorted(found)
     made.__dict__["__getattr__"] = partial(_submodule, name)
+    made.__dict__[OURS] = True
     return made
 
 

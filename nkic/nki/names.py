@@ -12,17 +12,22 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NoReturn
 
+from nkic.language import objects
+from nkic.language.dtypes_api import BUFFERS
+from nkic.language.names import TileSize
+from nkic.language.trace import current
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import DEFAULT, Target
 from nkic.request import TARGET_VARIABLE, find_target
-from nkic.specialise import objects
-from nkic.specialise.language import TileSize
 
 COMPILER_FLAGS = "NEURON_CC_FLAGS"  # of the compiler of whole models; `--target` is honoured
 
 
 def target() -> Target:
-    """The target that calls without one are for. Raises `UsageFailed`."""
+    """The target that calls without one are for; in a kernel, its own. Raises `UsageFailed`."""
+    trace = current()
+    if trace is not None:
+        return trace.target
     wanted = os.environ.get(TARGET_VARIABLE)
     if wanted:
         return find_target(wanted, TARGET_VARIABLE)
@@ -40,6 +45,13 @@ def framework_target() -> str | None:
 
 class OutsideKernel(RuntimeError):
     """A name of NKI was used as only kernels can use it."""
+
+
+def inside(module: str, name: str) -> Any:
+    """What kernels see under a name, while Python evaluates one; None outside."""
+    trace = current()
+    space = trace.spaces.get(module) if trace is not None else None
+    return getattr(space, name) if space is not None else None
 
 
 def refuse(name: str) -> NoReturn:
@@ -71,8 +83,16 @@ class Function(_Annotation):
         if signature is not None:
             self.__signature__ = signature
 
-    def __call__(self, *args: Any, **more: Any) -> NoReturn:
-        refuse(repr(self))
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        found = self.__nki__()
+        if found is self:
+            refuse(repr(self))
+        return found(*args, **more)
+
+    def __nki__(self) -> Any:
+        """What it is in the kernel that Python evaluates; itself outside."""
+        found = inside(self.__module__, self.__name__)
+        return self if found is None else found
 
     def __repr__(self) -> str:
         return f"{self.__module__}.{self.__name__}"
@@ -84,11 +104,19 @@ class Function(_Annotation):
 class KernelType(type):
     """A class whose objects exist in kernels alone."""
 
-    def __call__(cls, *args: Any, **more: Any) -> NoReturn:
-        refuse(f"{cls.__module__}.{cls.__qualname__}")
+    def __call__(cls, *args: Any, **more: Any) -> Any:
+        found = inside(cls.__module__, cls.__name__)
+        if found is None:
+            refuse(f"{cls.__module__}.{cls.__qualname__}")
+        return found(*args, **more)
 
-    def __getitem__(cls, shape: Any) -> type:
-        return cls  # `nt.tensor[128, 512]`: the shape is for the kernel
+    def __getitem__(cls, shape: Any) -> Any:
+        found = inside(cls.__module__, cls.__name__)
+        return cls if found is None else found[shape]  # the shape is for the kernel
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        kind = cls.__dict__["inside"]
+        return kind is not None and isinstance(value, kind)
 
 
 def kernel_type(module: str, name: str, doc: str, inside: type | None = None) -> type:
@@ -97,13 +125,9 @@ def kernel_type(module: str, name: str, doc: str, inside: type | None = None) ->
 
 
 def enumeration(module: str, found: type[Enum]) -> type[Enum]:
-    """The same enumeration as a class of `module`."""
-    kind: Any = next(base for base in found.__mro__[1:] if issubclass(base, Enum))
-    members = {member.name: member.value for member in found}
-    made = kind(found.__name__, members, module=module, qualname=found.__name__)
-    made.__doc__ = found.__doc__
-    kept: type[Enum] = made
-    return kept
+    """The enumeration as a class of `module`, by which it is found when it is unpickled."""
+    found.__module__ = module  # kernels and host code have one class
+    return found
 
 
 class MemoryRegion(Enum):
@@ -116,6 +140,16 @@ class MemoryRegion(Enum):
 
     def __str__(self) -> str:
         return str(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or other is self.__nki__()
+
+    def __hash__(self) -> int:
+        return hash(self.__nki__())
+
+    def __nki__(self) -> Buffer:
+        """The same in a kernel."""
+        return BUFFERS[self.value]
 
 
 MemoryRegion.__module__ = "nki.language"
@@ -134,7 +168,8 @@ def asks_region(name: str, doc: str) -> Callable[[Any], bool]:
     meant = regions.get(wanted, (wanted,))
 
     def asked(buffer: Any) -> bool:
-        return isinstance(buffer, MemoryRegion) and buffer.value in meant
+        found = region(buffer) if type(buffer) is Buffer else buffer
+        return isinstance(found, MemoryRegion) and found.value in meant
 
     asked.__module__, asked.__name__, asked.__qualname__ = "nki.language", name, name
     asked.__doc__ = doc
@@ -160,9 +195,6 @@ class NKIObject(objects.NKIObject):
     """Base of the classes whose objects kernels use. A class without `__init__`, and that is no
     dataclass, takes its fields, `name: type`.
     """
-
-    def __init__(self, *values: Any, **named: Any) -> None:
-        objects.set_fields(self, values, named)
 
 
 NKIObject.__module__ = "nki.language"

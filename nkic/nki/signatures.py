@@ -8,11 +8,11 @@ from functools import cache
 from inspect import Parameter, Signature
 from typing import Any
 
+from nkic.language import library
 from nkic.machine import listing
 from nkic.machine.memory import PARTITIONS
 from nkic.machine.operands import Attribute, Operand, Row
 from nkic.nki import example_costs
-from nkic.specialise import library
 
 Documented = tuple[Signature, str]
 _BOTH = Parameter.POSITIONAL_OR_KEYWORD

@@ -17,6 +17,7 @@ from nkic.base.source import Span
 from nkic.syntax import nodes, scopes
 
 NEVER = frozenset(Profile)
+UNTIL_0_6 = frozenset(p for p in Profile if p <= Profile.NKI_0_6)  # 0.7 has all of Python
 BETA2 = frozenset({Profile.BETA2})
 NKI_0_3 = frozenset({Profile.NKI_0_3})
 
@@ -39,15 +40,15 @@ class Violation(NamedTuple):
 RULES = {
     "async": Rule("`async`", NEVER, "write plain functions and loops: the compiler schedules"),
     "await": Rule("`await`", NEVER, "call the function: the compiler schedules"),
-    "yield": Rule("`yield`", NEVER, "return a list, or take a function and call it per value"),
+    "yield": Rule("`yield`", UNTIL_0_6, "return a list, or take a function and call it per value"),
     "global": Rule(
-        "`global`", NEVER, "pass the value in and return it: kernels depend on arguments alone"
+        "`global`", UNTIL_0_6, "pass the value in and return it: kernels depend on arguments alone"
     ),
-    "try": Rule("`try`", NEVER, "test the condition with `if` before the step that may fail"),
+    "try": Rule("`try`", UNTIL_0_6, "test the condition with `if` before the step that may fail"),
     "metaclass": Rule(
-        "a class with keywords in its header", NEVER, "inherit from `nl.NKIObject` alone"
+        "a class with keywords in its header", UNTIL_0_6, "inherit from `nl.NKIObject` alone"
     ),
-    "type-alias": Rule("a `type` statement", NEVER, "move it out of the function"),
+    "type-alias": Rule("a `type` statement", UNTIL_0_6, "move it out of the function"),
     "raise": Rule("`raise`", BETA2, "use `assert condition, message`"),
     "nested-def": Rule("a function inside a function", BETA2, "move it to the top of the file"),
     "nested-class": Rule("a class inside a function", BETA2, "move it to the top of the file"),

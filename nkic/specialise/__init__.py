@@ -1,6 +1,6 @@
 """Specialise: evaluates a kernel for its arguments; what remains is a program."""
 
-from nkic.specialise.provide import PROVIDED
+from nkic.specialise.closed import PROVIDED
 from nkic.specialise.specialise import specialise
 
 __all__ = ["PROVIDED", "specialise"]

@@ -7,33 +7,32 @@ for a NamedTuple, the name or value of an enumeration's member.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import Enum
 from typing import Any
 
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.source import NOWHERE
 from nkic.base.suggest import did_you_mean
+from nkic.evaluate import library
+from nkic.evaluate.objects import Class
+from nkic.language.texts import brief
 from nkic.machine import dtypes
-from nkic.specialise.evaluate import Evaluator
+from nkic.specialise.closed import World
 from nkic.specialise.literals import DottedName, MadeObject
 from nkic.specialise.live import Live
-from nkic.specialise.namespace import Namespace, names_of
 from nkic.specialise.rebuild import Rebuilder
-from nkic.specialise.texts import brief
 from nkic.syntax import nodes, scopes
 
+_ENUM = library.modules()["enum"]["Enum"]
 SHORT = {"nl": "nki.language", "nisa": "nki.isa"}
 
 
 class Constants:
     """Looks names up among dtypes, then in NKI's modules, then in the kernel's own file."""
 
-    def __init__(
-        self, spaces: Mapping[str, Namespace], evaluator: Evaluator, rebuilder: Rebuilder
-    ) -> None:
-        self.spaces = spaces
-        self.evaluator = evaluator
+    def __init__(self, world: World, rebuilder: Rebuilder) -> None:
+        self.world = world
+        self.interpreter = world.interpreter
+        self.machine = world.interpreter.machine
         self.rebuilder = rebuilder
 
     def argument(self, argument: str, given: Any) -> Any:
@@ -41,18 +40,18 @@ class Constants:
         value = self.value(argument, given)
         plain = isinstance(value, dict | list | tuple | str | int)
         kind = self._annotated(argument) if plain else None
-        if kind is None or isinstance(value, kind):
+        if kind is None or self.machine.isinstance(value, kind):
             return value
-        if issubclass(kind, Enum):
+        if kind.is_a(_ENUM):
             return self._member(argument, kind, value)
         if isinstance(value, dict):
             return self._made(argument, kind, (), value)
-        is_row = isinstance(value, list | tuple) and issubclass(kind, tuple)
+        is_row = isinstance(value, list | tuple) and issubclass(kind.payload, tuple)
         return self._made(argument, kind, tuple(value), {}) if is_row else value
 
     def _annotated(self, argument: str) -> Any:
         """The class of the kernel's own that annotates a parameter, if there is one."""
-        kernel = self.evaluator.resolved.kernel
+        kernel = self.interpreter.resolved.kernel
         notes = {arg.name: arg.annotation for arg in scopes.parameters(kernel.node.args)}
         note = notes.get(argument)
         if isinstance(note, nodes.Subscript):  # Optional[Config]
@@ -63,22 +62,25 @@ class Constants:
             note = nodes.Name(NOWHERE, str(note.value))
         if not isinstance(note, nodes.Name) or note.id not in kernel.module.bindings:
             return None
-        found = self.evaluator.value(note)
-        return found if isinstance(found, type) and "__nkic__" in vars(found) else None
+        found = self.interpreter.value(note)
+        return found if _is_own(found) else None
 
-    def _member(self, argument: str, kind: type[Enum], value: Any) -> Any:
+    def _member(self, argument: str, kind: Class, value: Any) -> Any:
         """A member of an enumeration by its name or its value."""
-        for member in kind:
-            if value in (member.name, member.value):
+        names = []
+        for member in self.machine.iterate(kind):
+            name = self.machine.attribute(member, "name")
+            if value in (name, self.machine.attribute(member, "value")):
                 return member
-        listed = ", ".join(kind.__members__)
-        raise _bad(argument, f"{value!r} is no member of {kind.__name__}", f"it has {listed}")
+            names.append(name)
+        listed = ", ".join(names)
+        raise _bad(argument, f"{value!r} is no member of {kind.name}", f"it has {listed}")
 
     def _made(self, argument: str, kind: Any, values: tuple[Any, ...], named: Any) -> Any:
-        if not isinstance(kind, type) or "__nkic__" not in vars(kind):
+        if not _is_own(kind):
             raise _bad(argument, f"`{brief(kind)}` is no class of the kernel's file")
         try:
-            return self.evaluator.made(kind, values, named)
+            return self.machine.call(kind, values, named)
         except TypeError as error:
             raise _bad(argument, str(error)) from error
 
@@ -105,19 +107,24 @@ class Constants:
         if dtype is not None:
             return dtype
         path, _, last = text.rpartition(".")
-        space = self.spaces.get(SHORT.get(path, path))
+        space = self.world.spaces.get(SHORT.get(path, path))
         if space is not None:
-            if last not in names_of(space):
-                raise _unknown(argument, text, did_you_mean(last, names_of(space)))
-            return getattr(space, last)
+            if last not in space.names():
+                raise _unknown(argument, text, did_you_mean(last, space.names()))
+            return space.get(self.machine, last)
         first, *rest = text.split(".")
-        bindings = self.evaluator.resolved.kernel.module.bindings
+        bindings = self.interpreter.resolved.kernel.module.bindings
         if first not in bindings:
             raise _unknown(argument, text, did_you_mean(first, (*bindings, *dtypes.DTYPES)))
         expression: nodes.Expression = nodes.Name(NOWHERE, first)
         for name in rest:
             expression = nodes.Attribute(NOWHERE, expression, name)
-        return self.evaluator.value(expression)
+        return self.interpreter.value(expression)
+
+
+def _is_own(found: Any) -> bool:
+    """A class of the kernel's own."""
+    return isinstance(found, Class) and found.machine is not None
 
 
 def _unknown(argument: str, text: str, near: str) -> UsageFailed:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from nkic.base.diagnostics import Diagnostic, Reporter, make
 from nkic.base.suggest import respelt
-from nkic.specialise.namespace import Namespace, missing, submodule
+from nkic.language.namespace import Namespace, missing, submodule
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Binding, Resolved, SourceModule
 from nkic.syntax.walk import children

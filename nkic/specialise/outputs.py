@@ -11,11 +11,11 @@ from nkic.base.profiles import Profile
 from nkic.base.source import Span
 from nkic.ir.program import Parameter, Returned
 from nkic.ir.tensors import Tensor, View
+from nkic.language.complain import shown
+from nkic.language.tensors import views
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import GHOST, Trace
 from nkic.machine.memory import Buffer
-from nkic.specialise import views
-from nkic.specialise.complain import shown
-from nkic.specialise.tensor import NkiTensor
-from nkic.specialise.trace import GHOST, Trace
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Kernel
 

@@ -6,13 +6,17 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from nkic.base.kernel_errors import KernelError
+from nkic.evaluate import library
+from nkic.evaluate.classes import blank
+from nkic.evaluate.modules import Foreign
+from nkic.evaluate.objects import Class
+from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 from nkic.machine import dtypes
 from nkic.specialise import live
-from nkic.specialise.errors import KernelError
-from nkic.specialise.evaluate import Evaluator
-from nkic.specialise.kernel_sets import KernelSet
-from nkic.specialise.namespace import HostValue, Namespace, names_of
+from nkic.specialise.closed import World
 
+_PARTIAL = library.modules()["functools"]["partial"]
 NKI = "nki"
 _LOOKED_IN = ("nki.language", "nki.isa", "nki.collectives", "nki.typing", "nki")
 
@@ -23,11 +27,10 @@ class Rebuilder:
     Raises `KernelError`, and whatever the evaluation of the user's source raises.
     """
 
-    def __init__(
-        self, spaces: Mapping[str, Namespace], evaluator: Evaluator, tensors: Mapping[str, Any]
-    ) -> None:
-        self.spaces = spaces
-        self.evaluator = evaluator
+    def __init__(self, world: World, tensors: Mapping[str, Any]) -> None:
+        self.world = world
+        self.interpreter = world.interpreter
+        self.machine = world.interpreter.machine
         self.tensors = tensors
         self.made: dict[int, Any] = {}
 
@@ -50,7 +53,7 @@ class Rebuilder:
 
     def _many(self, given: live.Many) -> Any:
         if given.kind == "frozenset":
-            return frozenset(map(self.value, given.values))
+            return KernelFrozenSet(map(self.value, given.values))
         found: Any = [] if given.kind == "list" else KernelSet()
         self.made[given.number] = found
         add = found.append if given.kind == "list" else found.add
@@ -73,8 +76,8 @@ class Rebuilder:
         dtype = dtypes.find(given.name) if root == "dtypes" else None
         if dtype is not None:
             return dtype
-        found = self.evaluator.named(given.module, given.name)
-        if isinstance(found, HostValue):
+        found = self.interpreter.named(given.module, given.name)
+        if isinstance(found, Foreign):
             raise _no_source(given)
         return found
 
@@ -84,30 +87,39 @@ class Rebuilder:
         """
         first, *rest = given.name.split(".")
         for module in (given.module, *_LOOKED_IN):
-            space = self.spaces.get(module)
-            if space is not None and (not first or first in names_of(space)):
-                return functools.reduce(getattr, rest, getattr(space, first) if first else space)
+            space = self.world.spaces.get(module)
+            if space is None or (first and first not in space.names()):
+                continue
+            if not first:
+                return self.interpreter.world.provide(module)
+            found = space.get(self.machine, first)
+            return functools.reduce(self.machine.attribute, rest, found)
         raise _no_source(given)
 
     def _member(self, given: live.Member) -> Any:
         owner = given.owner
         if isinstance(owner, live.Named) and owner.module.partition(".")[0] == NKI:
             try:
-                return getattr(self._of_nki(owner), given.name)
+                return self.machine.attribute(self._of_nki(owner), given.name)
             except (KernelError, AttributeError):  # such as a class of buffers: nl.sbuf itself
                 return self._of_nki(live.Named(owner.module, given.name))
         kind = self.value(owner)
-        return getattr(kind, given.name) if given.name else kind(given.value)
+        if given.name:
+            return self.machine.attribute(kind, given.name)
+        return self.machine.call(kind, (given.value,), None)
 
     def _instance(self, given: live.Instance) -> Any:
         kind = self.value(given.owner)
-        found = self.made[given.number] = object.__new__(kind)
+        if not isinstance(kind, Class) or kind.machine is None:
+            raise KernelError("host-module", f"objects of `{kind!r}` have no meaning in kernels")
+        found = self.made[given.number] = blank(self.machine, kind)
         for name, one in given.fields:
-            object.__setattr__(found, name, self.value(one))
+            found.fields[name] = self.value(one)
         return found
 
     def _record(self, given: live.Record) -> Any:
-        return self.value(given.owner)(*map(self.value, given.values))
+        values = tuple(map(self.value, given.values))
+        return self.machine.call(self.value(given.owner), values, None)
 
     def _function(self, given: live.Function) -> Any:
         def cells(function: Any) -> Mapping[str, Any]:
@@ -115,15 +127,17 @@ class Rebuilder:
             return {name: self.value(one) for name, one in given.cells}
 
         defaults = {name: self.value(one) for name, one in given.defaults}
-        return self.evaluator.function_at(given, cells, defaults)
+        around = [name for name, _ in given.cells]
+        place = (given.module, given.name, given.line)
+        return self.interpreter.function_at(*place, around, cells, defaults)
 
     def _bound(self, given: live.Bound) -> Any:
-        return getattr(self.value(given.owner), given.name)
+        return self.machine.attribute(self.value(given.owner), given.name)
 
     def _partial(self, given: live.Partial) -> Any:
         named = {name: self.value(one) for name, one in given.named}
         function, values = self.value(given.function), map(self.value, given.values)
-        return functools.partial(function, *values, **named)
+        return self.machine.call(_PARTIAL, (function, *values), named)
 
 
 def _no_source(given: live.Named) -> KernelError:

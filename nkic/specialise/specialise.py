@@ -7,31 +7,25 @@ core by core where several instances are spread over the cores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from nkic.base.diagnostics import CompileFailed, Reporter
-from nkic.base.source import CallChain, SourceFile
 from nkic.ir.program import Parameter, Program
-from nkic.ir.tensors import Tensor
-from nkic.machine.memory import Buffer
-from nkic.specialise import provide, views
-from nkic.specialise.budget import RECORDING, VIEWING
-from nkic.specialise.constant_data import refuse_written
+from nkic.language.constant_data import refuse_written
+from nkic.language.objects import Kernel
+from nkic.language.tensors import views
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import Trace, tracing
+from nkic.specialise.closed import World
 from nkic.specialise.constants import Constants
-from nkic.specialise.evaluate import Evaluator
-from nkic.specialise.library import MODULE
-from nkic.specialise.namespace import Namespace
+from nkic.specialise.further import report_missing
+from nkic.specialise.instances import check_cores, grid, inputs_of, instances
 from nkic.specialise.naming import Names
 from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.rebuild import Rebuilder
-from nkic.specialise.request import Request, Spread, TensorType
+from nkic.specialise.request import Request
 from nkic.specialise.signature import Bound, bind
-from nkic.specialise.tensor import NkiTensor
-from nkic.specialise.trace import Trace, tracing
 from nkic.syntax.bindings import Resolved
 
 
@@ -41,25 +35,25 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
     Illegal instructions are reported and left out. Where an error ends the evaluation, the
     program is what was recorded until then: it serves to find further errors.
     """
-    _check_cores(request, report)
-    trace = Trace(request.target, request.profile, report, _grid(request))
+    check_cores(request, report)
+    trace = Trace(request.target, request.profile, report, grid(request))
     trace.name_of = Names(resolved).of
     trace.locate = resolved.locate
     trace.module_of = resolved.library.modules.get
     with tracing(trace):
-        annotation = _world(resolved, trace).evaluator.value
+        annotation = World(resolved, trace).interpreter.value
         bound = bind(resolved.kernel, request, report, annotation)
-        inputs = tuple(_inputs(bound, request, trace, resolved))
+        inputs = tuple(inputs_of(bound, request, trace, resolved.kernel))
         if request.lnc == 1:
             trace.own_inputs = frozenset(p.tensor.number for p in inputs)
         outputs = Outputs(trace, inputs, resolved.kernel)
         order = Ordering(resolved.kernel, report)
-        for core, ids in _instances(request):
-            world = _world(resolved, trace)
+        for core, ids in instances(request):
+            world = World(resolved, trace)
             start = trace.begin(ids, core)
             try:
                 order.read(_schedule(request, world))
-                outputs.take(world.evaluator.run(partial(_call, bound, inputs, request, world)))
+                outputs.take(_call(bound, inputs, request, world))
             except CompileFailed:
                 break
             order.apply(trace.body, start)
@@ -84,85 +78,44 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
 
 def _schedule(request: Request, world: World) -> tuple[Any, ...]:
     """What `with_schedule` was given, in the file and by a running program."""
-    own = world.evaluator.schedule() if request.entry is None else ()
+    kernel = world.interpreter.resolved.kernel
+    made = world.interpreter.kernel() if request.entry is None and kernel.scheduled else None
+    own = made.schedule if isinstance(made, Kernel) else ()
     return (*own, *request.schedule)
 
 
-class World(NamedTuple):
-    """What one instance of the kernel is evaluated in: module-level values start afresh."""
-
-    evaluator: Evaluator
-    spaces: dict[str, Namespace]
-
-
-def _world(resolved: Resolved, trace: Trace) -> World:
-    """A world whose `nki` records into `trace`."""
-
-    def load(file: SourceFile, name: str) -> Callable[..., Any]:
-        return evaluator.library_function(file, name)
-
-    spaces = provide.namespaces(trace.profile, load)
-    evaluator = Evaluator(resolved, spaces, trace.report, show=trace.messages.append)
-    trace.library = partial(getattr, spaces[MODULE])
-    trace.recording = evaluator.budget.at_cost(RECORDING)
-    trace.viewing = evaluator.budget.at_cost(VIEWING)
-    return World(evaluator, spaces)
-
-
-def _check_cores(request: Request, report: Reporter) -> None:
-    target, lnc = request.target, request.lnc
-    if lnc > target.max_cores:
-        report.fatal(
-            "bad-grid",
-            f"a kernel on {target.name} runs on at most {target.max_cores} cores, not {lnc}",
-            help="leave out `lnc`, or choose another target",
-        )
-    if request.spread is None and lnc > 1 and request.grid not in ((), (lnc,)):
-        report.fatal(
-            "bad-grid",
-            f"with {lnc} cores the launch grid is {lnc}, one instance per core, not {request.grid}",
-        )
-
-
-def _grid(request: Request) -> tuple[int, ...]:
-    return (request.lnc,) if request.lnc > 1 and request.spread is None else request.grid
-
-
-def _instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Core and program ids of every kernel instance, in the order of evaluation."""
-    spread, cores = request.spread or Spread(), request.lnc
-    found = list(product(*map(range, _grid(request))))
-    for core in range(cores):
-        yield from ((core, ids) for ids in found if cores == 1 or spread.core(ids, cores) == core)
-
-
-def _inputs(
-    bound: Bound, request: Request, trace: Trace, resolved: Resolved
-) -> Iterator[Parameter]:
-    """A tensor in shared HBM for every tensor argument and every tensor inside an argument, in
-    the order of the signature.
-    """
-    at = CallChain(resolved.kernel.node.name_span)
-    order = {parameter.name: n for n, parameter in enumerate(bound.parameters)}
-    kinds = {**bound.tensors, **request.parts}
-    for name in sorted(kinds, key=lambda name: order.get(name.partition(".")[0], len(order))):
-        yield Parameter(name, _input(name, kinds[name], trace, at))
-
-
-def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
-    if kind.dtype is None or kind.shape is None:
-        raise ValueError(f"the type of {name} is not complete")
-    return trace.declare(kind.shape, kind.dtype, Buffer.SHARED_HBM, name, at)
-
-
 def _call(bound: Bound, inputs: tuple[Parameter, ...], request: Request, world: World) -> Any:
-    """Calls the kernel; gives what it returns."""
-    evaluator = world.evaluator
+    """Calls the kernel; gives what it returns. A misspelt name ends that: others are looked for."""
+    try:
+        return _called(bound, inputs, request, world)
+    except CompileFailed:
+        interpreter = world.interpreter
+        report_missing(interpreter.resolved, world.namespaces, interpreter.report)
+        raise CompileFailed(interpreter.report.all) from None
+
+
+def _called(bound: Bound, inputs: tuple[Parameter, ...], request: Request, world: World) -> Any:
+    interpreter = world.interpreter
     tensors = {p.name: NkiTensor(views.whole(p.tensor)) for p in inputs}
-    rebuilder = Rebuilder(world.spaces, evaluator, tensors)
-    if request.entry is not None:
-        evaluator.enter(request.entry, rebuilder.value)
-    constants = Constants(world.spaces, evaluator, rebuilder)
-    values = {name: constants.argument(name, value) for name, value in bound.values.items()}
-    arguments = {name: tensors[name] for name in bound.tensors}
-    return evaluator.evaluate_kernel({**values, **arguments})
+    rebuilder = Rebuilder(world, tensors)
+    constants = Constants(world, rebuilder)
+
+    def arguments() -> dict[str, Any]:
+        values = {name: constants.argument(name, value) for name, value in bound.values.items()}
+        return {**values, **{name: tensors[name] for name in bound.tensors}}
+
+    def enter() -> Any:
+        if request.entry is None:
+            return _function(interpreter.kernel())
+        given = {module: dict(found) for module, found in request.entry.globals}
+        interpreter.world.given, interpreter.world.value = given, rebuilder.value
+        return rebuilder.value(request.entry.function)
+
+    function = interpreter.run(enter)
+    return interpreter.call(function, interpreter.run(arguments))
+
+
+def _function(found: Any) -> Any:
+    while isinstance(found, Kernel):
+        found = found.function
+    return found

@@ -16,14 +16,17 @@ def words(text: str) -> list[str]:
 # What kernel code may call without importing anything.
 BUILTINS = frozenset(
     words("""
-    False None True Ellipsis NotImplemented
-    abs all any bin bool callable chr delattr dict divmod enumerate filter float format frozenset
-    getattr hasattr hash hex int isinstance issubclass iter len list map max min next object oct
-    ord pow print property range repr reversed round set setattr slice sorted staticmethod
-    classmethod str sum super tuple type zip
-    ArithmeticError AssertionError AttributeError Exception FileNotFoundError ImportError
-    IndexError KeyError LookupError ModuleNotFoundError NameError NotImplementedError OSError
-    OverflowError RuntimeError StopIteration TypeError ValueError ZeroDivisionError
+    False None True Ellipsis NotImplemented __debug__
+    abs all any ascii bin bool bytes callable chr delattr dict divmod enumerate filter float
+    format frozenset getattr hasattr hash hex int isinstance issubclass iter len list map max min
+    next object oct ord pow print property range repr reversed round set setattr slice sorted
+    staticmethod classmethod str sum super tuple type zip
+    ArithmeticError AssertionError AttributeError BaseException BufferError DeprecationWarning
+    EOFError Exception FileNotFoundError FloatingPointError FutureWarning ImportError IndexError
+    KeyError LookupError MemoryError ModuleNotFoundError NameError NotImplementedError OSError
+    OverflowError RecursionError RuntimeError RuntimeWarning StopAsyncIteration StopIteration
+    SyntaxError SystemError TimeoutError TypeError UnboundLocalError UnicodeDecodeError
+    UnicodeEncodeError UnicodeError UserWarning ValueError Warning ZeroDivisionError
     """)
 )
 
@@ -39,12 +42,11 @@ REFUSED_BUILTINS = {
     "id": "compare values with `==`: addresses differ from one compilation to the next",
     "breakpoint": "use `print`: it shows compile-time values",
     "complex": "NKI has no complex numbers: keep real and imaginary parts in two tensors",
-    **dict.fromkeys(("bytes", "bytearray", "memoryview"), "use a list of integers"),
-    "ascii": "use `repr`",
+    **dict.fromkeys(("bytearray", "memoryview"), "use a list of integers, or `bytes`"),
     **dict.fromkeys(("aiter", "anext"), "use a `for` loop"),
     **dict.fromkeys(("exit", "quit"), "use `assert` to stop the compilation"),
-    "BaseException": "use `Exception`",
-    "SystemExit": "use `assert` to stop the compilation",
+    **dict.fromkeys(("SystemExit", "KeyboardInterrupt"), "use `assert` to stop the compilation"),
+    "GeneratorExit": "use `finally`: it runs when a generator is closed",
 }
 
 # Names that files customarily import, by the line that does.
@@ -76,22 +78,30 @@ _BINARY = frozenset(f"__{prefix}{name}__" for name in _OPERATORS for prefix in (
 SPECIAL_METHODS = _BINARY | frozenset(
     f"__{name}__"
     for name in words("""
-        abs bool call contains delitem enter eq exit float floor ceil format ge getitem gt hash
-        index init int invert iter le len lt ne neg next pos post_init repr reversed round
-        setitem str trunc
+        abs bool bytes call ceil class_getitem contains delattr delete delitem enter eq exit float
+        floor format ge get getattr getitem gt hash index init init_subclass int invert iter
+        le len length_hint lt missing ne neg new next pos post_init repr reversed round set
+        set_name setattr setitem str trunc
     """)
 )
-# Further special attributes that kernel code may read: they hold plain text or members.
-_READABLE = frozenset({"__name__", "__qualname__", "__doc__", "__members__", "__class__"})
+# Further special attributes that kernel code may read: they hold plain text, or functions,
+# classes and exceptions of the kernel's own.
+_READABLE = frozenset(
+    f"__{name}__"
+    for name in words("""
+        bases cause class context doc func members module mro name notes qualname self slots
+        match_args suppress_context wrapped
+    """)
+)
 # Special names that a class body or module may assign.
-ASSIGNABLE = frozenset({"__slots__", "__all__", "__name__", "__match_args__"})
+ASSIGNABLE = frozenset({"__slots__", "__all__", "__name__", "__match_args__", "__doc__"})
 # Object attributes of the interpreter: frames, code, tracebacks, generators, types.
 _INTERPRETER = frozenset(
     words("""
     gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await
     f_back f_builtins f_code f_globals f_lasti f_lineno f_locals f_trace f_trace_lines
-    f_trace_opcodes f_generator tb_frame tb_next tb_lasti tb_lineno with_traceback
-    func_globals func_code func_closure im_func im_self im_class mro
+    f_trace_opcodes f_generator tb_frame tb_next tb_lasti tb_lineno
+    func_globals func_code func_closure im_func im_self im_class
     """)
 )
 
@@ -121,14 +131,8 @@ def instead_of(attribute: str) -> str:
 _INSTEAD = {
     "__dict__": "name the fields you need; `dataclasses.fields` lists those of a dataclass",
     "__len__": "use `len(x)`",
-    "__setattr__": "assign to the attribute, or give the dataclass the value when it is made",
-    "__getattribute__": "use `getattr` with the attribute's name",
-    "__getattr__": "use `getattr` with the attribute's name",
-    "__bases__": "use `isinstance`",
-    "__mro__": "use `isinstance`",
-    "mro": "use `isinstance`",
+    "__getattribute__": "define `__getattr__`: it is asked for the attributes that are not there",
     "__subclasses__": "list the classes yourself",
     "__import__": "write an import statement at the top of the file",
-    "__new__": "use `__init__`",
     "__del__": "nothing is freed while a kernel is compiled; leave it out",
 }

@@ -6,17 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nkic.base.device import DeviceCondition, DeviceRange
 from nkic.base.diagnostics import CompileFailed, Diagnostic, Reporter
-from nkic.base.profiles import DEFAULT, Profile
+from nkic.base.kernel_errors import Missing
+from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
+from nkic.evaluate.budget import Limits
+from nkic.evaluate.interpreter import provided_modules
+from nkic.evaluate.modules import Table
+from nkic.evaluate.objects import HostFunction
+from nkic.language.jit import jit
+from nkic.language.namespace import Namespace
+from nkic.language.objects import Decorator, Kernel
 from nkic.parse import parse
 from nkic.resolve import resolve
-from nkic.specialise.budget import Limits
-from nkic.specialise.evaluate import Evaluator, provided_modules
-from nkic.specialise.hooks import DeviceCondition, DeviceRange
-from nkic.specialise.jit import jit
-from nkic.specialise.namespace import Absent, Namespace
-from nkic.specialise.objects import Decorator, NKIObject
+from nkic.specialise.closed import LanguageSpace, interpreter, kernel_object
 from nkic.syntax.bindings import Resolved
 
 HEAD = "import nki\nimport nki.language as nl\n"
@@ -69,22 +73,36 @@ class FakeRegister(DeviceCondition):
         self._log.append("end")
 
 
-def namespaces(log: list[str]) -> dict[str, Namespace]:
+class Language(Table):
+    """A module of which one name went away."""
+
+    def missing(self, name: str) -> Exception:
+        if name != "arange":
+            return super().missing(name)
+        text = "NKI has no `nki.language.arange`"
+        return Missing("removed-name", text, name, "use a slice")
+
+
+def namespaces(log: list[str]) -> dict[str, Table]:
     """A small `nki`."""
-    language = {
-        "NKIObject": NKIObject,
-        "affine_range": range,
-        "float32": "float32",
+    functions = {
         "dynamic_range": lambda *bounds: FakeRange(log),
         "register": lambda: FakeRegister(log),
         "log": log.append,
+        "affine_range": range,
     }
-    absent = {"arange": Absent("removed-name", "NKI has no `nki.language.arange`", "use a slice")}
+    language = {name: HostFunction(name, function) for name, function in functions.items()}
+    language |= {"NKIObject": kernel_object(), "float32": "float32"}
     return {
-        "nki": Namespace("nki", {"jit": Decorator("jit", jit)}),
-        "nki.language": Namespace("nki.language", language, absent),
-        "nki.isa": Namespace("nki.isa", {}),
+        "nki": Table("nki", {"jit": Decorator("jit", jit)}),
+        "nki.language": Language("nki.language", language),
+        "nki.isa": Table("nki.isa", {}),
     }
+
+
+def mounted(space: Table | Namespace) -> Table | LanguageSpace:
+    """A module as the interpreter takes it."""
+    return LanguageSpace(space) if isinstance(space, Namespace) else space
 
 
 def load_from(files: Mapping[str, str]) -> Any:
@@ -109,13 +127,13 @@ def resolved(
     kernel: str | None = None,
     *,
     files: Mapping[str, str] | None = None,
-    profile: Profile = DEFAULT,
+    profile: Profile = Profile.NKI_0_7,
     path: str = "k.py",
 ) -> tuple[Resolved | None, tuple[Diagnostic, ...]]:
     """What resolve makes of a file, and what it says of it."""
     report = Reporter(max_errors=100)
     load = load_from(files or {})
-    modules = provided_modules(namespaces([]))
+    modules = provided_modules((*namespaces([]), "numpy"))
     source = SourceFile(path, text)
     try:
         found = resolve(
@@ -134,7 +152,7 @@ def run(
     files: Mapping[str, str] | None = None,
     arguments: Mapping[str, Any] | None = None,
     limits: Limits | None = None,
-    profile: Profile = DEFAULT,
+    profile: Profile = Profile.NKI_0_7,
     path: str = "k.py",
 ) -> Done:
     """Resolves and evaluates a kernel."""
@@ -143,10 +161,13 @@ def run(
         return Done(said=said)
     done = Done()
     printed: list[str] = []
-    spaces = namespaces(done.log)
-    evaluator = Evaluator(found, spaces, Reporter(), show=printed.append, limits=limits)
+    spaces = {name: mounted(space) for name, space in namespaces(done.log).items()}
+    made = interpreter(found, spaces, Reporter(), printed.append, limits)
     try:
-        done.value = evaluator.evaluate_kernel(arguments or {})
+        function = made.kernel()
+        while isinstance(function, Kernel):
+            function = function.function
+        done.value = made.call(function, arguments or {})
     except CompileFailed as failed:
         done.said = failed.diagnostics
     done.printed = "".join(printed)

@@ -12,7 +12,8 @@ from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
 from nkic.parse import parse
 from nkic.resolve import resolve
-from nkic.specialise import PROVIDED, language, library, specialise
+from nkic.language import library, names as language
+from nkic.specialise import PROVIDED, specialise
 from nkic.specialise.request import Request, TensorType
 
 TEMPLATE = """

@@ -18,7 +18,7 @@ from nkic.check.bounds import out_of_bounds
 from nkic.ir.tensors import Tensor, View
 from nkic.machine import dtypes
 from nkic.machine.memory import Buffer
-from nkic.specialise import indexing, patterns, reshapes, views
+from nkic.language.tensors import indexing, patterns, reshapes, views
 
 FLOAT32 = dtypes.find("float32")
 HERE = CallChain(NOWHERE)

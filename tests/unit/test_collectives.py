@@ -17,7 +17,7 @@ from nkic.machine.targets import TRN1, TRN3, Target
 from nkic.neff.read import read
 from nkic.pipeline import compile_source
 from nkic.simulate import Result, simulate_ranks
-from nkic.specialise import collectives
+from nkic.language import collectives
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 from tests.unit.instances import Case, tile

@@ -9,8 +9,9 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed, Diagnostic
 from nkic.base.profiles import Profile
-from nkic.specialise import deprecated, library, removed, since
-from nkic.specialise.language import names
+from nkic.language import library
+from nkic.language.versions import deprecated, removed, since
+from nkic.language.names import names
 from tests.harness.bless import blessing
 from tests.harness.language import run
 

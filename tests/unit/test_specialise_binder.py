@@ -16,10 +16,10 @@ from nkic.machine import targets
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.instructions import ROWS
-from nkic.specialise import isa, language
-from nkic.specialise.binder import Binder
-from nkic.specialise.errors import KernelError
-from nkic.specialise.trace import Trace, tracing
+from nkic.language import isa, names as language
+from nkic.language.binder import Binder
+from nkic.base.kernel_errors import KernelError
+from nkic.language.trace import Trace, tracing
 
 
 class Names:

@@ -9,7 +9,8 @@ from nkic.compiled import Compiled
 from nkic.loader import Loader
 from nkic.pipeline import compile_source
 from nkic.specialise.arguments import parse_arg
-from nkic.specialise.budget import RECORDING, VIEWING, Limits
+from nkic.evaluate.budget import Limits
+from nkic.specialise.closed import RECORDING, VIEWING
 from nkic.specialise.request import Request
 
 HEAD = """
@@ -42,7 +43,7 @@ ENDLESS = {
 def test_recording_without_end(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many steps as there are allow for so many instructions, tensors and views."""
     steps = 100_000
-    monkeypatch.setattr("nkic.specialise.evaluate.Limits", lambda: Limits(steps))
+    monkeypatch.setattr("nkic.evaluate.interpreter.DEFAULT_LIMITS", Limits(steps))
     text = HEAD.format(body=ENDLESS[name])
     loader = Loader.beside("k.py")
     with pytest.raises(CompileFailed) as failed:

@@ -15,8 +15,8 @@ from nkic.base.source import SourceFile
 from nkic.machine import dtypes
 from nkic.pipeline import compile_source
 from nkic.simulate.simulate import simulate
-from nkic.specialise import library
-from nkic.specialise.language import names
+from nkic.language import library
+from nkic.language.names import names
 from nkic.specialise.request import Request, TensorType
 
 Array = np.ndarray[Any, Any]

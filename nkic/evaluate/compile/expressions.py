@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from nkic.evaluate import attributes
 from nkic.evaluate.code import AT, FUNCTION, MACHINE, Evaluate, Frame
-from nkic.evaluate.compare import FLAT, compare
+from nkic.evaluate.compare import compare
 from nkic.evaluate.compile.units import GLOBAL, Unit, Variable, check_name
 from nkic.evaluate.errors import Refused
-from nkic.evaluate.objects import INSTANCES, UNSET, Function, Method
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Function
 from nkic.evaluate.operators import OPERATIONS, SMALL, unary
 from nkic.evaluate.texts import converted, formatted
 from nkic.syntax import names, nodes
 
+BUILTIN_COST = 8  # steps of a call of a function of the tables
 MAX_DEPTH = 1500  # of expressions within expressions
 _WEIGHTS = {nodes.Slice: 14, nodes.Dict: 58, nodes.Set: 54, nodes.Lambda: 80, nodes.Call: 4}
 _BYTES_PER_ELEMENT = 2  # steps for the eight bytes of an element
@@ -53,9 +55,7 @@ class Expressions:
         """A literal."""
         value = node.value
         if isinstance(value, complex):
-            text = "complex numbers cannot be used in kernel code"
-            help = "keep real and imaginary parts in two tensors"
-            raise Refused("not-in-nki", text, node.span, help)
+            return _refusing_complex(node)
         if isinstance(value, int) and value.bit_length() > 1 << 16:
             raise Refused("too-large", "the number is too large for kernel code", node.span)
         return lambda f: value
@@ -166,10 +166,13 @@ class Expressions:
         spread = any(one.arg is None for one in node.keywords)
         arguments = self.sequence(node.args) if starred else _tuple_of(self.several(node.args))
         named = self._keywords(node, spread)
-        if isinstance(node.func, nodes.Attribute) and node.func.attr not in _SERVED:
-            if not names.is_hidden(self.unit.mangled(node.func.attr)):
-                return self._method_call(node, node.func, arguments, named)
+        if isinstance(node.func, nodes.Attribute) and self._is_open(node.func.attr):
+            return self._method_call(node, node.func, arguments, named)
         return _plain_call(node, self.expression(node.func), arguments, named)
+
+    def _is_open(self, attribute: str) -> bool:
+        """The attribute is one that `attributes.get` finds without further ado."""
+        return attribute not in _SERVED and not names.is_hidden(self.unit.mangled(attribute))
 
     def _keywords(self, node: nodes.Call, spread: bool) -> Evaluate | None:
         if not node.keywords:
@@ -247,9 +250,10 @@ class Expressions:
 
     def binary(self, node: nodes.BinOp) -> Evaluate:
         """`left op right`."""
-        left, right, apply = self.expression(node.left), self.expression(node.right), None
+        left, right = self.expression(node.left), self.expression(node.right)
         if node.op in _ARITHMETIC:
-            return _ARITHMETIC[node.op](node, left, right)
+            fused = self._fused(node, left, right)
+            return fused or _ARITHMETIC[node.op](node, left, right)
         apply = OPERATIONS[node.op]
 
         def run(f: Frame) -> Any:
@@ -258,6 +262,34 @@ class Expressions:
             return apply(f[MACHINE], one, other)
 
         return run
+
+    def _fused(self, node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate | None:
+        """An operator of a plain variable and a small number, without a call for either."""
+        slot, number = self._local(node.left), _small(node.right)
+        if slot < 0 or number is None:
+            return None
+        apply, fast = OPERATIONS[node.op], _SMALL_STEPS.get(node.op)
+        if fast is None or (number <= 0 and node.op in ("//", "%")):
+            return None
+
+        def run(f: Frame) -> Any:
+            one = f[slot]
+            if one.__class__ is int and -_HALF < one < _HALF:
+                return fast(one, number)
+            one = left(f)
+            f[AT] = node
+            return apply(f[MACHINE], one, number)
+
+        return run
+
+    def _local(self, node: nodes.Expression) -> int:
+        """The slot of a variable without a cell, -1 for anything else."""
+        unit = self.unit
+        in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
+        if not isinstance(node, nodes.Name) or in_class:
+            return -1
+        at = unit.find(unit.mangled(node.id)) or GLOBAL
+        return -1 if at.boxed else at.slot
 
     def unary(self, node: nodes.UnaryOp) -> Evaluate:
         """`-a`, `+a`, `~a`, `not a`."""
@@ -438,7 +470,7 @@ class Expressions:
             shown = value(f)
             if spec is None and not conversion:
                 if shown.__class__ is str:
-                    return shown  # type: ignore[no-any-return]
+                    return shown
                 f[AT] = node.value
                 return formatted(f[MACHINE], shown, "")
             form = "" if spec is None else spec(f)
@@ -482,6 +514,15 @@ def unset(name: str) -> UnboundLocalError:
     return error
 
 
+def _refusing_complex(node: nodes.Constant) -> Evaluate:
+    def refuse(f: Frame) -> Any:
+        text = "complex numbers cannot be used in kernel code"
+        help = "keep real and imaginary parts in two tensors"
+        raise Refused("not-in-nki", text, node.span, help)
+
+    return refuse
+
+
 def _none(f: Frame) -> None:
     return None
 
@@ -521,9 +562,13 @@ def _plain_call(
         def run(f: Frame) -> Any:
             function, args = func(f), arguments(f)
             f[AT] = node
+            m = f[MACHINE]
             if function.__class__ is Function:
-                return f[MACHINE].invoke(function, args, None)
-            return f[MACHINE].call(function, args, None)
+                return m.invoke(function, args, None)
+            if function.__class__ is Builtin:
+                m.left -= BUILTIN_COST
+                return function.call(m, *args)
+            return m.call(function, args, None)
 
         return run
 
@@ -576,9 +621,9 @@ def _multiply(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
 
     def run(f: Frame) -> Any:
         one, other = left(f), right(f)
-        if one.__class__ is int and other.__class__ is int:
-            if -_HALF < one < _HALF and -_HALF < other < _HALF:
-                return one * other
+        plain = one.__class__ is int and other.__class__ is int
+        if plain and -_HALF < one < _HALF and -_HALF < other < _HALF:
+            return one * other
         f[AT] = node
         return apply(f[MACHINE], one, other)
 
@@ -591,9 +636,9 @@ def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
     def compile_(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
         def run(f: Frame) -> Any:
             one, other = left(f), right(f)
-            if one.__class__ is int and other.__class__ is int and 0 < other < SMALL:
-                if -SMALL < one < SMALL:
-                    return function(one, other)
+            plain = one.__class__ is int and other.__class__ is int
+            if plain and 0 < other < SMALL and -SMALL < one < SMALL:
+                return function(one, other)
             f[AT] = node
             return apply(f[MACHINE], one, other)
 
@@ -602,12 +647,26 @@ def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
     return compile_
 
 
+def _small(node: nodes.Expression) -> int | None:
+    """The value of a literal that is a small integer."""
+    value = node.value if isinstance(node, nodes.Constant) else None
+    return value if type(value) is int and value < _HALF else None
+
+
+# Of two integers below 2 ** 31, so that no result needs a look at the limits.
+_SMALL_STEPS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
 _ARITHMETIC: dict[str, Callable[[nodes.BinOp, Evaluate, Evaluate], Evaluate]] = {
     "+": _add,
     "-": _subtract,
     "*": _multiply,
-    "//": _divided("//", lambda one, other: one // other),
-    "%": _divided("%", lambda one, other: one % other),
+    "//": _divided("//", operator.floordiv),
+    "%": _divided("%", operator.mod),
 }
 
 
@@ -625,12 +684,12 @@ def _comparing(op: str) -> Callable[[Any, Any, Any], Any]:
 
 
 _FAST: dict[str, Callable[[Any, Any], Any]] = {
-    "==": lambda left, right: left == right,
-    "!=": lambda left, right: left != right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 

@@ -67,7 +67,7 @@ class Generators(Patterns):
         )
         value = getattr(node, field)
         if not isinstance(value, tuple):
-            changed = replace(node, **{field: self._taken(value, before)})  # type: ignore[type-var]
+            changed = replace(node, **{field: self._taken(value, before)})
             after = self.statement(changed)
         else:
             after = self.statement(node)
@@ -86,7 +86,13 @@ class Generators(Patterns):
         """The expression with variables in place of its yields; `before` fills them."""
         if isinstance(node, _YIELDS):
             return self._variable_of(node, before)
-        if not isinstance(node, _STRICT | _ALSO_STRICT) or not yields(node):
+        if not yields(node):
+            return node
+        if isinstance(node, nodes.BoolOp) and not any(map(yields, node.values[1:])):
+            return replace(node, values=(self._taken(node.values[0], before), *node.values[1:]))
+        if isinstance(node, nodes.IfExp) and not yields(node.body) and not yields(node.orelse):
+            return replace(node, test=self._taken(node.test, before))
+        if not isinstance(node, _STRICT | _ALSO_STRICT):
             return node
         changes: dict[str, Any] = {}
         operands = [f for f in _operand_fields(node) if getattr(node, f) is not None]

@@ -9,8 +9,7 @@ from nkic.evaluate import attributes
 from nkic.evaluate.code import AT, MACHINE, Frame
 from nkic.evaluate.compile.statements import Statements
 from nkic.evaluate.compile.targets import Run
-from nkic.evaluate.compile.units import check_name
-from nkic.evaluate.errors import Refused
+from nkic.evaluate.errors import KernelError, Refused
 from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.syntax import names, nodes
 
@@ -53,7 +52,6 @@ class Patterns(Statements):
     def _capture(self, name: str | None, node: nodes.Node) -> Any:
         if name is None:
             return lambda f, value: None
-        check_name(name, node.span)
         return self.store_name(self.unit.mangled(name), node)
 
     def _value(self, node: nodes.MatchValue) -> Matches:
@@ -124,9 +122,7 @@ class Patterns(Statements):
                 f[MACHINE].check_key(key, len(found))
             if not all(key in found for key in wanted):
                 return False
-            if not all(
-                part(f, found[key]) for part, key in zip(parts, wanted, strict=True)
-            ):
+            if not all(part(f, found[key]) for part, key in zip(parts, wanted, strict=True)):
                 return False
             if rest is not None:
                 f[MACHINE].elements(2 * len(found), "the dict")
@@ -168,16 +164,11 @@ def _positional(m: Any, kind: Any, count: int) -> Sequence[str] | None:
     """The attributes that positional patterns mean; None for the value itself."""
     if not count:
         return ()
-    if isinstance(kind, Class) and any(
-        one.name in _OF_ITSELF and one.machine is None for one in kind.mro
-    ):
-        if kind.find("__match_args__") is UNSET:
-            if count > 1:
-                raise TypeError(
-                    f"{kind.name}() accepts 1 positional sub-pattern ({count} given)"
-                )
-            return None
     found = kind.find("__match_args__") if isinstance(kind, Class) else UNSET
+    if found is UNSET and _of_itself(kind):
+        if count > 1:
+            raise TypeError(f"{kind.name}() accepts 1 positional sub-pattern ({count} given)")
+        return None
     if found is UNSET:
         found = ()
     if not isinstance(found, tuple):
@@ -191,11 +182,18 @@ def _positional(m: Any, kind: Any, count: int) -> Sequence[str] | None:
     return found
 
 
+def _of_itself(kind: Any) -> bool:
+    """The class is one of Python's whose positional pattern is the value."""
+    mro = kind.mro if isinstance(kind, Class) else ()
+    return any(one.name in _OF_ITSELF and one.machine is None for one in mro)
+
+
 def _named(f: Frame, found: Any, pairs: Sequence[tuple[str, Matches]]) -> bool:
     m = f[MACHINE]
     for name, part in pairs:
         if names.is_hidden(name):
-            return False
+            text = f"`{name}` cannot be used in a pattern"
+            raise KernelError("hidden-attribute", text, help=names.instead_of(name))
         try:
             value = attributes.get(m, found, name)
         except AttributeError:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from nkic.base.device import DeviceCondition, DeviceRange
+from nkic.base.source import Span
 from nkic.evaluate.budget import FREE_TURNS, LATER_TURNS, Spent
 from nkic.evaluate.code import AT, BREAK, CONTINUE, FUNCTION, MACHINE, Frame
 from nkic.evaluate.compile.comprehensions import Comprehensions
 from nkic.evaluate.compile.targets import Run
 from nkic.evaluate.errors import KernelError, Refused
-from nkic.evaluate.hooks import DeviceCondition, DeviceRange
 from nkic.evaluate.objects import UNSET
 from nkic.syntax import nodes, scopes
 
@@ -167,7 +168,7 @@ class Statements(Comprehensions):
         def run(f: Frame) -> None:
             if not test(f):
                 args = () if message is None else (message(f),)
-                f[AT] = node
+                f[AT] = node.test
                 raise f[MACHINE].assertion(args)
 
         return run
@@ -383,7 +384,7 @@ class Statements(Comprehensions):
 
         return run
 
-    def no_async(self, span: nodes.Span) -> Refused:
+    def no_async(self, span: Span) -> Refused:
         """The error about `async`."""
         return Refused("not-in-nki", "`async` cannot be used in kernel code", span)
 

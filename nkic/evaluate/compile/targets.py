@@ -25,7 +25,6 @@ class Targets(Expressions):
         """The closure that assigns a value to a target."""
         self.unit.cost += 1
         if isinstance(node, nodes.Name):
-            check_name(node.id, node.span)
             return self.store_name(self.unit.mangled(node.id), node)
         if isinstance(node, nodes.Attribute):
             return self._store_attribute(node)
@@ -36,7 +35,8 @@ class Targets(Expressions):
         raise Refused("not-in-nki", "this cannot be assigned to here", node.span)
 
     def store_name(self, name: str, node: nodes.Node) -> Store:
-        """Assignment to a variable."""
+        """Assignment to a variable. Whatever binds a name in the grammar comes through here."""
+        check_name(name, node.span)
         unit = self.unit
         in_class = unit.kind == "class" and unit.scope is unit.outermost_scope
         scope = unit.outermost_scope
@@ -109,7 +109,6 @@ class Targets(Expressions):
     def walrus(self, node: nodes.NamedExpr) -> Run:
         """`target := value`."""
         value = self.expression(node.value)
-        check_name(node.target.id, node.target.span)
         unit, scope = self.unit, self.unit.scope
         while unit.scope is not unit.outermost_scope:  # it binds outside the comprehension
             unit.scope = unit.scope.parent or unit.outermost_scope

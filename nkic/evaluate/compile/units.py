@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from nkic.base.source import SourceFile
+from nkic.base.source import SourceFile, Span
 from nkic.evaluate.code import FIRST
 from nkic.evaluate.errors import Refused
 from nkic.syntax import names, nodes, scopes
@@ -61,11 +61,11 @@ class Unit:
         self.depth = 0
         self.soft_imports = 0
         self.is_generator = False
-        self.class_name = parent.class_name if parent is not None else ""
+        self.class_name: str = parent.class_name if parent is not None else ""
         self.free: dict[str, int] = {}  # the slots of cells of the units around
         self.outer: list[int] = []  # where the parent has them
         self.outermost_scope = Names(self, parent.scope if parent is not None else None, node)
-        self.scope = self.outermost_scope
+        self.scope: Names = self.outermost_scope
 
     def slot(self) -> int:
         """A slot of the frame."""
@@ -145,7 +145,7 @@ def captured_names(scope: nodes.Node, bound: Iterable[str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def check_name(name: str, span: nodes.Span) -> None:
+def check_name(name: str, span: Span) -> None:
     """Refuses special names, which belong to Python itself."""
     if names.is_special(name) and name not in names.ASSIGNABLE and not names.may_define(name):
         raise Refused(

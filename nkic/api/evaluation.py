@@ -1,0 +1,120 @@
+"""Which way a live kernel is evaluated: traced natively, or in the closed world.
+
+`evaluate=` of a call says it, else NKIC_EVALUATE, else `evaluate` under `[tool.nkic]` in the
+pyproject.toml of the working directory or of a folder above. Where nobody says it, kernels are
+traced, unless the `nki` that they use is not nkic's: then there is only their source.
+"""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import tomllib
+import types
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nkic.api import functions, names
+from nkic.api.errors import refuse
+
+VARIABLE = "NKIC_EVALUATE"
+NATIVE, CLOSED = "native", "closed"
+_FILE = "pyproject.toml"
+OURS = "__nkic__"  # in modules that nkic itself provides as `nki`
+
+
+def is_native(said: str | None, kernel: types.FunctionType) -> bool:
+    """Whether Python itself calls the kernel. Raises `UsageFailed`."""
+    wanted = chosen(said)
+    if wanted == CLOSED:
+        return False
+    found = set(_kinds(kernel))
+    posing = getattr(sys.modules.get("nki"), OURS, False)
+    ours = "ours" in found or (not found and posing)
+    if ours and "foreign" not in found:
+        return True
+    if wanted == NATIVE:
+        refuse(
+            f"`{kernel.__qualname__}` cannot be traced natively: the `nki` that it uses is not "
+            "nkic's",
+            "call nkic.install() before nki is imported, or leave out evaluate=",
+        )
+    return False
+
+
+def chosen(said: str | None) -> str | None:
+    """What was said, by whoever comes first; None if nobody did. Raises `UsageFailed`."""
+    for word, where in (
+        (said, "evaluate="),
+        (os.environ.get(VARIABLE) or None, f"{VARIABLE} in the environment"),
+        (_of_project(str(Path.cwd())), f"evaluate under [tool.nkic] in {_FILE}"),
+    ):
+        if word is None:
+            continue
+        if word not in (NATIVE, CLOSED):
+            refuse(f'{where} is {word!r}; it must be "native" or "closed"')
+        return word
+    return None
+
+
+def _of_project(folder: str) -> Any:
+    for place in (Path(folder), *Path(folder).parents):
+        path = place / _FILE
+        if path.is_file():
+            return _setting(str(path), path.stat().st_mtime_ns)
+    return None
+
+
+@lru_cache(maxsize=64)
+def _setting(path: str, changed: int) -> Any:
+    try:
+        found = tomllib.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        refuse(f"{path} cannot be read for [tool.nkic]: {error}")
+    return found.get("tool", {}).get("nkic", {}).get("evaluate")
+
+
+def _kinds(kernel: types.FunctionType) -> Iterator[str]:
+    """"ours" or "foreign" for every name of NKI that the kernel and its functions use, "missing"
+    for a name that has no value.
+    """
+    waiting, seen = [kernel], {kernel}
+    while waiting:
+        function = waiting.pop()
+        for name in functions.names_of(function.__code__):
+            value = function.__globals__.get(name, _NOTHING)
+            if value is _NOTHING:
+                if not hasattr(builtins, name) and name in _CUSTOMARY:
+                    yield "missing"
+                continue
+            if _is_nki(value):
+                yield "ours" if _is_ours(value) else "foreign"
+                continue
+            called = functions.unwrapped(value) if callable(value) else None
+            if isinstance(called, types.FunctionType) and called not in seen:
+                seen.add(called)
+                if not names.is_host(called.__module__ or ""):
+                    waiting.append(called)
+
+
+_NOTHING = object()
+_CUSTOMARY = ("nl", "nisa", "nki", "ncc")  # what kernels call the modules of NKI
+
+
+def _is_nki(value: Any) -> bool:
+    if isinstance(value, types.ModuleType):
+        return bool(names.module_of_nki(value.__name__))
+    return names.nki(value) is not None
+
+
+def _is_ours(value: Any) -> bool:
+    if isinstance(value, types.ModuleType):
+        return bool(getattr(value, OURS, False))
+    if isinstance(value, types.FunctionType):
+        return str(value.__globals__.get("__name__", "")).startswith("nkic.")
+    return any(kind.__module__.startswith("nkic.") for kind in type(value).__mro__) or any(
+        kind.__module__.startswith("nkic.") for kind in getattr(value, "__mro__", ())
+    )

@@ -1,0 +1,111 @@
+"""Live kernels that Python itself evaluates: from a call to an artifact."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nkic import __version__, pipeline
+from nkic.api import functions, names
+from nkic.api.arrays import Array, array_of, type_of
+from nkic.api.describe import shown
+from nkic.api.loading import LiveLoader
+from nkic.base.diagnostics import NkicError
+from nkic.base.source import SourceFile
+from nkic.ir.text import program_text
+from nkic.language.hosted import plain
+from nkic.language.trace import active
+from nkic.machine import dtypes
+from nkic.specialise.live import Live
+from nkic.specialise.native import LiveKernel
+from nkic.specialise.native.values import KEEP, Copier
+from nkic.specialise.request import TensorType
+
+_TENSOR = object()
+
+
+@dataclass
+class Parts:
+    """The arrays inside the arguments of one call, by the names of the inputs that they are."""
+
+    types: dict[str, TensorType] = field(default_factory=dict)
+    arrays: dict[str, Array] = field(default_factory=dict)
+    _named: dict[int, str] = field(default_factory=dict)  # by the id of the caller's value
+    _alive: list[Any] = field(default_factory=list)
+
+    def find(self, arguments: Mapping[str, Any]) -> dict[str, Live]:
+        """Looks into every argument; gives the arguments as a request holds them."""
+        copier = Copier(self._found, enters)
+        for name, value in arguments.items():
+            copier.value(value, name)
+        return {name: Live(value, shown(value)) for name, value in arguments.items()}
+
+    def _found(self, value: Any, where: str) -> Any:
+        array = array_of(value)
+        if array is None:
+            return KEEP
+        if id(value) not in self._named:  # an array that occurs twice is one input
+            self._named[id(value)] = where
+            self._alive.append(value)
+            self.types[where], self.arrays[where] = type_of(array, where), array
+        return _TENSOR
+
+    def replace(self, value: Any, tensors: Mapping[str, Any]) -> Any:
+        """What a kernel gets for a value: a tensor, a dtype, a number, or the value itself."""
+        name = self._named.get(id(value))
+        if name is not None:
+            return tensors[name]
+        if isinstance(value, np.generic):
+            return value.item()
+        dtype = names.dtype(value)
+        if dtype is not None:
+            return dtypes.find(dtype.name) or KEEP
+        found = plain(value)
+        return found if found is not value else _of_nki(value)
+
+
+def _of_nki(value: Any) -> Any:
+    """What the language has under the name that a value has in some package called nki."""
+    known = names.nki(value)
+    space = active().spaces.get(known.module) if known is not None else None
+    if known is None or space is None or "." in known.name:
+        return KEEP
+    return getattr(space, known.name, KEEP)
+
+
+def enters(kind: type) -> bool:
+    """Objects of the class are looked into: it is the user's own."""
+    module = kind.__module__
+    return not (names.is_host(module) or module == "builtins" or names.module_of_nki(module))
+
+
+def live_kernel(
+    function: types.FunctionType, arguments: Mapping[str, Any], parts: Parts, loader: LiveLoader
+) -> LiveKernel:
+    """The kernel as the tracer takes it."""
+
+    def source_of(code: types.CodeType, space: Mapping[str, Any]) -> SourceFile | None:
+        module = str(space.get("__name__", ""))
+        if names.is_host(module) or names.module_of_nki(module):
+            return None
+        try:
+            return loader.module(functions.module_of_code(module, code))
+        except NkicError:  # a file that nobody can read has no places
+            return None
+
+    return LiveKernel(function, arguments, parts.replace, enters, source_of)
+
+
+def key_of(tracing: pipeline.Tracing, *options: object) -> str:
+    """What an artifact depends on: the program with its places, the files, the options."""
+    from hashlib import sha256
+
+    traced, report = tracing
+    files = sorted((path, file.text) for path, file in traced.sources.items())
+    said = tuple(map(repr, report.all))
+    made = (__version__, program_text(traced.program), files, traced.program.returned, said)
+    return sha256(repr((*made, options)).encode("utf-8", "surrogatepass")).hexdigest()

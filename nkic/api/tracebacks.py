@@ -1,0 +1,94 @@
+"""Tracebacks that show the user's own code: no frames of nkic, and those of the kernel."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from nkic.api.errors import ApiError
+from nkic.base.diagnostics import Diagnostic, Level
+from nkic.base.source import SHIPPED, Span
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_CALLED = "called from here"
+
+
+def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Errors leave the function without nkic's frames, but for one."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **named: _P.kwargs) -> _R:
+        __tracebackhide__ = True  # of pytest and IPython
+        try:
+            return function(*args, **named)
+        except ApiError as error:
+            raise error.with_traceback(error.frames) from None
+        except Exception as error:
+            error.with_traceback(without_nkic(error.__traceback__))
+            raise
+
+    return call
+
+
+def without_nkic(traceback: TracebackType | None) -> TracebackType | None:
+    """The traceback of an exception of the user's; whole if it is of nkic's own making."""
+    kept: list[TracebackType] = []
+    at = traceback
+    while at is not None:
+        own = _is_nkic(at)
+        if own and at.tb_next is None:
+            return traceback
+        if not own:
+            kept.append(at)
+        at = at.tb_next
+    made: TracebackType | None = None
+    for one in reversed(kept):
+        made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return made
+
+
+def _is_nkic(traceback: TracebackType) -> bool:
+    name = str(traceback.tb_frame.f_globals.get("__name__", ""))
+    return name == "nkic" or name.startswith("nkic.")
+
+
+def of_places(
+    diagnostics: Sequence[Diagnostic], path_of: Callable[[str], str]
+) -> TracebackType | None:
+    """A traceback through the places of the first error, for errors that are found when the
+    kernel's frames are gone.
+    """
+    first = next((one for one in diagnostics if one.level is Level.ERROR), None)
+    if first is None or first.primary is None:
+        return None
+    calls = [label.span for label in first.labels if label.text == _CALLED]
+    made: TracebackType | None = None
+    for span in (first.primary.span, *calls):
+        if not span.path.startswith(SHIPPED):
+            frame = _frame(span, path_of(span.path))
+            made = TracebackType(made, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return made
+
+
+def _frame(span: Span, path: str) -> TracebackType:
+    """The traceback of an exception that is raised at a place."""
+    raised = ast.Raise(exc=ast.Name("stop", ast.Load()), cause=None)
+    for node in ast.walk(raised):
+        at: Any = node
+        at.lineno, at.end_lineno = span.line, max(span.line, span.end_line)
+        at.col_offset, at.end_col_offset = span.column - 1, span.end_column - 1
+    code = compile(ast.Module([raised], []), path, "exec")
+    try:
+        exec(code.replace(co_name="kernel"), {"stop": _Stop(), "__name__": "kernel"})
+    except _Stop as stop:
+        assert stop.__traceback__ is not None and stop.__traceback__.tb_next is not None
+        return stop.__traceback__.tb_next
+    raise AssertionError("unreachable")
+
+
+class _Stop(Exception):
+    """Raised to get a frame."""

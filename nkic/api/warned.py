@@ -1,0 +1,51 @@
+"""Warnings of the compiler as warnings of Python's, at the user's file and line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
+from typing import Any
+
+from nkic.base.diagnostics import Diagnostic, Level
+
+
+class NkicWarning(UserWarning):
+    """Something that nkic noticed about a kernel. `code` is its number, with which the text
+    begins, so that filters find it: `warnings.filterwarnings("ignore", "NKI0252")`.
+    """
+
+    def __init__(self, text: str, code: str = "") -> None:
+        super().__init__(text)
+        self.code = code
+
+
+def warn(found: Iterable[Diagnostic], path_of: Callable[[str], str]) -> None:
+    """Passes warnings on. `path_of` gives the file on this machine for a place's path."""
+    for one in found:
+        if one.level is Level.WARNING:
+            _warn(one, path_of)
+
+
+def _warn(found: Diagnostic, path_of: Callable[[str], str]) -> None:
+    code = found.code.number
+    help = f" (help: {found.help})" if found.help else ""
+    message = NkicWarning(f"{code}: {found.message}{help}", code)
+    if found.primary is None:
+        warnings.warn(message, stacklevel=2)
+        return
+    span = found.primary.span
+    path = path_of(span.path)
+    module = next(_modules(path), None)
+    name = module.__name__ if module is not None else None
+    registry: dict[Any, Any] | None = None
+    if module is not None:
+        registry = module.__dict__.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, NkicWarning, path, span.line, name, registry)
+
+
+def _modules(path: str) -> Iterator[ModuleType]:
+    for module in list(sys.modules.values()):
+        if getattr(module, "__file__", None) == path:
+            yield module

@@ -1,0 +1,369 @@
+"""The builtin functions of kernels, and the table of everything that kernels call by name.
+
+What goes through values lazily is a `Steps`: it pays for every element. What compares, hashes,
+shows or goes through values asks the machine, since they may be objects of kernel classes, hold
+each other, or be too large.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import attributes, exceptions, types
+from nkic.evaluate.compare import compare, stable_hash
+from nkic.evaluate.objects import INSTANCES, UNSET, Class
+from nkic.evaluate.operators import NUMBERS, OPERATIONS, Union, add
+from nkic.evaluate.tables import OBJECT, builtin
+from nkic.evaluate.types.functions import NONE
+from nkic.evaluate.types.lazy import LAZY, is_callable
+from nkic.evaluate.types.root import attribute_name
+from nkic.evaluate.types.sequences import in_order
+from nkic.evaluate.types.shared import arity, host, no_keywords, number_of, text_of
+from nkic.syntax import names
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_FUNCTIONS: dict[str, Any] = dict(LAZY)
+_PRINTED = 10  # steps for a text that is kept until the end
+_TURN = 10  # steps for an element that a function is called for
+_NOTHING = object()
+
+
+def functions() -> dict[str, Any]:
+    """The builtin functions by name."""
+    return dict(_FUNCTIONS)
+
+
+@cache
+def table() -> dict[str, Any]:
+    """Everything that kernels reach without an import. All evaluations share it."""
+    constants = {"Ellipsis": ..., "NotImplemented": NotImplemented, "__debug__": True}
+    return {**types.named(), **_FUNCTIONS, **exceptions.table(OBJECT), **constants}
+
+
+# ---- going through values -----------------------------------------------------------------------
+
+
+@builtin("all", _FUNCTIONS)
+def _all(m: Machine, iterable: Any, /) -> bool:
+    for value in m.iterate(iterable):
+        m.charge(1)
+        if not m.truth(value):
+            return False
+    return True
+
+
+@builtin("any", _FUNCTIONS)
+def _any(m: Machine, iterable: Any, /) -> bool:
+    for value in m.iterate(iterable):
+        m.charge(1)
+        if m.truth(value):
+            return True
+    return False
+
+
+@builtin("sum", _FUNCTIONS)
+def _sum(m: Machine, iterable: Any, /, start: Any = 0) -> Any:
+    for kind, advice in ((str, "''.join(seq)"), (bytes, "b''.join(seq)")):
+        if isinstance(start, kind):
+            what = "strings" if kind is str else "bytes"
+            raise TypeError(f"sum() can't sum {what} [use {advice} instead]")
+    total = start
+    for value in m.iterate(iterable):
+        m.charge(3)
+        total = add(m, total, value)
+    return total
+
+
+@builtin("sorted", _FUNCTIONS)
+def _sorted(m: Machine, iterable: Any, /, *, key: Any = None, reverse: Any = False) -> list[Any]:
+    return in_order(m, m.listed(iterable), key, reverse)
+
+
+@builtin("max", _FUNCTIONS)
+def _max(m: Machine, *args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
+    return _best(m, "max", ">", args, key, default)
+
+
+@builtin("min", _FUNCTIONS)
+def _min(m: Machine, *args: Any, key: Any = None, default: Any = _NOTHING) -> Any:
+    return _best(m, "min", "<", args, key, default)
+
+
+def _best(m: Machine, name: str, symbol: str, args: Any, key: Any, default: Any) -> Any:
+    if not args:
+        raise TypeError(f"{name} expected at least 1 argument, got 0")
+    if len(args) > 1 and default is not _NOTHING:
+        raise TypeError(f"Cannot specify a default for {name}() with multiple positional arguments")
+    if len(args) == 2 and key is None and {type(one) for one in args} <= NUMBERS:
+        return max(*args) if name == "max" else min(*args)
+    best = best_key = _NOTHING
+    for value in m.iterate(args[0]) if len(args) == 1 else args:
+        m.charge(2)
+        found = value if key is None else m.call(key, (value,), None)
+        if best is _NOTHING or m.truth(compare(m, symbol, found, best_key)):
+            best, best_key = value, found
+    if best is not _NOTHING:
+        return best
+    if default is _NOTHING:
+        raise ValueError(_EMPTY[name])
+    return default
+
+
+def _message(function: Callable[..., Any]) -> str:
+    """How the Python that runs this words an error that its versions word differently."""
+    try:
+        function(())
+    except ValueError as error:
+        return str(error)
+    raise AssertionError(function)
+
+
+_EMPTY = {"max": _message(max), "min": _message(min)}
+
+
+@builtin("len", _FUNCTIONS)
+def _len(m: Machine, obj: Any, /) -> int:
+    return m.length(obj)
+
+
+# ---- numbers ------------------------------------------------------------------------------------
+
+
+@builtin("abs", _FUNCTIONS)
+def _abs(m: Machine, x: Any, /) -> Any:
+    if x.__class__ in NUMBERS:
+        return abs(x)
+    found = m.class_of(x).find("__abs__")
+    if found is not UNSET:
+        return m.call(found, (x,), None)
+    if isinstance(x, int | float):
+        return abs(number_of(x))
+    raise TypeError(f"bad operand type for abs(): '{m.class_of(x).name}'")
+
+
+@builtin("divmod", _FUNCTIONS)
+def _divmod(m: Machine, x: Any, y: Any, /) -> Any:
+    if x.__class__ in NUMBERS and y.__class__ in NUMBERS:
+        m.charge((_bits(x) >> 6) * (_bits(y) >> 6) >> 5)
+        return divmod(x, y)
+    for owner, other, name in ((x, y, "__divmod__"), (y, x, "__rdivmod__")):
+        method = owner.cls.find(name) if owner.__class__ in INSTANCES else UNSET
+        found = NotImplemented if method is UNSET else m.call(method, (owner, other), None)
+        if found is not NotImplemented:
+            return found
+    if isinstance(x, int | float) and isinstance(y, int | float):
+        return divmod(number_of(x), number_of(y))
+    kinds = f"'{m.class_of(x).name}' and '{m.class_of(y).name}'"
+    raise TypeError(f"unsupported operand type(s) for divmod(): {kinds}")
+
+
+def _bits(number: Any) -> int:
+    return int(number.bit_length()) if isinstance(number, int) else 64
+
+
+@builtin("pow", _FUNCTIONS)
+def _pow(m: Machine, base: Any, exp: Any, mod: Any = None) -> Any:
+    if mod is None:
+        return OPERATIONS["**"](m, base, exp)
+    method = base.cls.find("__pow__") if base.__class__ in INSTANCES else UNSET
+    if method is not UNSET:
+        return m.call(method, (base, exp, mod), None)
+    parts = [number_of(one) for one in (base, exp, mod)]
+    if all(isinstance(one, int) for one in parts):
+        words = 1 + (max(_bits(parts[0]), _bits(parts[2])) >> 6)
+        m.charge(_bits(parts[1]) * words * words >> 3)
+    return host(m, pow, parts)
+
+
+@builtin("round", _FUNCTIONS)
+def _round(m: Machine, number: Any, ndigits: Any = None) -> Any:
+    if number.__class__ in INSTANCES:
+        method = number.cls.find("__round__")
+        if method is not UNSET:
+            return m.call(method, (number,) if ndigits is None else (number, ndigits), None)
+    if isinstance(number, int | float):
+        digits = None if ndigits is None else m.index(ndigits)
+        return _rounded(m, number_of(number), digits)
+    found = m.class_of(number).find("__round__")
+    if found is not UNSET:
+        return m.call(found, (number,) if ndigits is None else (number, ndigits), None)
+    raise TypeError(f"type {m.class_of(number).name} doesn't define __round__ method")
+
+
+def _rounded(m: Machine, number: Any, digits: int | None) -> Any:
+    if isinstance(number, int) and digits is not None and digits < 0:
+        if -digits > number.bit_length():  # Python would make that power of ten
+            return 0
+        m.charge(-digits)
+    return round(number) if digits is None else round(number, digits)
+
+
+def _in_base(name: str, function: Callable[[int], str]) -> None:
+    def call(m: Machine, number: Any, /) -> str:
+        return function(m.index(number) if number.__class__ is not int else number)
+
+    builtin(name, _FUNCTIONS)(call)
+
+
+_in_base("bin", bin)
+_in_base("hex", hex)
+_in_base("oct", oct)
+
+
+@builtin("hash", _FUNCTIONS)
+def _hash(m: Machine, obj: Any, /) -> int:
+    return host(m, stable_hash, (m, obj)) if _hides(obj) else stable_hash(m, obj)
+
+
+def _hides(value: Any) -> bool:
+    return value.__class__ not in INSTANCES
+
+
+# ---- text ---------------------------------------------------------------------------------------
+
+
+@builtin("chr", _FUNCTIONS)
+def _chr(m: Machine, i: Any, /) -> str:
+    number = m.index(i)
+    if not -(1 << 31) <= number < 1 << 31:
+        raise OverflowError("Python int too large to convert to C int")
+    return chr(number)
+
+
+@builtin("ord", _FUNCTIONS)
+def _ord(m: Machine, c: Any, /) -> int:
+    if not isinstance(c, str | bytes):
+        kind = m.class_of(c).name
+        raise TypeError(f"ord() expected string of length 1, but {kind} found")
+    return ord(text_of(m, c) if isinstance(c, str) else c)
+
+
+@builtin("repr", _FUNCTIONS)
+def _repr(m: Machine, obj: Any, /) -> str:
+    return m.repr(obj)
+
+
+@builtin("ascii", _FUNCTIONS)
+def _ascii(m: Machine, obj: Any, /) -> str:
+    found = m.repr(obj)
+    m.charge(len(found))
+    shown = found.encode("ascii", "backslashreplace").decode("ascii")
+    m.allow_length(len(shown), "the text")
+    return shown
+
+
+@builtin("format", _FUNCTIONS)
+def _format(m: Machine, value: Any, format_spec: Any = "", /) -> str:
+    return m.format(value, format_spec)
+
+
+@builtin("print", _FUNCTIONS)
+def _print(
+    m: Machine,
+    *args: Any,
+    sep: Any = " ",
+    end: Any = "\n",
+    file: Any = None,
+    flush: Any = False,
+) -> None:
+    """Hands the text to whoever compiles; `file` and `flush` mean nothing there."""
+    between, after = _part(m, "sep", sep, " "), _part(m, "end", end, "\n")
+    texts = [m.str(value) for value in args]
+    size = sum(map(len, texts)) + len(between) * len(texts) + len(after)
+    m.text(size)
+    m.charge(_PRINTED + size)  # all of it is kept until the end
+    m.show(between.join(texts) + after)
+
+
+def _part(m: Machine, name: str, value: Any, default: str) -> str:
+    if value is None:
+        return default
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be None or a string, not {m.class_of(value).name}")
+    return text_of(m, value)
+
+
+# ---- classes and attributes ---------------------------------------------------------------------
+
+
+@builtin("callable", _FUNCTIONS)
+def _callable(m: Machine, obj: Any, /) -> bool:
+    return is_callable(m, obj)
+
+
+@builtin("isinstance", _FUNCTIONS)
+def _isinstance(m: Machine, obj: Any, class_or_tuple: Any, /) -> bool:
+    return m.isinstance(obj, class_or_tuple)
+
+
+@builtin("issubclass", _FUNCTIONS)
+def _issubclass(m: Machine, cls: Any, class_or_tuple: Any, /) -> bool:
+    if not isinstance(cls, Class):
+        raise TypeError("issubclass() arg 1 must be a class")
+    return _is_subclass(m, cls, class_or_tuple)
+
+
+def _is_subclass(m: Machine, cls: Class, kinds: Any) -> bool:
+    if isinstance(kinds, Class):
+        hook = kinds.extra.get("accepts_class")
+        return cls.is_a(kinds) or (hook is not None and bool(hook(m, cls)))
+    if isinstance(kinds, Union):
+        kinds = tuple(NONE if one is None else one for one in kinds.parts)
+    if not isinstance(kinds, tuple):
+        text = "issubclass() arg 2 must be a class, a tuple of classes, or a union"
+        raise TypeError(text)
+    m.charge(_TURN * len(kinds))
+    m.deepen()
+    try:
+        return any(_is_subclass(m, cls, one) for one in kinds)
+    finally:
+        m.level -= 1
+
+
+@builtin("getattr", _FUNCTIONS)
+def _getattr(m: Machine, *args: Any, **named: Any) -> Any:
+    no_keywords("getattr", named)
+    arity("getattr", args, 2, 3)
+    name = attribute_name(m, args[1])
+    try:
+        return attributes.get(m, args[0], name)
+    except Exception as error:
+        if len(args) == 3 and exceptions.is_a(m, error, "AttributeError"):
+            return args[2]
+        raise
+
+
+@builtin("hasattr", _FUNCTIONS)
+def _hasattr(m: Machine, obj: Any, name: Any, /) -> bool:
+    wanted = attribute_name(m, name)
+    try:
+        attributes.get(m, obj, wanted)
+    except Exception as error:
+        if exceptions.is_a(m, error, "AttributeError"):
+            return False
+        raise
+    return True
+
+
+@builtin("setattr", _FUNCTIONS)
+def _setattr(m: Machine, obj: Any, name: Any, value: Any, /) -> None:
+    attributes.put(m, obj, _assignable(m, obj, name), value)
+
+
+@builtin("delattr", _FUNCTIONS)
+def _delattr(m: Machine, obj: Any, name: Any, /) -> None:
+    attributes.remove(m, obj, _assignable(m, obj, name))
+
+
+def _assignable(m: Machine, owner: Any, name: Any) -> str:
+    found = attribute_name(m, name)
+    if names.is_hidden(found):
+        raise attributes._not_assignable(m, owner, found)
+    if not found.isidentifier():
+        m.charge(len(found))
+        raise TypeError(f"attribute name must be a name, not {m.repr(found)}")
+    return found

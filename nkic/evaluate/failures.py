@@ -1,0 +1,486 @@
+"""From an exception that ended a kernel to one diagnostic that says where and why.
+
+The place is the innermost frame of the user's own source; every call that led there is a label.
+Values that the failing expression names are shown as they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from nkic.base.diagnostics import Diagnostic, Label, make
+from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
+from nkic.base.suggest import did_you_mean, respelt
+from nkic.evaluate import attributes, exceptions
+from nkic.evaluate.classes import Form
+from nkic.evaluate.code import Frame
+from nkic.evaluate.errors import KernelError, Refused
+from nkic.evaluate.machine import Machine
+from nkic.evaluate.modules import Foreign, ModuleBody, ModuleValue, Provided
+from nkic.evaluate.objects import (
+    Builtin,
+    Class,
+    ErrorInstance,
+    Function,
+    HostFunction,
+    Instance,
+    Method,
+)
+from nkic.evaluate.texts import brief
+from nkic.syntax import names, nodes
+from nkic.syntax.bindings import Resolved, SourceModule
+from nkic.syntax.walk import walk
+
+CALLS = 8  # of a chain, so many are looked at
+_NAMED = 4  # values
+_TURN_VALUES = (int, float, str, type(None))
+
+
+class _Said(NamedTuple):
+    """What a kind of exception has to say."""
+
+    slug: str
+    message: str
+    help: str = ""
+    argument: str = ""  # of the call that fails: then the message points there
+
+
+class Place(NamedTuple):
+    """A frame of the kernel, and the node that it was evaluating."""
+
+    frame: Frame
+    node: nodes.Node
+
+    @property
+    def span(self) -> Span:
+        """Where that is."""
+        return self.node.span
+
+    @property
+    def body(self) -> Any:
+        """What the frame belongs to: a function, a class body, a module."""
+        return self.frame[2]
+
+    def locals(self) -> dict[str, Any]:
+        """The variables of the frame."""
+        code = getattr(self.body, "code", None)
+        return code.locals(self.frame) if code is not None else {}
+
+
+class Failure:
+    """An exception with the kernel's frames that it passed."""
+
+    def __init__(self, error: BaseException, machine: Machine, resolved: Resolved) -> None:
+        self.error = error
+        self.machine = machine
+        self.resolved = resolved
+        found = getattr(error, "nkic_frames", [])
+        self.places = [Place(frame, node) for frame, node in found]
+        own = [p for p in self.places if not p.span.path.startswith(SHIPPED)]
+        self.own = own or self.places
+
+    @property
+    def inner(self) -> Place | None:
+        """The innermost frame of the user's own source."""
+        return self.own[0] if self.own else None
+
+    @property
+    def span(self) -> Span:
+        """Where that is."""
+        return self.own[0].span if self.own else NOWHERE
+
+    @property
+    def while_importing(self) -> bool:
+        """The failing statement is one of module level, evaluated when its name was used."""
+        return self.inner is not None and isinstance(self.inner.body, ModuleBody)
+
+    def module(self) -> SourceModule | None:
+        """The module of the place."""
+        return self.resolved.library.modules.get(self.span.path)
+
+    def source(self, span: Span) -> SourceFile | None:
+        """The file of a span."""
+        module = self.resolved.library.modules.get(span.path)
+        return module.source if module else None
+
+    def text(self, span: Span) -> str:
+        """The source under a span, on one line."""
+        source = self.source(span)
+        return " ".join(source.text_of(span).split()) if source else ""
+
+    def call(self) -> nodes.Call | None:
+        """The call that fails, if the place is one."""
+        node = self.inner.node if self.inner is not None else None
+        return node if isinstance(node, nodes.Call) else None
+
+    def statement(self) -> nodes.Statement | None:
+        """The statement that fails."""
+        if self.inner is not None and isinstance(self.inner.node, nodes.Raise | nodes.Assert):
+            return self.inner.node
+        module = self.module()
+        return module.statement_at(self.span) if module else None
+
+    def kind(self) -> str:
+        """The name of the exception's class."""
+        if isinstance(self.error, ErrorInstance):
+            return self.error.cls.name
+        return type(self.error).__name__
+
+    def message(self) -> str:
+        """What the exception says, whatever its `__str__` does."""
+        if not isinstance(self.error, ErrorInstance):
+            return str(self.error)
+        try:
+            return self.machine.str(self.error)
+        except Exception as error:
+            return f"its `__str__` failed with {_name_of(error)}"
+
+    def is_a(self, name: str) -> bool:
+        """The exception is one of Python's class of that name."""
+        return exceptions.is_a(self.machine, self.error, name)
+
+
+def _name_of(error: BaseException) -> str:
+    return error.cls.name if isinstance(error, ErrorInstance) else type(error).__name__
+
+
+def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagnostic:
+    """The diagnostic for an exception that ended the evaluation of a kernel."""
+    failure = Failure(error, machine, resolved)
+    said = _said(failure)
+    span = _span(failure, said)
+    given = error if isinstance(error, KernelError) else None
+    moved = given is not None and given.span is not None  # away from the innermost call
+    calls = [place.span for place in failure.own[0 if moved else 1 :]]
+    labels = [Label(caller, "called from here") for caller in _shortened(calls)]
+    if labels and (failure.while_importing or (moved and not isinstance(error, Refused))):
+        labels[0] = replace(labels[0], text="used here")
+    return make(
+        said.slug,
+        said.message,
+        span if span != NOWHERE else None,
+        labels=[*(given.labels if given else ()), *_turns(failure), *labels],
+        notes=[*(given.notes if given else ()), *_values(failure, said.slug), *_notes(failure)],
+        help=said.help,
+        fixes=respelt(said.help, failure.source(span), span),
+    )
+
+
+def _notes(failure: Failure) -> list[str]:
+    """What `add_note` added."""
+    fields = failure.error.fields if isinstance(failure.error, ErrorInstance) else {}
+    return [note for note in fields.get("__notes__", []) if isinstance(note, str)][:_NAMED]
+
+
+def _shortened(calls: list[Span]) -> list[Span]:
+    """The nearest and the first calls of a long chain."""
+    found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # once, if it recurs
+    return found if len(found) <= CALLS else [*found[: CALLS - 2], *found[-2:]]
+
+
+def _span(failure: Failure, said: _Said) -> Span:
+    error, call = failure.error, failure.call()
+    if isinstance(error, KernelError) and error.span is not None:
+        return error.span
+    argument, position = said.argument, None
+    if isinstance(error, KernelError) and error.argument:
+        argument, position = error.argument, error.position
+    if argument and call is not None:
+        return argument_of(call, argument, position) or call.span
+    return failure.span
+
+
+def argument_of(call: nodes.Call, parameter: str, position: int | None) -> Span | None:
+    """Where the argument for a parameter stands in a call."""
+    for keyword in call.keywords:
+        if keyword.arg == parameter:
+            return keyword.span
+    if position is None or position >= len(call.args):
+        return None
+    before = call.args[: position + 1]
+    starred = any(isinstance(argument, nodes.Starred) for argument in before)
+    return None if starred else before[-1].span
+
+
+# ---- the turns of loops -------------------------------------------------------------------------
+
+
+def _turns(failure: Failure) -> list[Label]:
+    return turns_of(failure.own[:CALLS], failure.resolved)
+
+
+def turns_of(places: list[Place], resolved: Resolved) -> list[Label]:
+    """``here `i` is 3` at the head of every loop around the places, outermost first."""
+    found: list[Label] = []
+    for place in places:
+        module = resolved.library.modules.get(place.span.path)
+        for loop in module.loops_around(place.span) if module is not None else ():
+            found += _loop_values(loop, place)
+    return found
+
+
+def _loop_values(loop: nodes.For, place: Place) -> Iterator[Label]:
+    wanted = [node.id for node in walk(loop.target) if isinstance(node, nodes.Name)]
+    local = place.locals()
+    known = {name: local[name] for name in wanted if name in local}
+    shown = [f"`{name}` is {brief(None, v)}" for name, v in known.items() if _is_plain(v)]
+    if shown:
+        yield Label(loop.target.span, f"here {', '.join(shown)}")
+
+
+def _is_plain(value: Any) -> bool:
+    return value.__class__ in _TURN_VALUES or value.__class__ is bool
+
+
+# ---- what to say --------------------------------------------------------------------------------
+
+
+def _said(failure: Failure) -> _Said:
+    error = failure.error
+    if isinstance(error, KernelError):
+        return _Said(error.slug, error.message, error.help)
+    if isinstance(error, RecursionError):
+        return _recursion(failure)
+    if isinstance(error, MemoryError):
+        text = "the value does not fit into memory"
+        return _Said("too-large", text, "use smaller lists and texts")
+    if isinstance(failure.statement(), nodes.Raise):
+        return _raised(failure)
+    for name, say in _SAY:
+        if failure.is_a(name):
+            return say(failure)
+    return _raised(failure)
+
+
+def _raised(failure: Failure) -> _Said:
+    """An exception that the kernel raised itself, or one without words of its own here."""
+    name, text = failure.kind(), failure.message()
+    slug = "kernel-raised" if isinstance(failure.statement(), nodes.Raise) else "wrong-value"
+    return _Said(slug, f"{name}: {text}" if text else name)
+
+
+def _assertion(failure: Failure) -> _Said:
+    node, text = failure.statement(), failure.message()
+    if not isinstance(node, nodes.Assert):
+        return _raised(failure)
+    test = failure.text(node.test.span)
+    return _Said("assertion-failed", text or f"assertion failed: {test}")
+
+
+def _plain(slug: str) -> Callable[[Failure], _Said]:
+    """Python's own message."""
+
+    def say(failure: Failure) -> _Said:
+        text = failure.message().partition("; use sys.")[0] or "the operation failed"
+        return _with_advice(_Said(slug, text))
+
+    return say
+
+
+def _name_error(failure: Failure) -> _Said:
+    error: Any = failure.error
+    text = failure.message()
+    name = getattr(error, "name", None) or [*text.split("'"), "?"][1]
+    if failure.is_a("UnboundLocalError"):
+        text = f"`{name}` is used before it has a value"
+        return _Said("unset-variable", text, "give it a value on every way that leads here")
+    refused = names.REFUSED_BUILTINS.get(name)
+    if refused:
+        return _Said("unknown-name", f"`{name}` is not available", refused)
+    advice = names.customary(name) or did_you_mean(name, _visible(failure))
+    return _Said("unknown-name", f"`{name}` is not defined", advice)
+
+
+def _visible(failure: Failure) -> list[str]:
+    if failure.inner is None:
+        return []
+    runtime = failure.inner.body.runtime
+    known = [*failure.inner.locals(), *runtime.module.bindings, *failure.machine.builtins]
+    return [name for name in (*known, *runtime.starred_names()) if not name.startswith(".")]
+
+
+def _frozen(failure: Failure) -> _Said:
+    advice = "make a changed copy: `dataclasses.replace(value, name=…)`"
+    return _Said("wrong-value", f"{failure.message()}: its class is frozen", advice)
+
+
+def _key_error(failure: Failure) -> _Said:
+    key = failure.error.args[0] if failure.error.args else None
+    owner = next((o for o in _owners(failure) if isinstance(o, dict)), None)
+    m = failure.machine
+    keys = ", ".join(brief(m, known) for known in list(owner)[:8]) if owner is not None else ""
+    more = f"; it has {keys}" if keys else ""
+    texts = [k for k in owner or () if isinstance(k, str)]
+    near = did_you_mean(key, texts) if isinstance(key, str) else ""
+    return _Said("wrong-index", f"the dict has no key {brief(m, key)}{more}", near)
+
+
+def _index_error(failure: Failure) -> _Said:
+    owner = next((o for o in _owners(failure) if isinstance(o, list | tuple | str)), None)
+    size = f"; its length is {len(owner)}" if owner is not None else ""
+    return _Said("wrong-index", f"{failure.message()}{size}")
+
+
+def _owners(failure: Failure) -> Iterator[Any]:
+    """The values that are subscripted in the failing expression."""
+    for node in _expressions(failure):
+        if isinstance(node, nodes.Subscript):
+            yield from _computed(failure, node.value)
+
+
+def _recursion(failure: Failure) -> _Said:
+    depth = failure.machine.limits.depth
+    return _Said(
+        "too-deep",
+        f"functions call each other more than about {depth} levels deep",
+        "check that the recursion ends, or use a loop",
+    )
+
+
+def _exhausted(failure: Failure) -> _Said:
+    text = "`next` asks for more elements than there are"
+    return _Said("wrong-value", text, "give it a default: `next(elements, None)`")
+
+
+def _with_advice(said: _Said) -> _Said:
+    """What to do about the commonest of Python's messages."""
+    if said.help or said.slug == "kernel-raised":
+        return said
+    found = (advice for pattern, advice in _ADVICE if re.search(pattern, said.message))
+    return said._replace(help=next(found, ""))
+
+
+_NONE = "None is what a function without `return` gives, and a field without a value"
+_ADVICE = [
+    ("NoneType", _NONE),
+    ("object is not callable", "leave out the parentheses: it is a value"),
+    ("can only concatenate|unsupported .*'str'", 'put values into text with f"{value}"'),
+    ("not enough values|too many values", "count the names on the left"),
+    ("division by zero|division or modulo", "leave the case of 0 out with `if`"),
+    ("'float' object cannot be interpreted", "use `//` for whole numbers"),
+]
+_NO_SUCH = re.compile(r"got an unexpected keyword argument '(\w+)'")
+_WRONG_CALL = re.compile(r"(missing|takes) .*argument|got (an unexpected keyword|multiple values)")
+
+
+def _type_error(failure: Failure) -> _Said:
+    """Python's own message; of a call that does not fit, with the parameters there are."""
+    said = _plain("wrong-type")(failure)
+    call = failure.call()
+    if call is None or not _WRONG_CALL.search(said.message):
+        return said
+    function = next(_computed(failure, call.func), None)
+    if isinstance(function, Builtin | HostFunction | Method) and not isinstance(
+        getattr(function, "function", None), Function
+    ):
+        owner = function.function if isinstance(function, Method) else function
+        name = getattr(owner, "name", "function").rpartition(".")[2]
+        text = f"`{name}` is called with the wrong number or names of arguments"
+        return said._replace(message=text)
+    parameters = _parameters(function)
+    if parameters is None:
+        return said
+    text = re.sub(r"^\S*<locals>\.", "", said.message)
+    unknown = _NO_SUCH.search(text)
+    near = did_you_mean(unknown[1], parameters) if unknown else ""
+    listed = ", ".join(parameters)
+    help = near or f"its parameters are {listed or 'none'}"
+    return _Said("wrong-call", text, help, unknown[1] if unknown else "")
+
+
+def _parameters(function: Any) -> list[str] | None:
+    """Names of the parameters of what is called, if that is a function of the kernel's."""
+    if isinstance(function, Class):
+        found = function.find("__init__")
+        return _parameters(Method(found, None)) if isinstance(found, Function) else None
+    bound = isinstance(function, Method)
+    function = function.function if isinstance(function, Method) else function
+    function = getattr(function, "function", function)
+    if not isinstance(function, Function):
+        return None
+    code = function.code
+    found = [*code.positional[1 if bound else 0 :], *code.named_only]
+    return [*found, *filter(None, (code.rest, code.more))]
+
+
+def _import_error(failure: Failure) -> _Said:
+    advice = "check the name, or add its folder with `--include`"
+    return _Said("import-failed", failure.message(), advice)
+
+
+_SAY: list[tuple[str, Callable[[Failure], _Said]]] = [
+    ("AssertionError", _assertion),
+    ("NameError", _name_error),
+    ("FrozenInstanceError", _frozen),
+    ("AttributeError", _plain("unknown-attribute")),
+    ("KeyError", _key_error),
+    ("IndexError", _index_error),
+    ("ImportError", _import_error),
+    ("TypeError", _type_error),
+    ("StopIteration", _exhausted),
+    ("ArithmeticError", _plain("wrong-value")),
+    ("ValueError", _plain("wrong-value")),
+]
+
+
+# ---- values -------------------------------------------------------------------------------------
+
+_WITH_VALUES = frozenset({"assertion-failed", "wrong-index", "wrong-value", "wrong-type"})
+_NOT_SHOWN = (
+    *(Class, Function, Builtin, HostFunction, Method, Provided, ModuleValue, Foreign, Form),
+)
+
+
+def _values(failure: Failure, slug: str) -> list[str]:
+    """``n` is 7` for the names and attributes that the failing expression reads."""
+    if slug not in _WITH_VALUES:
+        return []
+    notes: dict[str, None] = {}
+    found = _expressions(failure)
+    owners = {id(node.value) for node in found if isinstance(node, nodes.Attribute)}
+    for node in found:
+        if isinstance(node, nodes.Name | nodes.Attribute) and id(node) not in owners:
+            notes |= dict.fromkeys(_note(failure, node))
+    return list(notes)[:_NAMED]
+
+
+def _note(failure: Failure, node: nodes.Name | nodes.Attribute) -> Iterator[str]:
+    machine = failure.machine
+    for value in _computed(failure, node):
+        if isinstance(value, _NOT_SHOWN) or machine.is_quiet(value):
+            continue
+        yield f"`{failure.text(node.span)}` is {brief(machine, value)}"
+
+
+def _expressions(failure: Failure) -> list[nodes.Node]:
+    """The failing expression and what is in it: of an assertion, its test."""
+    node = failure.statement()
+    if isinstance(node, nodes.Assert):
+        return list(walk(node.test))
+    return list(walk(failure.inner.node)) if failure.inner is not None else []
+
+
+def _computed(failure: Failure, node: nodes.Expression) -> Iterator[Any]:
+    """The value of a name, or of attributes of one, as the failing frame has it; none if unset."""
+    path: list[str] = []
+    while isinstance(node, nodes.Attribute):
+        path.insert(0, node.attr)
+        node = node.value
+    if not isinstance(node, nodes.Name) or any(map(names.is_hidden, path)):
+        return
+    inner = failure.inner
+    known = {**inner.body.globals, **inner.locals()} if inner is not None else {}
+    if node.id not in known:
+        return
+    value = known[node.id]
+    try:
+        for name in path:
+            if isinstance(value, Instance) and name not in value.fields:
+                return  # a property may have effects
+            value = attributes.get(failure.machine, value, name)
+    except Exception:  # whatever a property raises, there is no value to show
+        return
+    yield value

@@ -1,0 +1,79 @@
+"""The modules of Python's library that kernels may import.
+
+A module is a table of names: functions of ours, classes, numbers, names for annotations. All
+evaluations share the tables, so nothing in them ever changes; what a function keeps, it keeps in
+the objects that it makes. `numpy` is the language's, because its types of elements are.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from nkic.evaluate.library import (
+    abcs,
+    contexts,
+    copying,
+    counters,
+    dataclasses,
+    deques,
+    enums,
+    forms,
+    functions,
+    itertools,
+    mappings,
+    maths,
+    namedtuples,
+    operator,
+    system,
+    words,
+)
+from nkic.evaluate.library.records import field_class
+
+_COLLECTIONS: dict[str, Any] = {
+    **namedtuples.FUNCTIONS,
+    "deque": deques.DEQUE,
+    "defaultdict": mappings.DEFAULT_DICT,
+    "OrderedDict": mappings.ORDERED_DICT,
+    "ChainMap": mappings.CHAIN_MAP,
+    "Counter": counters.COUNTER,
+}
+for _name, _cls in {
+    "Deque": deques.DEQUE,
+    "DefaultDict": mappings.DEFAULT_DICT,
+    "OrderedDict": mappings.ORDERED_DICT,
+    "ChainMap": mappings.CHAIN_MAP,
+    "Counter": counters.COUNTER,
+}.items():
+    forms.alias(_name, _cls)
+
+
+@cache
+def modules() -> dict[str, dict[str, Any]]:
+    """Every module by name, as a table of its names."""
+    from nkic.evaluate import builtins  # which needs the types, as the modules do
+
+    frozen = {"FrozenInstanceError": builtins.table()["FrozenInstanceError"]}
+    return {
+        "math": maths.MODULE,
+        "operator": operator.MODULE,
+        "itertools": itertools.MODULE,
+        "functools": functions.MODULE,
+        "collections": _COLLECTIONS,
+        "collections.abc": dict(abcs.MODULE),
+        "string": words.MODULE,
+        "textwrap": words.TEXTWRAP,
+        "enum": enums.MODULE,
+        "dataclasses": {**dataclasses.MODULE, **frozen},
+        "typing": forms.MODULE,
+        "typing_extensions": forms.MODULE,
+        "abc": abcs.ABC_MODULE,
+        "copy": copying.MODULE,
+        "contextlib": contexts.MODULE,
+        "os": system.OS,
+        "sys": system.SYS,
+        "__future__": {},
+    }
+
+
+__all__ = ["field_class", "modules"]

@@ -1,0 +1,301 @@
+"""`collections.abc`: classes that `isinstance` asks by what a value can do, and `abc`.
+
+Kernels may inherit from them; they get the methods that Python derives from the abstract ones
+for `Mapping` and `Sequence`, and nothing from the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import classes
+from nkic.evaluate.library.support import members
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ClassMethod,
+    Function,
+    Generator,
+    HostFunction,
+    Instance,
+    Method,
+    Property,
+    StaticMethod,
+    Steps,
+)
+from nkic.evaluate.tables import OBJECT
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_KEYS: Any = type({}.keys())
+_VALUES: Any = type({}.values())
+_ITEMS: Any = type({}.items())
+_SETS = (set, frozenset)
+_SEQUENCES = (list, tuple, str, bytes, range)
+_SIZED = (*_SEQUENCES, *_SETS, dict, _KEYS, _VALUES, _ITEMS)
+_LAZY = (Steps, Generator)
+MODULE: dict[str, Class] = {}
+
+
+def _accepting(kinds: tuple[type, ...], methods: tuple[str, ...]) -> Callable[[Any, Any], bool]:
+    def accepts(m: Machine, value: Any) -> bool:
+        if value.__class__ not in INSTANCES:
+            return isinstance(value, kinds)
+        if isinstance(value, kinds) and value.__class__ is not Instance:
+            return True
+        found = [value.cls.find(name) for name in methods]
+        return bool(methods) and all(one is not UNSET and one is not None for one in found)
+
+    return accepts
+
+
+def _abc(name: str, kinds: tuple[type, ...], methods: str = "", *bases: str) -> Class:
+    above = tuple(MODULE[base] for base in bases) or (OBJECT,)
+    found = Class(
+        name, above, {}, payload=Instance, make=classes.construct, module="collections.abc"
+    )
+    names = tuple(f"__{word}__" for word in methods.split())
+    found.extra |= {"inheritable": True, "accepts": _accepting(kinds, names)}
+    found.extra["accepts_class"] = _accepting_class(kinds, names, found.extra)
+    found.extra["item"] = lambda m, cls, key: cls
+    MODULE[name] = found
+    return found
+
+
+def _accepting_class(
+    kinds: tuple[type, ...], methods: tuple[str, ...], extra: dict[str, Any]
+) -> Callable[[Any, Class], bool]:
+    """`issubclass(list, Sequence)`."""
+
+    def accepts(m: Machine, cls: Class) -> bool:
+        payload = cls.payload
+        if payload is not None and payload is not Instance and issubclass(payload, kinds or ()):
+            return True
+        found = [cls.find(name) for name in methods]
+        return bool(methods) and all(one is not UNSET and one is not None for one in found)
+
+    return accepts
+
+
+def _is_iterator(m: Machine, value: Any) -> bool:
+    if value.__class__ in INSTANCES:
+        return value.cls.find("__next__") is not UNSET and value.cls.find("__iter__") is not UNSET
+    return isinstance(value, _LAZY) or _is_host_iterator(value)
+
+
+def _is_host_iterator(value: Any) -> bool:
+    return value.__class__.__name__.endswith("iterator") and hasattr(value, "__next__")
+
+
+def _is_iterable(m: Machine, value: Any) -> bool:
+    if value.__class__ in INSTANCES and value.__class__ is Instance:
+        return value.cls.find("__iter__") is not UNSET
+    return isinstance(value, (*_SIZED, *_LAZY)) or _is_iterator(m, value)
+
+
+def _is_callable(m: Machine, value: Any) -> bool:
+    if value.__class__ in INSTANCES:
+        return value.cls.find("__call__") is not UNSET
+    return isinstance(value, Function | Method | Builtin | HostFunction | Class)
+
+
+def _is_hashable(m: Machine, value: Any) -> bool:
+    if value.__class__ in INSTANCES:
+        found = value.cls.find("__hash__")
+        if found is not UNSET:
+            return found is not None
+        return not isinstance(value, list | dict | set)
+    return not isinstance(value, list | dict | set | _KEYS | _ITEMS)
+
+
+_abc("Hashable", (), "hash").extra["accepts"] = _is_hashable
+_abc("Iterable", (), "iter").extra["accepts"] = _is_iterable
+_abc("Iterator", (), "next iter", "Iterable").extra["accepts"] = _is_iterator
+_abc(
+    "Reversible",
+    (list, tuple, str, bytes, range, dict, _KEYS, _VALUES, _ITEMS),
+    "reversed iter",
+    "Iterable",
+)
+_abc("Generator", (Generator,), "", "Iterator")
+_abc("Sized", _SIZED, "len")
+_abc("Container", _SIZED, "contains")
+_abc("Callable", (), "call").extra["accepts"] = _is_callable
+_abc("Collection", _SIZED, "len iter contains", "Sized", "Iterable", "Container")
+SEQUENCE = _abc("Sequence", _SEQUENCES, "", "Reversible", "Collection")
+MUTABLE_SEQUENCE = _abc("MutableSequence", (list,), "", "Sequence")
+_abc("ByteString", (bytes,), "", "Sequence")
+_abc("Set", (*_SETS, _KEYS, _ITEMS), "", "Collection")
+_abc("MutableSet", (set,), "", "Set")
+MAPPING = _abc("Mapping", (dict,), "", "Collection")
+MUTABLE_MAPPING = _abc("MutableMapping", (dict,), "", "Mapping")
+_abc("MappingView", (_KEYS, _VALUES, _ITEMS), "", "Sized")
+_abc("KeysView", (_KEYS,), "", "MappingView", "Set")
+_abc("ItemsView", (_ITEMS,), "", "MappingView", "Set")
+_abc("ValuesView", (_VALUES,), "", "MappingView", "Collection")
+for _name in ("Awaitable", "Coroutine", "AsyncIterable", "AsyncIterator", "AsyncGenerator"):
+    _abc(_name, ())
+_abc("Buffer", (bytes,))
+
+
+# ---- what Mapping and Sequence give -------------------------------------------------------------
+
+
+@members(MAPPING, "get")
+def _get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
+    return _tried(m, owner, key, default)
+
+
+_NOTHING = object()
+
+
+def _tried(m: Machine, owner: Any, key: Any, default: Any) -> Any:
+    try:
+        return m.item(owner, key)
+    except Exception as error:
+        if _is_key_error(m, error):
+            return default
+        raise
+
+
+def _is_key_error(m: Machine, error: Exception) -> bool:
+    cls = getattr(error, "cls", None)
+    if isinstance(cls, Class):
+        return cls.is_a(m.builtins["KeyError"])
+    return isinstance(error, KeyError)
+
+
+@members(MAPPING, "__contains__")
+def _has(m: Machine, owner: Any, key: Any) -> bool:
+    return _tried(m, owner, key, _NOTHING) is not _NOTHING
+
+
+@members(MAPPING, "keys")
+def _keys(m: Machine, owner: Any) -> Any:
+    return dict.fromkeys(m.listed(owner)).keys()
+
+
+@members(MAPPING, "values")
+def _values(m: Machine, owner: Any) -> Any:
+    return {n: m.item(owner, key) for n, key in enumerate(m.listed(owner))}.values()
+
+
+@members(MAPPING, "items")
+def _items(m: Machine, owner: Any) -> Any:
+    return {key: m.item(owner, key) for key in m.listed(owner)}.items()
+
+
+@members(MAPPING, "__eq__")
+def _eq(m: Machine, owner: Any, other: Any) -> Any:
+    if not isinstance(other, dict) and not m.class_of(other).is_a(MAPPING):
+        return NotImplemented
+    return m.equal(_as_dict(m, owner), _as_dict(m, other))
+
+
+def _as_dict(m: Machine, value: Any) -> dict[Any, Any]:
+    keys = m.listed(value)
+    m.elements(3 * len(keys), "the dict")
+    return {key: m.item(value, key) for key in keys}
+
+
+@members(MUTABLE_MAPPING, "setdefault")
+def _setdefault(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
+    found = _tried(m, owner, key, _NOTHING)
+    if found is not _NOTHING:
+        return found
+    m.put_item(owner, key, default)
+    return default
+
+
+@members(MUTABLE_MAPPING, "update")
+def _update(m: Machine, owner: Any, other: Any = (), /, **named: Any) -> None:
+    found: dict[Any, Any] = {}
+    m.call(m.builtins["dict"].members["update"], (found, other), named)
+    for key, value in found.items():
+        m.put_item(owner, key, value)
+
+
+@members(MUTABLE_MAPPING, "pop")
+def _pop(m: Machine, owner: Any, key: Any, default: Any = _NOTHING) -> Any:
+    found = _tried(m, owner, key, _NOTHING)
+    if found is _NOTHING:
+        if default is _NOTHING:
+            raise KeyError(key)
+        return default
+    m.remove_item(owner, key)
+    return found
+
+
+@members(SEQUENCE, "__iter__")
+def _iter(m: Machine, owner: Any) -> Any:
+    return Steps(m, "generator", _each(m, owner))
+
+
+def _each(m: Machine, owner: Any) -> Any:
+    for place in range(m.length(owner)):
+        m.charge(1)
+        yield m.item(owner, place)
+
+
+@members(SEQUENCE, "__reversed__")
+def _reversed(m: Machine, owner: Any) -> Any:
+    return Steps(m, "generator", (m.item(owner, n) for n in reversed(range(m.length(owner)))))
+
+
+@members(SEQUENCE, "__contains__")
+def _among(m: Machine, owner: Any, value: Any) -> bool:
+    return any(m.equal(one, value) for one in m.iterate(owner))
+
+
+@members(SEQUENCE, "index")
+def _index(m: Machine, owner: Any, value: Any) -> int:
+    for place, one in enumerate(m.iterate(owner)):
+        if m.equal(one, value):
+            return place
+    raise ValueError
+
+
+@members(SEQUENCE, "count")
+def _count(m: Machine, owner: Any, value: Any) -> int:
+    return sum(m.equal(one, value) for one in m.iterate(owner))
+
+
+@members(MUTABLE_SEQUENCE, "append")
+def _append(m: Machine, owner: Any, value: Any) -> None:
+    m.call(m.attribute(owner, "insert"), (m.length(owner), value), None)
+
+
+@members(MUTABLE_SEQUENCE, "extend")
+def _extend(m: Machine, owner: Any, values: Any) -> None:
+    for value in m.listed(values):
+        m.call(m.attribute(owner, "append"), (value,), None)
+
+
+# ---- abc ----------------------------------------------------------------------------------------
+
+
+def _abstractmethod(m: Machine, funcobj: Any, /) -> Any:
+    """Marks a function; a class with such a member has no objects."""
+    function: Any = funcobj
+    if isinstance(function, Property):
+        function = function.fget
+    elif isinstance(function, StaticMethod | ClassMethod):
+        function = function.function
+    if isinstance(function, Function):
+        function.attributes = {**(function.attributes or {}), "__isabstractmethod__": True}
+    return funcobj
+
+
+MANAGER = _abc("AbstractContextManager", (), "enter exit")
+MODULE.pop("AbstractContextManager")  # it is of `contextlib`
+ABC = Class("ABC", (OBJECT,), {}, payload=Instance, make=classes.construct, module="abc")
+ABC.extra["inheritable"] = True
+ABC_MODULE: dict[str, Any] = {
+    "ABC": ABC,
+    "ABCMeta": classes.form("ABCMeta"),
+    "abstractmethod": Builtin("abstractmethod", _abstractmethod),
+}

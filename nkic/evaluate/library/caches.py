@@ -1,0 +1,180 @@
+"""`functools.lru_cache`, `cache` and `cached_property`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.library.namedtuples import make_class
+from nkic.evaluate.library.support import (
+    Hidden,
+    arguments,
+    closed,
+    library_class,
+    made,
+    members,
+    shown,
+)
+from nkic.evaluate.objects import INSTANCES, Builtin, Getter, Method
+from nkic.evaluate.types.shared import number_of
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+CACHED = closed(library_class("_lru_cache_wrapper", "functools"))
+_STATE = Hidden("_state")
+_ENTRY = 100  # steps for the bytes of an entry
+
+
+class _State:
+    """What a function gave for which arguments, the latest last."""
+
+    def __init__(self, function: Any, most: int | None, typed: bool) -> None:
+        self.function = function
+        self.most = most
+        self.typed = typed
+        self.found: dict[Any, Any] = {}
+        self.hits = self.misses = 0
+
+
+class _Mark:
+    """Hashes alike in every process, unlike a plain object."""
+
+    def __hash__(self) -> int:
+        return 7
+
+
+_MARK = _Mark()
+
+
+def _wrapped(m: Machine, function: Any, most: int | None, typed: bool) -> Any:
+    found = made(m, CACHED, __wrapped__=function)
+    found.fields[_STATE] = _State(function, most, typed)
+    return found
+
+
+def _lru_cache(m: Machine, maxsize: Any = 128, typed: Any = False) -> Any:
+    if maxsize is None or isinstance(maxsize, int):
+        most = None if maxsize is None else max(0, int(number_of(maxsize)))
+        decides = m.truth(typed)
+        return Builtin("lru_cache", lambda m, function, /: _wrapped(m, function, most, decides))
+    if maxsize.__class__ in m.callables or callable(maxsize):
+        return _wrapped(m, maxsize, 128, m.truth(typed))
+    raise TypeError("Expected first argument to be an integer, a callable, or None")
+
+
+def _cache(m: Machine, user_function: Any, /) -> Any:
+    return _wrapped(m, user_function, None, False)
+
+
+lru_cache = Builtin("lru_cache", _lru_cache)
+cache = Builtin("cache", _cache)
+
+
+def _key(m: Machine, state: _State, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    arguments(m, args, named)
+    key: Any = args
+    if named:
+        key = (*args, _MARK, *(part for pair in named.items() for part in pair))
+    if state.typed:
+        key = (*key, _MARK, *(m.class_of(one) for one in (*args, *named.values())))
+    elif len(key) == 1 and key[0].__class__ in (int, str):
+        key = key[0]
+    m.check_key(key, len(state.found))
+    return key
+
+
+@members(CACHED, "__call__")
+def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
+    state: _State = owner.fields[_STATE]
+    key = _key(m, state, args, named)
+    if key in state.found:
+        state.hits += 1
+        value = state.found[key]
+        if state.most is not None:
+            state.found[key] = state.found.pop(key)
+        return value
+    hash(key)
+    state.misses += 1
+    value = m.call(state.function, args, named)
+    if state.most == 0:
+        return value
+    m.charge(_ENTRY)
+    m.allow_length(len(state.found) + 1, "the cache")
+    if state.most is not None and key not in state.found and len(state.found) >= state.most:
+        del state.found[next(iter(state.found))]
+    state.found[key] = value
+    return value
+
+
+def _of_function(name: str) -> Getter:
+    return Getter(name, lambda m, owner: m.attribute(owner.fields[_STATE].function, name))
+
+
+for _name in ("__name__", "__qualname__", "__doc__", "__module__"):
+    CACHED.members[_name] = _of_function(_name)
+
+
+@members(CACHED, "cache_clear")
+def _clear(m: Machine, owner: Any) -> None:
+    state: _State = owner.fields[_STATE]
+    state.found.clear()
+    state.hits = state.misses = 0
+
+
+@members(CACHED, "cache_info")
+def _info(m: Machine, owner: Any) -> Any:
+    state: _State = owner.fields[_STATE]
+    cls = make_class(m, "CacheInfo", ("hits", "misses", "maxsize", "currsize"), {}, {})
+    return m.call(cls, (state.hits, state.misses, state.most, len(state.found)), None)
+
+
+@members(CACHED, "cache_parameters")
+def _parameters(m: Machine, owner: Any) -> dict[str, Any]:
+    state: _State = owner.fields[_STATE]
+    return {"maxsize": state.most, "typed": state.typed}
+
+
+@members(CACHED, "__get__")
+def _bound(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
+    return owner if holder is None else Method(owner, holder)
+
+
+@shown(CACHED)
+def _show(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.add("<functools._lru_cache_wrapper object>")
+
+
+# ---- cached_property ----------------------------------------------------------------------------
+
+CACHED_PROPERTY = closed(library_class("cached_property", "functools"))
+
+
+@members(CACHED_PROPERTY, "__init__")
+def _init(m: Machine, owner: Any, func: Any) -> None:
+    owner.fields |= {"func": func, "attrname": None}
+
+
+@members(CACHED_PROPERTY, "__set_name__")
+def _set_name(m: Machine, owner: Any, cls: Any, name: Any) -> None:
+    known = owner.fields.get("attrname")
+    if known is not None and known != name:
+        raise TypeError(
+            "Cannot assign the same cached_property to two different names "
+            f"({known!r} and {name!r})."
+        )
+    owner.fields["attrname"] = name
+
+
+@members(CACHED_PROPERTY, "__get__")
+def _get(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
+    if holder is None:
+        return owner
+    name = owner.fields.get("attrname")
+    if not isinstance(name, str):
+        raise TypeError("Cannot use cached_property instance without calling __set_name__ on it.")
+    value = m.call(owner.fields["func"], (holder,), None)
+    if holder.__class__ in INSTANCES:
+        m.allocate(100)
+        holder.fields[name] = value
+    return value

@@ -1,0 +1,236 @@
+"""`contextlib`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import exceptions
+from nkic.evaluate.library.abcs import MANAGER as ABSTRACT_MANAGER
+from nkic.evaluate.library.support import (
+    closed,
+    function,
+    library_class,
+    made,
+    members,
+    refused,
+)
+from nkic.evaluate.objects import UNSET, Builtin, ErrorInstance, Generator, Method
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_NO_STREAMS = "`print` is the only output of kernels"
+MODULE: dict[str, Any] = {
+    "AbstractContextManager": ABSTRACT_MANAGER,
+    "redirect_stdout": refused("redirect_stdout", _NO_STREAMS),
+    "redirect_stderr": refused("redirect_stderr", _NO_STREAMS),
+    "chdir": refused("chdir", "kernels have no files"),
+    "closing": refused("closing", "kernels hold nothing that must be closed"),
+}
+
+# ---- contextmanager -----------------------------------------------------------------------------
+
+MANAGER = closed(library_class("_GeneratorContextManager", "contextlib"))
+
+
+@function("contextmanager", MODULE)
+def _contextmanager(m: Machine, func: Any) -> Any:
+    m.allocate(400)
+
+    def helper(m: Machine, /, *args: Any, **named: Any) -> Any:
+        again = (func, args, named)
+        return made(m, MANAGER, gen=m.call(func, args, named), again=again)
+
+    return Builtin(getattr(func, "name", "helper"), helper)
+
+
+def _generator(owner: Any) -> Generator:
+    found = owner.fields.get("gen")
+    if not isinstance(found, Generator):
+        raise TypeError("the function under @contextmanager does not yield")
+    return found
+
+
+@members(MANAGER, "__enter__")
+def _enter(m: Machine, owner: Any) -> Any:
+    try:
+        return m.resume(_generator(owner), None)
+    except StopIteration:
+        raise RuntimeError("generator didn't yield") from None
+
+
+@members(MANAGER, "__exit__")
+def _exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
+    generator = _generator(owner)
+    if kind is None:
+        try:
+            m.resume(generator, None)
+        except StopIteration:
+            return False
+        raise RuntimeError("generator didn't stop")
+    if value is None:
+        value = m.call(kind, (), None)
+    return _thrown(m, generator, value)
+
+
+def _thrown(m: Machine, generator: Generator, value: Any) -> bool:
+    """Raises the exception in the generator; True if that swallows it."""
+    try:
+        m.resume(generator, value, "throw")
+    except StopIteration:
+        return True
+    except Exception as error:
+        if not exceptions.is_fatal(error) and exceptions.caught(m, error) is value:
+            return False
+        raise
+    raise RuntimeError("generator didn't stop after throw()")
+
+
+@members(MANAGER, "__call__")
+def _decorate(m: Machine, owner: Any, func: Any) -> Any:
+    """A manager is a decorator as well: every call of the function runs under a new one."""
+    maker, args, named = owner.fields["again"]
+
+    def inner(m: Machine, /, *more: Any, **further: Any) -> Any:
+        manager = made(m, MANAGER, gen=m.call(maker, args, named), again=(maker, args, named))
+        return _within(m, manager, lambda: m.call(func, more, further))
+
+    return Builtin(getattr(func, "name", "inner"), inner)
+
+
+def _within(m: Machine, manager: Any, action: Any) -> Any:
+    _, leave = exceptions.entered(m, manager)
+    try:
+        result = action()
+    except Exception as error:
+        if exceptions.is_fatal(error) or not leave(exceptions.caught(m, error)):
+            raise
+        return None
+    leave(None)
+    return result
+
+
+# ---- simple managers ----------------------------------------------------------------------------
+
+NULL = library_class("nullcontext", "contextlib")
+SUPPRESS = library_class("suppress", "contextlib")
+MODULE |= {"nullcontext": NULL, "suppress": SUPPRESS}
+
+
+@members(NULL, "__init__")
+def _null_init(m: Machine, owner: Any, enter_result: Any = None) -> None:
+    owner.fields["enter_result"] = enter_result
+
+
+@members(NULL, "__enter__")
+def _null_enter(m: Machine, owner: Any) -> Any:
+    return owner.fields.get("enter_result")
+
+
+@members(NULL, "__exit__")
+def _null_exit(m: Machine, owner: Any, *_: Any) -> None:
+    return None
+
+
+@members(SUPPRESS, "__init__")
+def _suppress_init(m: Machine, owner: Any, *kinds: Any) -> None:
+    owner.fields["_exceptions"] = kinds
+
+
+@members(SUPPRESS, "__enter__")
+def _suppress_enter(m: Machine, owner: Any) -> None:
+    return None
+
+
+@members(SUPPRESS, "__exit__")
+def _suppress_exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
+    if kind is None:
+        return False
+    return m.isinstance(value, owner.fields.get("_exceptions", ()))
+
+
+# ---- ExitStack ----------------------------------------------------------------------------------
+
+STACK = library_class("ExitStack", "contextlib")
+MODULE["ExitStack"] = STACK
+
+
+def _waiting(owner: Any) -> list[Any]:
+    found: list[Any] = owner.fields.setdefault("_exit_callbacks", [])
+    return found
+
+
+def _push(m: Machine, owner: Any, leave: Any) -> None:
+    """`leave` takes the three arguments of `__exit__`."""
+    waiting = _waiting(owner)
+    m.allocate(100)
+    m.allow_length(len(waiting) + 1, "the list")
+    waiting.append(leave)
+
+
+@members(STACK, "__enter__")
+def _stack_enter(m: Machine, owner: Any) -> Any:
+    return owner
+
+
+@members(STACK, "enter_context")
+def _enter_context(m: Machine, owner: Any, cm: Any) -> Any:
+    cls = m.class_of(cm)
+    leave = cls.find("__exit__")
+    if leave is UNSET or cls.find("__enter__") is UNSET:
+        raise TypeError(
+            f"'{cls.module}.{cls.qualname}' object does not support the context manager protocol"
+        )
+    result = m.call(cls.find("__enter__"), (cm,), None)
+    _push(m, owner, Method(leave, cm))
+    return result
+
+
+@members(STACK, "push")
+def _push_manager(m: Machine, owner: Any, exit: Any) -> Any:
+    leave = m.class_of(exit).find("__exit__")
+    _push(m, owner, exit if leave is UNSET else Method(leave, exit))
+    return exit
+
+
+@members(STACK, "callback")
+def _callback(m: Machine, owner: Any, callback: Any, /, *args: Any, **named: Any) -> Any:
+    def leave(m: Machine, /, *_: Any) -> None:
+        m.call(callback, args, named)
+
+    _push(m, owner, Builtin("callback", leave))
+    return callback
+
+
+@members(STACK, "pop_all")
+def _pop_all(m: Machine, owner: Any) -> Any:
+    found = m.call(owner.cls, (), None)
+    found.fields["_exit_callbacks"] = list(_waiting(owner))
+    _waiting(owner).clear()
+    return found
+
+
+@members(STACK, "close")
+def _close(m: Machine, owner: Any) -> None:
+    _stack_exit(m, owner, None, None, None)
+
+
+@members(STACK, "__exit__")
+def _stack_exit(m: Machine, owner: Any, kind: Any, value: Any, traceback: Any) -> bool:
+    """Leaves what was entered, the last first; each meets the exception of the one before."""
+    pending: ErrorInstance | None = value
+    waiting = _waiting(owner)
+    raised: BaseException | None = None
+    while waiting:
+        leave = waiting.pop()
+        args = (None, None, None) if pending is None else (pending.cls, pending, None)
+        try:
+            if m.truth(m.call(leave, args, None)) and pending is not None:
+                pending = raised = None
+        except Exception as error:
+            if exceptions.is_fatal(error):
+                raise
+            pending, raised = exceptions.caught(m, error), error
+    if raised is not None:
+        raise raised
+    return kind is not None and pending is None

@@ -1,0 +1,165 @@
+"""`copy`: copies of containers and of the objects of kernels. Everything else stays itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, ErrorInstance
+from nkic.evaluate.sets import KernelFrozenSet, KernelSet
+from nkic.evaluate.types.shared import number_of
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+
+def shallow(m: Machine, value: Any, /) -> Any:
+    """`copy.copy`."""
+    kind = value.__class__
+    if kind in (list, dict, KernelSet):
+        m.elements(len(value) * (3 if kind is dict else 1), f"the {m.class_of(value).name}")
+        return KernelSet(set.__iter__(value)) if kind is KernelSet else kind(value)
+    if kind not in INSTANCES:
+        return value
+    hook = value.cls.find("__copy__")
+    if hook is not UNSET:
+        return m.call(hook, (value,), None)
+    return value if _stays(value) else _copied(m, value, dict(value.fields))
+
+
+def deep(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
+    """`copy.deepcopy`. `memo` has what is copied already, by address, with what it is."""
+    kind = value.__class__
+    if kind not in INSTANCES and kind not in _COPIERS:
+        return value
+    known = memo.get(id(value))
+    if known is not None:
+        return known[1]
+    m.deepen()
+    try:
+        m.charge(20)
+        if kind in INSTANCES:
+            return _deep_object(m, value, memo)
+        return _COPIERS[kind](m, value, memo)
+    finally:
+        m.level -= 1
+
+
+def _keep(memo: dict[int, Any], value: Any, made: Any) -> Any:
+    memo[id(value)] = (value, made)
+    return made
+
+
+def _deep_list(m: Machine, value: list[Any], memo: dict[int, Any]) -> list[Any]:
+    m.elements(len(value), "the list")
+    found: list[Any] = _keep(memo, value, [])
+    for part in value:
+        found.append(deep(m, part, memo))
+    return found
+
+
+def _deep_tuple(m: Machine, value: tuple[Any, ...], memo: dict[int, Any]) -> Any:
+    m.elements(len(value), "the tuple")
+    found = tuple([deep(m, part, memo) for part in value])
+    if id(value) in memo:  # it is inside itself
+        return memo[id(value)][1]
+    same = all(one is other for one, other in zip(found, value, strict=True))
+    return _keep(memo, value, value if same else found)
+
+
+def _deep_dict(m: Machine, value: dict[Any, Any], memo: dict[int, Any]) -> dict[Any, Any]:
+    m.elements(3 * len(value), "the dict")
+    found: dict[Any, Any] = _keep(memo, value, {})
+    for key, part in list(value.items()):
+        key = deep(m, key, memo)
+        m.check_key(key, len(found))
+        found[key] = deep(m, part, memo)
+    return found
+
+
+def _deep_set(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
+    m.elements(len(value), "the set")
+    parts = m.make_set([deep(m, part, memo) for part in value])
+    return _keep(memo, value, parts if value.__class__ is KernelSet else KernelFrozenSet(parts))
+
+
+_COPIERS: dict[type, Any] = {
+    list: _deep_list,
+    tuple: _deep_tuple,
+    dict: _deep_dict,
+    KernelSet: _deep_set,
+    KernelFrozenSet: _deep_set,
+}
+
+
+def _deep_object(m: Machine, value: Any, memo: dict[int, Any]) -> Any:
+    hook = value.cls.find("__deepcopy__")
+    if hook is not UNSET:
+        return _keep(memo, value, m.call(hook, (value, {}), None))
+    if _stays(value):
+        return value
+    found = _keep(memo, value, _copied(m, value, {}))
+    for name, part in list(value.fields.items()):
+        found.fields[name] = deep(m, part, memo)
+    if isinstance(found, list):
+        list.__setitem__(found, slice(None), [deep(m, p, memo) for p in list.__iter__(value)])
+    elif isinstance(found, dict):
+        dict.clear(found)
+        for key, part in list(dict.items(value)):
+            dict.__setitem__(found, deep(m, key, memo), deep(m, part, memo))
+    return found
+
+
+def _stays(value: Any) -> bool:
+    """Members of an enumeration, and what the library keeps for itself."""
+    shared = value.cls.machine is None and value.cls.extra.get("copied") is None
+    return "enum" in value.cls.extra or value.__class__ is ErrorInstance or shared
+
+
+def _copied(m: Machine, value: Any, fields: dict[str, Any]) -> Any:
+    """An object of the same class with these fields, and the elements of `value`."""
+    m.elements(3 * len(fields), "the fields")
+    base: Any = next(
+        (one for one in (list, dict, tuple, str, int, float) if isinstance(value, one)), None
+    )
+    if base is None:
+        found = value.__class__()
+    else:
+        m.elements(1 if base in (int, float) else base.__len__(value), "the copy")
+        found = value.__class__(_content(base, value))
+    found.cls, found.fields, found.serial = value.cls, fields, m.serial()
+    m.allocate(232)
+    return found
+
+
+def _content(base: Any, value: Any) -> Any:
+    if base is dict:
+        return dict(dict.items(value))
+    if base in (list, tuple):
+        return list(base.__iter__(value))
+    return str.__str__(value) if base is str else base(number_of(value))
+
+
+def _deepcopy(m: Machine, x: Any, memo: Any = None, /) -> Any:
+    return deep(m, x, {})
+
+
+def _replace(m: Machine, obj: Any, /, **changes: Any) -> Any:
+    """`copy.replace`, since Python 3.13: of dataclasses and named tuples."""
+    if obj.__class__ in INSTANCES:
+        hook = obj.cls.find("__replace__")
+        if hook is UNSET:
+            hook = obj.cls.find("_replace")
+        if hook is not UNSET:
+            return m.call(hook, (obj,), changes)
+        if any("dataclass" in one.extra for one in obj.cls.mro):
+            from nkic.evaluate.library import dataclasses  # which copies what it takes apart
+
+            return dataclasses.MODULE["replace"].call(m, obj, **changes)
+    raise TypeError(f"replace() does not support {m.class_of(obj).name} objects")
+
+
+MODULE: dict[str, Any] = {
+    "copy": Builtin("copy", shallow),
+    "deepcopy": Builtin("deepcopy", _deepcopy),
+    "replace": Builtin("replace", _replace),
+}

@@ -1,0 +1,223 @@
+"""`collections.Counter`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.compare import compare
+from nkic.evaluate.library.mappings import dict_class, plain
+from nkic.evaluate.library.support import is_of, members, short_name, shown
+from nkic.evaluate.objects import Builtin, ClassMethod, Steps
+from nkic.evaluate.operators import OPERATIONS
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+COUNTER = dict_class("Counter")
+_ENTRY = 25
+
+
+@members(COUNTER, "__init__")
+def _init(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> None:
+    _changed(m, owner, iterable, named, "+")
+
+
+@members(COUNTER, "update")
+def _update(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> None:
+    _changed(m, owner, iterable, named, "+")
+
+
+@members(COUNTER, "subtract")
+def _subtract(m: Machine, owner: Any, iterable: Any = None, /, **named: Any) -> None:
+    _changed(m, owner, iterable, named, "-")
+
+
+def _changed(m: Machine, owner: Any, given: Any, named: dict[str, Any], symbol: str) -> None:
+    if isinstance(given, dict):
+        for key, count in list(dict.items(given)):
+            _add(m, owner, key, count, symbol)
+    elif given is not None:
+        for key in m.iterate(given):
+            _add(m, owner, key, 1, symbol)
+    for key, count in named.items():
+        _add(m, owner, key, count, symbol)
+
+
+def _add(m: Machine, owner: Any, key: Any, count: Any, symbol: str) -> None:
+    m.charge(4)
+    m.check_key(key, dict.__len__(owner))
+    if dict.__contains__(owner, key) or symbol == "-":
+        count = OPERATIONS[symbol](m, dict.get(owner, key, 0), count)
+    _put(m, owner, key, count)
+
+
+def _put(m: Machine, owner: Any, key: Any, count: Any) -> None:
+    if not dict.__contains__(owner, key):
+        m.charge(_ENTRY)
+        m.allow_length(dict.__len__(owner) + 1, "the dict")
+    dict.__setitem__(owner, key, count)
+
+
+@members(COUNTER, "__missing__")
+def _missing(m: Machine, owner: Any, key: Any, /) -> int:
+    return 0
+
+
+@members(COUNTER, "__delitem__")
+def _delitem(m: Machine, owner: Any, key: Any, /) -> None:
+    m.check_key(key, dict.__len__(owner))
+    dict.pop(owner, key, None)
+
+
+@members(COUNTER, "most_common")
+def _most_common(m: Machine, owner: Any, n: Any = None) -> list[Any]:
+    pairs = _sorted(m, owner)
+    return pairs if n is None else pairs[: max(m.index(n), 0)]
+
+
+def _sorted(m: Machine, owner: Any) -> list[Any]:
+    m.elements(10 * dict.__len__(owner), "the list")
+    pairs = list(dict.items(owner))
+    by_count = Builtin("key", lambda m, pair, /: pair[1])
+    found: list[Any] = m.call(m.builtins["sorted"], (pairs,), {"key": by_count, "reverse": True})
+    return found
+
+
+@members(COUNTER, "elements")
+def _elements(m: Machine, owner: Any) -> Steps:
+    return Steps(m, "itertools.chain", _each(m, plain(m, owner)))
+
+
+def _each(m: Machine, counts: dict[Any, Any]) -> Any:
+    for key, count in counts.items():
+        m.charge(1)
+        for _ in range(m.index(count)):
+            m.charge(1)
+            yield key
+
+
+@members(COUNTER, "total")
+def _total(m: Machine, owner: Any) -> Any:
+    return m.call(m.builtins["sum"], (list(dict.values(owner)),), None)
+
+
+@members(COUNTER, "copy", "__copy__")
+def _copy(m: Machine, owner: Any) -> Any:
+    return m.call(owner.cls, (plain(m, owner),), None)
+
+
+def _fromkeys(m: Machine, cls: Any, iterable: Any, v: Any = None, /) -> Any:
+    raise NotImplementedError("Counter.fromkeys() is undefined.  Use Counter(iterable) instead.")
+
+
+COUNTER.members["fromkeys"] = ClassMethod(Builtin("Counter.fromkeys", _fromkeys))
+
+
+# ---- arithmetic ---------------------------------------------------------------------------------
+
+
+def _positive(m: Machine, value: Any) -> bool:
+    return m.less(0, value)
+
+
+def _made(m: Machine, pairs: Any) -> Any:
+    found = m.call(COUNTER, (), None)
+    for key, count in pairs:
+        if _positive(m, count):
+            _put(m, found, key, count)
+    return found
+
+
+def _with(m: Machine, symbol: str, one: Any, other: Any) -> Any:
+    """The count of a key in both counters, by the operator."""
+    if symbol in ("+", "-"):
+        return OPERATIONS[symbol](m, one, other)
+    if symbol == "|":
+        return other if m.less(one, other) else one
+    return one if m.less(one, other) else other
+
+
+def _combining(symbol: str) -> Any:
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        if not is_of(other, COUNTER) or not is_of(owner, COUNTER):
+            return NotImplemented
+        one, two = plain(m, owner), plain(m, other)
+        keys = one if symbol == "&" else {**one, **two}
+        return _made(m, ((k, _with(m, symbol, one.get(k, 0), two.get(k, 0))) for k in keys))
+
+    return call
+
+
+def _in_place(symbol: str) -> Any:
+    combine = _combining(symbol)
+
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        found = combine(m, owner, other)
+        if found is NotImplemented:
+            return found
+        dict.clear(owner)
+        dict.update(owner, dict.items(found))
+        return owner
+
+    return call
+
+
+def _unary(symbol: str) -> Any:
+    def call(m: Machine, owner: Any, /) -> Any:
+        return _made(m, ((k, OPERATIONS[symbol](m, 0, v)) for k, v in plain(m, owner).items()))
+
+    return call
+
+
+_ORDER = {"==": "eq", "!=": "ne", "<=": "le", ">=": "ge"}
+
+
+def _comparing(symbol: str) -> Any:
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        if not is_of(other, COUNTER) or not is_of(owner, COUNTER):
+            return NotImplemented
+        one, two = plain(m, owner), plain(m, other)
+        each = "==" if symbol == "!=" else symbol
+        pairs = ((one.get(k, 0), two.get(k, 0)) for k in {**one, **two})
+        found = all(m.truth(compare(m, each, *pair)) for pair in pairs)
+        return found is not (symbol == "!=")
+
+    return call
+
+
+def _strictly(symbol: str) -> Any:
+    weak, equal = _comparing(f"{symbol}="), _comparing("==")
+
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        found = weak(m, owner, other)
+        return found if found is NotImplemented else found and not equal(m, owner, other)
+
+    return call
+
+
+for _symbol, _name in {"+": "add", "-": "sub", "|": "or", "&": "and"}.items():
+    COUNTER.members[f"__{_name}__"] = Builtin(f"Counter.__{_name}__", _combining(_symbol))
+    COUNTER.members[f"__i{_name}__"] = Builtin(f"Counter.__i{_name}__", _in_place(_symbol))
+for _symbol, _name in {"+": "pos", "-": "neg"}.items():
+    COUNTER.members[f"__{_name}__"] = Builtin(f"Counter.__{_name}__", _unary(_symbol))
+for _symbol, _name in _ORDER.items():
+    COUNTER.members[f"__{_name}__"] = Builtin(f"Counter.__{_name}__", _comparing(_symbol))
+for _symbol, _name in {"<": "lt", ">": "gt"}.items():
+    COUNTER.members[f"__{_name}__"] = Builtin(f"Counter.__{_name}__", _strictly(_symbol))
+COUNTER.members["__hash__"] = None
+
+
+@shown(COUNTER)
+def _show(m: Machine, owner: Any, writer: Writer) -> None:
+    name = short_name(owner.cls)
+    if not dict.__len__(owner):
+        writer.add(f"{name}()")
+        return
+    writer.add(f"{name}(")
+    try:
+        pairs = _sorted(m, owner)
+    except TypeError:
+        pairs = list(dict.items(owner))
+    writer.container(dict(pairs), "{", "}")
+    writer.add(")")

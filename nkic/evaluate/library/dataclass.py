@@ -1,0 +1,279 @@
+"""`dataclasses.dataclass`: the methods that a class gets from its fields.
+
+No source is made and compiled for them, as Python's own module does: they are functions of ours
+over the list of fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nkic.evaluate import attributes, exceptions
+from nkic.evaluate.calls import bind
+from nkic.evaluate.code import FIRST, Code
+from nkic.evaluate.compare import compare, stable_hash
+from nkic.evaluate.library import records
+from nkic.evaluate.library.specs import MISSING, Spec, all_specs
+from nkic.evaluate.library.support import of_the_kernel, representation, short_name
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+
+class Options(NamedTuple):
+    """What `dataclass(…)` takes."""
+
+    init: bool = True
+    repr: bool = True
+    eq: bool = True
+    order: bool = False
+    unsafe_hash: bool = False
+    frozen: bool = False
+    match_args: bool = True
+    kw_only: bool = False
+    slots: bool = False
+    weakref_slot: bool = False
+
+
+def dataclass(m: Machine, cls: Any = None, /, **named: Any) -> Any:
+    """`@dataclass` and `@dataclass(frozen=True)`."""
+    for name in named:
+        if name not in Options._fields:
+            raise TypeError(f"dataclass() got an unexpected keyword argument '{name}'")
+    options = Options(**{name: m.truth(value) for name, value in named.items()})
+    if cls is None:
+        return Builtin("wrap", lambda m, cls, /: process(m, cls, options))
+    return process(m, cls, options)
+
+
+def process(m: Machine, given: Any, options: Options) -> Class:
+    """Gives a class what its fields and the options say."""
+    cls = of_the_kernel(m, given, "dataclass")
+    m.allocate(8000)
+    records.complete(m, cls)
+    specs = all_specs(m, cls, options.kw_only)
+    _check_frozen(cls, options)
+    explicit = _has_hash(cls)
+    fields = [spec for spec in specs.values() if spec.kind == "field"]
+    cls.extra["dataclass"] = specs
+    cls.extra["frozen"] = options.frozen
+    if options.order and not options.eq:
+        raise ValueError("eq must be true if order is true")
+    _give_text_and_order(cls, fields, options)
+    if options.frozen:
+        _give_frozen(cls, {spec.name for spec in fields})
+    _give_hash(cls, fields, options, explicit)
+    if options.init:
+        _give(cls, "__init__", _init(m, cls, specs, options))
+    if options.match_args and "__match_args__" not in cls.members:
+        taken = [s.name for s in specs.values() if s.init and not s.kw_only]
+        cls.members["__match_args__"] = tuple(taken)
+    if options.weakref_slot and not options.slots:
+        raise TypeError("weakref_slot is True but slots is False")
+    if options.slots:
+        _give_slots(cls, fields)
+    return cls
+
+
+def _give(cls: Class, name: str, method: Any) -> None:
+    cls.members.setdefault(name, method)
+
+
+def _has_hash(cls: Class) -> bool:
+    """The class body defines `__hash__`; Python itself sets None where it defines `__eq__`."""
+    if "__hash__" not in cls.members:
+        return False
+    return cls.members["__hash__"] is not None or "__eq__" not in cls.members
+
+
+def _check_frozen(cls: Class, options: Options) -> None:
+    above = [base for base in cls.mro[1:] if "dataclass" in base.extra]
+    frozen = any(base.extra.get("frozen") for base in above)
+    if frozen and not options.frozen:
+        raise TypeError("cannot inherit non-frozen dataclass from a frozen one")
+    if above and not frozen and options.frozen:
+        raise TypeError("cannot inherit frozen dataclass from a non-frozen one")
+
+
+# ---- __init__ -----------------------------------------------------------------------------------
+
+
+class _Signature:
+    """What `bind` asks of a function."""
+
+    def __init__(self, cls: Class, specs: list[Spec]) -> None:
+        plain = [spec for spec in specs if not spec.kw_only]
+        named = [spec for spec in specs if spec.kw_only]
+        self.name = self.qualname = f"{cls.qualname}.__init__"
+        self.code = Code(self.qualname, self.qualname, None, None)  # type: ignore[arg-type]
+        self.code.positional = ("self", *(spec.name for spec in plain))
+        self.code.named_only = tuple(spec.name for spec in named)
+        self.defaults = tuple(_default(spec) for spec in plain if not spec.required)
+        self.named_defaults = {s.name: _default(s) for s in named if not s.required}
+        self.specs = [*plain, *named]
+
+
+def _default(spec: Spec) -> Any:
+    return _MADE if spec.default is MISSING else spec.default
+
+
+_MADE = object()  # the value comes from a factory
+
+
+def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: Options) -> Builtin:
+    taken = [spec for spec in specs.values() if spec.init]
+    _check_order(taken)
+    signature: Any = _Signature(cls, taken)
+    set_later = [s for s in specs.values() if not s.init and s.kind == "field"]
+    set_later = [
+        s for s in set_later if s.factory is not MISSING or (options.slots and not s.required)
+    ]
+    put = attributes.put_field if options.frozen else attributes.put
+
+    def call(m: Machine, /, *args: Any, **named: Any) -> None:
+        values = bind(m, signature, args, named)[FIRST:]
+        owner, given = values[0], values[1:]
+        _check_owner(m, cls, owner)
+        first: list[Any] = []
+        for spec, value in zip(signature.specs, given, strict=True):
+            if value is _MADE:
+                value = m.call(spec.factory, (), None)
+            if spec.kind == "initvar":
+                first.append((spec, value))
+            else:
+                put(m, owner, spec.name, value)
+        for spec in set_later:
+            value = spec.default if spec.factory is MISSING else m.call(spec.factory, (), None)
+            put(m, owner, spec.name, value)
+        _after(m, cls, owner, first, specs)
+
+    return Builtin(f"{cls.name}.__init__", call)
+
+
+def _after(m: Machine, cls: Class, owner: Any, first: list[Any], specs: dict[str, Spec]) -> None:
+    if owner.cls.find("__post_init__") is UNSET:
+        return
+    order = list(specs)
+    first.sort(key=lambda pair: order.index(pair[0].name))
+    values = tuple([value for _, value in first])
+    m.call(attributes.get(m, owner, "__post_init__"), values, None)
+
+
+def _check_owner(m: Machine, cls: Class, owner: Any) -> None:
+    if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
+        raise TypeError(f"{cls.name}.__init__() takes an object of the class")
+
+
+def _check_order(taken: list[Spec]) -> None:
+    has_default = False
+    for spec in taken:
+        if spec.kw_only:
+            continue
+        if spec.required and has_default:
+            raise TypeError(f"non-default argument '{spec.name}' follows default argument")
+        has_default = not spec.required
+
+
+# ---- text, comparison, hash ---------------------------------------------------------------------
+
+
+def _give_text_and_order(cls: Class, fields: list[Spec], options: Options) -> None:
+    if options.repr:
+        _give(cls, "__repr__", _repr(cls, [spec.name for spec in fields if spec.repr]))
+    names = tuple(spec.name for spec in fields if spec.compare)
+    if options.eq:
+        _give(cls, "__eq__", _comparing(cls, "__eq__", "==", names))
+    if options.order:
+        for method, symbol in _ORDERS.items():
+            if method in cls.members:
+                raise TypeError(
+                    f"Cannot overwrite attribute {method} in class {short_name(cls)}. "
+                    "Consider using functools.total_ordering"
+                )
+            _give(cls, method, _comparing(cls, method, symbol, names))
+
+
+_ORDERS = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">="}
+
+
+def _repr(cls: Class, names: list[str]) -> Builtin:
+    def show(m: Machine, owner: Any, writer: Writer) -> None:
+        parts = [(name, attributes.get(m, owner, name)) for name in names]
+        writer.named(m.class_of(owner).qualname, parts)
+
+    return representation(cls.name, show)
+
+
+def _values(m: Machine, owner: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    m.elements(len(names), "the fields")
+    fields, find = owner.fields, attributes.get
+    return tuple([fields[n] if n in fields else find(m, owner, n) for n in names])
+
+
+def _comparing(cls: Class, method: str, symbol: str, names: tuple[str, ...]) -> Builtin:
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        if owner.__class__ not in INSTANCES or other.__class__ not in INSTANCES:
+            return NotImplemented
+        if owner.cls is not other.cls:
+            return NotImplemented
+        return compare(m, symbol, _values(m, owner, names), _values(m, other, names))
+
+    return Builtin(f"{cls.name}.{method}", call)
+
+
+def _give_hash(cls: Class, fields: list[Spec], options: Options, explicit: bool) -> None:
+    if options.unsafe_hash and explicit:
+        raise TypeError(f"Cannot overwrite attribute __hash__ in class {short_name(cls)}")
+    if explicit:
+        return
+    if options.unsafe_hash or (options.eq and options.frozen):
+        kept = [s for s in fields if (s.compare if s.hash is None else s.hash)]
+        cls.members["__hash__"] = _hash(cls, tuple(spec.name for spec in kept))
+    elif options.eq:
+        cls.members["__hash__"] = None
+
+
+def _hash(cls: Class, names: tuple[str, ...]) -> Builtin:
+    def call(m: Machine, owner: Any, /) -> int:
+        return stable_hash(m, _values(m, owner, names))
+
+    return Builtin(f"{cls.name}.__hash__", call)
+
+
+# ---- frozen, slots ------------------------------------------------------------------------------
+
+
+def _give_frozen(cls: Class, names: set[str]) -> None:
+    for method, verb in (("__setattr__", "assign to"), ("__delattr__", "delete")):
+        if method in cls.members:
+            raise TypeError(f"Cannot overwrite attribute {method} in class {short_name(cls)}")
+        cls.members[method] = Builtin(f"{cls.name}.{method}", _refusing(cls, names, verb))
+
+
+def _refusing(cls: Class, names: set[str], verb: str) -> Callable[..., None]:
+    def call(m: Machine, owner: Any, name: Any, /, *value: Any) -> None:
+        if m.class_of(owner) is cls or name in names:
+            text = f"cannot {verb} field {m.repr(name)}"
+            raise exceptions.make(m, "FrozenInstanceError", (text,))
+        if value:
+            attributes.put_field(m, owner, name, value[0])
+        else:
+            owner.fields.pop(name, None)
+
+    return call
+
+
+def _give_slots(cls: Class, fields: list[Spec]) -> None:
+    if "__slots__" in cls.members:
+        raise TypeError(f"{short_name(cls)} already specifies __slots__")
+    above = [base for base in cls.mro[1:] if base.machine is not None]
+    names = tuple(spec.name for spec in fields)
+    cls.members["__slots__"] = names
+    for name in names:
+        cls.members.pop(name, None)
+    if all("slots" in base.extra for base in above):
+        more = [name for base in above for name in base.extra["slots"]]
+        cls.extra["slots"] = frozenset([*names, *more])

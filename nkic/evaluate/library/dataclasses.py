@@ -1,0 +1,134 @@
+"""`dataclasses`: the module."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import attributes, classes
+from nkic.evaluate.library.copying import deep
+from nkic.evaluate.library.dataclass import dataclass
+from nkic.evaluate.library.specs import FIELD, MISSING, Spec, field
+from nkic.evaluate.library.support import function, refused
+from nkic.evaluate.objects import INSTANCES, Builtin, Class
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+MODULE: dict[str, Any] = {
+    "dataclass": Builtin("dataclass", dataclass),
+    "field": Builtin("field", field),
+    "Field": FIELD,
+    "MISSING": MISSING,
+    "KW_ONLY": classes.form("KW_ONLY"),
+    "InitVar": classes.form("InitVar"),
+    "make_dataclass": refused("make_dataclass", "write the class out, under `@dataclass`"),
+}
+
+
+def _specs(m: Machine, value: Any) -> dict[str, Spec] | None:
+    cls = value if isinstance(value, Class) else m.class_of(value)
+    return next((one.extra["dataclass"] for one in cls.mro if "dataclass" in one.extra), None)
+
+
+def _of_object(m: Machine, value: Any) -> list[Spec] | None:
+    if value.__class__ not in INSTANCES:
+        return None
+    found = _specs(m, value)
+    return None if found is None else [s for s in found.values() if s.kind == "field"]
+
+
+@function("fields", MODULE)
+def _fields(m: Machine, class_or_instance: Any, /) -> tuple[Any, ...]:
+    found = _specs(m, class_or_instance)
+    if found is None:
+        raise TypeError("must be called with a dataclass type or instance")
+    m.elements(len(found), "the fields")
+    return tuple([spec.shown for spec in found.values() if spec.kind == "field"])
+
+
+@function("is_dataclass", MODULE)
+def _is_dataclass(m: Machine, obj: Any, /) -> bool:
+    return _specs(m, obj) is not None
+
+
+@function("replace", MODULE)
+def _replace(m: Machine, obj: Any, /, **changes: Any) -> Any:
+    found = _specs(m, obj)
+    if obj.__class__ not in INSTANCES or found is None:
+        raise TypeError("replace() should be called on dataclass instances")
+    m.elements(3 * len(found), "the fields")
+    for name, spec in found.items():
+        if not spec.init:
+            if name in changes:
+                raise ValueError(
+                    f"field {name} is declared with init=False, it cannot be specified with "
+                    "replace()"
+                )
+        elif name not in changes:
+            if spec.kind == "initvar" and spec.default is MISSING:
+                raise ValueError(f"InitVar '{name}' must be specified with replace()")
+            changes[name] = attributes.get(m, obj, name)
+    return m.call(obj.cls, (), changes)
+
+
+@function("asdict", MODULE)
+def _asdict(m: Machine, obj: Any, /, *, dict_factory: Any = None) -> Any:
+    if _of_object(m, obj) is None:
+        raise TypeError("asdict() should be called on dataclass instances")
+    return _plain(m, obj, lambda pairs: _as_dict(m, pairs, dict_factory))
+
+
+@function("astuple", MODULE)
+def _astuple(m: Machine, obj: Any, /, *, tuple_factory: Any = None) -> Any:
+    if _of_object(m, obj) is None:
+        raise TypeError("astuple() should be called on dataclass instances")
+    return _plain(m, obj, lambda pairs: _as_tuple(m, pairs, tuple_factory))
+
+
+def _as_dict(m: Machine, pairs: list[tuple[str, Any]], factory: Any) -> Any:
+    m.elements(3 * len(pairs), "the dict")
+    return dict(pairs) if factory is None else m.call(factory, (pairs,), None)
+
+
+def _as_tuple(m: Machine, pairs: list[tuple[str, Any]], factory: Any) -> Any:
+    values = [value for _, value in pairs]
+    return tuple(values) if factory is None else m.call(factory, (values,), None)
+
+
+def _plain(m: Machine, value: Any, make: Any) -> Any:
+    """A value with all dataclass objects in it taken apart. Containers in it are copied."""
+    m.deepen()
+    try:
+        m.charge(4)
+        fields = _of_object(m, value)
+        if fields is not None:
+            parts = [(s.name, attributes.get(m, value, s.name)) for s in fields]
+            return make([(name, _plain(m, part, make)) for name, part in parts])
+        if isinstance(value, list | tuple):
+            m.elements(len(value), "the list")
+            return _like(m, value, [_plain(m, part, make) for part in m.iterate(value)])
+        if isinstance(value, dict):
+            m.elements(3 * len(value), "the dict")
+            pairs = [(_plain(m, k, make), _plain(m, v, make)) for k, v in dict.items(value)]
+            return dict(pairs) if value.__class__ is dict else _like_dict(m, value, pairs)
+        return deep(m, value, {})
+    finally:
+        m.level -= 1
+
+
+def _like(m: Machine, value: Any, parts: list[Any]) -> Any:
+    """A list or tuple of the same class as `value`."""
+    if value.__class__ not in INSTANCES:
+        return parts if isinstance(value, list) else tuple(parts)
+    if "_fields" in value.cls.members:
+        return m.call(value.cls, parts, None)
+    return m.call(value.cls, (parts,), None)
+
+
+def _like_dict(m: Machine, value: Any, pairs: list[Any]) -> Any:
+    if value.__class__ in INSTANCES and value.cls.name == "defaultdict":
+        made = m.call(value.cls, (m.attribute(value, "default_factory"),), None)
+        for key, part in pairs:
+            m.put_item(made, key, part)
+        return made
+    return m.call(m.class_of(value), (pairs,), None)

@@ -1,0 +1,280 @@
+"""`collections.deque`: a list whose ends are served, of a class of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.compare import compare
+from nkic.evaluate.library.support import Hidden, is_of, library_class, members, shown
+from nkic.evaluate.objects import Builtin, Class, Getter, ListInstance
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+DEQUE = library_class("deque", "collections", payload=list)
+_MOST = Hidden("_maxlen")
+_cut = slice(None)
+
+
+def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
+    return ListInstance()
+
+
+DEQUE.extra |= {"content": _content, "copied": True}
+DEQUE.members["__hash__"] = None
+
+
+def _most(owner: Any) -> Any:
+    return owner.fields.get(_MOST)
+
+
+DEQUE.members["maxlen"] = Getter("maxlen", lambda m, owner: _most(owner))
+
+
+@members(DEQUE, "__init__")
+def _init(m: Machine, owner: Any, iterable: Any = (), maxlen: Any = None) -> None:
+    most = None if maxlen is None else m.index(maxlen)
+    if most is not None and most < 0:
+        raise ValueError("maxlen must be non-negative")
+    list.clear(owner)
+    owner.fields[_MOST] = most
+    _extend(m, owner, iterable)
+
+
+def _put(m: Machine, owner: Any, value: Any, left: bool) -> None:
+    """Appends at an end; what is too many goes at the other one."""
+    m.charge(3)
+    size, most = list.__len__(owner), _most(owner)
+    if most == 0:
+        return
+    if left:
+        m.charge(size >> 5)
+        list.insert(owner, 0, value)
+    else:
+        list.append(owner, value)
+    if most is not None and size >= most:
+        m.charge(size >> 5)
+        list.pop(owner, -1 if left else 0)
+    else:
+        m.allow_length(size + 1, "the deque")
+
+
+@members(DEQUE, "append")
+def _append(m: Machine, owner: Any, x: Any, /) -> None:
+    _put(m, owner, x, left=False)
+
+
+@members(DEQUE, "appendleft")
+def _appendleft(m: Machine, owner: Any, x: Any, /) -> None:
+    _put(m, owner, x, left=True)
+
+
+@members(DEQUE, "extend", "__iadd__")
+def _extend_method(m: Machine, owner: Any, iterable: Any, /) -> Any:
+    _extend(m, owner, iterable)
+
+
+def _iadd(m: Machine, owner: Any, iterable: Any, /) -> Any:
+    if not is_of(owner, DEQUE):
+        return NotImplemented
+    _extend(m, owner, iterable)
+    return owner
+
+
+DEQUE.members["__iadd__"] = Builtin("deque.__iadd__", _iadd)
+
+
+def _extend(m: Machine, owner: Any, iterable: Any, left: bool = False) -> None:
+    values = m.listed(owner) if iterable is owner else m.iterate(iterable)
+    for value in values:
+        _put(m, owner, value, left)
+
+
+@members(DEQUE, "extendleft")
+def _extendleft(m: Machine, owner: Any, iterable: Any, /) -> None:
+    _extend(m, owner, iterable, left=True)
+
+
+def _taken(m: Machine, owner: Any, place: int) -> Any:
+    if not list.__len__(owner):
+        raise IndexError("pop from an empty deque")
+    m.charge(list.__len__(owner) >> 5)
+    return list.pop(owner, place)
+
+
+@members(DEQUE, "pop")
+def _pop(m: Machine, owner: Any) -> Any:
+    return _taken(m, owner, -1)
+
+
+@members(DEQUE, "popleft")
+def _popleft(m: Machine, owner: Any) -> Any:
+    return _taken(m, owner, 0)
+
+
+@members(DEQUE, "clear")
+def _clear(m: Machine, owner: Any) -> None:
+    list.clear(owner)
+
+
+@members(DEQUE, "rotate")
+def _rotate(m: Machine, owner: Any, n: Any = 1, /) -> None:
+    size, by = list.__len__(owner), m.index(n)
+    if size:
+        m.elements(2 * size, "the deque")
+        values = list(list.__iter__(owner))
+        cut = -by % size
+        list.__setitem__(owner, _cut, [*values[cut:], *values[:cut]])
+
+
+@members(DEQUE, "reverse")
+def _reverse(m: Machine, owner: Any) -> None:
+    m.charge(list.__len__(owner) >> 3)
+    list.reverse(owner)
+
+
+@members(DEQUE, "insert")
+def _insert(m: Machine, owner: Any, i: Any, x: Any, /) -> None:
+    most, size = _most(owner), list.__len__(owner)
+    if most is not None and size >= most:
+        raise IndexError("deque already at its maximum size")
+    m.charge(3 + (size >> 5))
+    m.allow_length(size + 1, "the deque")
+    list.insert(owner, max(-(1 << 62), min(1 << 62, m.index(i))), x)
+
+
+def _find(m: Machine, owner: Any, value: Any, bounds: tuple[Any, ...] = ()) -> int:
+    size = list.__len__(owner)
+    given = [m.index(bound) for bound in bounds]
+    first, last, _ = slice(*(given + [0, size][len(given) :])).indices(size)
+    for place in range(first, last):
+        m.charge(1)
+        if place < list.__len__(owner) and m.equal(list.__getitem__(owner, place), value):
+            if list.__len__(owner) != size:
+                raise RuntimeError("deque mutated during iteration")
+            return place
+    return -1
+
+
+@members(DEQUE, "index")
+def _index(m: Machine, owner: Any, x: Any, /, *bounds: Any) -> int:
+    place = _find(m, owner, x, bounds)
+    if place < 0:
+        raise ValueError(f"{m.repr(x)} is not in deque")
+    return place
+
+
+@members(DEQUE, "remove")
+def _remove(m: Machine, owner: Any, value: Any, /) -> None:
+    place = _find(m, owner, value)
+    if place < 0:
+        raise ValueError(f"{m.repr(value)} is not in deque")
+    _taken(m, owner, place)
+
+
+@members(DEQUE, "count")
+def _count(m: Machine, owner: Any, x: Any, /) -> int:
+    return sum(m.equal(one, x) for one in _values(m, owner))
+
+
+def _values(m: Machine, owner: Any) -> list[Any]:
+    m.elements(list.__len__(owner), "the list")
+    return list(list.__iter__(owner))
+
+
+@members(DEQUE, "__contains__")
+def _contains(m: Machine, owner: Any, value: Any, /) -> bool:
+    return any(m.equal(one, value) for one in _values(m, owner))
+
+
+@members(DEQUE, "__reversed__")
+def _reversed(m: Machine, owner: Any) -> Any:
+    return iter(_values(m, owner)[::-1])
+
+
+def _place(m: Machine, owner: Any, key: Any) -> int:
+    if isinstance(key, slice):
+        raise TypeError("sequence index must be integer, not 'slice'")
+    place = m.index(key)
+    if not -list.__len__(owner) <= place < list.__len__(owner):
+        raise IndexError("deque index out of range")
+    return place
+
+
+@members(DEQUE, "__getitem__")
+def _getitem(m: Machine, owner: Any, key: Any, /) -> Any:
+    return list.__getitem__(owner, _place(m, owner, key))
+
+
+@members(DEQUE, "__setitem__")
+def _setitem(m: Machine, owner: Any, key: Any, value: Any, /) -> None:
+    list.__setitem__(owner, _place(m, owner, key), value)
+
+
+@members(DEQUE, "__delitem__")
+def _delitem(m: Machine, owner: Any, key: Any, /) -> None:
+    _taken(m, owner, _place(m, owner, key))
+
+
+@members(DEQUE, "copy", "__copy__")
+def _copy(m: Machine, owner: Any) -> Any:
+    return m.call(owner.cls, (_values(m, owner), _most(owner)), None)
+
+
+@members(DEQUE, "__add__")
+def _add(m: Machine, owner: Any, other: Any, /) -> Any:
+    if not is_of(other, DEQUE):
+        kind = m.class_of(other).name
+        raise TypeError(f'can only concatenate deque (not "{kind}") to deque')
+    found = _copy(m, owner)
+    _extend(m, found, _values(m, other))
+    return found
+
+
+@members(DEQUE, "__mul__", "__rmul__")
+def _multiply(m: Machine, owner: Any, times: Any, /) -> Any:
+    count = max(m.index(times), 0)
+    values = _values(m, owner)
+    m.elements(len(values) * count, "the deque")
+    return m.call(owner.cls, (values * count, _most(owner)), None)
+
+
+def _unlike(m: Machine, symbol: str, owner: Any, other: Any) -> bool:
+    """With a list, which a deque is not."""
+    if symbol in ("==", "!="):
+        return symbol == "!="
+    kinds = " and ".join(_kind(m, one) for one in (owner, other))
+    raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
+
+
+def _kind(m: Machine, value: Any) -> str:
+    return "'collections.deque'" if is_of(value, DEQUE) else f"'{m.class_of(value).name}'"
+
+
+def _comparing(symbol: str) -> Any:
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        if not is_of(other, DEQUE) or not is_of(owner, DEQUE):
+            return _unlike(m, symbol, owner, other)
+        return compare(m, symbol, _values(m, owner), _values(m, other))
+
+    return call
+
+
+for _symbol, _name in {
+    "==": "eq",
+    "!=": "ne",
+    "<": "lt",
+    "<=": "le",
+    ">": "gt",
+    ">=": "ge",
+}.items():
+    DEQUE.members[f"__{_name}__"] = Builtin(f"deque.__{_name}__", _comparing(_symbol))
+
+
+@shown(DEQUE)
+def _show(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.add("deque(")
+    writer.container(_values(m, owner), "[", "]")
+    most = _most(owner)
+    writer.add(")" if most is None else f", maxlen={most})")

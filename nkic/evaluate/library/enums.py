@@ -1,0 +1,393 @@
+"""`enum`: the classes, and what makes members of the names in a class body.
+
+Everything that a class of members keeps is one `Members` in its `extra`. `auto()` has its value
+when the class is made, so that it may stand in expressions of the class body until then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import classes
+from nkic.evaluate.library.flags import BOUNDARY, FLAG_HOOKS, FLAG_METHODS, boundaries, give_bits
+from nkic.evaluate.library.members import (
+    AUTO,
+    MEMBER,
+    NONMEMBER,
+    Members,
+    members_of,
+    next_value,
+    one_more,
+    resolved,
+    unwrapped,
+)
+from nkic.evaluate.library.support import checked_members, made, of_the_kernel, short_name, shown
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ClassMethod,
+    Function,
+    Getter,
+    Instance,
+    Property,
+    StaticMethod,
+)
+from nkic.evaluate.tables import OBJECT
+from nkic.evaluate.types.functions import PROPERTY
+from nkic.evaluate.types.numbers import INT
+from nkic.evaluate.types.shared import number_of
+from nkic.evaluate.types.text import STR
+from nkic.syntax import names
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_DESCRIPTORS = (Function, StaticMethod, ClassMethod, Property, Getter, Class)
+
+
+# ---- members of a class body --------------------------------------------------------------------
+
+
+def _subclass(
+    m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
+) -> Class:
+    """A class that inherits from `Enum`, with its members."""
+    listed = {key: value for key, value in space.items() if _is_member(key, value)}
+    rest = {key: unwrapped(value) for key, value in space.items() if key not in listed}
+    _check_bases(m, name, bases)
+    found = classes.plain(m, name, bases, rest, fields)
+    found.make = _call
+    state = found.extra["enum"] = Members(found)
+    state.flag = found.is_a(FLAG)
+    _give_hash(found)
+    generate = found.find("_generate_next_value_")
+    values: list[Any] = []
+    for count, (key, value) in enumerate(listed.items()):
+        arguments = (generate, key, count, values)
+        _add(m, state, key, resolved(m, unwrapped(value), arguments))
+    if state.flag:
+        give_bits(state)
+    found.members["__members__"] = dict(state.named)
+    return found
+
+
+def _is_member(key: str, value: Any) -> bool:
+    kind = value.__class__
+    if kind in INSTANCES and value.cls is MEMBER:
+        return True
+    if names.is_special(key) or key.startswith("__") or _is_sunder(key):
+        return False
+    if kind in INSTANCES:
+        return value.cls is not NONMEMBER and value.cls.find("__get__") is UNSET
+    return not isinstance(value, _DESCRIPTORS)
+
+
+def _is_sunder(key: str) -> bool:
+    return len(key) > 2 and key[0] == key[-1] == "_" and key[1] != "_" and key[-2] != "_"
+
+
+def _check_bases(m: Machine, name: str, bases: Iterable[Class]) -> None:
+    for base in bases:
+        state = base.extra.get("enum")
+        if state is not None and state.named:
+            kind = "flag" if state.flag else "enum"
+            raise TypeError(f"<{kind} '{name}'> cannot extend {_text(base)}")
+
+
+def _give_hash(found: Class) -> None:
+    """Members that are numbers or text hash as those do."""
+    if found.payload is not Instance and "__hash__" not in found.members:
+        checked_members(found, {"__hash__": lambda m, owner: hash(_base(owner))})
+
+
+def _base(owner: Any) -> Any:
+    if isinstance(owner, str):
+        return str.__str__(owner)
+    return number_of(owner) if isinstance(owner, int | float) else tuple(owner)
+
+
+def _add(m: Machine, state: Members, name: str, value: Any) -> None:
+    """Makes one member, or another name of a member with the same value."""
+    if name == "mro":
+        raise ValueError("invalid enum member name(s) 'mro'")
+    m.allocate(400)
+    made = _member(m, state.cls, value)
+    value = made.fields["_value_"]
+    made.fields["_name_"] = name
+    made.fields["_sort_order_"] = len(state.canonical)
+    same = state.find(m, value)
+    if same is None:
+        same = made
+        if not state.flag or (isinstance(value, int) and value & (value - 1) == 0 and value > 0):
+            state.canonical.append(made)
+    state.named[name] = same
+    state.keep(m, value, same)
+    state.cls.members[name] = same
+
+
+def _member(m: Machine, cls: Class, value: Any) -> Any:
+    args = value if value.__class__ is tuple else (value,)
+    if cls.payload is tuple:
+        args = (args,)
+    new, mixed = cls.find("__new__"), _data_class(cls)
+    if cls.is_a(STR_ENUM):
+        _check_text(m, args)
+    if new is not UNSET:
+        found = m.call(getattr(new, "function", new), (cls, *args), None)
+    else:
+        found = classes.blank(m, cls, args if cls.payload is not Instance else (), None)
+    if "_value_" not in found.fields:
+        found.fields["_value_"] = _value(m, cls, mixed, found, args, value)
+    init = cls.find("__init__")
+    if init is not UNSET:
+        m.call(init, (found, *args), None)
+    return found
+
+
+def _value(m: Machine, cls: Class, mixed: Any, found: Any, args: Any, value: Any) -> Any:
+    if cls.payload is not Instance:
+        return _base(found)
+    return value if mixed is None else m.call(mixed, args, None)
+
+
+def _data_class(cls: Class) -> Class | None:
+    """A dataclass of the kernel's that members are as well."""
+    for one in cls.mro[1:]:
+        if "dataclass" in one.extra and not one.is_a(ENUM):
+            return one
+    return None
+
+
+def _check_text(m: Machine, args: Any) -> None:
+    if len(args) > 3:
+        raise TypeError(f"too many arguments for str(): {m.repr(args)}")
+    if not isinstance(args[0], str):
+        raise TypeError(f"{m.repr(args[0])} is not a string")
+
+
+# ---- calling the class --------------------------------------------------------------------------
+
+
+def _call(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Any:
+    """`Mode(value)`; of a class without members, `Enum("Mode", "SLOW FAST")`."""
+    state = cls.extra.get("enum")
+    if len(args) > 1 or "names" in named:
+        if state is not None and state.named:
+            return _looked_up(m, cls, state, args)
+        return _functional(m, cls, *args, **named)
+    if not args or named or state is None:
+        if "value" in named and not args and len(named) == 1:
+            return _looked_up(m, cls, members_of(cls), (named["value"],))
+        raise TypeError("EnumType.__call__() missing 1 required positional argument: 'value'")
+    return _looked_up(m, cls, state, args)
+
+
+def _looked_up(m: Machine, cls: Class, state: Members, args: tuple[Any, ...]) -> Any:
+    value = args[0] if len(args) == 1 else args
+    if m.class_of(value) is cls:
+        return value
+    found = state.find(m, value)
+    if found is not None:
+        return found
+    found = m.call(m.attribute(cls, "_missing_"), (value,), None)
+    if found is None:
+        raise ValueError(f"{m.repr(value)} is not a valid {cls.qualname}")
+    if m.class_of(found).is_a(cls) or isinstance(found, int):
+        return found
+    text = f"returned {m.repr(found)} instead of None or a valid member"
+    raise TypeError(f"error in {short_name(cls)}._missing_: {text}")
+
+
+def _functional(
+    m: Machine, cls: Class, value: Any, names: Any, *, start: Any = 1, **named: Any
+) -> Class:
+    """`Enum("Mode", "SLOW FAST")`."""
+    if not isinstance(value, str) or set(named) - {"module", "qualname"}:
+        raise TypeError("the name of an enumeration is text")
+    if isinstance(names, str):
+        names = names.replace(",", " ").split()
+    listed = list(m.iterate(names)) if not isinstance(names, dict) else list(names.items())
+    m.elements(len(listed), "the enumeration")
+    space: dict[str, Any] = {}
+    values: list[Any] = []
+    for number, entry in enumerate(listed):
+        if isinstance(entry, str):
+            generate = cls.find("_generate_next_value_")
+            made = next_value(m, generate, str(entry), start, number, values)
+            values.append(made)
+            entry = (entry, made)
+        name, given = m.unpacked(entry, 2)
+        space[str(name)] = given
+    return _subclass(m, str(value), (cls,), space, {})
+
+
+def _missing(m: Machine, cls: Class, value: Any, /) -> None:
+    return None
+
+
+# ---- what can be asked of the class -------------------------------------------------------------
+
+
+def _iterate(m: Machine, cls: Class) -> Iterator[Any]:
+    return iter(list(members_of(cls).canonical))
+
+
+def _reversed(m: Machine, cls: Class) -> Iterator[Any]:
+    return iter(members_of(cls).canonical[::-1])
+
+
+def _item(m: Machine, cls: Class, key: Any) -> Any:
+    m.check_key(key, 0)
+    return members_of(cls).named[key]
+
+
+def _length(m: Machine, cls: Class) -> int:
+    return len(members_of(cls).canonical)
+
+
+def _contains(m: Machine, cls: Class, value: Any) -> bool:
+    """Members and, as from Python 3.12 on, their values."""
+    if m.class_of(value).is_a(cls):
+        return True
+    return members_of(cls).find(m, value) is not None
+
+
+def _text(cls: Class) -> str:
+    kind = "flag" if cls.is_a(FLAG) else "enum"
+    return f"<{kind} '{short_name(cls)}'>"
+
+
+def _check_put(m: Machine, cls: Class, name: str) -> None:
+    state = cls.extra.get("enum")
+    if state is not None and name in state.named:
+        raise AttributeError(f"cannot reassign member '{name}'")
+
+
+_HOOKS: dict[str, Any] = {
+    "subclass": _subclass,
+    "iterate": _iterate,
+    "reversed": _reversed,
+    "item": _item,
+    "length": _length,
+    "contains": _contains,
+    "shown": lambda m, cls: _text(cls),
+    "check_put": _check_put,
+    "inheritable": True,
+}
+
+
+# ---- the classes --------------------------------------------------------------------------------
+
+
+def _enumeration(name: str, *bases: Class, payload: type | None = None) -> Class:
+    found = Class(name, bases, {}, payload=payload, make=_call, module="enum")
+    found.extra |= _HOOKS
+    return found
+
+
+ENUM = _enumeration("Enum", OBJECT, payload=Instance)
+REPR_ENUM = _enumeration("ReprEnum", ENUM)
+FLAG = _enumeration("Flag", ENUM)
+INT_ENUM = _enumeration("IntEnum", INT, REPR_ENUM, payload=int)
+STR_ENUM = _enumeration("StrEnum", STR, REPR_ENUM, payload=str)
+INT_FLAG = _enumeration("IntFlag", INT, REPR_ENUM, FLAG, payload=int)
+
+
+def _name_of(m: Machine, owner: Any) -> Any:
+    return owner.fields.get("_name_")
+
+
+def _value_of(m: Machine, owner: Any) -> Any:
+    return owner.fields.get("_value_")
+
+
+def _str(m: Machine, owner: Any, /) -> str:
+    return f"{short_name(owner.cls)}.{owner.fields.get('_name_')}"
+
+
+def _format(m: Machine, owner: Any, spec: Any, /) -> str:
+    return m.format(m.str(owner), spec)
+
+
+def _data_str(m: Machine, owner: Any, /) -> str:
+    return m.str(_base(owner))
+
+
+def _data_format(m: Machine, owner: Any, spec: Any, /) -> str:
+    return m.format(_base(owner), spec)
+
+
+@shown(ENUM)
+def _show(m: Machine, owner: Any, writer: Any) -> None:
+    name = owner.fields.get("_name_")
+    writer.add(f"<{short_name(owner.cls)}{'' if name is None else f'.{name}'}: ")
+    writer.value(owner.fields.get("_value_"))
+    writer.add(">")
+
+
+def _hash(m: Machine, owner: Any, /) -> int:
+    return hash(m.call(m.builtins["hash"], (owner.fields.get("_name_"),), None))
+
+
+ENUM.members |= {
+    "name": Getter("name", _name_of),
+    "value": Getter("value", _value_of),
+    "_missing_": ClassMethod(Builtin("_missing_", _missing)),
+    "_generate_next_value_": Builtin("_generate_next_value_", one_more, static=True),
+}
+checked_members(ENUM, {"__str__": _str, "__format__": _format, "__hash__": _hash})
+for _cls in (INT_ENUM, STR_ENUM, INT_FLAG):
+    checked_members(_cls, {"__str__": _data_str, "__format__": _data_format})
+    _give_hash(_cls)
+STR_ENUM.members["_generate_next_value_"] = Builtin(
+    "_generate_next_value_", lambda m, name, start, count, values: m.str(name).lower(), static=True
+)
+FLAG.members |= FLAG_HOOKS
+checked_members(FLAG, FLAG_METHODS)
+INT_FLAG.members["@keep"] = True  # values without a name are kept
+
+
+# ---- the functions ------------------------------------------------------------------------------
+
+
+def _unique(m: Machine, enumeration: Any, /) -> Any:
+    cls = of_the_kernel(m, enumeration, "unique")
+    found = members_of(cls)
+    pairs = [(n, v.fields.get("_name_")) for n, v in found.named.items()]
+    again = ", ".join(f"{name} -> {first}" for name, first in pairs if name != first)
+    if again:
+        raise ValueError(f"duplicate values found in {_text(cls)}: {again}")
+    return cls
+
+
+def _auto(m: Machine, /) -> Any:
+    return made(m, AUTO)
+
+
+def _wrapper(cls: Class) -> Builtin:
+    def call(m: Machine, value: Any, /) -> Any:
+        return made(m, cls, value=value)
+
+    return Builtin(cls.name, call)
+
+
+MODULE: dict[str, Any] = {
+    "Enum": ENUM,
+    "ReprEnum": REPR_ENUM,
+    "Flag": FLAG,
+    "IntEnum": INT_ENUM,
+    "StrEnum": STR_ENUM,
+    "IntFlag": INT_FLAG,
+    "EnumMeta": classes.form("EnumMeta"),
+    "EnumType": classes.form("EnumType"),
+    **boundaries(),
+    "FlagBoundary": BOUNDARY,
+    "property": PROPERTY,
+    "auto": Builtin("auto", _auto),
+    "unique": Builtin("unique", _unique),
+    "member": _wrapper(MEMBER),
+    "nonmember": _wrapper(NONMEMBER),
+}

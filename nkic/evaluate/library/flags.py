@@ -1,0 +1,222 @@
+"""`enum.Flag`: members that are sets of bits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import classes
+from nkic.evaluate.library.members import Members, members_of
+from nkic.evaluate.library.support import constant, is_of, library_class, short_name, shown
+from nkic.evaluate.objects import INSTANCES, Builtin, Class, ClassMethod, Instance
+from nkic.evaluate.operators import OPERATIONS
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+
+def give_bits(state: Members) -> None:
+    """The bits of a flag's members, once all are made."""
+    for member in state.named.values():
+        value = member.fields.get("_value_")
+        if isinstance(value, int):
+            state.mask |= value
+    for member in state.canonical:
+        state.singles |= member.fields["_value_"]
+
+
+def _number(member: Any) -> int:
+    value = member.fields.get("_value_")
+    return int(value) if isinstance(value, int) else 0
+
+
+# What a class does with bits that no member has.
+BOUNDARIES = ("strict", "conform", "eject", "keep")
+BOUNDARY = library_class("FlagBoundary", "enum")
+
+
+@shown(BOUNDARY)
+def _show_boundary(m: Machine, owner: Any, writer: Any) -> None:
+    writer.add(f"<FlagBoundary.{owner.fields['_name_']}: {owner.fields['_value_']!r}>")
+
+
+def boundaries() -> dict[str, Any]:
+    """`enum.STRICT` and the others."""
+    found = {}
+    for word in BOUNDARIES:
+        made = found[word.upper()] = constant(BOUNDARY)
+        made.fields |= {"_name_": word.upper(), "_value_": word}
+    return found
+
+
+def set_boundary(m: Machine, cls: Class, /, *, boundary: Any = None) -> None:
+    """`class Perm(Flag, boundary=KEEP)`."""
+    if boundary is None:
+        return
+    if not is_of(boundary, BOUNDARY):
+        raise TypeError("the boundary of a flag is STRICT, CONFORM, EJECT or KEEP")
+    members_of(cls).boundary = boundary.fields["_value_"]
+
+
+def _boundary(cls: Class) -> str:
+    return next((s.boundary for c in cls.mro if (s := c.extra.get("enum")) and s.boundary), "")
+
+
+def _keeps(cls: Class) -> bool:
+    return (_boundary(cls) or ("keep" if cls.find("@keep") is True else "")) == "keep"
+
+
+def _all_bits(state: Members) -> int:
+    return (1 << state.mask.bit_length()) - 1
+
+
+# ---- values without a member of their own -------------------------------------------------------
+
+
+def _missing(m: Machine, cls: Class, value: Any, /) -> Any:
+    """The member of several bits, or of none."""
+    if not isinstance(value, int):
+        raise ValueError(f"{m.repr(value)} is not a valid {cls.qualname}")
+    state, value = members_of(cls), int(value)
+    outside = value & ~_all_bits(state) if value >= 0 else 0
+    if (outside or value & (_all_bits(state) ^ state.mask)) and _boundary(cls) == "eject":
+        return value
+    number = _in_range(m, cls, state, value)
+    m.charge(1 + len(state.named))
+    known = state.find(m, number)
+    if known is None:
+        known = _composite(m, cls, state, number)
+        state.keep(m, number, known)
+    if value < 0:
+        state.keep(m, value, known)
+    return known
+
+
+def _in_range(m: Machine, cls: Class, state: Members, value: int) -> int:
+    """The value as a sum of bits; a negative one takes bits away from all."""
+    every = _all_bits(state)
+    inside = ~every <= value <= every and not value & (every ^ state.mask)
+    if not inside:
+        if _boundary(cls) == "conform":
+            return value & state.mask
+        if not _keeps(cls):
+            raise ValueError(_invalid(cls, state, value))
+        if value < 0:
+            bits = max(every + 1, 1 << value.bit_length())
+            m.allow_bits(bits.bit_length())
+            value += bits
+    return every + 1 + value if value < 0 else value
+
+
+def _invalid(cls: Class, state: Members, value: int) -> str:
+    bits = max(value.bit_length(), state.mask.bit_length())
+    given, allowed = _bits(value, bits), _bits(state.mask, bits)
+    name = f"<flag '{short_name(cls)}'>"
+    return f"{name} invalid value {value}\n    given {given}\n  allowed {allowed}"
+
+
+def _bits(value: int, bits: int) -> str:
+    """As `enum.bin` writes a number: its sign, then its bits."""
+    if value >= 0:
+        return f"0b0 {value:0{bits}b}"
+    return f"0b1 {(~value ^ ((1 << bits) - 1)) & ((1 << bits) - 1):0{bits}b}"
+
+
+def _composite(m: Machine, cls: Class, state: Members, value: int) -> Any:
+    found = classes.blank(m, cls, (value,) if cls.payload is not Instance else (), None)
+    found.fields["_value_"] = value
+    found.fields["_name_"] = _name(cls, state, value)
+    return found
+
+
+def _name(cls: Class, state: Members, value: int) -> str | None:
+    parts = [one for one in _in_order(state) if _number(one) & value]
+    if value & ~state.singles:
+        for one in state.named.values():
+            number = _number(one)
+            if one not in parts and number and number & value == number:
+                parts.append(one)
+    covered = 0
+    for one in parts:
+        covered |= _number(one)
+    text = "|".join(str(one.fields.get("_name_")) for one in parts)
+    unknown = value ^ covered
+    if not covered:
+        return None
+    if unknown and not _keeps(cls):
+        raise ValueError(f"<flag '{short_name(cls)}'>: no members with value {unknown}")
+    return f"{text}|{unknown}" if unknown else text
+
+
+def _in_order(state: Members) -> list[Any]:
+    """Members of one bit, by value where the class lists them so, which is as it lists them."""
+    return state.canonical
+
+
+# ---- operators ----------------------------------------------------------------------------------
+
+
+def _operator(symbol: str) -> Any:
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        if other.__class__ in INSTANCES and other.cls.is_a(owner.cls):
+            number: Any = _number(other)
+        elif owner.cls.payload is int and isinstance(other, int):
+            number = int(other)
+        else:
+            return NotImplemented
+        return m.call(owner.cls, (OPERATIONS[symbol](m, _number(owner), number),), None)
+
+    return call
+
+
+def _invert(m: Machine, owner: Any, /) -> Any:
+    state = members_of(owner.cls)
+    value = ~_number(owner)
+    return m.call(owner.cls, (value if _keeps(owner.cls) else state.singles & value,), None)
+
+
+def _contains(m: Machine, owner: Any, other: Any, /) -> bool:
+    if not m.class_of(other).is_a(owner.cls):
+        kinds = f"'{m.class_of(other).qualname}' and '{owner.cls.qualname}'"
+        raise TypeError(f"unsupported operand type(s) for 'in': {kinds}")
+    return _number(other) & _number(owner) == _number(other)
+
+
+def _iter(m: Machine, owner: Any, /) -> Any:
+    return iter([one for one in _in_order(members_of(owner.cls)) if _number(one) & _number(owner)])
+
+
+def _str(m: Machine, owner: Any, /) -> str:
+    name = owner.fields.get("_name_")
+    cls = short_name(owner.cls)
+    return f"{cls}({_number(owner)})" if name is None else f"{cls}.{name}"
+
+
+def _next_bit(m: Machine, name: Any, start: Any, count: Any, last_values: Any, /) -> Any:
+    """The bit above the highest so far."""
+    if not last_values:
+        return start if start is not None else 1
+    m.charge(len(last_values))
+    numbers = [value for value in last_values if isinstance(value, int)]
+    if len(numbers) < len(last_values):
+        raise TypeError(f"invalid flag value {m.repr(last_values[-1])}")
+    bits = max(numbers).bit_length()
+    m.allow_bits(bits)
+    return 1 << bits
+
+
+FLAG_HOOKS: dict[str, Any] = {
+    "_missing_": ClassMethod(Builtin("_missing_", _missing)),
+    "__init_subclass__": ClassMethod(Builtin("__init_subclass__", set_boundary)),
+    "_generate_next_value_": Builtin("_generate_next_value_", _next_bit, static=True),
+}
+FLAG_METHODS: dict[str, Any] = {
+    "__str__": _str,
+    "__contains__": _contains,
+    "__iter__": _iter,
+    "__len__": lambda m, owner: _number(owner).bit_count(),
+    "__bool__": lambda m, owner: _number(owner) != 0,
+    "__invert__": _invert,
+}
+for _symbol, _word in (("|", "or"), ("&", "and"), ("^", "xor")):
+    for _prefix in ("", "r"):
+        FLAG_METHODS[f"__{_prefix}{_word}__"] = _operator(_symbol)

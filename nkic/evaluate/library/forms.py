@@ -1,0 +1,283 @@
+"""`typing`: what stands in annotations. Nothing is ever checked against it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import classes
+from nkic.evaluate.classes import form
+from nkic.evaluate.library import abcs
+from nkic.evaluate.library.namedtuples import NAMED_TUPLE
+from nkic.evaluate.library.support import function, refused
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ClassMethod,
+    Instance,
+    no_objects,
+)
+from nkic.evaluate.operators import Union
+from nkic.evaluate.tables import OBJECT
+from nkic.evaluate.types.mappings import DICT
+from nkic.evaluate.types.sequences import LIST, TUPLE
+from nkic.evaluate.types.setlike import FROZENSET, SET
+from nkic.evaluate.types.text import STR
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_FORMS = (
+    *("Any", "Annotated", "AnyStr", "AsyncGenerator", "AsyncIterable", "AsyncIterator"),
+    *("AsyncContextManager", "Awaitable", "BinaryIO", "ClassVar", "Concatenate", "ContextManager"),
+    *("Coroutine", "Final", "ForwardRef", "IO", "Literal", "LiteralString", "Match", "Never"),
+    *("NoReturn", "NotRequired", "ParamSpecArgs", "ParamSpecKwargs", "Pattern", "ReadOnly"),
+    *("Required", "Self", "SupportsAbs", "SupportsBytes", "SupportsComplex", "SupportsFloat"),
+    *("SupportsIndex", "SupportsInt", "SupportsRound", "TextIO", "TypeAlias", "TypeGuard"),
+    *("TypeIs", "Unpack", "NoDefault"),
+)
+
+
+class Alias:
+    """`typing.List`: another name of a class, with its own text."""
+
+    __slots__ = ("cls", "name")
+    is_form = True
+
+    def __init__(self, name: str, cls: Class) -> None:
+        self.name = name
+        self.cls = cls
+
+    def accepts(self, m: Machine, value: Any) -> bool:
+        """`isinstance(value, List)`."""
+        return classes.is_instance(m, value, self.cls)
+
+    def as_base(self, m: Machine) -> Class:
+        """`class Row(List[int])`."""
+        return self.cls
+
+    def __repr__(self) -> str:
+        return f"typing.{self.name}"
+
+
+_ALIASES: dict[str, Class] = {
+    **{"List": LIST, "Dict": DICT, "Tuple": TUPLE, "Set": SET, "FrozenSet": FROZENSET},
+    **{name: abcs.MODULE[name] for name in abcs.MODULE if name != "Set"},
+    "AbstractSet": abcs.MODULE["Set"],
+}
+
+MODULE: dict[str, Any] = {
+    **{name: form(f"typing.{name}") for name in _FORMS},
+    **{name: Alias(name, cls) for name, cls in _ALIASES.items()},
+    "Text": STR,
+    "TYPE_CHECKING": False,
+    "NamedTuple": NAMED_TUPLE,
+    "get_type_hints": refused("get_type_hints", "kernels never evaluate annotations"),
+    "get_overloads": refused("get_overloads", "keep the functions that you need in a list"),
+}
+
+
+def alias(name: str, cls: Class) -> None:
+    """Adds an alias of a class of another module."""
+    MODULE[name] = Alias(name, cls)
+
+
+# ---- unions -------------------------------------------------------------------------------------
+
+
+def _union(m: Machine, cls: Class, key: Any) -> Any:
+    parts = key if key.__class__ is tuple else (key,)
+    m.elements(len(parts), "the union")
+    flat = [one for part in parts for one in (part.parts if isinstance(part, Union) else (part,))]
+    kept = list({id(one): one for one in flat}.values())
+    return kept[0] if len(kept) == 1 else Union(tuple(kept))
+
+
+def _optional(m: Machine, cls: Class, key: Any) -> Any:
+    return _union(m, cls, (key, None))
+
+
+def _special(name: str, item: Any) -> Class:
+    found = Class(name, (OBJECT,), {}, module="typing")
+    found.extra["item"] = item
+    MODULE[name] = found
+    return found
+
+
+_special("Union", _union)
+_special("Optional", _optional)
+_special("Type", lambda m, cls, key: cls).extra["accepts"] = lambda m, value: isinstance(
+    value, Class
+)
+
+
+# ---- bases that mean nothing --------------------------------------------------------------------
+
+
+def _base(name: str, *bases: Class) -> Class:
+    found = Class(name, bases or (OBJECT,), {}, payload=Instance, module="typing")
+    found.extra |= {"inheritable": True, "item": lambda m, cls, key: cls}
+    MODULE[name] = found
+    return found
+
+
+GENERIC = _base("Generic")
+PROTOCOL = _base("Protocol", GENERIC)
+PROTOCOL.make = GENERIC.make = no_objects  # nobody makes objects of these themselves
+
+
+def _protocol(
+    m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
+) -> Class:
+    made = classes.plain(m, name, bases, space, fields)
+    if PROTOCOL in bases:
+        made.extra["protocol of"] = [*fields, *(key for key in space if not key.startswith("__"))]
+        made.make = _no_protocol_objects
+    return made
+
+
+def _no_protocol_objects(m: Machine, cls: Class, /, *_: Any, **__: Any) -> Any:
+    raise TypeError("Protocols cannot be instantiated")
+
+
+PROTOCOL.extra["subclass"] = _protocol
+
+
+def _runtime_checkable(m: Machine, cls: Any, /) -> Any:
+    wanted = cls.extra.get("protocol of") if isinstance(cls, Class) else None
+    if wanted is None or cls.machine is not m:
+        shown = m.repr(cls)
+        raise TypeError(f"@runtime_checkable can be only applied to protocol classes, got {shown}")
+    cls.extra["accepts"] = lambda m, value: all(_has(m, value, name) for name in wanted)
+    return cls
+
+
+def _has(m: Machine, value: Any, name: str) -> bool:
+    m.charge(4)
+    if value.__class__ in INSTANCES and name in value.fields:
+        return True
+    return m.class_of(value).find(name) is not UNSET
+
+
+MODULE["runtime_checkable"] = Builtin("runtime_checkable", _runtime_checkable)
+
+
+def _no_options(m: Machine, cls: Class, /, **named: Any) -> None:
+    """Takes what stands after the bases: `total=False`."""
+
+
+def _typed_dict(
+    m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
+) -> Class:
+    made = classes.plain(m, name, bases, space, fields)
+    made.make = _make_dict
+    made.extra["accepts"] = _no_checks
+    return made
+
+
+def _make_dict(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Any:
+    return m.call(DICT, args, named)
+
+
+def _no_checks(m: Machine, value: Any) -> bool:
+    raise TypeError("TypedDict does not support instance and class checks")
+
+
+TYPED_DICT = _base("TypedDict")
+TYPED_DICT.extra["subclass"] = _typed_dict
+TYPED_DICT.members["__init_subclass__"] = ClassMethod(Builtin("__init_subclass__", _no_options))
+
+
+def _call_typed_dict(m: Machine, cls: Class, typename: Any, fields: Any, /, **named: Any) -> Class:
+    return _typed_dict(m, m.str(typename), (TYPED_DICT,), {}, {})
+
+
+TYPED_DICT.make = _call_typed_dict
+
+
+# ---- functions ----------------------------------------------------------------------------------
+
+
+def _form_maker(name: str) -> None:
+    def call(m: Machine, given: Any = name, /, *args: Any, **named: Any) -> Any:
+        m.allocate(100)
+        return form(f"~{m.str(given)}")
+
+    MODULE[name] = Builtin(name, call)
+
+
+for _name in ("TypeVar", "TypeVarTuple", "ParamSpec", "TypeAliasType"):
+    _form_maker(_name)
+
+
+@function("cast", MODULE)
+def _cast(m: Machine, typ: Any, val: Any) -> Any:
+    return val
+
+
+@function("NewType", MODULE)
+def _new_type(m: Machine, name: Any, tp: Any) -> Any:
+    m.allocate(200)
+    return Builtin(m.str(name), lambda m, value, /: value)
+
+
+@function("assert_type", MODULE)
+def _assert_type(m: Machine, val: Any, typ: Any, /) -> Any:
+    return val
+
+
+@function("reveal_type", MODULE)
+def _reveal_type(m: Machine, obj: Any, /) -> Any:
+    return obj
+
+
+@function("assert_never", MODULE)
+def _assert_never(m: Machine, arg: Any, /) -> Any:
+    shown = m.repr(arg)
+    if len(shown) > 100:
+        shown = f"{shown[:100]}..."
+    raise AssertionError(f"Expected code to be unreachable, but got: {shown}")
+
+
+@function("overload", MODULE)
+def _overload(m: Machine, func: Any, /) -> Any:
+    return Builtin("overload", _overloaded)
+
+
+def _overloaded(m: Machine, /, *args: Any, **named: Any) -> Any:
+    raise NotImplementedError(
+        "You should not call an overloaded function. A series of @overload-decorated functions "
+        "outside a stub module should always be followed by an implementation that is not "
+        "@overload-ed."
+    )
+
+
+def _same(name: str) -> None:
+    MODULE[name] = Builtin(name, lambda m, value, /: value)
+
+
+for _name in ("final", "override", "no_type_check", "clear_overloads"):
+    _same(_name)
+
+
+def _with_text(name: str) -> None:
+    """A decorator with arguments that changes nothing."""
+
+    def call(m: Machine, /, *args: Any, **named: Any) -> Any:
+        return Builtin(name, lambda m, value, /: value)
+
+    MODULE[name] = Builtin(name, call)
+
+
+for _name in ("dataclass_transform", "deprecated"):
+    _with_text(_name)
+
+
+@function("is_typeddict", MODULE)
+def _is_typeddict(m: Machine, tp: Any, /) -> bool:
+    return isinstance(tp, Class) and tp is not TYPED_DICT and tp.is_a(TYPED_DICT)
+
+
+for _name in ("get_args", "get_origin"):
+    MODULE[_name] = refused(_name, "pass what you need to know of the type as a value")

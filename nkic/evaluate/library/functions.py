@@ -1,0 +1,282 @@
+"""`functools`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import attributes
+from nkic.evaluate.compare import compare
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.library.caches import CACHED_PROPERTY, cache, lru_cache
+from nkic.evaluate.library.support import (
+    arguments,
+    closed,
+    function,
+    is_of,
+    library_class,
+    made,
+    members,
+    of_the_kernel,
+    refused,
+    shown,
+)
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    Function,
+    Method,
+)
+from nkic.evaluate.tables import OBJECT
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+MODULE: dict[str, Any] = {
+    "cache": cache,
+    "lru_cache": lru_cache,
+    "cached_property": CACHED_PROPERTY,
+    "partialmethod": refused("partialmethod", "define a method that calls the other one"),
+    "singledispatchmethod": refused("singledispatchmethod", "choose with `isinstance`"),
+    "get_cache_token": refused("get_cache_token", "kernels have no abstract base class caches"),
+    "WRAPPER_ASSIGNMENTS": ("__module__", "__name__", "__qualname__", "__doc__"),
+    "WRAPPER_UPDATES": ("__dict__",),
+}
+
+
+# ---- partial ------------------------------------------------------------------------------------
+
+PARTIAL = library_class("partial", "functools")
+MODULE["partial"] = PARTIAL
+_MOST = 255  # arguments of a partial: each call copies them
+
+
+@members(PARTIAL, "__init__")
+def _init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
+    if not args:
+        raise TypeError("type 'partial' takes at least one argument")
+    func, *rest = args
+    if not _can_call(m, func):
+        raise TypeError("the first argument must be callable")
+    if is_of(func, PARTIAL) and "func" in func.fields:
+        inner = func.fields
+        func, rest, named = inner["func"], [*inner["args"], *rest], {**inner["keywords"], **named}
+    _check_count(len(rest) + len(named))
+    arguments(m, rest, named)
+    owner.fields |= {"func": func, "args": tuple(rest), "keywords": named}
+
+
+def _check_count(count: int) -> None:
+    if count > _MOST:
+        raise KernelError(
+            "too-large",
+            f"the partial would have {count} arguments; it has at most {_MOST}",
+            help="pass one list in place of so many arguments",
+        )
+
+
+def _can_call(m: Machine, value: Any) -> bool:
+    if value.__class__ in INSTANCES:
+        return value.cls.find("__call__") is not UNSET
+    return value.__class__ in m.callables or isinstance(value, Function)
+
+
+@members(PARTIAL, "__call__")
+def _call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
+    fields = owner.fields
+    if "func" not in fields:
+        raise TypeError("the partial object has no function")
+    arguments(m, fields["args"], fields["keywords"])
+    m.deepen()
+    try:
+        return m.call(fields["func"], (*fields["args"], *args), {**fields["keywords"], **named})
+    finally:
+        m.level -= 1
+
+
+@shown(PARTIAL)
+def _show(m: Machine, owner: Any, writer: Writer) -> None:
+    fields = owner.fields
+    parts = [("", fields.get("func")), *(("", one) for one in fields.get("args", ()))]
+    writer.named("functools.partial", [*parts, *fields.get("keywords", {}).items()])
+
+
+# ---- reduce and comparison ----------------------------------------------------------------------
+
+
+@function("reduce", MODULE)
+def _reduce(m: Machine, function: Any, iterable: Any, /, *initial: Any) -> Any:
+    if len(initial) > 1:
+        raise TypeError(f"reduce expected at most 3 arguments, got {2 + len(initial)}")
+    try:
+        remaining = iter(m.iterate(iterable))
+    except TypeError as error:
+        if "is not iterable" not in str(error):
+            raise
+        raise TypeError("reduce() arg 2 must support iteration") from None
+    result = initial[0] if initial else next(remaining, UNSET)
+    if result is UNSET:
+        raise TypeError("reduce() of empty iterable with no initial value")
+    for value in remaining:
+        m.charge(2)
+        result = m.call(function, (result, value), None)
+    return result
+
+
+KEY = closed(library_class("KeyWrapper", "functools"))
+
+
+@function("cmp_to_key", MODULE)
+def _cmp_to_key(m: Machine, mycmp: Any) -> Any:
+    return Builtin("KeyWrapper", lambda m, obj: made(m, KEY, compare=mycmp, obj=obj))
+
+
+def _key_order(symbol: str) -> Any:
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        if not is_of(owner, KEY) or not is_of(other, KEY):
+            raise TypeError("other argument must be K instance")
+        fields = owner.fields
+        found = m.call(fields["compare"], (fields["obj"], other.fields["obj"]), None)
+        return compare(m, symbol, found, 0)
+
+    return call
+
+
+for _symbol, _name in {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq"}.items():
+    KEY.members[f"__{_name}__"] = Builtin(f"__{_name}__", _key_order(_symbol))
+KEY.members["__hash__"] = None
+
+
+# ---- total_ordering -----------------------------------------------------------------------------
+
+# What follows from each method: the method asked, whether its answer is turned round, and with
+# which of `and not equal`, `or equal` the answer goes on.
+_FROM = {
+    "__lt__": {"__gt__": (True, "and !="), "__le__": (False, "or =="), "__ge__": (True, "")},
+    "__le__": {"__ge__": (True, "or =="), "__lt__": (False, "and !="), "__gt__": (True, "")},
+    "__gt__": {"__lt__": (True, "and !="), "__ge__": (False, "or =="), "__le__": (True, "")},
+    "__ge__": {"__le__": (True, "or =="), "__gt__": (False, "and !="), "__lt__": (True, "")},
+}
+
+
+@function("total_ordering", MODULE)
+def _total_ordering(m: Machine, cls: Any, /) -> Any:
+    found = of_the_kernel(m, cls, "total_ordering")
+    roots = [name for name in _FROM if _defined(found, name)]
+    if not roots:
+        raise ValueError("must define at least one ordering operation: < > <= >=")
+    root = next(name for name in ("__lt__", "__le__", "__gt__", "__ge__") if name in roots)
+    for name, (turned, then) in _FROM[root].items():
+        if name not in roots:
+            m.allocate(300)
+            found.members[name] = Builtin(name, _derived(root, turned, then))
+    return found
+
+
+def _defined(cls: Class, name: str) -> bool:
+    holder = cls.holder(name)
+    return holder is not None and holder is not OBJECT
+
+
+def _derived(root: str, turned: bool, then: str) -> Any:
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        result = m.call(m.class_of(owner).find(root), (owner, other), None)
+        if result is NotImplemented:
+            return result
+        answer = m.truth(result)
+        answer = not answer if turned else answer
+        if not then or answer is then.startswith("or"):
+            return answer
+        return m.truth(compare(m, then.split()[1], owner, other))
+
+    return call
+
+
+# ---- wraps --------------------------------------------------------------------------------------
+
+
+@function("update_wrapper", MODULE)
+def _update_wrapper(
+    m: Machine, wrapper: Any, wrapped: Any, assigned: Any = None, updated: Any = None
+) -> Any:
+    names = _assigned(m, assigned)
+    for name in names:
+        try:
+            value = m.attribute(wrapped, name)
+        except AttributeError:
+            continue
+        _set(m, wrapper, name, value)
+    if isinstance(wrapper, Function):
+        more = (wrapped.attributes or {}) if isinstance(wrapped, Function) else {}
+        m.elements(3 * len(more), "the attributes")
+        wrapper.attributes = {**(wrapper.attributes or {}), **more, "__wrapped__": wrapped}
+    elif wrapper.__class__ in INSTANCES and "slots" not in wrapper.cls.extra:
+        wrapper.fields["__wrapped__"] = wrapped
+    return wrapper
+
+
+def _assigned(m: Machine, assigned: Any) -> list[str]:
+    known = ("__name__", "__qualname__", "__doc__")
+    if assigned is None:
+        return list(known)
+    return [str(name) for name in m.iterate(assigned) if name in known]
+
+
+def _set(m: Machine, wrapper: Any, name: str, value: Any) -> None:
+    if isinstance(wrapper, Function):
+        attributes.put(m, wrapper, name, value)
+    elif wrapper.__class__ in INSTANCES and "slots" not in wrapper.cls.extra:
+        wrapper.fields[name] = value
+
+
+@function("wraps", MODULE)
+def _wraps(m: Machine, wrapped: Any, assigned: Any = None, updated: Any = None) -> Any:
+    return Builtin(
+        "update_wrapper",
+        lambda m, wrapper, /: _update_wrapper(m, wrapper, wrapped, assigned, updated),
+    )
+
+
+# ---- singledispatch -----------------------------------------------------------------------------
+
+DISPATCH = closed(library_class("singledispatch", "functools"))
+
+
+@function("singledispatch", MODULE)
+def _singledispatch(m: Machine, func: Any) -> Any:
+    return made(m, DISPATCH, function=func, registry={m.builtins["object"]: func})
+
+
+@members(DISPATCH, "register")
+def _register(m: Machine, owner: Any, cls: Any, func: Any = None) -> Any:
+    if not isinstance(cls, Class):
+        raise TypeError(
+            "Invalid first argument to `register()`: kernels never evaluate annotations; give "
+            "the class, `@f.register(int)`"
+        )
+    if func is None:
+        return Builtin("register", lambda m, func, /: _register(m, owner, cls, func))
+    m.put_item(owner.fields["registry"], cls, func)
+    return func
+
+
+@members(DISPATCH, "dispatch")
+def _dispatch(m: Machine, owner: Any, cls: Any) -> Any:
+    registry = owner.fields["registry"]
+    if not isinstance(cls, Class) or not isinstance(registry, dict):
+        raise TypeError("dispatch() takes a class")
+    return next(registry[one] for one in cls.mro if one in registry)
+
+
+@members(DISPATCH, "__call__")
+def _dispatched(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
+    if not args:
+        raise TypeError("the function requires at least 1 positional argument")
+    return m.call(_dispatch(m, owner, m.class_of(args[0])), args, named)
+
+
+@members(DISPATCH, "__get__")
+def _bound(m: Machine, owner: Any, holder: Any, cls: Any = None) -> Any:
+    return owner if holder is None else Method(owner, holder)

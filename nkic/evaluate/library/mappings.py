@@ -1,0 +1,280 @@
+"""`collections.defaultdict`, `OrderedDict` and `ChainMap`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.library.abcs import MUTABLE_MAPPING
+from nkic.evaluate.library.support import is_of, library_class, members, shown
+from nkic.evaluate.objects import Class, DictInstance, Getter
+from nkic.evaluate.types.mappings import DICT
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+
+def content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
+    """The dict that an object is, before its `__init__`."""
+    return DictInstance()
+
+
+def dict_class(name: str) -> Class:
+    """A class of dicts."""
+    found = library_class(name, "collections", DICT, payload=dict)
+    found.extra |= {"content": content, "copied": True}
+    return found
+
+
+def filled(m: Machine, owner: Any, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+    """What `dict.__init__` does."""
+    DICT.members["__init__"].call(m, owner, *args, **named)
+
+
+def plain(m: Machine, owner: Any) -> dict[Any, Any]:
+    """The entries as a dict."""
+    m.elements(3 * dict.__len__(owner), "the dict")
+    return dict(dict.items(owner))
+
+
+# ---- defaultdict --------------------------------------------------------------------------------
+
+DEFAULT_DICT = dict_class("defaultdict")
+
+
+@members(DEFAULT_DICT, "__init__")
+def _init(m: Machine, owner: Any, default_factory: Any = None, /, *args: Any, **named: Any) -> None:
+    if default_factory is not None and not m.call(m.builtins["callable"], (default_factory,), None):
+        raise TypeError("first argument must be callable or None")
+    owner.fields["default_factory"] = default_factory
+    filled(m, owner, args, named)
+
+
+DEFAULT_DICT.extra["slots"] = frozenset({"default_factory"})
+
+
+@members(DEFAULT_DICT, "__missing__")
+def _missing(m: Machine, owner: Any, key: Any, /) -> Any:
+    factory = owner.fields.get("default_factory")
+    if factory is None:
+        raise KeyError(key)
+    value = m.call(factory, (), None)
+    m.charge(25)
+    m.check_key(key, dict.__len__(owner))
+    m.allow_length(dict.__len__(owner) + 1, "the dict")
+    dict.__setitem__(owner, key, value)
+    return value
+
+
+@members(DEFAULT_DICT, "copy", "__copy__")
+def _copy(m: Machine, owner: Any) -> Any:
+    return m.call(owner.cls, (owner.fields.get("default_factory"), plain(m, owner)), None)
+
+
+@members(DEFAULT_DICT, "__or__")
+def _or(m: Machine, owner: Any, other: Any, /) -> Any:
+    if not isinstance(other, dict):
+        return NotImplemented
+    found = _copy(m, owner)
+    m.merge(found, other)
+    return found
+
+
+@shown(DEFAULT_DICT)
+def _show(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.add("defaultdict(")
+    writer.value(owner.fields.get("default_factory"))
+    writer.add(", ")
+    writer.container(plain(m, owner), "{", "}")
+    writer.add(")")
+
+
+# ---- OrderedDict --------------------------------------------------------------------------------
+
+ORDERED_DICT = dict_class("OrderedDict")
+
+
+@members(ORDERED_DICT, "__init__")
+def _ordered_init(m: Machine, owner: Any, /, *args: Any, **named: Any) -> None:
+    filled(m, owner, args, named)
+
+
+@members(ORDERED_DICT, "move_to_end")
+def _move_to_end(m: Machine, owner: Any, key: Any, last: Any = True) -> None:
+    m.check_key(key, dict.__len__(owner))
+    if not dict.__contains__(owner, key):
+        raise KeyError(key)
+    value = dict.pop(owner, key)
+    if m.truth(last):
+        dict.__setitem__(owner, key, value)
+        return
+    rest = plain(m, owner)
+    dict.clear(owner)
+    dict.__setitem__(owner, key, value)
+    dict.update(owner, rest)
+
+
+@members(ORDERED_DICT, "popitem")
+def _popitem(m: Machine, owner: Any, last: Any = True) -> Any:
+    if not dict.__len__(owner):
+        raise KeyError("dictionary is empty")
+    if m.truth(last):
+        return dict.popitem(owner)
+    m.charge(dict.__len__(owner) >> 3)  # what was deleted before is gone over
+    key = next(dict.__iter__(owner))
+    return key, dict.pop(owner, key)
+
+
+@members(ORDERED_DICT, "copy", "__copy__")
+def _ordered_copy(m: Machine, owner: Any) -> Any:
+    return m.call(owner.cls, (plain(m, owner),), None)
+
+
+@members(ORDERED_DICT, "__eq__")
+def _ordered_eq(m: Machine, owner: Any, other: Any, /) -> Any:
+    if not isinstance(other, dict):
+        return NotImplemented
+    one, two = plain(m, owner), dict(dict.items(other))
+    same = m.equal(one, two)
+    if same and is_of(other, ORDERED_DICT):
+        return m.equal(list(one), list(two))
+    return same
+
+
+ORDERED_DICT.members["__hash__"] = None
+
+
+@members(ORDERED_DICT, "__or__")
+def _ordered_or(m: Machine, owner: Any, other: Any, /) -> Any:
+    if not isinstance(other, dict):
+        return NotImplemented
+    found = _ordered_copy(m, owner)
+    m.merge(found, other)
+    return found
+
+
+@shown(ORDERED_DICT)
+def _show_ordered(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.add(f"{owner.cls.name}(")
+    if not dict.__len__(owner):
+        writer.add(")")
+        return
+    if sys.version_info >= (3, 12):
+        writer.container(plain(m, owner), "{", "}")
+    else:
+        writer.container(list(dict.items(owner)), "[", "]")
+    writer.add(")")
+
+
+# ---- ChainMap -----------------------------------------------------------------------------------
+
+CHAIN_MAP = library_class("ChainMap", "collections", MUTABLE_MAPPING)
+
+
+@members(CHAIN_MAP, "__init__")
+def _chain_init(m: Machine, owner: Any, /, *maps: Any) -> None:
+    owner.fields["maps"] = list(maps) or [{}]
+
+
+CHAIN_MAP.extra["slots"] = frozenset({"maps"})
+
+
+def _maps(m: Machine, owner: Any) -> list[Any]:
+    return m.listed(owner.fields.get("maps", ()))
+
+
+def _holder(m: Machine, owner: Any, key: Any) -> Any:
+    return next((one for one in _maps(m, owner) if m.contains(one, key)), None)
+
+
+@members(CHAIN_MAP, "__getitem__")
+def _chain_item(m: Machine, owner: Any, key: Any, /) -> Any:
+    found = _holder(m, owner, key)
+    if found is None:
+        return m.call(m.attribute(owner, "__missing__"), (key,), None)
+    return m.item(found, key)
+
+
+@members(CHAIN_MAP, "__missing__")
+def _chain_missing(m: Machine, owner: Any, key: Any, /) -> Any:
+    raise KeyError(key)
+
+
+@members(CHAIN_MAP, "__contains__")
+def _chain_has(m: Machine, owner: Any, key: Any, /) -> bool:
+    return _holder(m, owner, key) is not None
+
+
+@members(CHAIN_MAP, "get")
+def _chain_get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
+    found = _holder(m, owner, key)
+    return default if found is None else m.item(found, key)
+
+
+def _joined(m: Machine, owner: Any) -> dict[Any, Any]:
+    found: dict[Any, Any] = {}
+    for one in reversed(_maps(m, owner)):
+        m.merge(found, dict.fromkeys(m.listed(one)))
+    return found
+
+
+@members(CHAIN_MAP, "__iter__")
+def _chain_iter(m: Machine, owner: Any) -> Any:
+    return iter(_joined(m, owner))
+
+
+@members(CHAIN_MAP, "__len__")
+def _chain_len(m: Machine, owner: Any) -> int:
+    return len(_joined(m, owner))
+
+
+@members(CHAIN_MAP, "__bool__")
+def _chain_bool(m: Machine, owner: Any) -> bool:
+    return any(m.truth(one) for one in _maps(m, owner))
+
+
+def _first(m: Machine, owner: Any) -> Any:
+    return m.item(owner.fields.get("maps"), 0)
+
+
+@members(CHAIN_MAP, "__setitem__")
+def _chain_put(m: Machine, owner: Any, key: Any, value: Any, /) -> None:
+    m.put_item(_first(m, owner), key, value)
+
+
+@members(CHAIN_MAP, "__delitem__")
+def _chain_del(m: Machine, owner: Any, key: Any, /) -> None:
+    if not m.contains(_first(m, owner), key):
+        raise KeyError(f"Key not found in the first mapping: {m.repr(key)}")
+    m.remove_item(_first(m, owner), key)
+
+
+@members(CHAIN_MAP, "new_child")
+def _new_child(m: Machine, owner: Any, child: Any = None, /, **named: Any) -> Any:
+    if child is None:
+        first: Any = named
+    else:
+        first = child
+        for key, value in named.items():
+            m.put_item(first, key, value)
+    return m.call(owner.cls, (first, *_maps(m, owner)), None)
+
+
+@members(CHAIN_MAP, "copy", "__copy__")
+def _chain_copy(m: Machine, owner: Any) -> Any:
+    maps = _maps(m, owner)
+    first = m.call(m.attribute(maps[0], "copy"), (), None)
+    return m.call(owner.cls, (first, *maps[1:]), None)
+
+
+def _parents(m: Machine, owner: Any) -> Any:
+    return m.call(owner.cls, tuple(_maps(m, owner)[1:]), None)
+
+
+CHAIN_MAP.members["parents"] = Getter("parents", _parents)
+
+
+@shown(CHAIN_MAP)
+def _show_chain(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.named(owner.cls.name, [("", one) for one in _maps(m, owner)])

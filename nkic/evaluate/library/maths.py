@@ -1,0 +1,289 @@
+"""`math`, with the size of every integer known before it is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.library.support import function
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin
+from nkic.evaluate.operators import OPERATIONS
+from nkic.evaluate.types.shared import number_of
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_OF_FLOATS = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "copysign", "cos"),
+    *("cosh", "degrees", "erf", "erfc", "exp", "exp2", "expm1", "fabs", "fmod", "frexp"),
+    *("gamma", "isfinite", "isinf", "isnan", "lgamma", "log1p", "modf", "pow", "radians"),
+    *("remainder", "sin", "sinh", "sqrt", "tan", "tanh", "ulp"),
+)
+_NUMBERS = frozenset({int, float, bool})
+MODULE: dict[str, Any] = {name: getattr(math, name) for name in ("e", "inf", "nan", "pi", "tau")}
+
+
+def real(m: Machine, value: Any) -> Any:
+    """A number as Python's functions take it: a float, or an integer that is not made one yet."""
+    if value.__class__ in _NUMBERS:
+        return value
+    if value.__class__ in INSTANCES:
+        found = value.cls.find("__float__")
+        if found is not UNSET:
+            return _float(m, m.call(found, (value,), None), value)
+        if isinstance(value, int | float):
+            return number_of(value)
+        if value.cls.find("__index__") is not UNSET:
+            return m.index(value)
+    return _other(m, value)
+
+
+def _float(m: Machine, found: Any, value: Any) -> float:
+    if not isinstance(found, float):
+        kinds = f"{m.class_of(value).name}.__float__ returned non-float"
+        raise TypeError(f"{kinds} (type {m.class_of(found).name})")
+    return float(number_of(found))
+
+
+def _other(m: Machine, value: Any) -> Any:
+    """A number of the language that is served, or the error about what is no number."""
+    if hasattr(value, "refuse"):
+        value.refuse()
+    special = m.class_of(value).find("__float__")
+    if special is not UNSET:
+        return float(m.call(special, (value,), None))
+    if isinstance(value, float):  # a number of the language's, such as NumPy's
+        return float(value)
+    raise TypeError(f"must be real number, not {m.class_of(value).name}")
+
+
+def _of_floats(name: str) -> None:
+    found: Callable[..., Any] = getattr(math, name)
+
+    def call(m: Machine, /, *numbers: Any) -> Any:
+        return found(*[real(m, number) for number in numbers])
+
+    MODULE[name] = Builtin(name, call)
+
+
+for _name in _OF_FLOATS:
+    _of_floats(_name)
+
+
+# ---- numbers of any size ------------------------------------------------------------------------
+
+
+def _logarithm(name: str) -> None:
+    found: Callable[..., float] = getattr(math, name)
+
+    def call(m: Machine, x: Any, /, *base: Any) -> float:
+        return found(real(m, x), *[real(m, number) for number in base])
+
+    MODULE[name] = Builtin(name, call)
+
+
+for _name in ("log", "log2", "log10"):
+    _logarithm(_name)
+
+
+def _rounding(name: str) -> None:
+    found: Callable[..., Any] = getattr(math, name)
+
+    def call(m: Machine, x: Any, /) -> Any:
+        if x.__class__ in INSTANCES:
+            special = x.cls.find(f"__{name}__")
+            if special is not UNSET:
+                return m.call(special, (x,), None)
+            if name == "trunc" and not isinstance(x, int | float):
+                raise TypeError(f"type {x.cls.name} doesn't define __trunc__ method")
+        elif name == "trunc" and not isinstance(x, int | float):
+            raise TypeError(f"type {m.class_of(x).name} doesn't define __trunc__ method")
+        return found(real(m, x))
+
+    MODULE[name] = Builtin(name, call)
+
+
+for _name in ("ceil", "floor", "trunc"):
+    _rounding(_name)
+
+
+def _counting(name: str) -> None:
+    """Factorials and the like, of numbers whose result is an integer of usual size."""
+    found: Callable[..., int] = getattr(math, name)
+
+    def call(m: Machine, /, *numbers: Any) -> int:
+        given = [number if number is None else _integer(m, number, name) for number in numbers]
+        largest = max((number for number in given if number is not None), default=0)
+        least = min((number for number in given if number is not None), default=0)
+        if least >= 0 and len(given) <= 2:
+            m.allow_bits(_bits(name, given, largest))
+            m.charge(min(largest, m.limits.bits))
+        return found(*given)
+
+    MODULE[name] = Builtin(name, call)
+
+
+def _bits(name: str, given: list[Any], largest: int) -> int:
+    """No fewer bits than the result has."""
+    factors = largest
+    if len(given) == 2 and given[1] is not None:
+        factors = given[1] if given[1] <= given[0] else 0
+        if name == "comb":
+            factors = min(factors, max(given[0] - factors, 0))
+    return factors * max(largest, 1).bit_length()
+
+
+def _integer(m: Machine, number: Any, name: str) -> int:
+    if isinstance(number, float) and name == "factorial":
+        raise TypeError("'float' object cannot be interpreted as an integer")
+    return m.index(number)
+
+
+for _name in ("factorial", "comb", "perm"):
+    _counting(_name)
+
+
+@function("isqrt", MODULE)
+def _isqrt(m: Machine, n: Any, /) -> int:
+    number = m.index(n)
+    m.charge((number.bit_length() >> 6) ** 2 >> 4)
+    return math.isqrt(number)
+
+
+@function("gcd", MODULE)
+def _gcd(m: Machine, *integers: Any) -> int:
+    numbers = [m.index(number) for number in integers]
+    _charge_divisions(m, numbers)
+    return math.gcd(*numbers)
+
+
+@function("lcm", MODULE)
+def _lcm(m: Machine, *integers: Any) -> int:
+    numbers = [m.index(number) for number in integers]
+    _charge_divisions(m, numbers)
+    result = 1
+    for number in numbers:
+        step = abs(number) // math.gcd(result, number) if number else 0
+        result = OPERATIONS["*"](m, result, step)
+    return result
+
+
+def _charge_divisions(m: Machine, numbers: list[int]) -> None:
+    words = sum(number.bit_length() for number in numbers) >> 6
+    m.charge(len(numbers) + (words * words >> 3))
+
+
+@function("ldexp", MODULE)
+def _ldexp(m: Machine, x: Any, i: Any, /) -> float:
+    if not isinstance(i, int) and not (
+        i.__class__ in INSTANCES and i.cls.find("__index__") is not UNSET
+    ):
+        raise TypeError("Expected an int as second argument to ldexp.")
+    return math.ldexp(real(m, x), m.index(i))
+
+
+@function("isclose", MODULE)
+def _isclose(m: Machine, a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any = 0.0) -> bool:
+    tolerances = {"rel_tol": real(m, rel_tol), "abs_tol": real(m, abs_tol)}
+    return math.isclose(real(m, a), real(m, b), **tolerances)
+
+
+_MOST_STEPS = 1 << 20
+
+
+@function("nextafter", MODULE)
+def _nextafter(m: Machine, x: Any, y: Any, /, *, steps: Any = None) -> float:
+    """`steps` is of Python 3.12."""
+    first, last = float(real(m, x)), float(real(m, y))
+    if steps is None:
+        return math.nextafter(first, last)
+    count = m.index(steps)
+    if count < 0:
+        raise ValueError("steps must be a non-negative integer")
+    while count and first != last and first == first and last == last:
+        m.charge(1)
+        first, count = math.nextafter(first, last), count - 1
+    return first if last == last else last
+
+
+@function("fma", MODULE)
+def _fma(m: Machine, x: Any, y: Any, z: Any, /) -> float:
+    """`x * y + z`, rounded once; of Python 3.13."""
+    numbers = [float(real(m, number)) for number in (x, y, z)]
+    one, two, three = numbers
+    if not all(map(math.isfinite, numbers)):
+        return _fma_special(one, two, three)
+    exact = Fraction(one) * Fraction(two) + Fraction(three)
+    if not exact:
+        return one * two + three
+    try:
+        return float(exact)
+    except OverflowError:
+        raise OverflowError("overflow in fma") from None
+
+
+def _fma_special(one: float, two: float, three: float) -> float:
+    result = one * two + three
+    if math.isnan(result) and not any(map(math.isnan, (one, two, three))):
+        raise ValueError("invalid operation in fma")
+    return result
+
+
+# ---- of several numbers -------------------------------------------------------------------------
+
+
+def _reals(m: Machine, values: Any) -> list[Any]:
+    return [real(m, value) for value in m.listed(values)]
+
+
+@function("fsum", MODULE)
+def _fsum(m: Machine, seq: Any, /) -> float:
+    numbers = _reals(m, seq)
+    m.charge(4 * len(numbers))
+    return math.fsum(numbers)
+
+
+@function("prod", MODULE)
+def _prod(m: Machine, iterable: Any, /, *, start: Any = 1) -> Any:
+    result = start
+    for value in m.iterate(iterable):
+        m.charge(1)
+        result = OPERATIONS["*"](m, result, value)
+    return result
+
+
+@function("hypot", MODULE)
+def _hypot(m: Machine, *coordinates: Any) -> float:
+    return math.hypot(*[real(m, number) for number in coordinates])
+
+
+@function("dist", MODULE)
+def _dist(m: Machine, p: Any, q: Any, /) -> float:
+    return math.dist(_reals(m, p), _reals(m, q))
+
+
+@function("sumprod", MODULE)
+def _sumprod(m: Machine, p: Any, q: Any, /) -> Any:
+    """The sum of products; of Python 3.12, where floats are added without rounding."""
+    one, other = m.listed(p), m.listed(q)
+    if len(one) != len(other):
+        raise ValueError("Inputs are not the same length")
+    pairs = list(zip(one, other, strict=True))
+    if any(isinstance(part, float) for pair in pairs for part in pair) and all(
+        part.__class__ in _NUMBERS for pair in pairs for part in pair
+    ):
+        return _exact(m, pairs)
+    result: Any = 0
+    for first, second in pairs:
+        m.charge(2)
+        result = OPERATIONS["+"](m, result, OPERATIONS["*"](m, first, second))
+    return result
+
+
+def _exact(m: Machine, pairs: list[tuple[Any, Any]]) -> float:
+    m.charge(60 * len(pairs))
+    if not all(math.isfinite(part) for pair in pairs for part in pair):
+        return math.fsum(float(one) * float(two) for one, two in pairs)
+    return float(sum(Fraction(one) * Fraction(two) for one, two in pairs))

@@ -1,0 +1,140 @@
+"""What an enumeration keeps of its members, and the values that `auto()` stands for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.library.support import closed, library_class, made
+from nkic.evaluate.objects import INSTANCES, Builtin, Class, StaticMethod
+from nkic.evaluate.operators import BINARY, OPERATIONS, UNARY, unary
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+
+class Members:
+    """The members of one class: all names, members in their order, and members by value."""
+
+    def __init__(self, cls: Class) -> None:
+        self.cls = cls
+        self.flag = False
+        self.boundary = ""  # what becomes of bits that no member has, where the class says it
+        self.named: dict[str, Any] = {}
+        self.canonical: list[Any] = []
+        self.mask = 0  # all bits of a flag
+        self.singles = 0  # its bits that have a name of their own
+        self._by_value: dict[Any, Any] = {}
+        self._others: list[tuple[Any, Any]] = []  # values without a hash
+
+    def find(self, m: Machine, value: Any) -> Any:
+        """The member with a value, or None."""
+        try:
+            m.check_key(value, len(self._by_value))
+            return self._by_value.get(value)
+        except TypeError:
+            return next((one for known, one in self._others if m.equal(known, value)), None)
+
+    def keep(self, m: Machine, value: Any, member: Any) -> None:
+        """Makes a member the one with a value."""
+        try:
+            m.check_key(value, len(self._by_value))
+            self._by_value.setdefault(value, member)
+        except TypeError:
+            self._others.append((value, member))
+
+
+def members_of(cls: Class) -> Members:
+    """The members of a class; none for `Enum` itself."""
+    found = cls.extra.get("enum")
+    return found if found is not None else Members(cls)
+
+
+# ---- auto ---------------------------------------------------------------------------------------
+
+AUTO = closed(library_class("auto", "enum"))
+MEMBER = closed(library_class("member", "enum"))
+NONMEMBER = closed(library_class("nonmember", "enum"))
+
+
+def _is_auto(value: Any) -> bool:
+    return value.__class__ in INSTANCES and value.cls is AUTO
+
+
+def _deferred(symbol: str, reflected: bool) -> Any:
+    def call(m: Machine, owner: Any, other: Any, /) -> Any:
+        parts = (other, owner) if reflected else (owner, other)
+        return made(m, AUTO, symbol=symbol, parts=parts)
+
+    return call
+
+
+for _symbol, (_, _, _name, _) in BINARY.items():
+    AUTO.members[f"__{_name}__"] = Builtin(f"auto.{_name}", _deferred(_symbol, False))
+    AUTO.members[f"__r{_name}__"] = Builtin(f"auto.r{_name}", _deferred(_symbol, True))
+for _symbol, (_, _name) in UNARY.items():
+    AUTO.members[_name] = Builtin(
+        f"auto.{_name}", lambda m, owner, _s=_symbol: made(m, AUTO, symbol=_s, parts=(owner,))
+    )
+
+
+def unwrapped(value: Any) -> Any:
+    """What stands in `member(…)` or `nonmember(…)`."""
+    if value.__class__ in INSTANCES and value.cls in (MEMBER, NONMEMBER):
+        return value.fields.get("value")
+    return value
+
+
+def resolved(m: Machine, value: Any, arguments: tuple[Any, str, int, list[Any]]) -> Any:
+    """The value of a member: with a number in place of every `auto()`."""
+    values = arguments[-1]
+    if value.__class__ is tuple and any(_is_auto(part) for part in value):
+        return tuple([_number(m, part, arguments) for part in value])
+    found = _number(m, value, arguments)
+    if not _is_auto(value) or "symbol" in value.fields:
+        values.append(found)
+    return found
+
+
+def _number(m: Machine, value: Any, arguments: tuple[Any, str, int, list[Any]]) -> Any:
+    if not _is_auto(value):
+        return value
+    fields = value.fields
+    if "value" in fields:
+        return fields["value"]
+    if "symbol" in fields:
+        found = _computed(m, fields["symbol"], fields["parts"], arguments)
+    else:
+        generate, name, count, values = arguments
+        found = next_value(m, generate, name, 1, count, values)
+        values.append(found)
+    fields["value"] = found
+    return found
+
+
+def _computed(m: Machine, symbol: str, parts: Any, arguments: Any) -> Any:
+    m.deepen()
+    try:
+        numbers = [_number(m, part, arguments) for part in parts]
+    finally:
+        m.level -= 1
+    if len(numbers) == 1:
+        return unary(m, symbol, numbers[0])
+    return OPERATIONS[symbol](m, *numbers)
+
+
+def one_more(m: Machine, name: Any, start: Any, count: Any, last_values: Any, /) -> Any:
+    """One more than the largest value so far."""
+    if not last_values:
+        return start
+    largest = last_values[0]
+    for value in last_values[1:]:
+        largest = value if m.less(largest, value) else largest
+    m.charge(len(last_values))
+    return OPERATIONS["+"](m, largest, 1)
+
+
+def next_value(m: Machine, generate: Any, name: str, start: Any, count: int, values: Any) -> Any:
+    """What `_generate_next_value_` gives for a member."""
+    m.elements(len(values), "the list")
+    function = generate.function if isinstance(generate, StaticMethod) else generate
+    return m.call(function, (name, start, count, list(values)), None)

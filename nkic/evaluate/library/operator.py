@@ -1,0 +1,245 @@
+"""`operator`: the operators as functions, and what fetches items, attributes and methods."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.compare import compare
+from nkic.evaluate.library.support import (
+    arguments,
+    function,
+    library_class,
+    members,
+    shown,
+)
+from nkic.evaluate.objects import UNSET, Builtin
+from nkic.evaluate.operators import BINARY, OPERATIONS, in_place, unary
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+MODULE: dict[str, Any] = {}
+_NAMES = {"and": "and_", "or": "or_"}
+
+
+def _binary(symbol: str, word: str) -> None:
+    apply = OPERATIONS[symbol]
+    name = _NAMES.get(word, word)
+    MODULE[name] = Builtin(name, lambda m, a, b, /: apply(m, a, b))
+    MODULE[f"i{word}"] = Builtin(f"i{word}", lambda m, a, b, /: in_place(m, symbol, a, b))
+
+
+def _comparison(name: str, symbol: str) -> None:
+    MODULE[name] = Builtin(name, lambda m, a, b, /: compare(m, symbol, a, b))
+
+
+def _unary(symbol: str, *names: str) -> None:
+    for name in names:
+        MODULE[name] = Builtin(name, lambda m, a, /: unary(m, symbol, a))
+
+
+for _symbol, (_, _, _word, _) in BINARY.items():
+    _binary(_symbol, _word)
+for _name, _symbol in {
+    **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
+}.items():
+    _comparison(_name, _symbol)
+_unary("-", "neg")
+_unary("+", "pos")
+_unary("~", "inv", "invert")
+
+
+# ---- functions ----------------------------------------------------------------------------------
+
+
+@function("abs", MODULE)
+def _abs(m: Machine, a: Any, /) -> Any:
+    return m.call(m.builtins["abs"], (a,), None)
+
+
+@function("not_", MODULE)
+def _not(m: Machine, a: Any, /) -> bool:
+    return not m.truth(a)
+
+
+@function("truth", MODULE)
+def _truth(m: Machine, a: Any, /) -> bool:
+    return m.truth(a)
+
+
+@function("is_", MODULE)
+def _is(m: Machine, a: Any, b: Any, /) -> bool:
+    return m.identical(a, b)
+
+
+@function("is_not", MODULE)
+def _is_not(m: Machine, a: Any, b: Any, /) -> bool:
+    return not m.identical(a, b)
+
+
+@function("is_none", MODULE)
+def _is_none(m: Machine, a: Any, /) -> bool:
+    return a is None
+
+
+@function("is_not_none", MODULE)
+def _is_not_none(m: Machine, a: Any, /) -> bool:
+    return a is not None
+
+
+@function("index", MODULE)
+def _index(m: Machine, a: Any, /) -> int:
+    return m.index(a)
+
+
+@function("concat", MODULE)
+def _concat(m: Machine, a: Any, b: Any, /) -> Any:
+    _check_sequence(m, a)
+    return OPERATIONS["+"](m, a, b)
+
+
+@function("iconcat", MODULE)
+def _iconcat(m: Machine, a: Any, b: Any, /) -> Any:
+    _check_sequence(m, a)
+    return in_place(m, "+", a, b)
+
+
+def _check_sequence(m: Machine, value: Any) -> None:
+    if m.class_of(value).find("__getitem__") is UNSET and not isinstance(
+        value, str | bytes | list | tuple
+    ):
+        raise TypeError(f"'{m.class_of(value).name}' object can't be concatenated")
+
+
+@function("contains", MODULE)
+def _contains(m: Machine, a: Any, b: Any, /) -> bool:
+    return m.contains(a, b)
+
+
+@function("countOf", MODULE)
+def _count_of(m: Machine, a: Any, b: Any, /) -> int:
+    found = 0
+    for value in m.iterate(a):
+        m.charge(1)
+        found += m.equal(value, b)
+    return found
+
+
+@function("indexOf", MODULE)
+def _index_of(m: Machine, a: Any, b: Any, /) -> int:
+    for place, value in enumerate(m.iterate(a)):
+        m.charge(1)
+        if m.equal(value, b):
+            return place
+    raise ValueError("sequence.index(x): x not in sequence")
+
+
+@function("getitem", MODULE)
+def _getitem(m: Machine, a: Any, b: Any, /) -> Any:
+    return m.item(a, b)
+
+
+@function("setitem", MODULE)
+def _setitem(m: Machine, a: Any, b: Any, c: Any, /) -> None:
+    m.put_item(a, b, c)
+
+
+@function("delitem", MODULE)
+def _delitem(m: Machine, a: Any, b: Any, /) -> None:
+    m.remove_item(a, b)
+
+
+@function("length_hint", MODULE)
+def _length_hint(m: Machine, obj: Any, default: Any = 0, /) -> int:
+    try:
+        return m.length(obj)
+    except TypeError:
+        return m.index(default)
+
+
+@function("call", MODULE)
+def _call(m: Machine, obj: Any, /, *args: Any, **named: Any) -> Any:
+    return m.call(obj, args, named)
+
+
+# ---- getters ------------------------------------------------------------------------------------
+
+ITEM_GETTER = library_class("itemgetter", "operator")
+ATTRIBUTE_GETTER = library_class("attrgetter", "operator")
+METHOD_CALLER = library_class("methodcaller", "operator")
+for _cls in (ITEM_GETTER, ATTRIBUTE_GETTER, METHOD_CALLER):
+    MODULE[_cls.name] = _cls
+
+
+@members(ITEM_GETTER, "__init__")
+def _init_items(m: Machine, owner: Any, item: Any, /, *items: Any) -> None:
+    arguments(m, items, {})
+    owner.fields["items"] = (item, *items)
+
+
+@members(ITEM_GETTER, "__call__")
+def _items(m: Machine, owner: Any, obj: Any, /) -> Any:
+    keys = owner.fields["items"]
+    if len(keys) == 1:
+        return m.item(obj, keys[0])
+    m.elements(len(keys), "the tuple")
+    return tuple([m.item(obj, key) for key in keys])
+
+
+@members(ATTRIBUTE_GETTER, "__init__")
+def _init_attributes(m: Machine, owner: Any, attr: Any, /, *attrs: Any) -> None:
+    arguments(m, attrs, {})
+    if not all(isinstance(name, str) for name in (attr, *attrs)):
+        raise TypeError("attribute name must be a string")
+    owner.fields["attrs"] = tuple([str.__str__(name) for name in (attr, *attrs)])
+
+
+@members(ATTRIBUTE_GETTER, "__call__")
+def _attributes(m: Machine, owner: Any, obj: Any, /) -> Any:
+    names = owner.fields["attrs"]
+    if len(names) == 1:
+        return _by_path(m, obj, names[0])
+    return tuple([_by_path(m, obj, name) for name in names])
+
+
+def _by_path(m: Machine, obj: Any, path: str) -> Any:
+    m.charge(len(path) >> 2)
+    for name in path.split("."):
+        obj = m.call(m.builtins["getattr"], (obj, name), None)
+    return obj
+
+
+@members(METHOD_CALLER, "__init__")
+def _init_method(m: Machine, owner: Any, name: Any, /, *args: Any, **named: Any) -> None:
+    if not isinstance(name, str):
+        raise TypeError("method name must be a string")
+    arguments(m, args, named)
+    owner.fields |= {"name": str.__str__(name), "args": args, "keywords": named}
+
+
+@members(METHOD_CALLER, "__call__")
+def _method(m: Machine, owner: Any, obj: Any, /) -> Any:
+    fields = owner.fields
+    found = m.call(m.builtins["getattr"], (obj, fields["name"]), None)
+    arguments(m, fields["args"], fields["keywords"])
+    return m.call(found, fields["args"], fields["keywords"])
+
+
+def _texts(name: str, key: str) -> Any:
+    def show(m: Machine, owner: Any, writer: Writer) -> None:
+        parts = [("", one) for one in owner.fields.get(key, ())]
+        writer.named(f"operator.{name}", parts)
+
+    return show
+
+
+shown(ITEM_GETTER)(_texts("itemgetter", "items"))
+shown(ATTRIBUTE_GETTER)(_texts("attrgetter", "attrs"))
+
+
+@shown(METHOD_CALLER)
+def _show_caller(m: Machine, owner: Any, writer: Writer) -> None:
+    fields = owner.fields
+    parts = [("", fields.get("name")), *(("", one) for one in fields.get("args", ()))]
+    writer.named("operator.methodcaller", [*parts, *fields.get("keywords", {}).items()])

@@ -1,0 +1,151 @@
+"""Classes whose fields are what `name: type` declares: the base that NKI calls `NKIObject`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.base.suggest import did_you_mean
+from nkic.evaluate import attributes, classes
+from nkic.evaluate.compare import equal, stable_hash
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.library.support import representation
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ClassMethod,
+    Function,
+    Getter,
+    Instance,
+    Property,
+    StaticMethod,
+)
+from nkic.evaluate.tables import OBJECT
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+_HIDDEN = (Function, Class, StaticMethod, ClassMethod, Property, Builtin, Getter)
+
+
+def field_class(name: str, module: str) -> Class:
+    """A base class whose objects have the fields that classes declare.
+
+    A class without `__init__` gets one from its fields, and calls `__post_init__`; a field
+    without default may be left out and is None. A plain value in the class is a field as well.
+    """
+    found = Class(name, (OBJECT,), {}, payload=Instance, make=classes.construct, module=module)
+    found.extra |= {"inheritable": True, "subclass": _subclass, "record": True}
+    found.members |= {
+        "__post_init__": Builtin("__post_init__", lambda m, owner, /, *values: None),
+        "__eq__": Builtin("__eq__", _eq),
+        "__hash__": Builtin("__hash__", _hash),
+        "__repr__": representation(name, _show),
+    }
+    return found
+
+
+def _eq(m: Machine, owner: Any, other: Any, /) -> Any:
+    if owner.__class__ not in INSTANCES or m.class_of(owner) is not m.class_of(other):
+        return NotImplemented
+    m.charge(1 + len(owner.fields))
+    return equal(m, owner.fields, other.fields)
+
+
+def _hash(m: Machine, owner: Any, /) -> int:
+    return stable_hash(m, m.class_of(owner).qualname)
+
+
+def _show(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.named(m.class_of(owner).qualname, list(owner.fields.items()))
+
+
+# ---- the fields of a class ----------------------------------------------------------------------
+
+
+def _subclass(
+    m: Machine, name: str, bases: tuple[Class, ...], space: dict[str, Any], fields: dict[str, str]
+) -> Class:
+    made = classes.plain(m, name, bases, space, fields)
+    holder = next((one for one in made.mro if "__init__" in one.members), None)
+    if holder is None or holder.members["__init__"] is holder.extra.get("given init"):
+        init = Builtin(f"{name}.__init__", _init_of(made))
+        made.members["__init__"] = made.extra["given init"] = init
+    return made
+
+
+def _init_of(cls: Class) -> Any:
+    def call(m: Machine, owner: Any, /, *values: Any, **named: Any) -> None:
+        if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
+            raise TypeError(f"{cls.name}.__init__() takes an object of the class")
+        set_fields(m, cls, owner, values, named)
+
+    return call
+
+
+def set_fields(
+    m: Machine, cls: Class, owner: Any, values: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """What the `__init__` of a class without one does."""
+    names = field_names(cls)
+    m.charge(10 * len(names))
+    given = _given(cls.name, names, values, named)
+    for name in names:
+        value = given.get(name, UNSET)
+        if value is UNSET:
+            found = cls.find(name)
+            value = None if found is UNSET else found
+        attributes.put(m, owner, name, value)
+    m.call(attributes.get(m, owner, "__post_init__"), (), None)
+
+
+def _given(
+    owner: str, names: list[str], values: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    if len(values) > len(names):
+        raise TypeError(f"{owner}() takes {len(names)} fields but {len(values)} were given")
+    given = dict(zip(names, values, strict=False))
+    for name, value in named.items():
+        if name in given:
+            raise TypeError(f"{owner}() got multiple values for field {name!r}")
+        if name not in names:
+            help = did_you_mean(name, names) or f"its fields are {', '.join(names) or 'none'}"
+            text = f"a `{owner}` has no field `{name}`"
+            raise KernelError("wrong-call", text, help=help, argument=name)
+        given[name] = value
+    return given
+
+
+def field_names(cls: Class) -> list[str]:
+    """The fields of a class and its bases, in their order."""
+    found: dict[str, None] = {}
+    for one in reversed(cls.mro):
+        if one.machine is None:
+            continue
+        found |= {name: None for name, marker in one.fields.items() if marker != "ClassVar"}
+        found |= dict.fromkeys(_plain_values(one))
+    return list(found)
+
+
+def _plain_values(cls: Class) -> list[str]:
+    """Names that a class gives a value without declaring a type."""
+    return [
+        name
+        for name, value in cls.members.items()
+        if name not in cls.fields and not name.startswith("__") and not isinstance(value, _HIDDEN)
+    ]
+
+
+def complete(m: Machine, cls: Class) -> None:
+    """What such classes forgive in a dataclass: fields without type or default."""
+    if not any(one.extra.get("record") for one in cls.mro):
+        return
+    given = cls.extra.pop("given init", None)
+    if given is not None and cls.members.get("__init__") is given:
+        del cls.members["__init__"]
+    for name, marker in cls.fields.items():
+        if marker != "ClassVar" and name not in cls.members:
+            cls.members[name] = None
+    cls.fields |= dict.fromkeys(_plain_values(cls), "")

@@ -1,0 +1,185 @@
+"""The fields of dataclasses: what `field(…)` gives, and what a class body says of a field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.errors import Missing
+from nkic.evaluate.library.support import (
+    closed,
+    constant,
+    is_of,
+    library_class,
+    made,
+    shown,
+)
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, Getter
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+FIELD = closed(library_class("Field", "dataclasses"))
+_MISSING = library_class("_MISSING_TYPE", "dataclasses")
+MISSING = constant(_MISSING)
+
+
+@shown(_MISSING)
+def _show_missing(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.add("<dataclasses._MISSING_TYPE object>")
+
+
+class Spec:
+    """One field. `kind` is "field", "classvar" or "initvar"; what is not given is UNSET."""
+
+    __slots__ = (
+        *("name", "kind", "default", "factory", "init", "repr", "hash", "compare", "kw_only"),
+        "shown",
+    )
+
+    def __init__(self, name: str, kind: str, given: Any, kw_only: bool) -> None:
+        self.name = name
+        self.kind = kind
+        self.default: Any = given.fields["default"]
+        self.factory: Any = given.fields["default_factory"]
+        self.init: bool = given.fields["init"]
+        self.repr: bool = given.fields["repr"]
+        self.hash: bool | None = given.fields["hash"]
+        self.compare: bool = given.fields["compare"]
+        own = given.fields["kw_only"]
+        self.kw_only: bool = kw_only if own is MISSING else own
+        given.fields["kw_only"] = self.kw_only
+        self.shown = given
+
+    @property
+    def required(self) -> bool:
+        """A call must give its value."""
+        return self.default is MISSING and self.factory is MISSING
+
+
+def field(
+    m: Machine,
+    /,
+    *,
+    default: Any = MISSING,
+    default_factory: Any = MISSING,
+    init: Any = True,
+    repr: Any = True,
+    hash: Any = None,
+    compare: Any = True,
+    metadata: Any = None,
+    kw_only: Any = MISSING,
+) -> Any:
+    """`dataclasses.field`."""
+    if default is not MISSING and default_factory is not MISSING:
+        raise ValueError("cannot specify both default and default_factory")
+    return made(
+        m,
+        FIELD,
+        name=None,
+        default=default,
+        default_factory=default_factory,
+        init=m.truth(init),
+        repr=m.truth(repr),
+        hash=None if hash is None else m.truth(hash),
+        compare=m.truth(compare),
+        metadata={} if metadata is None else metadata,
+        kw_only=kw_only if kw_only is MISSING else m.truth(kw_only),
+    )
+
+
+def _no_type(m: Machine, owner: Any) -> Any:
+    text = "the type of a field is not kept: kernels never evaluate annotations"
+    raise Missing("unknown-attribute", text, "type", "name what the field is for in its metadata")
+
+
+FIELD.members["type"] = Getter("type", _no_type)
+
+
+@shown(FIELD)
+def _show(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.named("Field", list(owner.fields.items()))
+
+
+def is_field(value: Any) -> bool:
+    """The value is what `field(…)` gives."""
+    return is_of(value, FIELD)
+
+
+# ---- the fields of a class ----------------------------------------------------------------------
+
+
+def own_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
+    """The fields that a class body declares."""
+    found: dict[str, Spec] = {}
+    markers = list(cls.fields.items())
+    m.charge(20 * len(markers))
+    met = False
+    for name, marker in markers:
+        if marker == "KW_ONLY":
+            if met:
+                raise TypeError(f"'{name}' is KW_ONLY, but KW_ONLY has already been specified")
+            met = kw_only = True
+            continue
+        found[name] = _spec(m, cls, name, marker, kw_only)
+    for name, value in cls.members.items():
+        if is_field(value) and name not in cls.fields:
+            raise TypeError(f"'{name}' is a field but has no type annotation")
+    for spec in found.values():
+        _settle(cls, spec)
+    return {name: spec for name, spec in found.items() if spec.kind != "classvar"}
+
+
+def _spec(m: Machine, cls: Class, name: str, marker: str, kw_only: bool) -> Spec:
+    value = cls.find(name)
+    if value is UNSET or value.__class__ is Getter:
+        value = MISSING
+    given = value if is_field(value) else field(m, default=value)
+    if given.fields["name"] is not None:  # one field object for several names
+        given = made(m, FIELD, **given.fields)
+    given.fields["name"] = name
+    kind = {"ClassVar": "classvar", "InitVar": "initvar"}.get(marker, "field")
+    _check_special(m, cls, name, kind, given)
+    _check_default(m, name, given.fields["default"], kind)
+    return Spec(name, kind, given, kw_only and kind != "classvar")
+
+
+def _check_special(m: Machine, cls: Class, name: str, kind: str, given: Any) -> None:
+    if kind != "field" and given.fields["default_factory"] is not MISSING:
+        raise TypeError(f"field {name} cannot have a default factory")
+    if kind == "classvar" and given.fields["kw_only"] is not MISSING:
+        raise TypeError(f"field {name} is a ClassVar but specifies kw_only")
+
+
+def _check_default(m: Machine, name: str, default: Any, kind: str) -> None:
+    if kind != "classvar" and _is_mutable(default):
+        shown = m.repr(m.class_of(default))
+        raise ValueError(
+            f"mutable default {shown} for field {name} is not allowed: use default_factory"
+        )
+
+
+def _is_mutable(default: Any) -> bool:
+    if default.__class__ in INSTANCES:
+        found = default.cls.find("__hash__")
+        return found is None or (found is UNSET and isinstance(default, list | dict | set))
+    return isinstance(default, list | dict | set)
+
+
+def _settle(cls: Class, spec: Spec) -> None:
+    """Puts the default of `field(default=…)` in the class, as Python does."""
+    if is_field(cls.members.get(spec.name)):
+        if spec.default is MISSING:
+            del cls.members[spec.name]
+        else:
+            cls.members[spec.name] = spec.default
+
+
+def all_specs(m: Machine, cls: Class, kw_only: bool) -> dict[str, Spec]:
+    """The fields of a class and of its bases, in their order."""
+    found: dict[str, Spec] = {}
+    for base in reversed(cls.mro[1:]):
+        found |= base.extra.get("dataclass", {})
+    found |= own_specs(m, cls, kw_only)
+    m.elements(len(found), "the fields")
+    return found

@@ -1,0 +1,191 @@
+"""What the modules of the library share: their classes, methods and texts.
+
+The objects of library classes are the interpreter's own (`Instance` and its like) under a class
+that no evaluation owns. What such an object keeps for itself stands in its fields under a
+`Hidden` name, which no kernel can spell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nkic.evaluate import classes
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.objects import INSTANCES, Builtin, Class, Instance
+from nkic.evaluate.tables import OBJECT
+from nkic.evaluate.texts import Writer
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+Show = Callable[["Machine", Any, Writer], None]
+
+
+class Hidden(str):
+    """The name of a field that is equal to no name of a kernel's."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+
+# ---- classes ------------------------------------------------------------------------------------
+
+
+def library_class(name: str, module: str, *bases: Class, **more: Any) -> Class:
+    """A class whose objects are made by its `__init__`; kernels may inherit from it."""
+    found = Class(name, bases or (OBJECT,), {}, make=classes.construct, module=module, **more)
+    found.extra["inheritable"] = True
+    found.extra["slots"] = frozenset()
+    return found
+
+
+def closed(cls: Class) -> Class:
+    """The class, of which kernels make no objects and from which they do not inherit."""
+    cls.extra.pop("inheritable", None)
+    return cls
+
+
+def made(m: Machine, cls: Class, **fields: Any) -> Instance:
+    """An object of a class of the library."""
+    m.allocate(232)
+    found = Instance()
+    found.cls, found.fields, found.serial = cls, fields, m.serial()
+    return found
+
+
+def constant(cls: Class) -> Instance:
+    """An object that all evaluations share; nothing can be assigned to it."""
+    found = Instance()
+    found.cls, found.fields, found.serial = closed(cls), {}, 0
+    return found
+
+
+def members(cls: Class, *names: str) -> Callable[[_Function], _Function]:
+    """Puts a method `(m, owner, …)` into a class; it refuses objects of other classes."""
+
+    def add(function: _Function) -> _Function:
+        for name in names:
+            cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(cls, name, function))
+        function.__qualname__ = f"{cls.name}.{names[0]}"
+        return function
+
+    return add
+
+
+def checked_members(cls: Class, functions: Mapping[str, Callable[..., Any]]) -> None:
+    """The same for methods that are made in a loop."""
+    for name, function in functions.items():
+        cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(cls, name, function))
+
+
+def _checked(cls: Class, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(m: Machine, owner: Any, /, *args: Any, **named: Any) -> Any:
+        own(m, owner, cls, name)
+        return function(m, owner, *args, **named)
+
+    return call
+
+
+def own(m: Machine, owner: Any, cls: Class, name: str) -> None:
+    """Raises where a method is called on an object of another class."""
+    if not is_of(owner, cls):
+        kinds = f"'{cls.name}' objects doesn't apply to a '{m.class_of(owner).name}' object"
+        raise TypeError(f"descriptor '{name}' for {kinds}")
+
+
+def is_of(value: Any, cls: Class) -> bool:
+    """The value is an object of a class of the library, or of one that inherits from it."""
+    return value.__class__ in INSTANCES and value.cls.is_a(cls)
+
+
+# ---- texts --------------------------------------------------------------------------------------
+
+
+class _Apart(Writer):
+    """Writes one object by a function of its own."""
+
+    def by(self, show: Show, owner: Any) -> str:
+        """The text of the object."""
+        show(self.m, owner, self)
+        return "".join(self._parts)
+
+
+def representation(name: str, show: Show) -> Builtin:
+    """`__repr__`, by a function that writes."""
+
+    def call(m: Machine, owner: Any, writer: Writer | None = None, /) -> str | None:
+        if writer is None:
+            return _Apart(m, m.limits.length).by(show, owner)
+        if not isinstance(writer, Writer):
+            raise TypeError("expected 0 arguments, got 1")
+        show(m, owner, writer)
+        return None
+
+    return Builtin(f"{name}.__repr__", call)
+
+
+def shown(cls: Class) -> Callable[[Show], Show]:
+    """The decorated function `(m, owner, writer)` writes the objects of the class."""
+
+    def add(show: Show) -> Show:
+        def checked(m: Machine, owner: Any, writer: Writer) -> None:
+            own(m, owner, cls, "__repr__")
+            show(m, owner, writer)
+
+        cls.members["__repr__"] = representation(cls.name, checked)
+        return show
+
+    return add
+
+
+def short_name(cls: Class) -> str:
+    """`__name__` of a class."""
+    return cls.name
+
+
+# ---- arguments ----------------------------------------------------------------------------------
+
+
+def of_the_kernel(m: Machine, cls: Any, decorator: str) -> Class:
+    """The class that a decorator changes: one of the kernel's own."""
+    if not isinstance(cls, Class):
+        raise TypeError(f"{decorator} takes a class, not a value of type '{m.class_of(cls).name}'")
+    if cls.machine is not m:
+        raise KernelError(
+            "hidden-attribute",
+            f"`{decorator}` cannot change the class `{cls.name}`",
+            help="make a class of your own that inherits from it, and decorate that",
+        )
+    return cls
+
+
+def refused(name: str, help: str) -> Builtin:
+    """A function of the module that kernels do not have."""
+
+    def call(m: Machine, /, *args: Any, **named: Any) -> Any:
+        raise KernelError("not-in-nki", f"kernels have no `{name}`", help=help)
+
+    return Builtin(name, call)
+
+
+def function(name: str, table: dict[str, Any]) -> Callable[[_Function], _Function]:
+    """Puts a function `(m, …)` into a module."""
+
+    def add(call: _Function) -> _Function:
+        table[name] = Builtin(name, call)
+        return call
+
+    return add
+
+
+def arguments(m: Machine, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Arguments that are about to be kept."""
+    m.elements(len(args) + 3 * len(named), "the arguments")

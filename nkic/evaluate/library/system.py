@@ -1,0 +1,58 @@
+"""Of `os` and `sys`, what logging helpers look at: a kernel's environment is empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.library.support import constant, function, library_class, members, shown
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+    from nkic.evaluate.texts import Writer
+
+# An object that cannot be changed: one dict would be shared by all evaluations.
+ENVIRONMENT = library_class("environ", "os")
+
+
+@members(ENVIRONMENT, "get")
+def _get(m: Machine, owner: Any, key: Any, default: Any = None) -> Any:
+    return default
+
+
+@members(ENVIRONMENT, "__getitem__")
+def _item(m: Machine, owner: Any, key: Any) -> Any:
+    raise KeyError(key)
+
+
+@members(ENVIRONMENT, "__contains__")
+def _contains(m: Machine, owner: Any, key: Any) -> bool:
+    return False
+
+
+@members(ENVIRONMENT, "__len__")
+def _length(m: Machine, owner: Any) -> int:
+    return 0
+
+
+@members(ENVIRONMENT, "__iter__", "keys", "values", "items")
+def _nothing(m: Machine, owner: Any) -> Any:
+    return iter([])
+
+
+@members(ENVIRONMENT, "copy")
+def _copy(m: Machine, owner: Any) -> dict[str, Any]:
+    return {}
+
+
+@shown(ENVIRONMENT)
+def _show(m: Machine, owner: Any, writer: Writer) -> None:
+    writer.add("environ({})")
+
+
+OS: dict[str, Any] = {"environ": constant(ENVIRONMENT)}
+SYS: dict[str, Any] = {"stdout": None, "stderr": None, "maxsize": (1 << 63) - 1}
+
+
+@function("getenv", OS)
+def _getenv(m: Machine, key: Any, default: Any = None) -> Any:
+    return default

@@ -1,0 +1,155 @@
+"""`string`, and what of `textwrap` works on lines."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import containers
+from nkic.evaluate.library.support import function, library_class, members, refused
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_CONSTANTS = (
+    *("ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "hexdigits", "octdigits"),
+    *("printable", "punctuation", "whitespace"),
+)
+MODULE: dict[str, Any] = {name: getattr(string, name) for name in _CONSTANTS}
+MODULE["Formatter"] = refused("string.Formatter", "use an f-string, or `str.format`")
+TEXTWRAP: dict[str, Any] = {
+    name: refused(f"textwrap.{name}", "write the lines as they shall stand")
+    for name in ("TextWrapper", "fill", "shorten", "wrap")
+}
+
+
+def _text(m: Machine, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"expected text, not '{m.class_of(value).name}'")
+    m.charge(len(value))
+    return str.__str__(value)
+
+
+@function("capwords", MODULE)
+def _capwords(m: Machine, s: Any, sep: Any = None) -> str:
+    separator = None if sep is None else _text(m, sep)
+    found = string.capwords(_text(m, s), separator)
+    m.text(len(found))
+    return found
+
+
+# ---- Template -----------------------------------------------------------------------------------
+
+TEMPLATE = library_class("Template", "string")
+MODULE["Template"] = TEMPLATE
+_FIELD = re.compile(
+    r"\$(?:(?P<escaped>\$)|(?P<named>[_a-zA-Z][_a-zA-Z0-9]*)"
+    r"|\{(?P<braced>[_a-zA-Z][_a-zA-Z0-9]*)\}|(?P<invalid>))"
+)
+
+
+@members(TEMPLATE, "__init__")
+def _init(m: Machine, owner: Any, template: Any) -> None:
+    owner.fields["template"] = template
+
+
+def _filled(m: Machine, owner: Any, args: Any, named: dict[str, Any], safe: bool) -> str:
+    template = _text(m, owner.fields.get("template"))
+    given = args[0] if args else {}
+    known = containers.mapping(m, given)
+    if len(args) > 1 or known is None:
+        raise TypeError("a template takes one mapping, and values by name")
+    found: list[str] = []
+    size = at = 0
+    for match in _FIELD.finditer(template):
+        part = _replaced(m, match, template, {**known, **named} if named else known, safe)
+        piece = template[at : match.start()] + part
+        at, size = match.end(), size + len(piece)
+        m.text(size)
+        found.append(piece)
+    return "".join([*found, template[at:]])
+
+
+def _replaced(m: Machine, match: Any, template: str, values: Any, safe: bool) -> str:
+    name = match["named"] or match["braced"]
+    m.charge(10)
+    if name is not None:
+        if name in values:
+            return m.str(values[name])
+        if safe:
+            return str(match[0])
+        raise KeyError(name)
+    if match["escaped"]:
+        return "$"
+    if safe:
+        return str(match[0])
+    lines = template[: match.start()].splitlines(keepends=True) or [""]
+    if lines[-1].endswith("\n"):
+        lines.append("")
+    column = 1 + len(lines[-1])
+    raise ValueError(f"Invalid placeholder in string: line {len(lines)}, col {column}")
+
+
+@members(TEMPLATE, "substitute")
+def _substitute(m: Machine, owner: Any, /, *args: Any, **named: Any) -> str:
+    return _filled(m, owner, args, named, False)
+
+
+@members(TEMPLATE, "safe_substitute")
+def _safe_substitute(m: Machine, owner: Any, /, *args: Any, **named: Any) -> str:
+    return _filled(m, owner, args, named, True)
+
+
+@members(TEMPLATE, "get_identifiers")
+def _identifiers(m: Machine, owner: Any) -> list[str]:
+    found = _FIELD.finditer(_text(m, owner.fields.get("template")))
+    return list(dict.fromkeys(n for one in found if (n := one["named"] or one["braced"])))
+
+
+@members(TEMPLATE, "is_valid")
+def _is_valid(m: Machine, owner: Any) -> bool:
+    found = _FIELD.finditer(_text(m, owner.fields.get("template")))
+    return all(one["escaped"] or one["named"] or one["braced"] for one in found)
+
+
+# ---- textwrap -----------------------------------------------------------------------------------
+
+
+@function("dedent", TEXTWRAP)
+def _dedent(m: Machine, text: Any) -> str:
+    """Takes off the blanks that all lines begin with."""
+    lines = _lines(m, text)
+    lines = [one if one.strip(" \t\n") else one[len(one.rstrip("\n")) :] for one in lines]
+    heads = [line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip("\n")]
+    common = min(heads, default="")
+    for head in heads:
+        while not head.startswith(common):
+            common = common[:-1]
+            m.charge(len(common) >> 4)
+    cut = len(common)
+    return "".join(line[cut:] if line.strip("\n") else line for line in lines)
+
+
+def _lines(m: Machine, text: Any) -> list[str]:
+    found = _text(m, text)
+    count = found.count("\n") + 1
+    m.elements(count, "the list")
+    m.charge(15 * count)
+    m.text(len(found))
+    parts = found.split("\n")
+    return [f"{part}\n" for part in parts[:-1]] + [parts[-1]]
+
+
+@function("indent", TEXTWRAP)
+def _indent(m: Machine, text: Any, prefix: Any, predicate: Any = None) -> str:
+    start, value = _text(m, prefix), _text(m, text)
+    lines = value.splitlines(keepends=True)
+    m.elements(len(lines), "the list")
+    m.text(len(value) + len(start) * len(lines))
+    chosen = []
+    for line in lines:
+        m.charge(15)
+        wanted = line.strip() if predicate is None else m.call(predicate, (line,), None)
+        chosen.append(start + line if m.truth(wanted) else line)
+    return "".join(chosen)

@@ -1,0 +1,482 @@
+"""Modules while a kernel is evaluated: names get their values when they are first asked for.
+
+A module's code is never run from top to bottom: the statements that define a name run once, in
+the order of the source, when some kernel code first uses the name. What no kernel code uses
+never runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+from nkic.base.diagnostics import Label
+from nkic.base.source import Span
+from nkic.base.suggest import did_you_mean
+from nkic.evaluate import attributes
+from nkic.evaluate.code import Code, Frame
+from nkic.evaluate.compile.functions import compile_expression, compile_function, compile_statement
+from nkic.evaluate.errors import ImportFailed, KernelError, Missing
+from nkic.evaluate.machine import CALLABLES
+from nkic.evaluate.objects import UNSET, Function
+from nkic.syntax import names, nodes, scopes
+from nkic.syntax.bindings import (
+    Binding,
+    HostModule,
+    Import,
+    Kind,
+    Modules,
+    ProvidedModule,
+    SourceModule,
+)
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+
+class Space(Protocol):
+    """The contents of a provided module, by name. `get` gives UNSET for what is not there."""
+
+    def get(self, m: Machine, name: str) -> Any:
+        """The value of a name, or UNSET."""
+
+    def missing(self, name: str) -> Exception:
+        """The error about a name that is not there."""
+
+    def submodule(self, name: str) -> tuple[str, str, str]:
+        """Slug, message and advice about a module that is not there."""
+
+    def names(self) -> list[str]:
+        """What `from module import *` gives."""
+
+
+class Table:
+    """A provided module that is a table of values."""
+
+    def __init__(self, name: str, contents: Mapping[str, Any], advice: str = "") -> None:
+        self.name = name
+        self.contents = contents
+        self.advice = advice
+
+    def get(self, m: Machine, name: str) -> Any:
+        """The value of a name; where it is a function of the machine, what that gives."""
+        return self.contents.get(name, UNSET)
+
+    def missing(self, name: str) -> Exception:
+        """The error about a name that is not there."""
+        near = did_you_mean(name, self.names()) or self.advice
+        return Missing("unknown-attribute", f"`{self.name}` has no `{name}`", name, near)
+
+    def submodule(self, name: str) -> tuple[str, str, str]:
+        """What to say of a module that is not there."""
+        near = did_you_mean(name, self.names())
+        return "import-failed", f"`{self.name}` has no module `{name}`", near
+
+    def names(self) -> list[str]:
+        """The public names."""
+        return sorted(name for name in self.contents if not name.startswith("_"))
+
+
+class Provided:
+    """A provided module as a value. Nothing can change it."""
+
+    __slots__ = ("inner", "module_name", "space", "world")
+    is_module = True
+
+    def __init__(self, world: World, name: str, space: Space) -> None:
+        self.world = world
+        self.module_name = name
+        self.space = space
+
+    def __repr__(self) -> str:
+        return f"<module '{self.module_name}'>"
+
+
+class Foreign:
+    """A module that is not kernel source, or what is imported from one.
+
+    It may be imported and stored; everything else that a kernel does with it is an error.
+    """
+
+    __slots__ = ("at", "imported", "name", "said")
+
+    def __init__(
+        self, name: str, imported: str, said: tuple[str, str, str] | None, at: Span | None
+    ) -> None:
+        self.name = name
+        self.imported = imported
+        self.said = said
+        self.at = at
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """Raises the error about its use."""
+        if self.said is not None:
+            slug, text, help = self.said
+            raise KernelError(slug, text, help=help, span=self.at)
+        labels = [Label(self.at, "imported here")] if self.at is not None else []
+        raise _host_error(self.name, self.imported, labels)
+
+    def __repr__(self) -> str:
+        return f"<host module '{self.name}'>"
+
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = refuse
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = refuse
+    __neg__ = __int__ = __float__ = __index__ = __bool__ = __or__ = __ror__ = refuse
+    __call__ = __len__ = __iter__ = __getitem__ = refuse
+    __hash__ = object.__hash__
+    as_base = accepts = refuse
+
+
+def _host_error(name: str, imported: str, labels: list[Label]) -> KernelError:
+    if imported.startswith("."):
+        text, help = f"there is no file for the module `{imported}`", "check the path of the import"
+        return KernelError("import-failed", text, help=help, labels=labels)
+    root = imported.partition(".")[0]
+    text = f"`{name}` belongs to the module `{root}`, which kernels cannot use"
+    help = _INSTEAD.get(root, "")
+    if root in sys.stdlib_module_names:
+        help = help or "move the work to host code and pass the result in"
+    elif not help:
+        text = f"there is no source for the module `{root}`"
+        text += f", which has `{name}`" if name != root else ""
+        help = (
+            "if it is kernel source, add the folder that it is in with `--include`; if it is "
+            "host code, pass its result to the kernel as an argument"
+        )
+    return KernelError("host-module", text, help=help, labels=labels)
+
+
+_INSTEAD = {
+    "torch": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
+    "jax": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
+    "time": "use the simulator's cycles: a kernel's code cannot depend on the clock",
+    "random": "pass random data in, or use `nl.rand` for numbers made on the device",
+    "logging": "use `print`: it shows compile-time values",
+    "warnings": "use `print`",
+    "inspect": "pass what you need to know as an argument",
+}
+
+
+class World:
+    """All modules of one evaluation. `provided` are the modules that are not source."""
+
+    def __init__(self, machine: Machine, library: Modules, provided: Mapping[str, Space]) -> None:
+        self.machine = machine
+        self.library = library
+        self.provided = provided
+        self.given: Mapping[str, Mapping[str, Any]] = {}  # variables of a running program
+        self.value: Callable[[Any], Any] = lambda given: given
+        self._runtimes: dict[str, Runtime] = {}
+        self._values: dict[str, Provided] = {}
+
+    def runtime(self, module: SourceModule) -> Runtime:
+        """The running form of a module."""
+        path = module.source.path
+        if path not in self._runtimes:
+            self._runtimes[path] = Runtime(self, module)
+        return self._runtimes[path]
+
+    def module(self, request: str, importer: SourceModule, *, soft: bool = False) -> Any:
+        """The value of an imported module. `soft`: `ImportError` where it is host code."""
+        found = self.library.find(request, importer)
+        if isinstance(found, SourceModule):
+            return self.runtime(found).value
+        if isinstance(found, ProvidedModule):
+            return self.provide(found.name)
+        if soft:
+            raise ImportError(f"{found.name} is not kernel source")
+        return self._host(found.name, Import(request), importer)
+
+    def _host(self, name: str, target: Import, importer: SourceModule) -> Foreign:
+        """What stands for a host module or a part of one; of NKI there is more to say."""
+        parent, _, last = target.request.rpartition(".")
+        space = self.provided.get(parent)
+        said = space.submodule(last) if space is not None else None
+        at = next((b.span for b in importer.bindings.values() if b.target == target), None)
+        return Foreign(name, target.request, said, at)
+
+    def provide(self, name: str) -> Provided:
+        """The value of a provided module."""
+        if name not in self._values:
+            self._values[name] = Provided(self, name, self.provided[name])
+        return self._values[name]
+
+    def member(self, target: Import, importer: SourceModule, *, soft: bool = False) -> Any:
+        """The value of `from request import member`."""
+        member = target.member or ""
+        module = self.library.find(target.request, importer)
+        if isinstance(module, ProvidedModule):
+            return self._provided_member(module.name, member, soft)
+        if isinstance(module, SourceModule) and module is not importer:
+            holder, found = self.library.binding(module, member)
+            if found is not None:
+                return self.runtime(holder).get(member)
+        separator = "" if target.request.endswith(".") else "."
+        inner = self.library.find(f"{target.request}{separator}{member}", importer)
+        if not isinstance(inner, HostModule):
+            return self.module(f"{target.request}{separator}{member}", importer)
+        if isinstance(module, HostModule):
+            if soft:
+                raise ImportError(f"{module.name} is not kernel source")
+            return self._host(member, target, importer)
+        text = f"`{module.source.path}` has no `{member}` to import"
+        raise ImportFailed(text, did_you_mean(member, module.bindings))
+
+    def _provided_member(self, name: str, member: str, soft: bool) -> Any:
+        try:
+            return of_provided(self.machine, self.provide(name), member)
+        except AttributeError as error:
+            if soft:
+                raise ImportError(str(error)) from None
+            raise
+
+
+def of_provided(m: Machine, module: Provided, name: str) -> Any:
+    """`module.name`, where a provided module may have modules of its own."""
+    found = module.space.get(m, name)
+    if found is not UNSET:
+        return found
+    inner = f"{module.module_name}.{name}"
+    if inner in module.world.provided:
+        return module.world.provide(inner)
+    if name in ("__name__", "__doc__"):
+        return module.module_name if name == "__name__" else None
+    if names.is_hidden(name):
+        text = f"`{name}` is out of reach of kernel code"
+        raise Missing("hidden-attribute", text, name, names.instead_of(name))
+    raise module.space.missing(name)
+
+
+class ModuleBody:
+    """What the frame of a module-level statement has for its function."""
+
+    __slots__ = ("globals", "name", "runtime")
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.name = "<module>"
+        self.runtime = runtime
+        self.globals = runtime.globals
+
+
+class Runtime:
+    """One module: its globals, and which of its statements have run."""
+
+    def __init__(self, world: World, module: SourceModule) -> None:
+        self.world = world
+        self.machine = world.machine
+        self.module = module
+        self.value = ModuleValue(self)
+        self._done: set[int] = set()
+        self._running: list[int] = []
+        self._pending: set[str] = set()
+        base = self.machine.builtins.items()
+        self.globals: dict[str, Any] = {k: v for k, v in base if not self.defines(k)}
+        self.globals["__name__"] = module.name
+        self.body = ModuleBody(self)
+
+    def defines(self, name: str) -> bool:
+        """The module, or what it imports with a star, binds the name."""
+        if name in self.module.bindings or name in self._given():
+            return True
+        if not self.module.stars or name.startswith("_"):
+            return False
+        _, found = self.world.library.binding(self.module, name)
+        return found is not None or self._starred(name) is not None
+
+    def _starred(self, name: str) -> str | None:
+        stars = self.world.library.provided_stars(self.module)
+        return next((star for star in stars if name in self.world.provided[star].names()), None)
+
+    def starred_names(self) -> list[str]:
+        """The names that the module's star imports give it."""
+        stars = self.world.library.provided_stars(self.module)
+        return [name for star in stars for name in self.world.provided[star].names()]
+
+    def get(self, name: str) -> Any:
+        """The value of a global name, as seen from other modules."""
+        found = self.globals.get(name, UNSET)
+        return self.find(name) if found is UNSET else found
+
+    def lookup(self, name: str) -> Any:
+        """The value of a global name; `NameError` if there is none."""
+        found = self.globals.get(name, UNSET)
+        if found is not UNSET:
+            return found
+        try:
+            return self.find(name)
+        except KeyError:
+            raise NameError(f"name '{name}' is not defined", name=name) from None
+
+    def find(self, name: str) -> Any:
+        """Makes the value of a name; `KeyError` if there is none."""
+        binding = self.module.bindings.get(name)
+        if name in self._given() and (binding is None or binding.kind is Kind.VALUE):
+            self.globals[name] = self.world.value(self._given()[name])
+            return self.globals[name]
+        if binding is not None:
+            self._define(binding)
+            return self.globals[name]
+        holder, found = self.world.library.binding(self.module, name)
+        if found is not None:
+            value = self.world.runtime(holder).get(name)
+        else:
+            star = self._starred(name) if self.module.stars else None
+            if star is None:
+                raise KeyError(name)
+            value = of_provided(self.machine, self.world.provide(star), name)
+        self.globals[name] = value
+        return value
+
+    def _given(self) -> Mapping[str, Any]:
+        """The variables whose values the running program gives."""
+        return self.world.given.get(self.module.name, {})
+
+    # ---- running ---------------------------------------------------------------------------
+
+    def run(self, code: Code) -> Any:
+        """Runs code of module level; gives what it returns."""
+        frame: Frame = [self.machine, code.node, self.body, *code.blank]
+        for slot in code.fresh:
+            frame[slot] = [UNSET]
+        left = self.machine.run(code, frame)
+        return None if left is None else left[0]
+
+    def evaluate(self, expression: nodes.Expression) -> Any:
+        """The value of an expression, as at the end of the module."""
+        return self.run(compile_expression(self.module.source, expression))
+
+    def function(
+        self,
+        node: scopes.Function,
+        around: Collection[str],
+        cells: Callable[[Function], Mapping[str, Any]],
+        defaults: Mapping[str, Any],
+    ) -> Function:
+        """A function of this file without its decorators, whatever functions are around it.
+
+        `around` are the variables of those; `cells` gives their values once there is a function,
+        which may be one of them.
+        """
+        code, wanted = compile_function(self.module.source, node, around)
+        boxes: dict[str, list[Any]] = {name: [UNSET] for name in wanted}
+        plain = tuple(defaults[name] for name in code.positional if name in defaults)
+        named = {name: defaults[name] for name in code.named_only if name in defaults}
+        made = Function(code, self, plain, named, tuple(boxes[name] for name in wanted))
+        for name, value in cells(made).items():
+            if name in boxes:
+                boxes[name][0] = value
+        return made
+
+    def _define(self, binding: Binding) -> None:
+        """Runs the statements that make a name's value, once and in order.
+
+        While a statement of this module runs, only those before it: it sees the name as it was
+        there. The rest follows when that statement is done.
+        """
+        before = self._running[-1] if self._running else len(self.module.tree.body)
+        if binding.kind is not Kind.VALUE:
+            before = len(self.module.tree.body)
+        for index in binding.statements:
+            if index < before and index not in self._done:
+                self._run_readers(binding, index)
+                self._run(index)
+            elif index > before:
+                self._pending.add(binding.name)
+        if binding.name not in self.globals:
+            raise _circular(binding) if before in binding.statements else KeyError(binding.name)
+        self._run_pending()
+
+    def _run_readers(self, binding: Binding, index: int) -> None:
+        """Statements that read the name's former value run before it changes."""
+        earlier = [other for other in binding.statements if other < index]
+        if not earlier or binding.kind is not Kind.VALUE:
+            return
+        for number in range(earlier[-1] + 1, index):
+            node = self.module.tree.body[number]
+            if isinstance(node, nodes.Assign | nodes.AnnAssign) and number not in self._done:
+                uses = scopes.taken_from_outside([node])
+                if any(use.id == binding.name for use in uses):
+                    self._run(number)
+
+    def _run_pending(self) -> None:
+        while self._pending and not self._running:
+            self._define(self.module.bindings[self._pending.pop()])
+
+    def _run(self, index: int) -> None:
+        self._done.add(index)
+        self._running.append(index)
+        try:
+            self.run(compile_statement(self.module.source, self.module.tree.body[index]))
+        except BaseException:
+            self._done.discard(index)
+            raise
+        finally:
+            self._running.pop()
+
+    def import_module(self, soft: bool, request: str) -> Any:
+        """`import request`, from a statement of this module."""
+        return self.world.module(request, self.module, soft=soft)
+
+    def import_member(self, soft: bool, request: str, member: str) -> Any:
+        """`from request import member`, likewise."""
+        return self.world.member(Import(request, member), self.module, soft=soft)
+
+
+def _circular(binding: Binding) -> KernelError:
+    return KernelError(
+        "circular-definition",
+        f"`{binding.name}` is needed to compute its own value",
+        help="give it a first value, or compute it inside a function",
+    )
+
+
+class ModuleValue:
+    """A module of kernel source, as other modules see it: `helpers.tile_size`."""
+
+    __slots__ = ("runtime",)
+    is_module = True
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+
+    @property
+    def module_name(self) -> str:
+        """The name that it is imported by."""
+        return self.runtime.module.name
+
+    def __repr__(self) -> str:
+        return f"<module '{self.runtime.module.name}'>"
+
+
+def of_source(m: Machine, module: ModuleValue, name: str) -> Any:
+    """`module.name`, where a package may have modules of its own."""
+    runtime = module.runtime
+    if name in ("__name__", "__doc__"):
+        return runtime.module.name if name == "__name__" else None
+    if runtime.defines(name) and not names.is_hidden(name):
+        return runtime.get(name)
+    source = runtime.module
+    if source.source.path.endswith("__init__.py") and not names.is_special(name):
+        inner = runtime.world.library.find(f".{name}", source)
+        if isinstance(inner, SourceModule):
+            return runtime.world.runtime(inner).value
+    if names.is_hidden(name):
+        text = f"`{name}` is out of reach of kernel code"
+        raise Missing("hidden-attribute", text, name, names.instead_of(name))
+    text = f"`{source.source.path}` has no `{name}`"
+    raise Missing("unknown-attribute", text, name, did_you_mean(name, source.bindings))
+
+
+def of_foreign(m: Machine, module: Foreign, name: str) -> Any:
+    """Nothing of a host module can be had."""
+    return module.refuse()
+
+
+def _refused(m: Machine, module: Foreign, args: Any, named: Any) -> NoReturn:
+    module.refuse()
+
+
+CALLABLES |= {Foreign: _refused}
+attributes.SPECIAL |= {Provided: of_provided, ModuleValue: of_source, Foreign: of_foreign}

@@ -1,0 +1,83 @@
+"""The classes of Python's builtin types: everything that kernels can reach of such values.
+
+A name that is in none of these tables does not exist for a kernel. All evaluations share the
+classes, and nothing changes them.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from nkic.evaluate.classes import Form
+from nkic.evaluate.objects import (
+    Builtin,
+    Class,
+    ClassMethod,
+    Function,
+    Generator,
+    HostFunction,
+    Method,
+    Property,
+    StaticMethod,
+    Steps,
+    Super,
+)
+from nkic.evaluate.operators import Union
+from nkic.evaluate.sets import KernelFrozenSet, KernelSet
+from nkic.evaluate.tables import OBJECT
+from nkic.evaluate.types import protocols, root
+from nkic.evaluate.types.binary import BYTES
+from nkic.evaluate.types.functions import (
+    BUILTIN,
+    CLASS_METHOD,
+    ELLIPSIS,
+    FORM,
+    FUNCTION,
+    GENERATOR,
+    HOST,
+    ITERATORS,
+    METHOD,
+    NONE,
+    NOT_IMPLEMENTED,
+    PROPERTY,
+    STATIC,
+    STEPS,
+    SUPER,
+    TYPE,
+    UNION,
+)
+from nkic.evaluate.types.mappings import DICT, ITEMS, KEYS, VALUES
+from nkic.evaluate.types.numbers import BOOL, FLOAT, INT
+from nkic.evaluate.types.ranges import RANGE, SLICE
+from nkic.evaluate.types.sequences import LIST, TUPLE
+from nkic.evaluate.types.setlike import FROZENSET, SET
+from nkic.evaluate.types.text import STR
+
+_NAMED = (
+    *(OBJECT, TYPE, INT, BOOL, FLOAT, STR, BYTES, LIST, TUPLE, DICT, SET, FROZENSET, RANGE),
+    *(SLICE, PROPERTY, STATIC, CLASS_METHOD, SUPER),
+)
+
+
+@cache
+def table() -> dict[type, Class]:
+    """The class of every value, by the Python class that the value is made of."""
+    return {
+        **{cls.payload: cls for cls in _NAMED if cls is not OBJECT and cls.payload is not None},
+        **{set: SET, frozenset: FROZENSET, KernelSet: SET, KernelFrozenSet: FROZENSET},
+        **{type({}.keys()): KEYS, type({}.values()): VALUES, type({}.items()): ITEMS},
+        **{type(None): NONE, type(...): ELLIPSIS, type(NotImplemented): NOT_IMPLEMENTED},
+        **{Function: FUNCTION, Builtin: BUILTIN, HostFunction: HOST, Method: METHOD},
+        **{Property: PROPERTY, StaticMethod: STATIC, ClassMethod: CLASS_METHOD, Super: SUPER},
+        **{Generator: GENERATOR, Steps: STEPS, Form: FORM, Union: UNION, Class: TYPE},
+        **ITERATORS,
+    }
+
+
+@cache
+def named() -> dict[str, Class]:
+    """The classes that kernels call by name without an import."""
+    return {cls.name: cls for cls in _NAMED}
+
+
+_ = (protocols, root)

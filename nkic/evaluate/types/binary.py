@@ -1,0 +1,164 @@
+"""`bytes`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.objects import INSTANCES, UNSET, Class
+from nkic.evaluate.tables import builtin_class, class_function, method
+from nkic.evaluate.types import measures
+from nkic.evaluate.types.shared import class_method, host, hosted, makes, own, text_of
+from nkic.evaluate.types.text import decoded, encoded, joined
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+BYTES = builtin_class("bytes", bytes)
+
+
+@makes(BYTES)
+def make_bytes(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bytes:
+    """`bytes(count)`, `bytes(values)`, `bytes(text, encoding)`."""
+    given = dict(zip(("source", "encoding", "errors"), args, strict=False)) | named
+    if len(args) + len(named) > 3:
+        raise TypeError(f"bytes() takes at most 3 arguments ({len(args) + len(named)} given)")
+    unknown = given.keys() - {"source", "encoding", "errors"}
+    if unknown:
+        raise TypeError(f"'{min(unknown)}' is an invalid keyword argument for bytes()")
+    if not given:
+        return b""
+    value = given.get("source", UNSET)
+    if isinstance(value, str):
+        if "encoding" not in given:
+            raise TypeError("string argument without an encoding")
+        return encoded(m, value, given["encoding"], given.get("errors", "strict"), "bytes")
+    for name in ("encoding", "errors"):
+        if name in given:
+            raise TypeError(f"{name} without a string argument")
+    return _of_value(m, value)
+
+
+def _of_value(m: Machine, value: Any) -> bytes:
+    if value.__class__ in INSTANCES and value.cls.find("__bytes__") is not UNSET:
+        found = m.call(value.cls.find("__bytes__"), (value,), None)
+        if not isinstance(found, bytes):
+            kind = m.class_of(found).name
+            raise TypeError(f"__bytes__ returned non-bytes (type {kind})")
+        return found
+    if isinstance(value, int) or (
+        value.__class__ in INSTANCES and value.cls.find("__index__") is not UNSET
+    ):
+        count = m.index(value)
+        if count < 0:
+            raise ValueError("negative count")
+        m.text(count, "the bytes")
+        return bytes(count)
+    return as_bytes(m, value)
+
+
+def as_bytes(m: Machine, value: Any) -> bytes:
+    """Bytes, or the bytes of numbers."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        raise TypeError("cannot convert 'str' object to bytes")
+    try:
+        values = value if value.__class__ in (list, tuple) else m.listed(value)
+    except TypeError as error:
+        if not str(error).endswith("is not iterable"):
+            raise
+        kind = m.class_of(value).name
+        raise TypeError(f"cannot convert '{kind}' object to bytes") from None
+    m.text(len(values), "the bytes")
+    m.charge(len(values))
+    return bytes([_byte(m, one) for one in values])
+
+
+def _byte(m: Machine, value: Any) -> int:
+    number = value if value.__class__ is int else host(m, m.index, (value,))
+    if not 0 <= number < 256:
+        raise ValueError("bytes must be in range(0, 256)")
+    return int(number)
+
+
+# ---- methods of Python's own --------------------------------------------------------------------
+
+for _name, _measure in measures.MEASURES.items():
+    hosted(BYTES, bytes, _name, _measure)
+
+
+@method(BYTES, "split")
+def _split(m: Machine, data: bytes, /, sep: Any = None, maxsplit: Any = -1) -> Any:
+    own(m, data, bytes, "split")
+    measures.split(m, data, (sep, maxsplit))
+    return host(m, bytes.split, (data, sep, maxsplit))
+
+
+@method(BYTES, "rsplit")
+def _rsplit(m: Machine, data: bytes, /, sep: Any = None, maxsplit: Any = -1) -> Any:
+    own(m, data, bytes, "rsplit")
+    measures.split_back(m, data, (sep, maxsplit))
+    return host(m, bytes.rsplit, (data, sep, maxsplit))
+
+
+@method(BYTES, "splitlines")
+def _splitlines(m: Machine, data: bytes, /, keepends: Any = False) -> Any:
+    own(m, data, bytes, "splitlines")
+    measures.lines(m, data, ())
+    return bytes.splitlines(data, m.truth(keepends))
+
+
+@method(BYTES, "expandtabs")
+def _expandtabs(m: Machine, data: bytes, /, tabsize: Any = 8) -> bytes:
+    own(m, data, bytes, "expandtabs")
+    size = m.index(tabsize)
+    measures.tabs(m, data, size)
+    return bytes.expandtabs(data, size)
+
+
+@method(BYTES, "replace")
+def _replace(m: Machine, data: bytes, old: Any, new: Any, count: Any = -1, /) -> Any:
+    own(m, data, bytes, "replace")
+    args = (old, new, m.index(count))
+    measures.replaced(m, data, args)
+    return host(m, bytes.replace, (data, *args))
+
+
+@method(BYTES, "translate")
+def _translate(m: Machine, data: bytes, table: Any, /, delete: Any = b"") -> Any:
+    own(m, data, bytes, "translate")
+    m.text(len(data), "the bytes")
+    return host(m, bytes.translate, (data, table), {"delete": delete})
+
+
+@class_function(BYTES, "maketrans")
+def _maketrans(m: Machine, frm: Any, to: Any, /) -> Any:
+    m.charge(64 + (len(frm) >> 3 if isinstance(frm, bytes) else 0))
+    return host(m, bytes.maketrans, (frm, to))
+
+
+@method(BYTES, "join")
+def _join(m: Machine, data: bytes, iterable: Any, /) -> Any:
+    own(m, data, bytes, "join")
+    return joined(m, data, iterable, bytes, "a bytes-like object")
+
+
+@method(BYTES, "decode")
+def _decode(m: Machine, data: bytes, /, encoding: Any = "utf-8", errors: Any = "strict") -> str:
+    own(m, data, bytes, "decode")
+    return decoded(m, data, encoding, errors, "decode")
+
+
+@method(BYTES, "hex")
+def _hex(m: Machine, data: bytes, /, *args: Any, **named: Any) -> Any:
+    own(m, data, bytes, "hex")
+    m.text(3 * len(data) if args or named else 2 * len(data))
+    return host(m, bytes.hex, (data, *args), named)
+
+
+@class_method(BYTES, "fromhex")
+def _fromhex(m: Machine, cls: Class, string: Any, /) -> Any:
+    if not isinstance(string, str):
+        raise TypeError(f"fromhex() argument must be str, not {m.class_of(string).name}")
+    m.text(len(string), "the bytes")
+    return bytes.fromhex(text_of(m, string))

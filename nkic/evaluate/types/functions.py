@@ -1,0 +1,228 @@
+"""Functions, methods, properties, `super`, generators, iterators, and `type` itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.classes import Form
+from nkic.evaluate.errors import KernelError
+from nkic.evaluate.objects import (
+    INSTANCES,
+    UNSET,
+    Builtin,
+    Class,
+    ClassMethod,
+    Function,
+    Generator,
+    HostFunction,
+    Method,
+    Property,
+    StaticMethod,
+    Steps,
+    Super,
+)
+from nkic.evaluate.operators import Union
+from nkic.evaluate.tables import builtin_class, getter, method
+from nkic.evaluate.types.shared import arity, makes, no_keywords, own
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+TYPE = builtin_class("type", Class)
+FUNCTION = builtin_class("function", Function)
+BUILTIN = builtin_class("builtin_function_or_method", Builtin)
+HOST = builtin_class("function", HostFunction)
+METHOD = builtin_class("method", Method)
+PROPERTY = builtin_class("property", Property)
+STATIC = builtin_class("staticmethod", StaticMethod)
+CLASS_METHOD = builtin_class("classmethod", ClassMethod)
+SUPER = builtin_class("super", Super)
+GENERATOR = builtin_class("generator", Generator)
+STEPS = builtin_class("iterator", Steps)
+FORM = builtin_class("_SpecialForm", Form, module="typing")
+UNION = builtin_class("UnionType", Union, module="types")
+NONE = builtin_class("NoneType", type(None))
+ELLIPSIS = builtin_class("ellipsis", type(...))
+NOT_IMPLEMENTED = builtin_class("NotImplementedType", type(NotImplemented))
+
+
+# ---- type ---------------------------------------------------------------------------------------
+
+
+@makes(TYPE)
+def make_type(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Class:
+    """`type(value)`. Classes are made by class statements."""
+    if len(args) == 1 and not named:
+        return m.class_of(args[0])
+    if len(args) == 3:
+        raise KernelError(
+            "not-in-nki",
+            "a class cannot be made by calling `type`",
+            help="write a class statement; it may stand inside a function",
+        )
+    raise TypeError("type() takes 1 or 3 arguments")
+
+
+for _cls in (NONE, ELLIPSIS, NOT_IMPLEMENTED):
+
+    def _same(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Any:
+        if args or named:
+            raise TypeError(f"{cls.name} takes no arguments")
+        return {NONE: None, ELLIPSIS: ..., NOT_IMPLEMENTED: NotImplemented}[cls]
+
+    makes(_cls)(_same)
+
+
+# ---- properties and methods ---------------------------------------------------------------------
+
+
+@makes(PROPERTY)
+def make_property(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Property:
+    """`property(fget, fset, fdel, doc)`."""
+    names = ("fget", "fset", "fdel", "doc")
+    if len(args) > len(names):
+        raise TypeError(f"property() takes at most 4 arguments ({len(args)} given)")
+    given = dict(zip(names, args, strict=False)) | named
+    if given.keys() - {*names}:
+        wrong = min(given.keys() - {*names})
+        raise TypeError(f"property() got an unexpected keyword argument '{wrong}'")
+    m.allocate(72)
+    made: Any = Property(*(given.get(name) for name in names[:3]))
+    made.doc = given.get("doc", _doc(made.fget))
+    found: Property = made
+    return found
+
+
+def _doc(function: Any) -> Any:
+    return function.doc if isinstance(function, Function) else None
+
+
+getter(PROPERTY, "__doc__")(lambda m, owner: getattr(owner, "doc", None))
+
+
+@makes(STATIC)
+def make_static(m: Machine, cls: Class, /, *args: Any, **named: Any) -> StaticMethod:
+    """`staticmethod(function)`."""
+    no_keywords("staticmethod", named)
+    arity("staticmethod", args, 1, 1)
+    m.allocate(48)
+    return StaticMethod(args[0])
+
+
+@makes(CLASS_METHOD)
+def make_class_method(m: Machine, cls: Class, /, *args: Any, **named: Any) -> ClassMethod:
+    """`classmethod(function)`."""
+    no_keywords("classmethod", named)
+    arity("classmethod", args, 1, 1)
+    m.allocate(48)
+    return ClassMethod(args[0])
+
+
+for _cls in (STATIC, CLASS_METHOD):
+    getter(_cls, "__func__")(lambda m, owner: owner.function)
+    getter(_cls, "__wrapped__")(lambda m, owner: owner.function)
+    getter(_cls, "__name__")(lambda m, owner: m.attribute(owner.function, "__name__"))
+    getter(_cls, "__doc__")(lambda m, owner: m.attribute(owner.function, "__doc__"))
+
+
+@makes(SUPER)
+def make_super(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Super:
+    """`super(cls, owner)`; `super()` is served by the compiler."""
+    no_keywords("super", named)
+    if not args:
+        raise RuntimeError("super(): no arguments")
+    arity("super", args, 1, 2)
+    if not isinstance(args[0], Class):
+        kind = m.class_of(args[0]).name
+        raise TypeError(f"super() argument 1 must be a type, not {kind}")
+    if len(args) == 1:
+        raise TypeError("super() needs an object: write `super()` inside the method")
+    return m.super_of(args[0], args[1])
+
+
+# ---- generators ---------------------------------------------------------------------------------
+
+
+@method(GENERATOR, "send")
+def _send(m: Machine, owner: Any, value: Any, /) -> Any:
+    own(m, owner, Generator, "send")
+    return m.resume(owner, value)
+
+
+@method(GENERATOR, "throw")
+def _throw(m: Machine, owner: Any, kind: Any, /, *more: Any) -> Any:
+    own(m, owner, Generator, "throw")
+    value = more[0] if more and more[0] is not None else UNSET
+    if isinstance(kind, Class) and value is not UNSET:
+        kind = value if value.__class__ in INSTANCES else m.call(kind, (value,), None)
+    return m.resume(owner, m.raised(kind, UNSET), "throw")
+
+
+@method(GENERATOR, "close")
+def _close(m: Machine, owner: Any, /) -> None:
+    own(m, owner, Generator, "close")
+    if owner.running:
+        raise ValueError("generator already executing")
+    m.deepen()
+    m.stack.append(owner.frame)
+    closing, m.closing = m.closing, True
+    try:
+        owner.values.close()
+    finally:
+        m.closing = closing
+        m.stack.pop()
+        m.level -= 1
+
+
+@method(GENERATOR, "__next__")
+def _next(m: Machine, owner: Any, /) -> Any:
+    own(m, owner, Generator, "__next__")
+    return m.resume(owner, None)
+
+
+getter(GENERATOR, "gi_running")(lambda m, owner: owner.running)
+getter(GENERATOR, "__name__")(lambda m, owner: owner.function.name)
+getter(GENERATOR, "__qualname__")(lambda m, owner: owner.function.qualname)
+
+
+@method(STEPS, "__next__")
+def _next_step(m: Machine, owner: Any, /) -> Any:
+    m.charge(2)
+    return next(owner)
+
+
+def _itself(m: Machine, owner: Any, /) -> Any:
+    return owner
+
+
+for _cls in (GENERATOR, STEPS):
+    method(_cls, "__iter__")(_itself)
+
+
+# ---- Python's own iterators ---------------------------------------------------------------------
+
+_EMPTY: dict[Any, Any] = {}
+_ITERATORS: tuple[Any, ...] = (
+    *(iter([]), iter(()), iter(range(0)), iter(range(1 << 70)), iter(""), iter("é"), iter(b"")),
+    *(
+        iter(_EMPTY),
+        iter(_EMPTY.values()),
+        iter(_EMPTY.items()),
+        iter(set()),
+        reversed([]),
+        reversed(_EMPTY),
+    ),
+    *(reversed(_EMPTY.values()), reversed(_EMPTY.items()), reversed(())),
+)
+
+
+def _iterator(kind: type) -> Class:
+    cls = builtin_class(kind.__name__, kind)
+    method(cls, "__next__")(_next_step)
+    method(cls, "__iter__")(_itself)
+    return cls
+
+
+ITERATORS: dict[type, Class] = {}
+for _one in _ITERATORS:
+    ITERATORS.setdefault(type(_one), _iterator(type(_one)))

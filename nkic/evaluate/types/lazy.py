@@ -1,0 +1,253 @@
+"""The builtin functions that give iterators, and those that work on one.
+
+Each is a `Steps`, which pays for every element: Python's own would go from one to the next on
+the C stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import exceptions
+from nkic.evaluate.objects import INSTANCES, UNSET, Function, Generator, Steps
+from nkic.evaluate.tables import builtin
+from nkic.evaluate.types.functions import ITERATORS
+from nkic.evaluate.types.shared import arity, iterated, no_keywords
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+LAZY: dict[str, Any] = {}
+_ITERATOR = 400  # bytes
+_TURN = 10  # steps for an element that a function is called for
+_NOTHING = object()
+
+
+def _steps(m: Machine, name: str, values: Iterator[Any]) -> Steps:
+    m.allocate(_ITERATOR)
+    return Steps(m, name, values)
+
+
+# ---- iterators ----------------------------------------------------------------------------------
+
+
+@builtin("iter", LAZY)
+def _iter(m: Machine, *args: Any, **named: Any) -> Any:
+    no_keywords("iter", named)
+    arity("iter", args, 1, 2)
+    if len(args) == 2:
+        if not is_callable(m, args[0]):
+            raise TypeError("iter(v, w): v must be callable")
+        return _steps(m, "callable_iterator", _until(m, *args))
+    value = args[0]
+    m.allocate(64)
+    if value.__class__ in INSTANCES:
+        method = value.cls.find("__iter__")
+        if method is not UNSET and method is not None:
+            return _returned_iterator(m, m.call(method, (value,), None))
+    return iterated(m, value)
+
+
+def _returned_iterator(m: Machine, found: Any) -> Any:
+    if _is_iterator(m, found):
+        return found
+    raise TypeError(f"iter() returned non-iterator of type '{m.class_of(found).name}'")
+
+
+def _is_iterator(m: Machine, value: Any) -> bool:
+    kind = value.__class__
+    if kind in INSTANCES:
+        return value.cls.find("__next__") is not UNSET
+    if kind is Steps or kind is Generator or kind in ITERATORS:
+        return True
+    return kind in m.iterables and hasattr(kind, "__next__")
+
+
+def _until(m: Machine, function: Any, sentinel: Any) -> Iterator[Any]:
+    while True:
+        m.charge(_TURN)
+        value = _called(m, function, ())
+        if value is _NOTHING or m.equal(value, sentinel):
+            return
+        yield value
+
+
+def _called(m: Machine, function: Any, args: Sequence[Any]) -> Any:
+    """What a function gives, or `_NOTHING` where it raises `StopIteration`."""
+    try:
+        return m.call(function, args, None)
+    except Exception as error:
+        if exceptions.is_a(m, error, "StopIteration"):
+            return _NOTHING
+        raise
+
+
+@builtin("next", LAZY)
+def _next(m: Machine, *args: Any, **named: Any) -> Any:
+    no_keywords("next", named)
+    arity("next", args, 1, 2)
+    if not _is_iterator(m, args[0]):
+        raise TypeError(f"'{m.class_of(args[0]).name}' object is not an iterator")
+    try:
+        if args[0].__class__ in INSTANCES:
+            return m.call(args[0].cls.find("__next__"), (args[0],), None)
+        return next(args[0])
+    except Exception as error:
+        if len(args) == 2 and exceptions.is_a(m, error, "StopIteration"):
+            return args[1]
+        raise
+
+
+@builtin("enumerate", LAZY)
+def _enumerate(m: Machine, iterable: Any, start: Any = 0) -> Steps:
+    return _steps(m, "enumerate", _numbered(m, iterated(m, iterable), m.index(start)))
+
+
+def _numbered(m: Machine, values: Iterator[Any], number: int) -> Iterator[tuple[int, Any]]:
+    for value in values:
+        m.charge(8)
+        yield number, value
+        number += 1
+
+
+@builtin("map", LAZY)
+def _map(m: Machine, *args: Any, **named: Any) -> Steps:
+    no_keywords("map", named)
+    if len(args) < 2:
+        raise TypeError("map() must have at least two arguments.")
+    parts = [iterated(m, value) for value in args[1:]]
+    if len(parts) == 1:
+        return _steps(m, "map", _mapped_one(m, args[0], parts[0]))
+    return _steps(m, "map", _mapped(m, args[0], parts))
+
+
+def _mapped_one(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
+    for value in values:
+        m.charge(_TURN)
+        found = _called(m, function, (value,))
+        if found is _NOTHING:
+            return
+        yield found
+
+
+def _mapped(m: Machine, function: Any, parts: list[Iterator[Any]]) -> Iterator[Any]:
+    while True:
+        m.charge(_TURN + 2 * len(parts))
+        values: list[Any] = []
+        for part in parts:
+            value = next(part, _NOTHING)
+            if value is _NOTHING:
+                return
+            values.append(value)
+        found = _called(m, function, values)
+        if found is _NOTHING:
+            return
+        yield found
+
+
+@builtin("filter", LAZY)
+def _filter(m: Machine, function: Any, iterable: Any, /) -> Steps:
+    return _steps(m, "filter", _filtered(m, function, iterated(m, iterable)))
+
+
+def _filtered(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
+    for value in values:
+        m.charge(_TURN)
+        found = value if function is None else _called(m, function, (value,))
+        if found is _NOTHING:
+            return
+        if m.truth(found):
+            yield value
+
+
+@builtin("zip", LAZY)
+def _zip(m: Machine, /, *iterables: Any, strict: Any = False) -> Steps:
+    parts = [iterated(m, value) for value in iterables]
+    return _steps(m, "zip", _zipped(m, parts, m.truth(strict)))
+
+
+def _zipped(m: Machine, parts: list[Any], strict: bool) -> Iterator[tuple[Any, ...]]:
+    while parts:
+        m.charge(8 + 2 * len(parts))
+        values: list[Any] = []
+        for part in parts:
+            value = next(part, _NOTHING)
+            if value is _NOTHING:
+                if strict:
+                    _check_all_end(parts, len(values))
+                return
+            values.append(value)
+        yield tuple(values)
+
+
+def _check_all_end(parts: list[Any], ended: int) -> None:
+    """`zip(strict=True)`: the part in place `ended` is at its end; so must all be."""
+    if ended:
+        raise ValueError(_uneven(ended, "shorter"))
+    for place, part in enumerate(parts[1:], 1):
+        if next(part, _NOTHING) is not _NOTHING:
+            raise ValueError(_uneven(place, "longer"))
+
+
+def _uneven(place: int, how: str) -> str:
+    others = "argument 1" if place == 1 else f"arguments 1-{place}"
+    return f"zip() argument {place + 1} is {how} than {others}"
+
+
+@builtin("reversed", LAZY)
+def _reversed(m: Machine, sequence: Any, /) -> Any:
+    value = sequence
+    if value.__class__ in INSTANCES:
+        method = value.cls.find("__reversed__")
+        if method is not UNSET and method is not None:
+            return m.call(method, (value,), None)
+        if value.cls.find("__getitem__") is not UNSET:
+            return _steps(m, "reversed", _backwards(m, value, m.length(value)))
+    if isinstance(value, list | range):
+        m.allocate(64)
+        return list.__reversed__(value) if isinstance(value, list) else reversed(value)
+    if isinstance(value, str | tuple | bytes | dict | _VIEWS):
+        return _steps(m, "reversed", _each(m, _host_reversed(value)))
+    hook = classes.class_hook(value, "reversed") if isinstance(value, Class) else None
+    if hook is not None:
+        return hook(m, value)
+    found = m.class_of(value).find("__reversed__")
+    if found is not UNSET:
+        return m.call(found, (value,), None)
+    raise TypeError(f"'{m.class_of(value).name}' object is not reversible")
+
+
+_EMPTY_DICT: dict[Any, Any] = {}
+_VIEWS = type(_EMPTY_DICT.keys()) | type(_EMPTY_DICT.values()) | type(_EMPTY_DICT.items())
+
+
+def _host_reversed(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        return dict.__reversed__(value)
+    if isinstance(value, str | tuple):
+        kind: Any = str if isinstance(value, str) else tuple
+        return iter(kind.__getitem__(value, slice(None, None, -1)))
+    found: Iterator[Any] = reversed(value)
+    return found
+
+
+def _each(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
+    for value in values:
+        m.charge(2)
+        yield value
+
+
+def _backwards(m: Machine, value: Any, place: int) -> Iterator[Any]:
+    while place > 0:
+        place -= 1
+        m.charge(2)
+        yield m.item(value, place)
+
+
+def is_callable(m: Machine, value: Any) -> bool:
+    """`callable(value)`."""
+    kind = value.__class__
+    if kind in INSTANCES:
+        return value.cls.find("__call__") is not UNSET
+    return kind is Function or kind in m.callables

@@ -1,0 +1,139 @@
+"""`dict` and its views."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import containers
+from nkic.evaluate.objects import Builtin, Class, DictInstance
+from nkic.evaluate.tables import builtin_class, method
+from nkic.evaluate.types.shared import (
+    arity,
+    class_method,
+    host,
+    hosted,
+    inheritable,
+    makes,
+    one_step,
+    own,
+)
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+DICT = builtin_class("dict", dict)
+_EMPTY: dict[Any, Any] = {}
+_KEYS, _VALUES, _ITEMS = type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items())
+KEYS = builtin_class("dict_keys", _KEYS)
+VALUES = builtin_class("dict_values", _VALUES)
+ITEMS = builtin_class("dict_items", _ITEMS)
+
+
+# ---- making -------------------------------------------------------------------------------------
+
+
+@makes(DICT)
+def make_dict(m: Machine, cls: Class, /, *args: Any, **named: Any) -> dict[Any, Any]:
+    """`dict(pairs, **named)`."""
+    found: dict[Any, Any] = {}
+    _filled(m, found, "dict", args, named)
+    return found
+
+
+def _filled(m: Machine, found: dict[Any, Any], name: str, args: Any, named: Any) -> None:
+    arity(name, args, 0, 1)
+    if args:
+        containers.merge_pairs(m, found, args[0])
+    if named:
+        containers.merge(m, found, named)
+
+
+@inheritable(DICT)
+def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
+    return DictInstance()
+
+
+def _init(m: Machine, found: Any, /, *args: Any, **named: Any) -> None:
+    own(m, found, dict, "__init__")
+    _filled(m, found, "dict", args, named)
+
+
+DICT.members["__init__"] = Builtin("dict.__init__", _init)
+
+
+@class_method(DICT, "fromkeys")
+def _fromkeys(m: Machine, cls: Class, iterable: Any, value: Any = None, /) -> Any:
+    found: Any = {} if cls is DICT else m.call(cls, (), None)
+    for key in m.iterate(iterable):
+        m.put_item(found, key, value)
+        m.charge(2)
+    return found
+
+
+# ---- methods ------------------------------------------------------------------------------------
+
+
+def _looked_up(m: Machine, found: Any, key: Any, name: str) -> None:
+    own(m, found, dict, name)
+    if key.__class__ is not str:
+        m.check_key(key, dict.__len__(found))
+
+
+@method(DICT, "get")
+def _get(m: Machine, found: Any, key: Any, default: Any = None, /) -> Any:
+    _looked_up(m, found, key, "get")
+    return host(m, dict.get, (found, key, default))
+
+
+@method(DICT, "setdefault")
+def _setdefault(m: Machine, found: Any, key: Any, default: Any = None, /) -> Any:
+    _looked_up(m, found, key, "setdefault")
+    m.charge(containers.DICT_ENTRY)
+    m.allow_length(dict.__len__(found) + 1, "the dict")
+    return host(m, dict.setdefault, (found, key, default))
+
+
+@method(DICT, "pop")
+def _pop(m: Machine, found: Any, key: Any, /, *default: Any) -> Any:
+    _looked_up(m, found, key, "pop")
+    return host(m, dict.pop, (found, key, *default))
+
+
+@method(DICT, "update")
+def _update(m: Machine, found: Any, /, *args: Any, **named: Any) -> None:
+    own(m, found, dict, "update")
+    _filled(m, found, "update", args, named)
+
+
+def _through(m: Machine, found: Any, args: Any) -> None:
+    m.charge(dict.__len__(found) >> 1)
+
+
+# `popitem` goes over what was deleted at the end; Python keeps no count of that
+hosted(DICT, dict, "popitem", one_step)
+hosted(DICT, dict, "clear", _through)
+hosted(DICT, dict, "keys", one_step)
+hosted(DICT, dict, "values", one_step)
+hosted(DICT, dict, "items", one_step)
+
+
+@method(DICT, "copy")
+def _copy(m: Machine, found: Any, /) -> dict[Any, Any]:
+    own(m, found, dict, "copy")
+    m.allocate(8 * 3 * dict.__len__(found))
+    return dict(dict.items(found))
+
+
+# ---- views --------------------------------------------------------------------------------------
+
+
+def _isdisjoint(kind: type, cls: Class) -> None:
+    def isdisjoint(m: Machine, view: Any, other: Any, /) -> bool:
+        own(m, view, kind, "isdisjoint")
+        return not any(m.contains(view, one) for one in m.iterate(other))
+
+    cls.members["isdisjoint"] = Builtin(f"{cls.name}.isdisjoint", isdisjoint)
+
+
+_isdisjoint(_KEYS, KEYS)
+_isdisjoint(_ITEMS, ITEMS)

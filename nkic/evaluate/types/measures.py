@@ -1,0 +1,156 @@
+"""What the methods of text cost: `str` and `bytes` have the same.
+
+A measure runs before the method. It pays for going through the text, raises where the result
+would be too long, and leaves wrong arguments to the method itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.objects import INSTANCES
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+_SHORT = 2500  # characters from which on Python searches in linear time
+_FEW = 100  # characters of what is searched, likewise
+_PART = 15  # steps for the bytes of one more text
+
+
+def scan(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """The text is gone through once; the result is a number or a truth value."""
+    m.charge(1 + (len(text) >> 3))
+
+
+def copy(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """The result is about as long as the text; lower and upper case may be three times as long."""
+    m.text(len(text))
+    m.charge(len(text) >> 1)
+
+
+def search(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """Python's search from the left: linear but for short texts and what is searched in them."""
+    part = _length(args, 0)
+    m.charge(1 + (len(text) >> 3) + (len(text) * min(part, _bound(text)) >> 6))
+
+
+def search_back(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """Python's search from the right, which compares at every place."""
+    m.charge(1 + (len(text) >> 3) + (len(text) * _length(args, 0) >> 6))
+
+
+def _bound(text: Any) -> int:
+    return _SHORT if len(text) < _SHORT else _FEW
+
+
+def starts(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """`startswith` and `endswith`, of one part or of a tuple of them."""
+    parts = args[0] if args and isinstance(args[0], tuple) else args[:1]
+    m.charge(1 + sum(1 + (len(one) >> 4) for one in parts if isinstance(one, str | bytes)))
+
+
+def strip(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """Every character is looked up among those that go."""
+    m.text(len(text))
+    m.charge(len(text) * (1 + _length(args, 0)) >> 6)
+
+
+def split(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """The parts are as many as there are separators."""
+    search(m, text, args)
+    _parts(m, text, args)
+
+
+def split_back(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """The same from the right."""
+    search_back(m, text, args)
+    _parts(m, text, args)
+
+
+def _parts(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    separator = args[0] if args else None
+    if isinstance(separator, str | bytes) and len(separator) and _alike(text, separator):
+        count = 1 + _count(text, separator)
+    else:
+        count = 1 + len(text) // 2
+    most = args[1] if len(args) > 1 else -1
+    if isinstance(most, int) and 0 <= most < count:
+        count = most + 1
+    m.elements(count, "the list")
+    m.charge(len(text) >> 2)
+    m.charge(count * _PART)
+
+
+def lines(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """`splitlines`: a line needs one character."""
+    kinds = ("\n", "\r", "\v", "\f", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
+    if isinstance(text, bytes):
+        count = 1 + text.count(b"\n") + text.count(b"\r")
+    else:
+        count = 1 + sum(_count(text, one) for one in kinds)
+    m.elements(count, "the list")
+    m.charge(len(text) + count * _PART)
+
+
+def width(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """`ljust` and the like: the result is as long as they ask for."""
+    wanted = _integer(m, args, 0)
+    m.text(max(len(text), wanted))
+
+
+def tabs(m: Machine, text: Any, size: int) -> None:
+    """`expandtabs`."""
+    count = _count(text, "\t" if isinstance(text, str) else b"\t")
+    m.text(len(text) + count * max(size, 0))
+    m.charge(len(text) >> 2)
+
+
+def replaced(m: Machine, text: Any, args: Sequence[Any]) -> None:
+    """`replace`: known from how often the old part is there."""
+    search(m, text, args)
+    if len(args) < 2 or not (_alike(text, args[0]) and _alike(text, args[1])):
+        return
+    old, new = args[0], args[1]
+    times = _count(text, old)
+    most = args[2] if len(args) > 2 else -1
+    if isinstance(most, int) and 0 <= most < times:
+        times = int(most)
+    m.text(len(text) + times * (len(new) - len(old)))
+    m.charge(times)
+
+
+def _count(text: Any, part: Any) -> int:
+    return int(str.count(text, part) if isinstance(text, str) else bytes.count(text, part))
+
+
+def _alike(text: Any, part: Any) -> bool:
+    return isinstance(part, str if isinstance(text, str) else bytes)
+
+
+def _length(args: Sequence[Any], place: int) -> int:
+    part = args[place] if len(args) > place else None
+    return len(part) if isinstance(part, str | bytes) else 1
+
+
+def _integer(m: Machine, args: Sequence[Any], place: int) -> int:
+    value = args[place] if len(args) > place else 0
+    if isinstance(value, int) and value.__class__ not in INSTANCES:
+        return value
+    return m.index(value) if value.__class__ in INSTANCES else 0
+
+
+MEASURES = {
+    **dict.fromkeys(("capitalize", "lower", "swapcase", "title", "upper"), copy),
+    **dict.fromkeys(("removeprefix", "removesuffix"), copy),
+    **dict.fromkeys(("isalnum", "isalpha", "isascii", "isdigit", "islower", "isspace"), scan),
+    **dict.fromkeys(("istitle", "isupper"), scan),
+    **dict.fromkeys(("count", "find", "index"), search),
+    **dict.fromkeys(("rfind", "rindex"), search_back),
+    **dict.fromkeys(("startswith", "endswith"), starts),
+    **dict.fromkeys(("strip", "lstrip", "rstrip"), strip),
+    **dict.fromkeys(("center", "ljust", "rjust", "zfill"), width),
+    "partition": split,
+    "rpartition": split_back,
+}

@@ -1,0 +1,221 @@
+"""`int`, `bool` and `float`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, FloatInstance, IntInstance
+from nkic.evaluate.tables import builtin_class, getter, method
+from nkic.evaluate.types.shared import (
+    arity,
+    class_method,
+    host,
+    hosted,
+    inheritable,
+    makes,
+    no_keywords,
+    number_of,
+    one_step,
+    own,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+INT = builtin_class("int", int)
+BOOL = Class("bool", (INT,), {}, payload=bool)
+FLOAT = builtin_class("float", float)
+_WIDE = 64  # bits of an integer that takes no look at the limits
+_LONG = 8192  # characters of a number's text
+
+
+# ---- int ----------------------------------------------------------------------------------------
+
+
+@makes(INT)
+def make_int(m: Machine, cls: Class, /, *args: Any, **named: Any) -> int:
+    """`int(x)`, `int(text, base)`."""
+    if named.keys() - {"base"}:
+        raise TypeError(
+            f"'{min(named.keys() - {'base'})}' is an invalid keyword argument for int()"
+        )
+    if len(args) + len(named) > 2:
+        raise TypeError(f"int() takes at most 2 arguments ({len(args) + len(named)} given)")
+    if not args:
+        if named:
+            raise TypeError("int() missing string argument")
+        return 0
+    if len(args) == 2 or named:
+        return _parsed(m, args[0], args[1] if len(args) == 2 else named["base"])
+    return _to_int(m, args[0])
+
+
+def _parsed(m: Machine, value: Any, base: Any) -> int:
+    if not isinstance(value, str | bytes):
+        raise TypeError("int() can't convert non-string with explicit base")
+    return _checked(m, _of_text(m, value, m.index(base)))
+
+
+def _of_text(m: Machine, value: Any, base: int) -> int:
+    m.charge(len(value) >> 1)
+    if len(value) > _LONG:
+        m.allow_bits(len(value.strip("0 _") if isinstance(value, str) else value.strip(b"0 _")))
+    return int(text_of(m, value) if isinstance(value, str) else value, base)
+
+
+def _to_int(m: Machine, value: Any) -> int:
+    kind = value.__class__
+    if kind is int or kind is bool or kind is float:
+        return int(value)
+    if kind in INSTANCES:
+        for special in ("__int__", "__index__", "__trunc__"):
+            found = value.cls.find(special)
+            if found is not UNSET:
+                return _returned(m, special, m.call(found, (value,), None))
+        if isinstance(value, int | float):
+            return int(number_of(value))
+    if isinstance(value, str | bytes):
+        return _checked(m, _of_text(m, value, 10))
+    special = m.class_of(value).find("__int__")
+    if special is not UNSET:
+        return int(m.call(special, (value,), None))
+    raise TypeError(
+        "int() argument must be a string, a bytes-like object or a real number, "
+        f"not '{m.class_of(value).name}'"
+    )
+
+
+def _returned(m: Machine, special: str, value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"{special} returned non-int (type {m.class_of(value).name})")
+    return int(number_of(value))
+
+
+def _checked(m: Machine, made: int) -> int:
+    if made.bit_length() > _WIDE:
+        m.allow_bits(made.bit_length())
+    return made
+
+
+@inheritable(INT)
+def _int_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
+    return IntInstance(make_int(m, INT, *args, **named))
+
+
+for _name in ("as_integer_ratio", "bit_count", "bit_length", "conjugate"):
+    hosted(INT, int, _name, one_step)
+
+
+@method(INT, "is_integer")
+def _int_is_integer(m: Machine, number: int, /) -> bool:
+    own(m, number, int, "is_integer")
+    return True
+
+
+@method(INT, "to_bytes")
+def _to_bytes(
+    m: Machine, number: int, /, length: Any = 1, byteorder: Any = "big", *, signed: Any = False
+) -> Any:
+    own(m, number, int, "to_bytes")
+    size = m.index(length)
+    m.elements(max(size, 0) >> 3, "the bytes")
+    m.allow_length(size, "the bytes")
+    if not isinstance(byteorder, str):
+        kind = m.class_of(byteorder).name
+        raise TypeError(f"to_bytes() argument 'byteorder' must be str, not {kind}")
+    return host(m, int.to_bytes, (number, size, byteorder), {"signed": m.truth(signed)})
+
+
+@class_method(INT, "from_bytes")
+def _from_bytes(
+    m: Machine, cls: Class, /, bytes: Any, byteorder: Any = "big", *, signed: Any = False
+) -> Any:
+    from nkic.evaluate.types.binary import as_bytes
+
+    found = as_bytes(m, bytes)
+    m.allow_bits(8 * len(found.strip(b"\0")))
+    if not isinstance(byteorder, str):
+        kind = m.class_of(byteorder).name
+        raise TypeError(f"from_bytes() argument 'byteorder' must be str, not {kind}")
+    made = host(m, int.from_bytes, (found, byteorder), {"signed": m.truth(signed)})
+    m.allow_bits(made.bit_length())
+    return made if cls in (INT, BOOL) and cls is INT else m.call(cls, (made,), None)
+
+
+getter(INT, "real")(lambda m, number: +number_of(number))
+getter(INT, "numerator")(lambda m, number: +number_of(number))
+getter(INT, "imag")(lambda m, number: 0)
+getter(INT, "denominator")(lambda m, number: 1)
+
+
+# ---- bool ---------------------------------------------------------------------------------------
+
+
+@makes(BOOL)
+def _make_bool(m: Machine, cls: Class, /, *args: Any, **named: Any) -> bool:
+    no_keywords("bool", named)
+    arity("bool", args, 0, 1)
+    return m.truth(args[0]) if args else False
+
+
+# ---- float --------------------------------------------------------------------------------------
+
+
+@makes(FLOAT)
+def make_float(m: Machine, cls: Class, /, *args: Any, **named: Any) -> float:
+    """`float(x)`."""
+    no_keywords("float", named)
+    arity("float", args, 0, 1)
+    return _to_float(m, args[0]) if args else 0.0
+
+
+def _to_float(m: Machine, value: Any) -> float:
+    kind = value.__class__
+    if kind is float or kind is int or kind is bool:
+        return float(value)
+    if kind in INSTANCES:
+        found = value.cls.find("__float__")
+        if found is not UNSET:
+            return _returned_float(m, m.call(found, (value,), None), value)
+        if isinstance(value, int | float):
+            return float(number_of(value))
+        if value.cls.find("__index__") is not UNSET:
+            return float(m.index(value))
+    if isinstance(value, str | bytes):
+        m.charge(1 + (len(value) >> 2))
+        return float(text_of(m, value) if isinstance(value, str) else value)
+    special = m.class_of(value).find("__float__")
+    if special is not UNSET:
+        return float(m.call(special, (value,), None))
+    kind_name = m.class_of(value).name
+    raise TypeError(f"float() argument must be a string or a real number, not '{kind_name}'")
+
+
+def _returned_float(m: Machine, found: Any, value: Any) -> float:
+    if not isinstance(found, float):
+        kinds = f"{m.class_of(value).name}.__float__ returned non-float"
+        raise TypeError(f"{kinds} (type {m.class_of(found).name})")
+    return float(number_of(found))
+
+
+@inheritable(FLOAT)
+def _float_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
+    return FloatInstance(make_float(m, FLOAT, *args, **named))
+
+
+for _name in ("as_integer_ratio", "conjugate", "hex", "is_integer"):
+    hosted(FLOAT, float, _name, one_step)
+
+
+@class_method(FLOAT, "fromhex")
+def _fromhex(m: Machine, cls: Class, string: Any, /) -> Any:
+    m.charge(len(string) if isinstance(string, str) else 1)
+    if not isinstance(string, str):
+        raise TypeError("bad argument type for built-in operation")
+    made = float.fromhex(text_of(m, string))
+    return made if cls is FLOAT else m.call(cls, (made,), None)
+
+
+getter(FLOAT, "real")(lambda m, number: number_of(number))
+getter(FLOAT, "imag")(lambda m, number: 0.0)

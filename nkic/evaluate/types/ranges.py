@@ -1,0 +1,81 @@
+"""`range` and `slice`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.objects import Class
+from nkic.evaluate.tables import builtin_class, getter, method
+from nkic.evaluate.types.shared import arity, host, makes, no_keywords, own
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+RANGE = builtin_class("range", range)
+SLICE = builtin_class("slice", slice)
+
+
+@makes(RANGE)
+def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range:
+    """`range(stop)`, `range(start, stop, step)`, of a length that could be gone through."""
+    no_keywords("range", named)
+    arity("range", args, 1, 3)
+    made = range(*(one if one.__class__ is int else _bound(m, one) for one in args))
+    reach = abs(made.stop - made.start)  # `len` itself fails for the largest
+    m.allow_length(-(-reach // abs(made.step)) if made else 0, "the range")
+    return made
+
+
+def _bound(m: Machine, value: Any) -> int:
+    if hasattr(value, "refuse"):
+        value.refuse()
+    return int(host(m, m.index, (value,)))
+
+
+def _scanned(m: Machine, values: range, item: Any) -> None:
+    if item.__class__ is not int and item.__class__ is not bool:
+        m.charge(16 * len(values))
+
+
+@method(RANGE, "index")
+def _index(m: Machine, values: range, item: Any, /) -> int:
+    own(m, values, range, "index")
+    _scanned(m, values, item)
+    return range.index(values, item)
+
+
+@method(RANGE, "count")
+def _count(m: Machine, values: range, item: Any, /) -> int:
+    own(m, values, range, "count")
+    _scanned(m, values, item)
+    return range.count(values, item)
+
+
+getter(RANGE, "start")(lambda m, values: values.start)
+getter(RANGE, "stop")(lambda m, values: values.stop)
+getter(RANGE, "step")(lambda m, values: values.step)
+
+
+# ---- slice --------------------------------------------------------------------------------------
+
+
+@makes(SLICE)
+def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
+    """`slice(stop)`. Of slices in slices Python cannot let go: that overruns the C stack."""
+    no_keywords("slice", named)
+    arity("slice", args, 1, 3)
+    if any(isinstance(one, slice) for one in args):
+        raise TypeError("the bounds of a slice are no slices")
+    m.allocate(56)
+    return slice(*args)
+
+
+@method(SLICE, "indices")
+def _indices(m: Machine, bounds: slice, length: Any, /) -> Any:
+    own(m, bounds, slice, "indices")
+    return host(m, slice.indices, (bounds, m.index(length)))
+
+
+getter(SLICE, "start")(lambda m, bounds: bounds.start)
+getter(SLICE, "stop")(lambda m, bounds: bounds.stop)
+getter(SLICE, "step")(lambda m, bounds: bounds.step)

@@ -1,0 +1,249 @@
+"""`list` and `tuple`, and how values are sorted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.compare import FLAT
+from nkic.evaluate.objects import INSTANCES, Builtin, Class, ListInstance, TupleInstance
+from nkic.evaluate.tables import builtin_class, method
+from nkic.evaluate.types.shared import arity, host, hosted, inheritable, makes, no_keywords, own
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+LIST = builtin_class("list", list)
+TUPLE = builtin_class("tuple", tuple)
+_NUMBERS = frozenset({int, float, bool})
+_LONG = 4096  # characters that are compared in a step
+
+
+# ---- making -------------------------------------------------------------------------------------
+
+
+@makes(LIST)
+def make_list(m: Machine, cls: Class, /, *args: Any, **named: Any) -> list[Any]:
+    """`list(values)`."""
+    no_keywords("list", named)
+    arity("list", args, 0, 1)
+    return m.listed(args[0]) if args else []
+
+
+@inheritable(LIST)
+def _list_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
+    return ListInstance()
+
+
+def _init(m: Machine, values: Any, /, *args: Any, **named: Any) -> None:
+    own(m, values, list, "__init__")
+    no_keywords("list", named)
+    arity("list", args, 0, 1)
+    given = m.listed(args[0]) if args else []
+    list.clear(values)
+    list.extend(values, given)
+
+
+LIST.members["__init__"] = Builtin("list.__init__", _init)
+
+
+@makes(TUPLE)
+def make_tuple(m: Machine, cls: Class, /, *args: Any, **named: Any) -> tuple[Any, ...]:
+    """`tuple(values)`."""
+    no_keywords("tuple", named)
+    arity("tuple", args, 0, 1)
+    if not args:
+        return ()
+    if args[0].__class__ is tuple:
+        return args[0]
+    return tuple(m.listed(args[0]))
+
+
+@inheritable(TUPLE)
+def _tuple_content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
+    return TupleInstance(make_tuple(m, TUPLE, *args, **named))
+
+
+# ---- methods of lists ---------------------------------------------------------------------------
+
+
+@method(LIST, "append")
+def _append(m: Machine, values: Any, item: Any, /) -> None:
+    m.left -= 3
+    host(m, list.append, (values, item))
+    if len(values) > m.limits.length:
+        m.allow_length(list.__len__(values), "the list")
+
+
+@method(LIST, "extend")
+def _extend(m: Machine, values: Any, iterable: Any, /) -> None:
+    own(m, values, list, "extend")
+    m.extended(values, list(values) if iterable is values else iterable)
+
+
+@method(LIST, "insert")
+def _insert(m: Machine, values: Any, index: Any, item: Any, /) -> None:
+    own(m, values, list, "insert")
+    m.charge(3 + (list.__len__(values) >> 5))
+    list.insert(values, m.index(index), item)
+    m.allow_length(list.__len__(values), "the list")
+
+
+@method(LIST, "pop")
+def _pop(m: Machine, values: Any, index: Any = -1, /) -> Any:
+    own(m, values, list, "pop")
+    place = index if index.__class__ is int else m.index(index)
+    if place != -1:
+        m.charge(list.__len__(values) >> 5)
+    return list.pop(values, place)
+
+
+@method(LIST, "remove")
+def _remove(m: Machine, values: Any, item: Any, /) -> None:
+    own(m, values, list, "remove")
+    place = _find(m, values, item, 0, list.__len__(values))
+    if place < 0:
+        raise ValueError("list.remove(x): x not in list")
+    m.charge(list.__len__(values) >> 5)
+    if place < list.__len__(values):
+        list.__delitem__(values, place)
+
+
+def _searched(m: Machine, values: Any, item: Any) -> None:
+    """Pays for comparing a flat value with all elements."""
+    length = len(item) if isinstance(item, str | bytes) else 1
+    m.charge(1 + len(values) * (1 + length // _LONG) // 2)
+
+
+def _find(m: Machine, values: Any, item: Any, start: int, stop: int) -> int:
+    """The first place of an item between two others, -1 where there is none."""
+    kind: Any = list if isinstance(values, list) else tuple
+    if item.__class__ in FLAT:
+        _searched(m, values, item)
+        try:
+            return int(kind.index(values, item, start, stop))
+        except ValueError:
+            return -1
+    place = start
+    while place < min(stop, kind.__len__(values)):  # `==` of a kernel's may change the list
+        m.charge(2)
+        if m.equal(kind.__getitem__(values, place), item):
+            return place
+        place += 1
+    return -1
+
+
+def _bounds(m: Machine, values: Any, start: Any, stop: Any) -> tuple[int, int]:
+    size = (list if isinstance(values, list) else tuple).__len__(values)
+    places = []
+    for bound in (start, stop):
+        place = m.index(bound) if bound is not None else size
+        places.append(max(place + size, 0) if place < 0 else place)
+    return places[0], min(places[1], size)
+
+
+@method(LIST, "index")
+def _list_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
+    own(m, values, list, "index")
+    place = _find(m, values, item, *_bounds(m, values, start, stop))
+    if place < 0:
+        raise ValueError(f"{m.repr(item)} is not in list")
+    return place
+
+
+@method(TUPLE, "index")
+def _tuple_index(m: Machine, values: Any, item: Any, start: Any = 0, stop: Any = None, /) -> int:
+    own(m, values, tuple, "index")
+    place = _find(m, values, item, *_bounds(m, values, start, stop))
+    if place < 0:
+        raise ValueError("tuple.index(x): x not in tuple")
+    return place
+
+
+def _counted(m: Machine, values: Any, item: Any, kind: Any) -> int:
+    own(m, values, kind, "count")
+    if item.__class__ in FLAT:
+        _searched(m, values, item)
+        return int(kind.count(values, item))
+    m.charge(2 * len(values))
+    return sum(m.equal(one, item) for one in kind.__iter__(values))
+
+
+@method(LIST, "count")
+def _list_count(m: Machine, values: Any, item: Any, /) -> int:
+    return _counted(m, values, item, list)
+
+
+@method(TUPLE, "count")
+def _tuple_count(m: Machine, values: Any, item: Any, /) -> int:
+    return _counted(m, values, item, tuple)
+
+
+def _through(m: Machine, values: Any, args: Any) -> None:
+    m.charge(list.__len__(values) >> 4)
+
+
+hosted(LIST, list, "clear", _through)
+hosted(LIST, list, "reverse", _through)
+
+
+@method(LIST, "copy")
+def _copy(m: Machine, values: Any, /) -> list[Any]:
+    own(m, values, list, "copy")
+    m.elements(list.__len__(values), "the list")
+    return list.copy(values)
+
+
+# ---- sorting ------------------------------------------------------------------------------------
+
+
+class Ordered:
+    """A value that Python's own sort compares by the machine's `<`."""
+
+    __slots__ = ("m", "value")
+
+    def __init__(self, m: Machine, value: Any) -> None:
+        self.m = m
+        self.value = value
+
+    def __lt__(self, other: Ordered) -> bool:
+        self.m.charge(2)
+        return self.m.less(self.value, other.value)
+
+
+def sort_keys(m: Machine, keys: list[Any]) -> list[Any]:
+    """What stands for the values when Python sorts them: themselves, if that is quick."""
+    m.charge(1 + len(keys) * len(keys).bit_length() // 3)
+    kinds = set(map(type, keys))
+    if kinds <= _NUMBERS:
+        return keys
+    if kinds == {str} and max(map(len, keys)) <= _LONG:
+        return keys
+    m.allocate(56 * len(keys))
+    return [Ordered(m, key) for key in keys]
+
+
+def in_order(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]:
+    """The values in ascending order; equal ones keep theirs."""
+    backwards = m.truth(reverse) if reverse.__class__ in INSTANCES else bool(m.index(reverse))
+    m.elements(len(values), "the list")
+    keys = values if key is None else [m.call(key, (value,), None) for value in values]
+    keys = sort_keys(m, keys)
+    if keys is values:
+        return sorted(values, reverse=backwards)
+    places = sorted(range(len(values)), key=keys.__getitem__, reverse=backwards)
+    return [values[place] for place in places]
+
+
+@method(LIST, "sort")
+def _sort(m: Machine, values: Any, /, *, key: Any = None, reverse: Any = False) -> None:
+    own(m, values, list, "sort")
+    before = list(list.__iter__(values))
+    list.clear(values)  # as Python does, so that a key function sees that it goes on
+    after = before
+    try:
+        after = in_order(m, before, key, reverse)
+    finally:
+        changed = list.__len__(values) > 0
+        list.__setitem__(values, slice(None), after)
+    if changed:
+        raise ValueError("list modified during sort")

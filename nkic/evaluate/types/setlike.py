@@ -1,0 +1,207 @@
+"""`set` and `frozenset`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate import containers
+from nkic.evaluate.objects import Builtin, Class
+from nkic.evaluate.sets import KernelFrozenSet, KernelSet
+from nkic.evaluate.tables import builtin_class, method
+from nkic.evaluate.types.shared import arity, host, hosted, makes, no_keywords, own
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+SET = builtin_class("set", KernelSet)
+FROZENSET = builtin_class("frozenset", KernelFrozenSet)
+_EITHER = ((SET, set), (FROZENSET, frozenset))
+_ENTRY = 10  # steps for an element that may be new
+_IN_ORDER = 48  # steps for an element that the first one is looked for among
+_NUMBERS = (int, float)
+
+
+@makes(SET)
+def make_set(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelSet:
+    """`set(values)`."""
+    no_keywords("set", named)
+    arity("set", args, 0, 1)
+    return containers.make_set(m, args[0] if args else ())
+
+
+@makes(FROZENSET)
+def make_frozenset(m: Machine, cls: Class, /, *args: Any, **named: Any) -> KernelFrozenSet:
+    """`frozenset(values)`."""
+    no_keywords("frozenset", named)
+    arity("frozenset", args, 0, 1)
+    if args and args[0].__class__ is KernelFrozenSet:
+        return args[0]
+    return containers.make_frozenset(m, args[0] if args else ())
+
+
+def _like(owner: Any, values: Any) -> Any:
+    """A set of the kind of `owner`."""
+    return KernelSet(values) if isinstance(owner, set) else KernelFrozenSet(values)
+
+
+def _plain(values: Any) -> Any:
+    """The elements in the order of their hashes: sorting them would be for nothing."""
+    return (set if isinstance(values, set) else frozenset).__iter__(values)
+
+
+# ---- methods of both ----------------------------------------------------------------------------
+
+
+def _copy(m: Machine, owner: Any, /) -> Any:
+    m.allocate(8 * 3 * len(owner))
+    return _like(owner, _plain(owner)) if isinstance(owner, set) else owner
+
+
+def _union(m: Machine, owner: Any, /, *others: Any) -> Any:
+    m.allocate(8 * 3 * len(owner))
+    found = KernelSet(_plain(owner))
+    for other in others:
+        containers.add_all(m, found, _in_any_order(m, other))
+    return found if isinstance(owner, set) else KernelFrozenSet(_plain(found))
+
+
+def _in_any_order(m: Machine, other: Any) -> Any:
+    return list(_plain(other)) if isinstance(other, set | frozenset) else other
+
+
+def _intersection(m: Machine, owner: Any, /, *others: Any) -> Any:
+    m.allocate(8 * 3 * len(owner))
+    found: Any = set(_plain(owner))
+    for other in others:
+        known = containers.as_set(m, other)
+        found = set.intersection(found, known)
+    return _like(owner, found)
+
+
+def _difference(m: Machine, owner: Any, /, *others: Any) -> Any:
+    m.allocate(8 * 3 * len(owner))
+    found = set(_plain(owner))
+    for other in others:
+        set.difference_update(found, containers.as_set(m, other))
+    return _like(owner, found)
+
+
+def _symmetric_difference(m: Machine, owner: Any, other: Any, /) -> Any:
+    known = containers.as_set(m, other)
+    m.allocate(8 * 3 * (len(owner) + len(known)))
+    return _like(owner, set.symmetric_difference(set(_plain(owner)), set(_plain(known))))
+
+
+def _issubset(m: Machine, owner: Any, other: Any, /) -> bool:
+    known = containers.as_set(m, other)
+    m.charge(len(owner))
+    return len(owner) <= len(known) and all(one in known for one in _plain(owner))
+
+
+def _issuperset(m: Machine, owner: Any, other: Any, /) -> bool:
+    known = containers.as_set(m, other)
+    return len(known) <= len(owner) and all(one in owner for one in _plain(known))
+
+
+def _isdisjoint(m: Machine, owner: Any, other: Any, /) -> bool:
+    known = containers.as_set(m, other)
+    m.charge(len(known))
+    return not any(one in owner for one in _plain(known))
+
+
+def _add(name: str, function: Callable[..., Any]) -> None:
+    """Puts a function into the tables of both kinds of set."""
+    for cls, kind in _EITHER:
+        cls.members[name] = Builtin(f"{cls.name}.{name}", _checked(kind, name, function))
+
+
+def _checked(kind: type, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(m: Machine, owner: Any, /, *args: Any) -> Any:
+        own(m, owner, kind, name)
+        return function(m, owner, *args)
+
+    return call
+
+
+for _name, _function in (
+    ("copy", _copy),
+    ("union", _union),
+    ("intersection", _intersection),
+    ("difference", _difference),
+    ("symmetric_difference", _symmetric_difference),
+    ("issubset", _issubset),
+    ("issuperset", _issuperset),
+    ("isdisjoint", _isdisjoint),
+):
+    _function.__qualname__ = f"set.{_name}"
+    _add(_name, _function)
+
+
+# ---- methods that change a set ------------------------------------------------------------------
+
+
+@method(SET, "add")
+def _add_one(m: Machine, owner: Any, item: Any, /) -> None:
+    own(m, owner, set, "add")
+    m.charge(_ENTRY)
+    m.check_key(item, len(owner))
+    host(m, set.add, (owner, item))
+    m.allow_length(len(owner), "the set")
+
+
+@method(SET, "discard")
+def _discard(m: Machine, owner: Any, item: Any, /) -> None:
+    own(m, owner, set, "discard")
+    m.check_key(item, len(owner))
+    host(m, set.discard, (owner, item))
+
+
+@method(SET, "remove")
+def _remove(m: Machine, owner: Any, item: Any, /) -> None:
+    own(m, owner, set, "remove")
+    m.check_key(item, len(owner))
+    host(m, set.remove, (owner, item))
+
+
+@method(SET, "pop")
+def _pop(m: Machine, owner: Any, /) -> Any:
+    own(m, owner, set, "pop")
+    m.charge(1 + 2 * len(owner))
+    if not all(isinstance(value, _NUMBERS) for value in _plain(owner)):
+        m.charge(_IN_ORDER * len(owner))  # they are sorted by their text
+    return KernelSet.pop(owner)
+
+
+hosted(SET, set, "clear", lambda m, owner, args: m.charge(len(owner) >> 1))
+
+
+@method(SET, "update")
+def _update(m: Machine, owner: Any, /, *others: Any) -> None:
+    own(m, owner, set, "update")
+    for other in others:
+        containers.add_all(m, owner, _in_any_order(m, other))
+
+
+def _becomes(m: Machine, owner: Any, found: Any) -> None:
+    set.clear(owner)
+    set.update(owner, _plain(found))
+
+
+@method(SET, "intersection_update")
+def _intersection_update(m: Machine, owner: Any, /, *others: Any) -> None:
+    own(m, owner, set, "intersection_update")
+    _becomes(m, owner, _intersection(m, owner, *others))
+
+
+@method(SET, "difference_update")
+def _difference_update(m: Machine, owner: Any, /, *others: Any) -> None:
+    own(m, owner, set, "difference_update")
+    for other in others:
+        set.difference_update(owner, containers.as_set(m, other))
+
+
+@method(SET, "symmetric_difference_update")
+def _symmetric_difference_update(m: Machine, owner: Any, other: Any, /) -> None:
+    own(m, owner, set, "symmetric_difference_update")
+    _becomes(m, owner, _symmetric_difference(m, owner, other))

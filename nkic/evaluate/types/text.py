@@ -1,0 +1,252 @@
+"""`str`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from nkic.evaluate.objects import INSTANCES, Class, StrInstance
+from nkic.evaluate.tables import builtin_class, class_function, method
+from nkic.evaluate.texts import format_method
+from nkic.evaluate.types import measures
+from nkic.evaluate.types.shared import host, hosted, inheritable, makes, own, text_of
+
+if TYPE_CHECKING:
+    from nkic.evaluate.machine import Machine
+
+STR = builtin_class("str", str)
+# Encodings that need no module but Python's own tables, by their names without punctuation.
+_ENCODINGS = {
+    "ascii": "ascii",
+    "usascii": "ascii",
+    "latin1": "latin-1",
+    "iso88591": "latin-1",
+    "l1": "latin-1",
+    "utf8": "utf-8",
+    "u8": "utf-8",
+    "utf8sig": "utf-8-sig",
+    "cp437": "cp437",
+    "cp1252": "cp1252",
+    "windows1252": "cp1252",
+    **{
+        f"utf{n}{order}": f"utf-{n}{'-' * bool(order)}{order}"
+        for n in (16, 32)
+        for order in ("", "le", "be")
+    },
+}
+_ERRORS = frozenset(
+    {
+        *("strict", "ignore", "replace", "backslashreplace", "xmlcharrefreplace"),
+        *("namereplace", "surrogateescape", "surrogatepass"),
+    }
+)
+_LONGEST_NAME = 90  # characters that `namereplace` puts in place of one
+
+
+@makes(STR)
+def make_str(m: Machine, cls: Class, /, *args: Any, **named: Any) -> str:
+    """`str(value)`, `str(bytes, encoding, errors)`."""
+    given = dict(zip(("object", "encoding", "errors"), args, strict=False)) | named
+    if len(args) + len(named) > 3:
+        raise TypeError(f"str() takes at most 3 arguments ({len(args) + len(named)} given)")
+    unknown = given.keys() - {"object", "encoding", "errors"}
+    if unknown:
+        raise TypeError(f"'{min(unknown)}' is an invalid keyword argument for str()")
+    if given.keys() <= {"object"}:
+        return m.str(given["object"]) if given else ""
+    value = given.get("object", b"")
+    if isinstance(value, str):
+        raise TypeError("decoding str is not supported")
+    if not isinstance(value, bytes):
+        kind = m.class_of(value).name
+        raise TypeError(f"decoding to str: need a bytes-like object, {kind} found")
+    return decoded(m, value, given.get("encoding", "utf-8"), given.get("errors", "strict"), "str")
+
+
+@inheritable(STR)
+def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> Any:
+    return StrInstance(make_str(m, STR, *args, **named))
+
+
+# ---- methods of Python's own --------------------------------------------------------------------
+
+for _name, _measure in measures.MEASURES.items():
+    hosted(STR, str, _name, _measure)
+for _name in ("isdecimal", "isidentifier", "isnumeric", "isprintable"):
+    hosted(STR, str, _name, measures.scan)
+hosted(STR, str, "casefold", measures.copy)
+
+
+@method(STR, "split")
+def _split(m: Machine, text: str, /, sep: Any = None, maxsplit: Any = -1) -> Any:
+    own(m, text, str, "split")
+    measures.split(m, text, (sep, maxsplit))
+    return host(m, str.split, (text, sep, maxsplit))
+
+
+@method(STR, "rsplit")
+def _rsplit(m: Machine, text: str, /, sep: Any = None, maxsplit: Any = -1) -> Any:
+    own(m, text, str, "rsplit")
+    measures.split_back(m, text, (sep, maxsplit))
+    return host(m, str.rsplit, (text, sep, maxsplit))
+
+
+@method(STR, "splitlines")
+def _splitlines(m: Machine, text: str, /, keepends: Any = False) -> Any:
+    own(m, text, str, "splitlines")
+    measures.lines(m, text, ())
+    return str.splitlines(text, m.truth(keepends))
+
+
+@method(STR, "expandtabs")
+def _expandtabs(m: Machine, text: str, /, tabsize: Any = 8) -> str:
+    own(m, text, str, "expandtabs")
+    size = m.index(tabsize)
+    measures.tabs(m, text, size)
+    return str.expandtabs(text, size)
+
+
+@method(STR, "replace")
+def _replace(m: Machine, text: str, old: Any, new: Any, count: Any = -1, /) -> Any:
+    own(m, text, str, "replace")
+    args = (old, new, m.index(count))
+    measures.replaced(m, text, args)
+    return host(m, str.replace, (text, *args))
+
+
+# ---- join, format, translate --------------------------------------------------------------------
+
+
+def joined(m: Machine, separator: Any, parts: Any, kind: Any, wanted: str) -> Any:
+    """`separator.join(parts)`, of text and of bytes."""
+    try:
+        values = parts if parts.__class__ in (list, tuple) else m.listed(parts)
+    except TypeError as error:
+        if str(error).endswith("is not iterable"):
+            raise TypeError("can only join an iterable") from None
+        raise
+    size = 0
+    for place, value in enumerate(values):
+        if not isinstance(value, kind):
+            found = m.class_of(value).name
+            text = f"sequence item {place}: expected {wanted}, {found} found"
+            raise TypeError(text)
+        size += len(value)
+    m.charge(len(values) >> 1)
+    m.text(size + len(separator) * max(len(values) - 1, 0))
+    return kind.join(separator, values)
+
+
+@method(STR, "join")
+def _join(m: Machine, text: str, iterable: Any, /) -> Any:
+    own(m, text, str, "join")
+    return joined(m, text, iterable, str, "str instance")
+
+
+@method(STR, "format")
+def _format(m: Machine, text: str, /, *args: Any, **named: Any) -> str:
+    own(m, text, str, "format")
+    return format_method(m, text_of(m, text))(args, named)
+
+
+class _Items(Mapping[str, Any]):
+    """A kernel's mapping for `format_map`."""
+
+    def __init__(self, m: Machine, mapping: Any) -> None:
+        self._m = m
+        self._mapping = mapping
+
+    def __getitem__(self, key: str) -> Any:
+        return self._m.item(self._mapping, key)
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+@method(STR, "format_map")
+def _format_map(m: Machine, text: str, mapping: Any, /) -> str:
+    own(m, text, str, "format_map")
+    return format_method(m, text_of(m, text))((), _Items(m, mapping))
+
+
+@class_function(STR, "maketrans")
+def _maketrans(m: Machine, x: Any, /, *more: Any) -> Any:
+    if isinstance(x, dict) and x.__class__ in INSTANCES:
+        x = dict(dict.items(x))
+    size = len(x) if isinstance(x, dict | str) else 1
+    m.allocate(8 * 4 * size)
+    return host(m, str.maketrans, (x, *more))
+
+
+@method(STR, "translate")
+def _translate(m: Machine, text: str, table: Any, /) -> Any:
+    own(m, text, str, "translate")
+    m.charge(2 * len(text))
+    plain = text_of(m, text)
+    found = {ord(one): _place(m, table, ord(one)) for one in dict.fromkeys(plain)}
+    if any(isinstance(part, str) and len(part) > 1 for part in found.values()):
+        lengths = {n: len(part) if isinstance(part, str) else 1 for n, part in found.items()}
+        m.text(sum(lengths[ord(one)] for one in plain))
+    else:
+        m.text(len(plain))
+    return plain.translate(found)
+
+
+def _place(m: Machine, table: Any, number: int) -> Any:
+    """What a table has for a character."""
+    m.charge(4)
+    if table.__class__ is dict:
+        return table.get(number, number)
+    try:
+        return m.item(table, number)
+    except Exception as error:
+        from nkic.evaluate.exceptions import is_a
+
+        if is_a(m, error, "LookupError"):
+            return number
+        raise
+
+
+# ---- bytes --------------------------------------------------------------------------------------
+
+
+@method(STR, "encode")
+def _encode(m: Machine, text: str, /, encoding: Any = "utf-8", errors: Any = "strict") -> bytes:
+    own(m, text, str, "encode")
+    return encoded(m, text, encoding, errors, "encode")
+
+
+def encoded(m: Machine, text: str, encoding: Any, errors: Any, name: str) -> bytes:
+    """The bytes of a text."""
+    codec, handler = _codec(m, encoding, errors, name)
+    longest = _LONGEST_NAME if handler == "namereplace" else 4
+    m.text(len(text))
+    m.charge(len(text) * longest >> 2)
+    found = text_of(m, text).encode(codec, handler)
+    m.allow_length(len(found), "the bytes")
+    return found
+
+
+def decoded(m: Machine, value: bytes, encoding: Any, errors: Any, name: str) -> str:
+    """The text of bytes."""
+    codec, handler = _codec(m, encoding, errors, name)
+    m.text(len(value))
+    found = value.decode(codec, handler)
+    m.text(len(found))
+    return found
+
+
+def _codec(m: Machine, encoding: Any, errors: Any, name: str) -> tuple[str, str]:
+    for place, value in (("encoding", encoding), ("errors", errors)):
+        if not isinstance(value, str):
+            kind = m.class_of(value).name
+            raise TypeError(f"{name}() argument '{place}' must be str, not {kind}")
+    wanted = "".join(one for one in str.lower(encoding) if one.isalnum())
+    if wanted not in _ENCODINGS:
+        raise LookupError(f"unknown encoding: {text_of(m, encoding)}")
+    if errors not in _ERRORS:
+        raise LookupError(f"unknown error handler name '{text_of(m, errors)}'")
+    return _ENCODINGS[wanted], text_of(m, errors)

@@ -1,0 +1,173 @@
+"""Arrays of numbers known while a kernel is compiled: what NumPy's makers of arrays give.
+
+They have a shape and an element type, can be reshaped and converted, and become tensors by
+`nl.shared_constant`. There is no arithmetic with them: a kernel computes with tensors.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from math import prod
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.language.texts import brief
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+
+Number = float | int | bool
+Sizes = tuple[int, ...]
+
+_FORMATS = {
+    **{"float32": "f", "float16": "e", "bool": "?"},
+    **{"int8": "b", "int16": "h", "int32": "i", "uint8": "B", "uint16": "H", "uint32": "I"},
+}
+
+
+class ConstantArray:
+    """An array of NumPy's, its elements in row-major order, little-endian."""
+
+    def __init__(self, dtype: DType, shape: Sizes, data: bytes) -> None:
+        self._dtype = dtype
+        self._shape = shape
+        self._data = data
+
+    __hash__ = None  # type: ignore[assignment]  # as NumPy's
+    __iter__ = None  # or Python would ask for the elements 0, 1, 2 …
+
+    @property
+    def dtype(self) -> DType:
+        """The elements' type."""
+        return self._dtype
+
+    @property
+    def shape(self) -> Sizes:
+        """Sizes of the dimensions."""
+        return self._shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self._shape)
+
+    def reshape(self, *shape: Any) -> ConstantArray:
+        """The same elements in another shape, where one size may be -1."""
+        wanted = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        known = prod(size for size in wanted if size != -1)
+        sizes = tuple(self.size // max(known, 1) if size == -1 else size for size in wanted)
+        if prod(sizes) != self.size or wanted.count(-1) > 1:
+            raise _wrong(f"cannot reshape array of size {self.size} into shape {wanted}")
+        return ConstantArray(self._dtype, sizes, self._data)
+
+    def astype(self, dtype: Any) -> ConstantArray:
+        """The elements converted."""
+        return _packed(self._numbers(), self._shape, _kind(dtype))
+
+    def _numbers(self) -> Iterator[Number]:
+        code = _FORMATS[self._dtype.name]
+        return (number for (number,) in struct.iter_unpack(f"<{code}", self._data))
+
+    def __repr__(self) -> str:
+        return f"array(shape={self._shape}, dtype={self._dtype.name})"
+
+
+def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArray]]:
+    """`array`, `zeros`, `eye` and so on, as the `numpy` of kernels has them."""
+
+    def filled(shape: Any, fill_value: Number, dtype: Any = None) -> ConstantArray:
+        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        allow(prod(sizes))
+        kind = _kind(dtype) if dtype is not None else _natural([fill_value])
+        one = _packed([fill_value], (1,), kind)._data
+        return ConstantArray(kind, sizes, one * prod(sizes))
+
+    def eye(
+        N: int,  # noqa: N803  (the name is NumPy's)
+        M: int | None = None,  # noqa: N803
+        k: int = 0,
+        dtype: Any = None,
+    ) -> ConstantArray:
+        columns = N if M is None else M
+        allow(N * columns)
+        rows = (column == row + k for row in range(N) for column in range(columns))
+        return _packed(map(int, rows), (N, columns), _kind(dtype or dtypes.FLOAT32))
+
+    def array(values: Any, dtype: Any = None) -> ConstantArray:
+        if isinstance(values, ConstantArray):
+            return values if dtype is None else values.astype(dtype)
+        numbers: list[Number] = []
+        sizes = _flatten(values, numbers, allow)
+        allow(len(numbers))
+        kind = _kind(dtype) if dtype is not None else _natural(numbers)
+        return _packed(numbers, sizes, kind)
+
+    def arange(*bounds: int, dtype: Any = None) -> ConstantArray:
+        found = range(*bounds)
+        allow(len(found))
+        return _packed(found, (len(found),), _kind(dtype or dtypes.INT32))
+
+    return {
+        "array": array,
+        "asarray": array,
+        "full": filled,
+        "zeros": lambda shape, dtype=dtypes.FLOAT32: filled(shape, 0, dtype),
+        "ones": lambda shape, dtype=dtypes.FLOAT32: filled(shape, 1, dtype),
+        "eye": eye,
+        "identity": lambda n, dtype=None: eye(n, dtype=dtype),
+        "arange": arange,
+    }
+
+
+def _kind(dtype: Any) -> DType:
+    """An element type of NumPy's that engines have, too."""
+    found = dtype if isinstance(dtype, DType) else dtypes.find(str(dtype))
+    if found is None or found.name not in _FORMATS:
+        raise KernelError(
+            "unknown-dtype",
+            f"an array of {dtype} cannot become a tensor",
+            help=f"use one of {', '.join(_FORMATS)}; instructions convert to others",
+        )
+    return found
+
+
+def _natural(numbers: Sequence[Number]) -> DType:
+    """The type of an array of these: NumPy's own would be twice as wide, which no engine has."""
+    if any(isinstance(number, float) for number in numbers) or not numbers:
+        return dtypes.FLOAT32
+    return dtypes.BOOL if all(isinstance(number, bool) for number in numbers) else dtypes.INT32
+
+
+def _packed(numbers: Any, shape: Sizes, dtype: DType) -> ConstantArray:
+    code = _FORMATS[dtype.name]
+    convert: Callable[[Any], Any] = float if dtype.is_float else bool if code == "?" else int
+    values = [convert(number) for number in numbers]
+    try:
+        data = struct.pack(f"<{len(values)}{code}", *values)
+    except (struct.error, OverflowError) as error:
+        raise _wrong(f"a number of the array is outside the range of {dtype.name}") from error
+    return ConstantArray(dtype, shape, data)
+
+
+def _flatten(values: Any, into: list[Number], allow: Callable[[int], None]) -> Sizes:
+    """Adds the numbers of nested lists to `into`; gives the shape."""
+    if isinstance(values, int | float):
+        into.append(values)
+        return ()
+    if not isinstance(values, list | tuple):
+        raise _wrong(f"an array is made of lists of numbers, not of {brief(values)}")
+    allow(len(values))
+    shapes = {_flatten(value, into, allow) for value in values}
+    if len(shapes) > 1:
+        raise _wrong("the lists that an array is made of have different lengths")
+    return (len(values), *chain.from_iterable(shapes))
+
+
+def _wrong(message: str) -> KernelError:
+    return KernelError("wrong-value", message)

@@ -1,0 +1,306 @@
+"""Instructions as functions: from a row of the instruction table to `nisa.<name>`.
+
+A call is bound to the row's parameters as Python would, its values become what the program
+holds, and the instruction is recorded. A call that cannot be bound is reported, not recorded,
+and evaluation goes on. This is on the hot path: about 10 µs per instruction in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nkic.base.diagnostics import Level
+from nkic.base.profiles import DEFAULT, Profile
+from nkic.base.suggest import did_you_mean
+from nkic.ir.program import Operand as Bound
+from nkic.ir.tensors import View
+from nkic.language.complain import complain
+from nkic.language.dtypes_api import as_dtype
+from nkic.language.enums import ENGINES, engine
+from nkic.language.hosted import plain
+from nkic.language.registers import VirtualRegister
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.tensors.views import NOTHING_TO_DO
+from nkic.language.trace import GHOST, NkiInstruction, active
+from nkic.language.values import CallRefused, attribute_value, shown
+from nkic.language.versions import removed
+from nkic.machine.arguments import accepts
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
+from nkic.machine.operands import Attribute, Operand, Row
+
+REQUIRED: Any = object()
+
+
+class Binder:
+    """One row, prepared for calls."""
+
+    def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
+        self._row = row
+        since = {o.name: o.since for o in row.operands} | {a.name: a.since for a in row.attributes}
+        self._places = {name: place for place, name in enumerate(row.parameters)}
+        self._later = {
+            name: first
+            for name, first in since.items()
+            if first > profile and name not in row.by_profile
+        }
+        self._defaults = [_default(row, name) for name in row.parameters]
+        self._required = [n for n, default in enumerate(self._defaults) if default is REQUIRED]
+        self._list_place = self._places.get(row.spread, -1)
+        places = self._places | {
+            o.name: len(row.parameters) + n for n, o in enumerate(row.spread_operands)
+        }
+        self._operands = [
+            (places[o.name], o, o.access.reads, o.access.writes)
+            for o in row.operands
+            if o.name != row.returns
+        ]
+        self._attributes = [
+            (self._places.get(a.name, -1), a, _meaning(row, a, profile)) for a in row.attributes
+        ]
+        self._engine_place = self._places["engine"] if row.has_engine_parameter else -1
+        self._name_place = self._places.get("name", -1)
+
+    def __repr__(self) -> str:
+        return self._row.called
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        try:
+            return self._record(self._bind(args, more))
+        except CallRefused as refused:
+            self._complain(refused)
+            return NkiInstruction([], -1)
+
+    def _complain(self, refused: CallRefused) -> None:
+        row, argument = self._row.name, refused.argument
+        complain(
+            refused.slug,
+            f"{row}: {refused.message}",
+            help=removed.former_order(row, argument) or refused.help,
+            argument=argument,
+            position=self._places.get(argument),
+        )
+
+    # Binding
+
+    def _bind(self, args: tuple[Any, ...], more: Mapping[str, Any]) -> list[Any]:
+        """One value per parameter, as Python binds them."""
+        given = self._defaults.copy()
+        count = len(args)
+        if count > len(given):
+            raise self._wrong_call(f"takes {len(given)} arguments, not {count}")
+        given[:count] = args
+        places = self._places
+        former: dict[str, Any] = {}
+        for name, value in more.items():
+            place = places.get(name)
+            if place is None or name in self._later:
+                if not removed.tolerated(name, active().profile):
+                    raise self._unknown(name)
+                former[name] = value
+                continue
+            if place < count:
+                raise self._wrong_call(f"got two values for `{name}`, by position and by name")
+            given[place] = value
+        for place in self._required:
+            if given[place] is REQUIRED:
+                raise self._missing(given, "dst" in more)
+        for value in former.values():
+            _former_dtype(self._row.name, given[0], value)
+        return given if self._list_place < 0 else [*given, *self._spread(given[self._list_place])]
+
+    def _spread(self, value: Any) -> list[Any]:
+        """The elements of a list of tiles as operands, None where there are fewer."""
+        name, limit = self._row.spread, len(self._row.spread_operands)
+        if not isinstance(value, list | tuple):
+            text = f"`{name}` is {shown(value)}, but must be a list of tiles"
+            advice = f"pass a list of 1 to {limit} tiles"
+            raise CallRefused("argument-kind", text, advice, name)
+        if not 1 <= len(value) <= limit:
+            text = f"`{name}` has {len(value)} elements, but must have 1 to {limit}"
+            advice = f"pass a list of 1 to {limit} tiles"
+            raise CallRefused("argument-kind", text, advice, name)
+        return [*value, *[None] * (limit - len(value))]
+
+    def _wrong_call(self, message: str, help: str = "") -> CallRefused:
+        """The call does not fit the parameters."""
+        return CallRefused("wrong-call", message, help or self._signature())
+
+    def _signature(self) -> str:
+        """The parameters, as one would write the call."""
+        words = (
+            name if default is REQUIRED else f"{name}=…"
+            for name, default in zip(self._row.parameters, self._defaults, strict=True)
+        )
+        return f"the call is {self._row.called}({', '.join(words)})"
+
+    def _unknown(self, name: str) -> CallRefused:
+        """No such parameter: it is yet to come, it went away, or it is misspelt."""
+        if name in self._later:
+            since = self._later[name].label
+            return CallRefused(
+                "wrong-call",
+                f"there is no parameter `{name}` before NKI {since}",
+                f"leave it out, or choose the version with `--nki {since}`",
+                name,
+            )
+        gone = removed.parameter(self._row.name, name)
+        if gone is not None:
+            text = removed.no_parameter(name, gone, active().profile)
+            return CallRefused("removed-name", text, gone.instead, name)
+        near = did_you_mean(name, self._row.parameters) or self._signature()
+        return CallRefused("wrong-call", f"there is no parameter `{name}`", near, name)
+
+    def _missing(self, given: list[Any], named: bool) -> CallRefused:
+        """Required parameters without a value; older kernels leave out dst, unless it is named."""
+        pairs = zip(self._row.parameters, given, strict=True)
+        names = [name for name, value in pairs if value is REQUIRED]
+        listed = ", ".join(f"`{name}`" for name in names)
+        text = f"{listed} {'is' if len(names) == 1 else 'are'} missing"
+        if named or self._row.parameters[0] != "dst" or len(names) != 1:
+            return self._wrong_call(text)
+        if names != ["dst"]:
+            text = f"{text}; the first argument is dst, the tensor to write"
+        advice = "an instruction returns no tensor: make dst with nl.ndarray, and pass it"
+        return self._wrong_call(text, f"{advice}: {self._signature()}")
+
+    # Recording
+
+    def _record(self, given: list[Any]) -> Any:
+        """Converts the values and appends the instruction to the program."""
+        trace = active()
+        trace.recording()
+        operands: list[Bound] = []
+        ghost = False
+        for place, operand, reads, writes in self._operands:
+            value = given[place]
+            if type(value) is NkiTensor:
+                view = value._access
+                tensor = view.tensor
+                if 0 in view.shape and tensor.number != GHOST:
+                    raise _empty(operand, view)
+                if tensor.number == GHOST or tensor.scope or view.dynamic is not None:
+                    ghost = not trace.accept(view) or ghost
+                if reads:
+                    trace.read.add(tensor.number)
+                if writes:
+                    trace.written.add(tensor.number)
+                operands.append(view)
+            elif type(value) is NkiInstruction and value._place < 0:
+                ghost = True  # what went wrong there has been said
+            else:
+                operands.append(_other(operand, value, writes))
+        attributes = tuple(
+            [
+                default
+                if place < 0 or given[place] is default
+                else attribute_value(attribute, given[place])
+                for place, attribute, default in self._attributes
+            ]
+        )
+        engine_ = self._engine(given[self._engine_place]) if self._engine_place >= 0 else None
+        name = self._label(given[self._name_place]) if self._name_place >= 0 else ""
+        if ghost:
+            return NkiInstruction([], -1)
+        if self._row.returns:
+            return self._record_result(operands, attributes)
+        return trace.record(self._row, tuple(operands), attributes, engine_, name)
+
+    def _record_result(self, operands: list[Bound], attributes: tuple[Any, ...]) -> VirtualRegister:
+        """An instruction that makes the register it returns."""
+        register = active().register()
+        operands.insert(self._row.operand_index[self._row.returns], register)
+        active().record(self._row, tuple(operands), attributes)
+        return VirtualRegister(register)
+
+    def _engine(self, value: Any) -> Engine | None:
+        """The engine that the kernel chose, None for `engine.unknown`."""
+        if isinstance(value, engine):
+            return ENGINES[value]
+        if value is None:
+            return None
+        names = ", ".join(member.name for member in engine)
+        raise CallRefused(
+            "argument-kind",
+            f"`engine` is {shown(value)}, but must be a member of nisa.engine",
+            f"pass nisa.engine.NAME, NAME one of {names}",
+            "engine",
+        )
+
+    def _label(self, value: Any) -> str:
+        """The name that the kernel gave the instruction."""
+        if value is None or isinstance(value, str):
+            return value or ""
+        text = f"`name` is {shown(value)}, but must be a string"
+        raise CallRefused("argument-kind", text, argument="name")
+
+
+def _default(row: Row, name: str) -> Any:
+    """What a parameter is where the call leaves it out."""
+    if name in row.attribute_index:
+        attribute = row.attributes[row.attribute_index[name]]
+        return REQUIRED if attribute.required else attribute.default
+    if name == row.spread:
+        return REQUIRED
+    if name in row.operand_index:
+        operand = row.operands[row.operand_index[name]]
+        return REQUIRED if operand.required else operand.default
+    return None
+
+
+def _former_dtype(row: str, dst: Any, given: Any) -> None:
+    """Warns of the former parameter `dtype` where it is not that of dst, which decides."""
+    wanted = as_dtype(given)
+    if isinstance(dst, NkiTensor) and dst.dtype is not wanted:
+        complain(
+            "deprecated",
+            f"{row}: `dtype` is {wanted.name}, but the result has the dtype of dst, "
+            f"{dst.dtype.name}",
+            help="make dst with that dtype, and leave the parameter out",
+            level=Level.WARNING,
+            argument="dtype",
+        )
+
+
+def _empty(operand: Operand, view: View) -> CallRefused:
+    """The refusal of a part of a tensor in HBM that has no elements."""
+    text = f"`{operand.name}` is an empty part of {view.tensor.name}; its shape is {view.shape}"
+    return CallRefused("empty-slice", text, NOTHING_TO_DO, operand.name)
+
+
+def _meaning(row: Row, attribute: Attribute, profile: Profile) -> Any:
+    """What an attribute is where the call says nothing."""
+    former = attribute.name in row.by_profile and profile < attribute.since
+    return attribute.former if former else attribute.default
+
+
+def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:
+    """An operand that is no tensor: a number, a register, or nothing."""
+    if isinstance(value, VirtualRegister):
+        if writes and value._frozen:
+            raise CallRefused(
+                "register-value",
+                f"`{operand.name}` is the counter of a loop, which cannot be written",
+                "copy it to a register of its own with nisa.register_move",
+                operand.name,
+            )
+        return value._register
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    if value is None:
+        return None
+    inside = plain(value)
+    if inside is not value:
+        return _other(operand, inside, writes)
+    advice = f"pass {accepts(operand)} as `{operand.name}`"
+    if isinstance(value, NkiInstruction):
+        advice = "an instruction returns no tensor: pass the dst that it wrote"
+    raise CallRefused(
+        "argument-kind",
+        f"`{operand.name}` is {shown(value)}, but must be {accepts(operand)}",
+        advice,
+        operand.name,
+    )

@@ -1,0 +1,140 @@
+"""The names of `nki.collectives`. Lists of tensors, and channels, become one instruction each.
+
+Source: `nki.collectives`, which says of each function how many tensors its lists may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import Any
+
+from nkic.base.profiles import Profile
+from nkic.language.binder import Binder
+from nkic.language.complain import complain
+from nkic.language.objects import ReplicaGroup
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import NkiInstruction
+from nkic.language.values import CallRefused, shown
+from nkic.machine.instructions import ROWS
+from nkic.machine.instructions.collectives import MODULE
+from nkic.machine.operands import Row
+
+# What a call names its lists, by operand; the outer lists of channels are named otherwise.
+_LISTS = {"dst": "dsts", "src": "srcs", "src0": "srcs0_by_channel", "src1": "srcs1_by_channel"}
+_BY_CHANNEL = {"dst": "dsts_by_channel", "src": "srcs_by_channel"}
+_COALESCED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
+_CHANNEL = "channel_id"
+
+
+def names(profile: Profile) -> dict[str, Any]:
+    """Everything in `nki.collectives` of a version."""
+    rows = [row for row in ROWS.values() if row.module == MODULE and row.since <= profile]
+    return {"ReplicaGroup": ReplicaGroup, **{row.name: _function(row) for row in rows}}
+
+
+def _function(row: Row) -> Callable[..., Any]:
+    return Binder(row) if row.returns else Collective(row)
+
+
+class Collective:
+    """A function over lists of tensors."""
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self._binder = Binder(row)
+        self._channels = _CHANNEL in row.attribute_index
+        named = {**_LISTS, **_BY_CHANNEL} if self._channels else _LISTS
+        tiles = [o.name for o in row.operands if o.name in _LISTS]
+        self._lists = {name: named[name] for name in (*tiles[1:], tiles[0])}  # sources first
+        self.__signature__ = Signature([*self._parameters()])
+
+    def _parameters(self) -> Any:
+        """As NKI has them: lists, then the row's own, channels last but priority and name."""
+        own = Parameter.POSITIONAL_OR_KEYWORD
+        later = [_CHANNEL, "priority", "name"] if self._channels else ["priority", "name"]
+        for name in self._lists.values():
+            yield Parameter(name, own)
+        defaults = {a.name: a.default for a in self._row.attributes if not a.required}
+        for name in self._row.parameters:
+            if name not in self._lists and name not in later:
+                yield Parameter(name, own, default=defaults.get(name, Parameter.empty))
+        if self._channels:
+            yield Parameter("channel_ids", own, default=(0,))
+        yield Parameter("priority", own, default=None)
+        yield Parameter("name", own, default=None)
+
+    def __repr__(self) -> str:
+        return f"ncc.{self._row.name}"
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        try:
+            self._run(args, more)
+        except CallRefused as refused:
+            complain(refused.slug, f"{self._row.name}: {refused.message}", help=refused.help)
+        return NkiInstruction([], -1)
+
+    def _run(self, args: tuple[Any, ...], more: dict[str, Any]) -> None:
+        try:
+            bound = self.__signature__.bind(*args, **more)
+        except TypeError as error:
+            text = f"the call is ncc.{self._row.name}{self.__signature__}"
+            raise CallRefused("wrong-call", f"{error}", text) from None
+        bound.apply_defaults()
+        given = bound.arguments
+        lists = {name: given.pop(called) for name, called in self._lists.items()}
+        channels = self._numbers(given.pop("channel_ids")) if self._channels else None
+        for index, tiles in enumerate(self._tiles(lists, channels)):
+            extra = {_CHANNEL: channels[index]} if channels is not None else {}
+            self._binder(**tiles, **given, **extra)
+
+    def _numbers(self, value: Any) -> list[int]:
+        """The channels: consecutive, from 0."""
+        if isinstance(value, list | tuple) and list(value) == list(range(len(value))) and value:
+            return list(value)
+        text = f"`channel_ids` is {shown(value)}, but must be [0, 1, …]"
+        raise CallRefused("argument-kind", text, "number the channels from 0")
+
+    def _tiles(self, lists: dict[str, Any], channels: list[int] | None) -> list[dict[str, Any]]:
+        """The operands of each instruction."""
+        found = {name: self._flat(name, value, channels) for name, value in lists.items()}
+        counts = {len(tiles) for tiles in found.values()}
+        if len(counts) > 1:
+            sizes = ", ".join(f"`{self._lists[n]}` {len(tiles)}" for n, tiles in found.items())
+            text = f"the lists differ in length: {sizes}"
+            raise CallRefused("argument-kind", text, "give each source its destination")
+        count = counts.pop()
+        if count > 1 and channels is None:
+            self._check_coalesced(count, found)
+        return [{name: tiles[i] for name, tiles in found.items()} for i in range(count)]
+
+    def _check_coalesced(self, count: int, found: dict[str, list[Any]]) -> None:
+        """Several tensors go together where NKI takes them: in HBM."""
+        on_chip = any(t._access.tensor.on_chip for tiles in found.values() for t in tiles)
+        if self._row.name in _COALESCED and not on_chip:
+            return
+        text = f"{count} tensors where one is supported"
+        raise CallRefused("argument-kind", text, "call it once for each tensor")
+
+    def _flat(self, name: str, value: Any, channels: list[int] | None) -> list[Any]:
+        """A list of tensors; with channels, a list of lists of one each."""
+        called = self._lists[name]
+        if not isinstance(value, list | tuple) or not value:
+            text = f"`{called}` is {shown(value)}, but must be a list of tensors"
+            raise CallRefused("argument-kind", text, "put the tensor in brackets: [tensor]")
+        if channels is not None:
+            value = [self._single(called, one) for one in value]
+            if len(value) != len(channels):
+                text = f"`{called}` has {len(value)} channels and `channel_ids` {len(channels)}"
+                raise CallRefused("argument-kind", text, "give each channel its tensors")
+        for one in value:
+            if not isinstance(one, NkiTensor):
+                text = f"`{called}` holds {shown(one)}, but must hold tensors"
+                raise CallRefused("argument-kind", text)
+        return list(value)
+
+    def _single(self, called: str, value: Any) -> Any:
+        if isinstance(value, list | tuple) and len(value) == 1:
+            return value[0]
+        text = f"a channel of `{called}` is {shown(value)}, but must be a list of one tensor"
+        raise CallRefused("argument-kind", text, "write [[tensor], [tensor], …]")

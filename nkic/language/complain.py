@@ -1,0 +1,59 @@
+"""Errors and warnings about kernels that evaluation survives: reported where the kernel stands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nkic.base.diagnostics import Fix, Label, Level, make, within
+from nkic.base.source import Span
+from nkic.base.suggest import respelt
+from nkic.ir.tensors import Tensor
+from nkic.language.trace import active, here
+
+
+def complain(
+    slug: str,
+    message: str,
+    *,
+    help: str = "",
+    about: Tensor | None = None,
+    level: Level = Level.ERROR,
+    fixes: Iterable[Fix] = (),
+    argument: str = "",
+    position: int | None = None,
+) -> None:
+    """Reports at the call that the kernel is making, with the calls that led there.
+
+    `argument` names the parameter that is wrong, `position` its place among positional
+    arguments: then the message points there, if the call shows it.
+    """
+    active().recording()
+    at = here()
+    places = at.user_frames()
+    labels = [Label(span, "called from here") for span in places[1:]]
+    if about is not None:
+        labels.append(Label(about.at.primary, f"`{about.name}` is {shown(about)}"))
+    place = places[0]
+    if argument and at.span == place:
+        place = active().locate(at, argument, position)
+    labels += _turns(slug, place)
+    module = active().module_of(place.path)
+    fixes = [*fixes, *respelt(help, module.source if module else None, place)]
+    found = make(
+        slug, message, place, help=help, labels=labels, level=level, fixes=fixes, notes=within(at)
+    )
+    active().report.add(found)
+
+
+def _turns(slug: str, place: Span) -> list[Label]:
+    """The turns of the loops around the place and around the nearest calls that led there, for
+    what was not reported in an earlier turn.
+    """
+    trace = active()
+    return [] if trace.report.knows(slug, place) else trace.turns()
+
+
+def shown(tensor: Tensor) -> str:
+    """A tensor in words: `float32[128, 512] in sbuf`."""
+    sizes = ", ".join(map(str, tensor.shape))
+    return f"{tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"

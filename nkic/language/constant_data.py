@@ -1,0 +1,111 @@
+"""`nl.shared_constant`: data that is in the artifact, and in HBM when the program starts.
+
+Source: nki.language.shared_constant. The data is an array, or the path of a .npy file, which is
+read while the kernel is compiled; a relative path starts where the command runs.
+"""
+
+from __future__ import annotations
+
+import io
+from hashlib import sha256
+from typing import Any
+
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed
+from nkic.base.kernel_errors import KernelError
+from nkic.ir.tensors import Tensor
+from nkic.language.arrays import ConstantArray
+from nkic.language.dtypes_api import as_dtype
+from nkic.language.tensors import views
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import active
+from nkic.machine.memory import Buffer
+from nkic.specialise.arguments import like_type, npy_header
+
+MAX_BYTES = 256 << 20
+
+
+def shared_constant(constant: Any) -> NkiTensor:
+    """A tensor in shared HBM with this data; the same data gives the same tensor."""
+    if isinstance(constant, NkiTensor) and constant._access.tensor.buffer is Buffer.SHARED_HBM:
+        return constant  # an array of the running program, which is in HBM as an input
+    array = _read(constant) if isinstance(constant, str) else _of_numpy(constant)
+    if not isinstance(array, ConstantArray):
+        raise KernelError(
+            "argument-kind",
+            f"a constant is an array of NumPy or the path of a .npy file, not {constant!r}",
+            argument="constant",
+            position=0,
+        )
+    if not array.shape or not array.size:
+        raise KernelError("bad-shape", f"a constant has elements; shape is {array.shape}")
+    return NkiTensor(views.whole(active().constant(array.shape, array.dtype, array._data)))
+
+
+def _of_numpy(value: Any) -> Any:
+    """An array of NumPy itself as one of kernels. Numbers of twice the width that any engine has,
+    which is what NumPy makes by itself, become those of 32 bits.
+    """
+    kind = type(value)
+    if kind.__name__ != "ndarray" or kind.__module__ != "numpy":
+        return value
+    narrow = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(value.dtype.name)
+    if narrow is not None:
+        made = value.astype(narrow)
+        if narrow != "float32" and (made != value).any():
+            raise KernelError("wrong-value", f"a number of the array is outside of {narrow}")
+        value = made
+    dtype = as_dtype(value.dtype)
+    return ConstantArray(dtype, tuple(value.shape), value.tobytes())
+
+
+def refuse_written(constants: list[Tensor], written: set[int]) -> None:
+    """A constant is the same for every core and every run: nothing writes it."""
+    for tensor in constants:
+        if tensor.number in written:
+            active().report.error(
+                "constant-written",
+                f"{tensor.name} is a shared constant, and an instruction writes it",
+                tensor.at.primary,
+                help="copy it to a tensor of its own first",
+            )
+
+
+def _read(path: str) -> ConstantArray:
+    try:
+        data = files.read_bytes(path, MAX_BYTES)
+    except UsageFailed as failed:
+        reason = failed.diagnostics[0]
+        raise _unusable(reason.message, reason.help) from failed
+    active().reads[path] = sha256(data).hexdigest()
+    try:
+        return _array(data)
+    except ValueError as error:
+        raise _unusable(f"`{path}` cannot be used as a constant: {error}") from error
+
+
+def _unusable(message: str, help: str = "") -> KernelError:
+    return KernelError(
+        "constant-file",
+        message,
+        help=help or "write it with numpy.save, in an element type of NKI",
+        argument="constant",
+        position=0,
+    )
+
+
+def _array(data: bytes) -> ConstantArray:
+    """The array of an npy file; raises `ValueError`."""
+    stream = io.BytesIO(data)
+    header = npy_header(stream)
+    kind = like_type(header, None, "")
+    if kind.note or kind.dtype is None or kind.shape is None:
+        raise ValueError(kind.note)
+    if header.get("fortran_order") or str(header["descr"]).startswith(">"):
+        raise ValueError("its elements are not in row-major order, least byte first")
+    content = stream.read()
+    array = ConstantArray(kind.dtype, kind.shape, content)
+    if len(content) != array.size * kind.dtype.size:
+        wanted = array.size * kind.dtype.size
+        raise ValueError(f"{len(content):,} bytes follow its header, not {wanted:,}")
+    return array

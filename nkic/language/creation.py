@@ -1,0 +1,169 @@
+"""`nl.ndarray`: new tensors, and the checks on what a kernel asks for."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from nkic.base.kernel_errors import KernelError
+from nkic.ir.tensors import Tensor
+from nkic.language.complain import complain
+from nkic.language.dtypes_api import as_buffer, as_dtype
+from nkic.language.hosted import plain
+from nkic.language.tensors import views
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.texts import brief
+from nkic.language.trace import GHOST, active, here
+from nkic.language.versions import since
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import PARTITIONS, Address, Buffer
+
+
+class ParDim(int):
+    """`nl.par_dim(n)`: marks the partition dimension, which is the first one anyway."""
+
+
+class _Ndarray(type):
+    """Lets `nl.ndarray` be called as a function and asked for with isinstance."""
+
+    def __call__(
+        cls,
+        shape: Any,
+        dtype: Any,
+        buffer: Any = Buffer.SBUF,
+        name: str = "",
+        address: Any = None,
+    ) -> NkiTensor:
+        return make_tensor(shape, dtype, buffer, name, address)
+
+    # What Python calls the function in messages about its arguments.
+    __call__.__qualname__ = "nl.ndarray"
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, NkiTensor)
+
+
+class ndarray(metaclass=_Ndarray):  # noqa: N801  (the name is NKI's)
+    """`nl.ndarray`."""
+
+
+class _TensorClass(type):
+    """Lets `nl.NkiTensor` be asked for with isinstance; tensors are made by `nl.ndarray`."""
+
+    def __call__(cls, *args: Any, **more: Any) -> NoReturn:
+        raise KernelError(
+            "wrong-call",
+            "nl.NkiTensor binds storage of a framework's, which a kernel does not have",
+            help="make tensors with nl.ndarray(shape, dtype, buffer)",
+        )
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, NkiTensor)
+
+
+class TensorClass(metaclass=_TensorClass):
+    """`nl.NkiTensor`, as annotations and isinstance name it."""
+
+
+def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) -> NkiTensor:
+    """A new tensor, its contents undefined.
+
+    `address` is (partition, byte within each partition), on chip only. Public texts call the
+    second number elements in one place and bytes in two, kernels in the field pass bytes.
+    """
+    where, kind = as_buffer(buffer, 2), as_dtype(dtype, 1)
+    sizes = _sizes(shape)
+    problem = _problem(sizes, where)
+    if problem:
+        slug, message, help = problem
+        complain(slug, message, help=help, argument="shape", position=0)
+        return NkiTensor(
+            views.whole(Tensor(GHOST, name or "?", kind, sizes or (1,), where, here()))
+        )
+    if address is not None:
+        since.require("parameter `address=` of nl.ndarray", since.NDARRAY["address"])
+    fixed = None if address is None else _address(address, where, sizes, kind)
+    return NkiTensor(views.whole(active().tensor(sizes, kind, where, _name(name), fixed)))
+
+
+def _name(name: Any) -> str:
+    if name is None or isinstance(name, str):
+        return name or ""
+    text = f"the name of a tensor is a string, not {brief(name)}"
+    raise KernelError("bad-shape", text, argument="name", position=3)
+
+
+def _sizes(shape: Any) -> tuple[int, ...]:
+    """The shape as ints; what cannot be one ends the evaluation."""
+    shape = plain(shape)
+    parts = (shape,) if isinstance(shape, int) else shape
+    if not isinstance(parts, tuple | list):
+        raise _bad_shape(f"a shape is a tuple of ints, not {brief(shape)}")
+    parts = [part if isinstance(part, int) else plain(part) for part in parts]
+    for axis, part in enumerate(parts):
+        if isinstance(part, float):
+            help = f"use `//` for whole numbers: {brief(part)} is a float"
+            raise _bad_shape(f"size {axis} of {tuple(parts)} is a float", help)
+        if not isinstance(part, int) or isinstance(part, bool):
+            raise _bad_shape(f"size {axis} of a shape is no int: {brief(part)}")
+        if isinstance(part, ParDim) and axis:
+            raise KernelError(
+                "block-dimension",
+                f"the partition dimension is dimension {axis} of {tuple(map(int, parts))}; "
+                "it must be the first",
+                help="make a list of tensors, or move the dimensions before it behind it",
+                argument="shape",
+                position=0,
+            )
+    return tuple(int(part) for part in parts)
+
+
+def _bad_shape(text: str, help: str = "") -> KernelError:
+    return KernelError("bad-shape", text, help=help, argument="shape", position=0)
+
+
+def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | None:
+    """Code, message and advice where a tensor cannot have this shape."""
+    if any(size < 1 for size in sizes):
+        advice = "leave the tensor out where there is nothing to hold"
+        return "bad-shape", f"every size of a tensor is at least 1; shape is {sizes}", advice
+    least = 2 if buffer.on_chip else 1
+    if len(sizes) < least:
+        return (
+            "bad-shape",
+            f"a tensor in {buffer.value} has at least {least} dimensions; shape is {sizes}",
+            "write (1, n) for n elements of one partition, (n, 1) for one of each of n",
+        )
+    if buffer.on_chip and sizes[0] > PARTITIONS:
+        return (
+            "too-many-partitions",
+            f"{buffer.value} has {PARTITIONS} partitions; dimension 0 of {sizes} asks for "
+            f"{sizes[0]}",
+            f"loop over tiles of at most {PARTITIONS} rows, or make the rows a free dimension",
+        )
+    return None
+
+
+def _address(address: Any, buffer: Buffer, sizes: tuple[int, ...], dtype: DType) -> Address:
+    pair = tuple(address) if isinstance(address, tuple | list) else ()
+    if len(pair) != 2 or any(type(n) is not int or n < 0 for n in pair):
+        raise KernelError(
+            "bad-address", f"an address is (partition, byte), two ints from 0, not {brief(address)}"
+        )
+    if not buffer.on_chip:
+        raise KernelError(
+            "bad-address",
+            f"a tensor in {buffer.value} has no address to choose",
+            help="leave it out",
+        )
+    if pair[0] + sizes[0] > PARTITIONS:
+        raise KernelError(
+            "bad-address",
+            f"{sizes[0]} partitions from partition {pair[0]} pass the last one, {PARTITIONS - 1}",
+        )
+    if pair[1] % dtype.size:
+        raise KernelError(
+            "bad-address",
+            f"byte {pair[1]} is no multiple of the {dtype.size} bytes of {dtype.name}",
+            help=f"the next one is {-(-pair[1] // dtype.size) * dtype.size}",
+        )
+    return Address(*pair)

@@ -1,0 +1,114 @@
+"""dtype and buffer arguments as kernels write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.base.profiles import Profile
+from nkic.base.suggest import did_you_mean, nearest
+from nkic.language.hosted import element, plain
+from nkic.language.namespace import Absent
+from nkic.language.texts import brief
+from nkic.language.trace import active
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+
+BUFFERS = {
+    "sbuf": Buffer.SBUF,
+    "psum": Buffer.PSUM,
+    "hbm": Buffer.HBM,
+    "private_hbm": Buffer.HBM,
+    "shared_hbm": Buffer.SHARED_HBM,
+}
+
+
+class _Regions(type):
+    """Lets `nl.MemoryRegion` be asked for with isinstance, and called with a name."""
+
+    def __call__(cls, value: Any) -> Buffer:
+        return value if type(value) is Buffer else as_buffer(BUFFERS.get(value, value))
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return type(value) is Buffer
+
+
+class MemoryRegion(metaclass=_Regions):
+    """`nl.MemoryRegion`: the buffers, as members."""
+
+    sbuf = Buffer.SBUF
+    psum = Buffer.PSUM
+    private_hbm = Buffer.HBM
+    shared_hbm = Buffer.SHARED_HBM
+
+
+# Types of NumPy that are no dtypes of NKI, and what is nearest.
+_WIDE = {
+    "float64": "nl.float32",
+    "int64": "nl.int32, if the values fit",
+    "uint64": "nl.uint32, if the values fit",
+    "complex64": "two tensors of nl.float32",
+    "complex128": "two tensors of nl.float32",
+}
+
+
+# Types of Python.
+_PYTHON = {float: "nl.float32", int: "nl.int32", bool: "nl.bool_"}
+
+
+def as_dtype(value: Any, position: int | None = None) -> DType:
+    """`nl.float32`, or its name. `position` is that of the argument, which is called dtype."""
+    if type(value) is DType:
+        return value
+    found = dtypes.find(value if isinstance(value, str) else element(value))
+    if found is None:
+        text, help = _no_dtype(value)
+        raise KernelError("unknown-dtype", text, help=help, argument="dtype", position=position)
+    return found
+
+
+def _no_dtype(value: Any) -> tuple[str, str]:
+    """What to say of `value`, and what to write instead."""
+    if str(value) in _WIDE:
+        return f"no Trainium engine has {value!s}", f"use {_WIDE[str(value)]}"
+    if isinstance(value, type) and value in _PYTHON:
+        return f"`{value.__name__}` is a type of Python and no dtype", f"write {_PYTHON[value]}"
+    help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""
+    near = "".join(f"did you mean `nl.{name}`?" for name in dtypes.suggest(str(value)))
+    return f"{brief(value)} is no dtype", help or near or _SUCH
+
+
+_SUCH = "use a dtype of nki.language, such as nl.bfloat16"
+
+
+def not_here() -> dict[str, Absent]:
+    """What to say where a kernel asks nki.language for a type that no engine has."""
+    return {name: Absent("unknown-dtype", *_no_dtype(name)) for name in _WIDE}
+
+
+def as_buffer(value: Any, position: int | None = None) -> Buffer:
+    """`nl.sbuf` and its like; names of buffers until profile 0.3."""
+    value = plain(value)
+    if type(value) is Buffer:
+        return value
+    if isinstance(value, str) and value in BUFFERS:
+        profile = active().profile
+        if profile < Profile.NKI_0_3:
+            return BUFFERS[value]
+        raise KernelError(
+            "bad-buffer",
+            f"NKI {profile.label} takes no buffer by name; {brief(value)} is a string",
+            help=f"write nl.{value}",
+            argument="buffer",
+            position=position,
+        )
+    near = nearest(value, BUFFERS) if isinstance(value, str) else None
+    help = f"did you mean `nl.{near}`?" if near else ""
+    raise KernelError(
+        "bad-buffer",
+        f"{brief(value)} is no buffer",
+        help=help or "use nl.sbuf, nl.psum, nl.private_hbm or nl.shared_hbm",
+        argument="buffer",
+        position=position,
+    )

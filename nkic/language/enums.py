@@ -1,0 +1,145 @@
+"""Enumerations and operators of `nki.isa` and `nki.language`, as kernels name them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from enum import Enum, IntEnum
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.base.profiles import Profile
+from nkic.base.suggest import did_you_mean
+from nkic.language.trace import active
+from nkic.language.versions import removed
+from nkic.machine.engines import Engine
+from nkic.machine.operators import ACTIVATIONS, ALU
+
+
+class engine(Enum):  # noqa: N801  (these names are NKI's)
+    """`nisa.engine`."""
+
+    tensor = 1
+    vector = 5
+    scalar = 2
+    gpsimd = 3
+    dma = 4
+    sync = 6
+    unknown = 0
+
+
+class reduce_cmd(Enum):  # noqa: N801
+    """`nisa.reduce_cmd`."""
+
+    idle = 0
+    reset = 1
+    reduce = 2
+    reset_reduce = 3
+    load_reduce = 4
+
+
+class dge_mode(Enum):  # noqa: N801
+    """`nisa.dge_mode`."""
+
+    unknown = 0
+    swdge = 1
+    hwdge = 2
+    none = 3
+
+
+class oob_mode(Enum):  # noqa: N801
+    """`nisa.oob_mode`."""
+
+    error = 0
+    skip = 1
+
+
+class matmul_perf_mode(Enum):  # noqa: N801
+    """`nisa.matmul_perf_mode`."""
+
+    none = "none"
+    double_row = "double_row"
+
+
+class nc_version(IntEnum):  # noqa: N801
+    """`nisa.nc_version`. Ordered: kernels write `>= nc_version.gen3`."""
+
+    gen2 = 2
+    gen3 = 3
+    gen4 = 4
+
+
+class dma_engine(Enum):  # noqa: N801
+    """`nisa.dma_engine`."""
+
+    dma = 1
+    gpsimd_dma = 2
+
+
+ENUMS: dict[str, type[Enum]] = {
+    found.__name__: found
+    for found in (engine, reduce_cmd, dge_mode, oob_mode, matmul_perf_mode, nc_version, dma_engine)
+}
+# The enumeration of an attribute whose name differs from it.
+OF_ATTRIBUTE: dict[str, type[Enum]] = {**ENUMS, "perf_mode": matmul_perf_mode}
+ENGINES: dict[engine, Engine | None] = {
+    member: None if member is engine.unknown else Engine(member.name) for member in engine
+}
+
+
+class Operator:
+    """`nl.add` and its like: an operator for `op=`, and since 0.3 a function of tensors."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        if active().profile < Profile.NKI_0_3:
+            raise _no_functions(self.name)
+        function = active().library(self.name)
+        try:
+            return function(*args, **more)
+        except KernelError as error:
+            if error.slug == "library-argument" and not error.message.startswith("nl."):
+                error.message = f"nl.{self.name}: {error.message}"
+            raise
+        except TypeError as error:
+            inside = error.__traceback__
+            if inside is None or inside.tb_next is not None:
+                raise
+            raise self._wrong_call(function, error, more) from None
+
+    def _wrong_call(self, function: Any, error: TypeError, more: Mapping[str, Any]) -> KernelError:
+        """The arguments do not fit: a name that went away or is misspelt, or their number."""
+        known = inspect.signature(function).parameters
+        for name in more:
+            if name in known:
+                continue
+            gone = removed.parameter(self.name, name)
+            text = f"nl.{self.name}: there is no parameter `{name}`"
+            if gone is not None:
+                text = f"nl.{self.name}: {removed.no_parameter(name, gone, active().profile)}"
+                return KernelError("removed-name", text, help=gone.instead, argument=name)
+            help = did_you_mean(name, known) or _signature(self.name, known)
+            return KernelError("wrong-call", text, help=help, argument=name)
+        return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, known))
+
+    def __repr__(self) -> str:
+        return f"nl.{self.name}"
+
+
+def _signature(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:
+    words = (key if p.default is p.empty else f"{key}=…" for key, p in parameters.items())
+    return f"the call is nl.{name}({', '.join(words)})"
+
+
+def _no_functions(name: str) -> KernelError:
+    label = active().profile.label
+    text = f"NKI {label} has no function `nl.{name}`: functions of tensors came with NKI 0.3"
+    help = f"write it as an instruction, with `op=nl.{name}` where it takes one"
+    return KernelError("needs-profile", text, help=help)
+
+
+OPERATORS: dict[str, Operator] = {name: Operator(name) for name in sorted({*ALU, *ACTIVATIONS})}

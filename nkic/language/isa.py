@@ -1,0 +1,106 @@
+"""The names of `nki.isa`: every row of the instruction table as a function, and enumerations."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from nkic.base.profiles import Profile
+from nkic.language.binder import Binder
+from nkic.language.enums import ENUMS, engine, nc_version
+from nkic.language.namespace import Absent
+from nkic.language.registers import VirtualRegister
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import NkiInstruction, active
+from nkic.language.versions import removed
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Row
+
+# The last version whose `register_alloc` fills the register from a tensor: release notes 0.2.0
+# (Neuron 2.28) have it, the guide of 0.6 says "not a tensor"; nothing is said of those between.
+FILLED = Profile.NKI_0_5
+
+
+class NkiValidationError(Exception):
+    """What kernels may raise where the hardware cannot do what they are asked for."""
+
+
+def get_nc_version() -> nc_version:
+    """The generation of the target."""
+    return nc_version(active().target.generation)
+
+
+def get_nc_sub_version() -> int:
+    """The revision of the silicon: the first one, of every target."""
+    return 0
+
+
+def names(profile: Profile) -> dict[str, Any]:
+    """Everything in `nki.isa` under `profile`."""
+    instructions = functions("nki.isa", profile)
+    former = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
+    constants = {f"{member.name}_engine": member for member in former}
+    return {
+        **ENUMS,
+        **constants,
+        **instructions,
+        "get_nc_version": get_nc_version,
+        "get_nc_sub_version": get_nc_sub_version,
+        "NkiInstruction": NkiInstruction,
+        "NkiValidationError": NkiValidationError,
+        "VirtualRegister": VirtualRegister,
+    }
+
+
+def functions(module: str, profile: Profile) -> dict[str, Binder]:
+    """The instructions that kernels of `profile` find in `module` of NKI."""
+    rows = [row for row in ROWS.values() if row.module == module and _has(row, profile)]
+    return {row.name: _binder(row, profile) for row in rows}
+
+
+@cache
+def _binder(row: Row, profile: Profile) -> Binder:
+    """Binders keep nothing of a kernel, so that all kernels share them."""
+    if row.name == "register_alloc" and profile <= FILLED:
+        return Filling(row, profile)
+    return Binder(row, profile)
+
+
+class Filling(Binder):
+    """register_alloc that also takes a tensor: a register is made, then loaded from it."""
+
+    def __init__(self, row: Row, profile: Profile) -> None:
+        super().__init__(row, profile)
+        self._load = _binder(ROWS["register_load"], profile)
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        given = [*args, *more.values()]
+        if more.keys() - {"x"} or [type(value) for value in given] != [NkiTensor]:
+            return super().__call__(*args, **more)
+        register = super().__call__()
+        self._load(register, given[0])
+        return register
+
+
+def absent(module: str, profile: Profile) -> dict[str, Absent]:
+    """Names that users may expect in `nki.isa`, and why they are not there."""
+    return {**removed.absent(module, removed.ISA, profile), **of_others(module, profile)}
+
+
+def of_others(module: str, profile: Profile) -> dict[str, Absent]:
+    """The instructions of `module` that other versions have."""
+    others = (r for r in ROWS.values() if r.module == module and not _has(r, profile))
+    return {row.name: _not_in(row, module, profile) for row in others}
+
+
+def _has(row: Row, profile: Profile) -> bool:
+    return row.since <= profile and (row.until is None or profile <= row.until)
+
+
+def _not_in(row: Row, module: str, profile: Profile) -> Absent:
+    name = f"{module}.{row.name}"
+    if row.until is not None and profile > row.until:
+        text = f"NKI {profile.label} has no `{name}`: NKI {row.until.label} was the last with it"
+        return Absent("removed-name", text, "`nkic --print ops` lists the instructions")
+    help = f"if the kernel is written for it, compile with `--nki {row.since.label}`"
+    return removed.newer(module, [row.name], row.since, profile, help)[row.name]

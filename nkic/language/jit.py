@@ -1,0 +1,49 @@
+"""`nki.jit` and what may be said in its parentheses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.base.diagnostics import Level
+from nkic.base.suggest import did_you_mean
+from nkic.language.complain import complain
+from nkic.language.objects import Kernel
+from nkic.language.trace import active
+from nkic.language.versions import deprecated, removed
+
+# Options for the messages of NKI's own compiler, which kernels of its library pass.
+MESSAGES = ("debug_kernel", "show_compiler_tb")
+
+
+def jit(target: Any, **options: Any) -> Any:
+    """`nki.jit` on a function. What its options say, they say to frameworks."""
+    for name, value in options.items():
+        _judge(name, value)
+    return target if isinstance(target, Kernel) else Kernel(target)
+
+
+def _judge(name: str, value: Any) -> None:
+    gone = removed.parameter("jit", name)
+    if name == "mode":
+        deprecated.warn("`mode=` of nki.jit", deprecated.JIT_MODE)
+    elif gone is not None and active().profile >= gone.since:
+        since = f"NKI {active().profile.label} has no option `{name}=`: it went with NKI "
+        text = f"nki.jit: {since}{gone.since.label}"
+        complain("removed-name", text, help=gone.instead, argument=name)
+    elif gone is not None and value != active().target.name:
+        complain(
+            "jit-option",
+            f"nki.jit: platform_target is {value!r}, but the target is {active().target.name}",
+            help=f"compile with `--target {value}`",
+            level=Level.WARNING,
+            argument=name,
+        )
+    elif gone is None and name not in MESSAGES:
+        near = did_you_mean(name, MESSAGES)
+        complain(
+            "jit-option",
+            f"nki.jit: `{name}=` means nothing to nkic",
+            help=near or "leave it out, or give the command the option of nkic that does it",
+            level=Level.WARNING,
+            argument=name,
+        )

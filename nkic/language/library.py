@@ -1,0 +1,95 @@
+"""The standard library: `nki.language` functions that are kernel source, in nkic/stdlib.
+
+They are found by name; a file is read when the first of its functions is used. Inside the
+library they are the members of one module, `nkic.stdlib`; names with an underscore stay there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.base.source import SourceFile
+from nkic.language.namespace import Namespace
+from nkic.language.texts import brief
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+from nkic.syntax.bindings import STDLIB
+
+MODULE = "nkic.stdlib"
+_DEFINITION = re.compile(r"(?m)^def (\w+)\(")
+Load = Callable[[SourceFile, str], Callable[..., Any]]
+
+
+@cache
+def sources() -> dict[str, SourceFile]:
+    """The file of every function, by the function's name."""
+    folder = resources.files(MODULE)
+    found: dict[str, SourceFile] = {}
+    for name in sorted(entry.name for entry in folder.iterdir()):
+        if name.endswith(".py") and name != "__init__.py":
+            text = folder.joinpath(name).read_text(encoding="utf-8")
+            file = SourceFile(STDLIB + name, text)
+            found |= dict.fromkeys(_DEFINITION.findall(text), file)
+    return found
+
+
+def public() -> tuple[str, ...]:
+    """The functions that are names of `nki.language`."""
+    return tuple(name for name in sources() if not name.startswith("_"))
+
+
+def namespace(load: Load) -> Namespace:
+    """The library as the module that its own files import; `load` evaluates a function."""
+
+    def later(name: str, file: SourceFile) -> Callable[[], Any]:
+        return lambda: load(file, name)
+
+    lazy = {name: later(name, file) for name, file in sources().items()}
+    return Namespace(MODULE, {"_promoted": promoted, "_require": require}, lazy=lazy)
+
+
+def require(condition: bool, message: str, *values: Any, help: str = "") -> None:
+    """What the library asks of its arguments; the message becomes an error at the user's call.
+
+    `values` go into the message's braces, and are written as text only when it is needed.
+    """
+    if not condition:
+        text = message.format(*map(brief, values))
+        raise KernelError("library-argument", text, help=help)
+
+
+def promoted(first: DType, second: DType) -> DType:
+    """The dtype of a result of two tiles: one that holds the values of both.
+
+    NKI documents no rule; this is NumPy's for what NumPy has, with float32 for two different
+    16-bit floats and for a 32-bit integer with a float.
+    """
+    if first is second:
+        return first
+    if first.is_float or second.is_float:
+        return _float(first, second)
+    if first.is_integer and second.is_integer:
+        return _integer(first, second)
+    return second if first.kind == "bool" else first
+
+
+def _float(first: DType, second: DType) -> DType:
+    if first.is_float and second.is_float:
+        wide = max(first, second, key=lambda dtype: dtype.size)
+        return wide if first.size != second.size else dtypes.FLOAT32
+    real, other = (first, second) if first.is_float else (second, first)
+    return dtypes.FLOAT32 if other.size > real.size // 2 else real
+
+
+def _integer(first: DType, second: DType) -> DType:
+    if first.kind == second.kind:
+        return max(first, second, key=lambda dtype: dtype.size)
+    signed, unsigned = (first, second) if first.kind == "int" else (second, first)
+    if signed.size > unsigned.size:
+        return signed
+    return {1: dtypes.INT16, 2: dtypes.INT32}.get(unsigned.size, dtypes.FLOAT32)

@@ -1,0 +1,178 @@
+"""Ranges, and loops that run on the device: their body is evaluated once and recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from nkic.base.device import DeviceRange
+from nkic.base.kernel_errors import KernelError
+from nkic.base.text import grouped
+from nkic.language.hosted import plain
+from nkic.language.registers import VirtualRegister
+from nkic.language.texts import brief
+from nkic.language.trace import NkiInstruction, OpenLoop, active, here
+from nkic.language.versions import deprecated
+from nkic.machine.facts import Register
+from nkic.machine.instructions import ROWS
+
+MOST_TURNS = 1 << 20  # of a loop that is unrolled
+
+
+def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
+    """`range`, by any of its names in NKI: unrolled while the kernel is compiled."""
+    first, last = (0, start) if stop is None else (start, stop)
+    first, last, step = (plain(number) for number in (first, last, step))
+    for number in (first, last, step):
+        if isinstance(number, VirtualRegister):
+            raise KernelError(
+                "register-value",
+                "this loop is unrolled while the kernel is compiled; its bounds are ints",
+                help="use nl.fori_loop for bounds in registers",
+            )
+        if not isinstance(number, int):
+            raise KernelError(
+                "loop-bounds", f"bounds and step of a range are ints, not {brief(number)}"
+            )
+    if step == 0:
+        raise KernelError("loop-bounds", "the step of a range is not 0")
+    return _checked(range(first, last, step))
+
+
+def _checked(made: range) -> range:
+    """The range, if a kernel could be unrolled over it."""
+    reach = abs(made.stop - made.start)  # `len` itself fails for the largest
+    length = reach // abs(made.step) if made else 0
+    if length > MOST_TURNS:
+        raise KernelError(
+            "too-large",
+            f"the range would have {grouped(length)} elements; "
+            f"a loop that is unrolled has at most {grouped(MOST_TURNS)}",
+            help="loop on the device: nl.fori_loop",
+        )
+    return made
+
+
+class DynamicRange(DeviceRange):
+    """What `for` goes through to make a loop on the device."""
+
+    def __init__(self, first: int | Register, last: int | Register, step: int) -> None:
+        self._first = first
+        self._last = last
+        self._step = step
+        self._loop: OpenLoop | None = None
+
+    def enter(self) -> VirtualRegister:
+        """Opens the loop and gives its counter, which nothing may write."""
+        trace = active()
+        counter = trace.register()
+        bounds = {"start": self._first, "stop": self._last, "step": self._step}
+        self._loop = trace.open_loop(counter=counter, **bounds)
+        return VirtualRegister(counter, frozen=True)
+
+    def leave(self) -> None:
+        """Closes the loop."""
+        active().close_loop(self._loop)
+
+    def __iter__(self) -> Iterator[VirtualRegister]:
+        """What Python's own `for` goes through: the body once."""
+        trace, at = active(), here()
+        counter = self.enter()
+        try:
+            yield counter
+        except GeneratorExit:  # `break`, `return` or an exception
+            trace.left.append(at)
+            raise
+        self.leave()
+
+
+def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> DynamicRange:
+    """A loop on the device; bounds are ints or registers."""
+    deprecated.warn("a loop over `nl.dynamic_range`", deprecated.DYNAMIC_FOR)
+    return _dynamic(start, stop, step)
+
+
+def _dynamic(start: Any, stop: Any, step: Any) -> DynamicRange:
+    first, last = (0, start) if stop is None else (start, stop)
+    if type(step) is not int or step < 1:
+        raise KernelError(
+            "loop-bounds",
+            f"the step of a loop on the device is an int of at least 1, not {brief(step)}",
+            argument="step",
+            position=2,
+        )
+    return DynamicRange(_bound(first), _bound(last), step)
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 1) -> None:
+    """Calls `body_fun(i)` with the counter of a loop on the device."""
+    _check_body(body_fun, 2)
+    loop = _dynamic(lower, upper, step)
+    result = body_fun(loop.enter())
+    loop.leave()
+    if result is not None and not isinstance(result, NkiInstruction):  # that of a lambda
+        raise KernelError(
+            "loop-result",
+            f"the body of a fori_loop returns nothing; this one returned {brief(result)}",
+            help="keep what one iteration leaves for the next in a tensor made before the loop",
+        )
+
+
+def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
+    """Calls `body_fun(r)` on the device as long as the register that it returns is not 0.
+
+    The loop has a register of its own, so that `init` keeps its value.
+    """
+    if not isinstance(init, VirtualRegister):
+        raise KernelError(
+            "loop-result",
+            f"the condition of a while_loop is a register, not {brief(init)}",
+            help="make one with nisa.register_alloc",
+            argument="init",
+            position=0,
+        )
+    _check_body(body_fun, 1)
+    condition = _copied(init)
+    loop = condition.open()
+    result = body_fun(condition)
+    if not isinstance(result, VirtualRegister):
+        raise KernelError(
+            "loop-result",
+            f"the body of a while_loop returns a register, not {brief(result)}",
+            help="load the next condition with nisa.register_load(r, tensor), then return r",
+        )
+    if result._register != condition._register:
+        _move(condition, result)
+    active().close_loop(loop)
+
+
+def _copied(register: VirtualRegister) -> VirtualRegister:
+    copy = VirtualRegister(active().register())
+    _move(copy, register)
+    return copy
+
+
+def _move(dst: VirtualRegister, src: VirtualRegister) -> None:
+    active().record(ROWS["register_move"], (dst._register, src._register), ())
+
+
+def _check_body(body: Any, position: int) -> None:
+    if not callable(body):
+        raise KernelError(
+            "wrong-type",
+            f"the body of a loop is a function, not {brief(body)}",
+            help="pass the function itself, uncalled",
+            argument="body_fun",
+            position=position,
+        )
+
+
+def _bound(value: Any) -> int | Register:
+    value = plain(value)
+    if isinstance(value, VirtualRegister):
+        return value._register
+    if type(value) is int:
+        return value
+    raise KernelError(
+        "loop-bounds", f"bounds of a loop on the device are ints or registers, not {brief(value)}"
+    )

@@ -1,0 +1,211 @@
+"""The names of `nki.language` that are not made of instructions, and how to reach those that are.
+
+Functions made of instructions are kernel source in nkic/stdlib; here they are names, which
+fetch the function when it is called.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from math import prod
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError, Missing
+from nkic.base.profiles import Profile
+from nkic.base.suggest import did_you_mean
+from nkic.language import isa, loops
+from nkic.language.constant_data import shared_constant
+from nkic.language.creation import ParDim, TensorClass, ndarray
+from nkic.language.dtypes_api import BUFFERS, MemoryRegion
+from nkic.language.enums import OPERATORS, Operator
+from nkic.language.hosted import plain
+from nkic.language.tensors.indexing import DynamicSlice
+from nkic.language.texts import brief
+from nkic.language.trace import active
+from nkic.language.versions import deprecated, since
+from nkic.machine import dtypes
+from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
+from nkic.machine.targets import Target
+
+FLOAT32_BYTES = 4
+
+
+class TileSize:
+    """`nl.tile_size`: sizes of the target. Source: nki.language.tile_size."""
+
+    pmax = PARTITIONS
+    psum_bank_fmax = PSUM_BANK_BYTES // FLOAT32_BYTES
+    psum_bank_fmax_bytes = PSUM_BANK_BYTES
+    gemm_stationary_fmax = 128
+    gemm_moving_fmax = 512
+    bn_stats_fmax = 512
+    psum_min_align = 4
+    sbuf_min_align = 1
+
+    @property
+    def _target(self) -> Target:
+        """The target whose sizes these are."""
+        return active().target
+
+    @property
+    def psum_num_banks(self) -> int:
+        """PSUM banks per partition."""
+        return self._target.psum_banks
+
+    @property
+    def sbuf_size_bytes(self) -> int:
+        """Bytes of SBUF, all partitions together."""
+        return self._target.sbuf_bytes * PARTITIONS
+
+    @property
+    def sbuf_fmax_bytes(self) -> int:
+        """Bytes of SBUF per partition that a kernel may use."""
+        return self._target.sbuf_usable
+
+    @property
+    def sbuf_fmax(self) -> int:
+        """float32 elements of SBUF per partition that a kernel may use."""
+        return self.sbuf_fmax_bytes // FLOAT32_BYTES
+
+    @property
+    def psum_fmax(self) -> int:
+        """A former name of `psum_bank_fmax`."""
+        self._warn("psum_fmax")
+        return PSUM_BANK_BYTES // FLOAT32_BYTES
+
+    @property
+    def total_available_sbuf_size(self) -> int:
+        """A former name of `sbuf_fmax_bytes`."""
+        self._warn("total_available_sbuf_size")
+        return self._target.sbuf_usable
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in since.TILE_SIZE:
+            since.require(f"`nki.language.tile_size.{name}`", since.TILE_SIZE[name])
+        return object.__getattribute__(self, name)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python's own protocols ask for these
+        near = did_you_mean(name, [n for n in dir(self) if n not in deprecated.TILE_SIZE])
+        text = f"`nki.language.tile_size` has no `{name}`"
+        raise Missing("unknown-attribute", text, name, near)
+
+    def _warn(self, name: str) -> None:
+        deprecated.warn(f"`nki.language.tile_size.{name}`", deprecated.TILE_SIZE[name])
+
+
+def program_id(axis: int = 0) -> int:
+    """Which instance of the launch grid this is, along one axis; 0 without a grid."""
+    ids = active().ids
+    return ids[_axis(axis)] if ids else _no_grid(axis)
+
+
+def num_programs(axes: Any = 0) -> int:
+    """Instances of the launch grid along one axis or several; 1 without a grid."""
+    grid = active().grid
+    if axes is None:
+        return prod(grid)
+    wanted = axes if isinstance(axes, tuple | list) else (axes,)
+    return prod(grid[_axis(a)] if grid else 1 + _no_grid(a) for a in wanted)
+
+
+def program_ndim() -> int:
+    """Axes of the launch grid, 0 without one."""
+    return len(active().grid)
+
+
+def _axis(axis: Any) -> int:
+    rank = len(active().grid)
+    if type(axis) is int and 0 <= axis < rank:
+        return axis
+    raise KernelError(
+        "bad-grid-axis",
+        f"the launch grid has axes 0 to {rank - 1}, not {brief(axis)}",
+        help="use one of them, or give `--grid` another size, as `--grid 4x2x2`",
+    )
+
+
+def _no_grid(axis: Any) -> int:
+    if axis == 0:
+        return 0
+    raise KernelError(
+        "bad-grid-axis",
+        f"there is no axis {brief(axis)}: the kernel is compiled without a launch grid",
+        help="give it one with `--grid`, as `--grid 4x2` for axes 0 and 1",
+    )
+
+
+def is_hbm(buffer: Any) -> bool:
+    """The buffer is any kind of HBM."""
+    found = plain(buffer)
+    return found is Buffer.HBM or found is Buffer.SHARED_HBM
+
+
+def is_on_chip(buffer: Any) -> bool:
+    """The buffer is SBUF or PSUM."""
+    found = plain(buffer)
+    return found is Buffer.SBUF or found is Buffer.PSUM
+
+
+def is_psum(buffer: Any) -> bool:
+    """The buffer is PSUM."""
+    return plain(buffer) is Buffer.PSUM
+
+
+def is_sbuf(buffer: Any) -> bool:
+    """The buffer is SBUF."""
+    return plain(buffer) is Buffer.SBUF
+
+
+class NoReorder(AbstractContextManager[None]):
+    """`with nl.no_reorder():` instructions inside keep their order.
+
+    Loops on the device cannot stand inside; a region within a region belongs to the outer one.
+    """
+
+    def __init__(self) -> None:
+        self.before = 0
+
+    def __enter__(self) -> None:
+        trace = active()
+        self.before = trace.pinned
+        trace.pinned = trace.pinned or trace.new_region()
+
+    def __exit__(self, *error: object) -> None:
+        active().pinned = self.before
+
+
+def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
+    """Everything in `nki.language` under `profile`; `library` are the functions of the stdlib."""
+    found: dict[str, Any] = {
+        **dtypes.DTYPES,
+        "bool_": dtypes.BOOL,
+        **BUFFERS,
+        **OPERATORS,
+        "NkiTensor": TensorClass,
+        "MemoryRegion": MemoryRegion,
+        "ndarray": ndarray,
+        "tile_size": TileSize(),
+        "par_dim": ParDim,
+        "ds": DynamicSlice,
+        "affine_range": loops.static_range,
+        "sequential_range": loops.static_range,
+        "static_range": loops.static_range,
+        "range": loops.static_range,
+        "dynamic_range": loops.dynamic_range,
+        "no_reorder": NoReorder,
+        "program_id": program_id,
+        "num_programs": num_programs,
+        "program_ndim": program_ndim,
+        "shared_constant": shared_constant,
+        **isa.functions("nki.language", profile),
+        "is_hbm": is_hbm,
+        "is_on_chip": is_on_chip,
+        "is_psum": is_psum,
+        "is_sbuf": is_sbuf,
+    }
+    if profile >= Profile.NKI_0_3:
+        found |= {name: found.get(name, Operator(name)) for name in library}
+    found |= {"fori_loop": loops.fori_loop, "while_loop": loops.while_loop}
+    return since.without_later(found, profile)

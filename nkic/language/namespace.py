@@ -1,0 +1,102 @@
+"""Namespaces: the modules that nkic provides, as kernels see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from nkic.base.kernel_errors import KernelError, Missing
+from nkic.base.suggest import did_you_mean
+
+
+class Absent(NamedTuple):
+    """What to say where a kernel asks for a name that a module does not have."""
+
+    slug: str
+    text: str
+    help: str
+
+
+class Namespace:
+    """A provided module. Its contents are attributes; they can be read and nothing else.
+
+    `absent` is about names that other versions of NKI have, or other modules of this name.
+    `lazy` makes a value when it is first asked for, `watched` each time, for names that are
+    deprecated. `advice` is for names that nothing is known of, `elsewhere` for names of others.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        contents: Mapping[str, Any],
+        absent: Mapping[str, Absent] | None = None,
+        lazy: Mapping[str, Callable[[], Any]] | None = None,
+        watched: Mapping[str, Callable[[], Any]] | None = None,
+        advice: str = "",
+        elsewhere: Mapping[str, str] | None = None,
+    ) -> None:
+        self.__dict__.update(contents)
+        self.__dict__["@name"] = name
+        self.__dict__["@absent"] = dict(absent or {})
+        self.__dict__["@lazy"] = dict(lazy or {})
+        self.__dict__["@watched"] = dict(watched or {})
+        self.__dict__["@advice"] = advice
+        self.__dict__["@elsewhere"] = elsewhere or {}
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python's own protocols ask for these
+        if name in self.__dict__["@watched"]:
+            return self.__dict__["@watched"][name]()
+        make = self.__dict__["@lazy"].get(name)
+        if make is None:
+            raise self._missing(name)
+        value = self.__dict__[name] = make()
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise KernelError(
+            "hidden-attribute",
+            f"`{self.__dict__['@name']}.{name}` cannot be assigned",
+            help="keep the value in a variable of your own",
+        )
+
+    def __repr__(self) -> str:
+        return f"<module '{self.__dict__['@name']}'>"
+
+    def _missing(self, name: str) -> KernelError:
+        module = self.__dict__["@name"]
+        known: Absent | None = self.__dict__["@absent"].get(name)
+        if known is not None:
+            return Missing(known.slug, known.text, name, known.help)
+        text = f"`{module}` has no `{name}`"
+        near = self.__dict__["@elsewhere"].get(name) or did_you_mean(name, names_of(self))
+        return Missing("unknown-attribute", text, name, near or self.__dict__["@advice"])
+
+
+def missing(namespace: Namespace, name: str) -> KernelError | None:
+    """The error that asking for a name would give; None if it is there, or hidden."""
+    contents = namespace.__dict__
+    known = name in contents or name in contents["@lazy"] or name in contents["@watched"]
+    return None if known or name.startswith("_") else namespace._missing(name)
+
+
+def submodule(parent: Namespace, name: str) -> Absent:
+    """What to say of a module that `parent` does not have."""
+    known: Absent | None = parent.__dict__["@absent"].get(name)
+    text = f"`{parent.__dict__['@name']}` has no module `{name}`"
+    return known or Absent("import-failed", text, did_you_mean(name, names_of(parent)))
+
+
+def names_of(namespace: Namespace) -> list[str]:
+    """What a namespace contains, in order."""
+    contents = namespace.__dict__
+    found = {*contents, *contents["@lazy"], *contents["@watched"]}
+    return sorted(name for name in found if not name.startswith(("_", "@")))
+
+
+def has_name(namespace: Namespace, name: str) -> bool:
+    """Whether `from … import *` of the namespace gives `name`."""
+    contents = namespace.__dict__
+    made = (*contents["@lazy"], *contents["@watched"])
+    return not name.startswith(("_", "@")) and (name in contents or name in made)

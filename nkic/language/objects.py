@@ -1,0 +1,127 @@
+"""Objects of `nki` that are neither tensors nor instructions: kernels, decorators, groups."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+
+class ReplicaGroup:
+    """`nki.collectives.ReplicaGroup`: lists of ranks, each of which works together."""
+
+    def __init__(self, groups: Any) -> None:
+        self.groups = groups
+
+    def ranks(self) -> Any:
+        """The lists of ranks."""
+        return self.groups
+
+    def __repr__(self) -> str:
+        return f"ReplicaGroup(groups={self.groups!r})"
+
+
+class Decorator:
+    """A decorator that NKI knows. Called with options, it gives itself with those options."""
+
+    def __init__(self, name: str, apply: Callable[..., Any], **options: Any) -> None:
+        self.__name__ = name
+        self._apply = apply
+        self._options = options
+
+    def __call__(self, target: Any = None, **options: Any) -> Any:
+        if target is None:
+            return Decorator(self.__name__, self._apply, **{**self._options, **options})
+        return self._apply(target, **{**self._options, **options})
+
+    def __repr__(self) -> str:
+        return f"<decorator {self.__name__}>"
+
+
+class Kernel:
+    """A function under `nki.jit`. Called in a kernel, its body becomes part of that kernel."""
+
+    def __init__(self, function: Callable[..., Any], schedule: tuple[Any, ...] = ()) -> None:
+        self.function = function
+        self.schedule = schedule
+        self.__name__ = getattr(function, "__name__", None) or getattr(function, "name", "kernel")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __getitem__(self, grid: Any) -> Kernel:
+        return self
+
+    __iter__ = None  # or Python would go through the grids 0, 1, 2 … for ever
+
+    def with_schedule(self, edges: Any) -> Kernel:
+        """The kernel with further order among its named instructions."""
+        return Kernel(self.function, (*self.schedule, *edges))
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__name__}>"
+
+
+# ---- classes of kernels, where Python itself evaluates them --------------------------------------
+
+
+class NKIObject:
+    """Base of the classes of kernels. Fields are what `name: type` declares.
+
+    A class without `__init__` gets one from its fields, as a dataclass does; a field without
+    default may then be left out and is None. A plain value in the class is a field as well.
+    """
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        names = field_names(type(self))
+        given = _given(type(self).__name__, names, values, named)
+        for name in names:
+            setattr(self, name, given.get(name, getattr(type(self), name, None)))
+        self.__post_init__()
+
+    def __post_init__(self, *_: Any) -> None:
+        """Called after the fields are set."""
+
+    def __eq__(self, other: object) -> Any:
+        return self.__dict__ == other.__dict__ if type(self) is type(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(type(self).__qualname__)
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"{type(self).__qualname__}({fields})"
+
+
+def field_names(made: type) -> list[str]:
+    """The fields of a class: what it declares, and what it gives a plain value."""
+    found: dict[str, None] = {}
+    for kind in reversed(made.__mro__):
+        if kind in (object, NKIObject):
+            continue
+        declared = inspect.get_annotations(kind)
+        found |= {name: None for name, note in declared.items() if "ClassVar" not in str(note)}
+        own = vars(kind).items()
+        found |= dict.fromkeys(n for n, v in own if n not in declared and _is_value(n, v))
+    return list(found)
+
+
+def _is_value(name: str, value: Any) -> bool:
+    hidden = (FunctionType, type, staticmethod, classmethod, property, Decorator, Kernel)
+    return not name.startswith("__") and not isinstance(value, hidden)
+
+
+def _given(
+    owner: str, names: list[str], values: tuple[Any, ...], named: dict[str, Any]
+) -> dict[str, Any]:
+    if len(values) > len(names):
+        raise TypeError(f"{owner}() takes {len(names)} fields but {len(values)} were given")
+    given = dict(zip(names, values, strict=False))
+    for name, value in named.items():
+        if name in given:
+            raise TypeError(f"{owner}() got multiple values for field {name!r}")
+        if name not in names:
+            raise TypeError(f"a {owner} has no field {name!r}; its fields are {', '.join(names)}")
+        given[name] = value
+    return given

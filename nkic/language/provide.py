@@ -1,0 +1,129 @@
+"""The modules of NKI as kernels import them, for one profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nkic.base.profiles import Profile
+from nkic.language import collectives, isa, library
+from nkic.language import names as language
+from nkic.language.dtypes_api import not_here
+from nkic.language.enums import ENUMS
+from nkic.language.jit import jit
+from nkic.language.namespace import Absent, Namespace, names_of
+from nkic.language.objects import Decorator
+from nkic.language.versions import deprecated, removed, since
+from nkic.machine import dtypes
+
+OLD_ROOT = "neuronxcc"
+_NKI = (
+    *("nki", "nki.language", "nki.isa", "nki.typing", "nki.collectives"),
+    *("nki.isa.constants", "nki.dtype"),
+)
+_OLD = tuple(f"{OLD_ROOT}.{name}" for name in _NKI)
+MODULES = (*_NKI, OLD_ROOT, *_OLD, library.MODULE)
+
+
+class TensorAnnotation:
+    """`nt.tensor[128, 512]`: the shape of a kernel's argument."""
+
+    def __init__(self, shape: tuple[Any, ...] = ()) -> None:
+        self.shape = shape
+
+    def __getitem__(self, shape: Any) -> TensorAnnotation:
+        return TensorAnnotation(shape if isinstance(shape, tuple) else (shape,))
+
+    __iter__ = None  # or Python would go through the shapes 0, 1, 2 … for ever
+
+    def __repr__(self) -> str:
+        return f"nt.tensor[{', '.join(map(repr, self.shape))}]"
+
+
+def namespaces(
+    profile: Profile, load: library.Load, kernel_object: Any = None
+) -> dict[str, Namespace]:
+    """Every provided module of NKI by name; `load` evaluates functions of the library.
+
+    `kernel_object` is `NKIObject`, the base of kernels' classes, which is whoever evaluates'.
+    """
+    made = [
+        Namespace(
+            "nki",
+            {"jit": Decorator("jit", jit)},
+            removed.absent("nki", removed.NKI, profile),
+        ),
+        *_language_and_isa(profile, kernel_object),
+        Namespace("nki.typing", {"tensor": TensorAnnotation()}),
+        _collectives(profile),
+        Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
+        Namespace("nki.dtype", {**dtypes.DTYPES, "bool_": dtypes.BOOL}),
+    ]
+    current = dict(zip(_NKI, made, strict=True))
+    return {**current, **_former(current, profile), library.MODULE: library.namespace(load)}
+
+
+def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, Namespace]:
+    """The two modules, each of which knows what is in the other one."""
+    functions = {**language.names(profile, library.public()), "NKIObject": kernel_object}
+    instructions = isa.names(profile)
+    in_nl, in_nisa = _elsewhere("nl", functions), _elsewhere("nisa", instructions)
+    name = "nki.language"
+    absent = _not_in_language(name, profile)
+    watched = deprecated.watched(name, deprecated.LANGUAGE, functions)
+    nl = Namespace(name, functions, absent, watched=watched, elsewhere=in_nisa)
+    name = "nki.isa"
+    watched = deprecated.watched(name, deprecated.ISA, instructions)
+    absent = isa.absent(name, profile)
+    return nl, Namespace(name, instructions, absent, watched=watched, elsewhere=in_nl)
+
+
+def _elsewhere(short: str, contents: Mapping[str, Any]) -> dict[str, str]:
+    return {name: f"write {short}.{name}: it is in the other module" for name in contents}
+
+
+def _collectives(profile: Profile) -> Namespace:
+    name = "nki.collectives"
+    return Namespace(name, collectives.names(profile), isa.of_others(name, profile))
+
+
+def _not_in_language(name: str, profile: Profile) -> dict[str, Absent]:
+    found = {**not_here(), **since.absent(name, since.LANGUAGE, profile)}
+    if profile < Profile.NKI_0_3:
+        found = {**_instructions_only(name, profile), **found}
+    return {**removed.absent(name, removed.LANGUAGE, profile), **found}
+
+
+_AS_INSTRUCTIONS = {
+    "load": "use nisa.dma_copy(dst=tile, src=tensor), tile made with nl.ndarray",
+    "store": "use nisa.dma_copy(dst=tensor, src=tile)",
+    "copy": "use nisa.tensor_copy(dst, src)",
+    "matmul": "use nisa.nc_matmul(dst, stationary, moving)",
+    "transpose": "use nisa.nc_transpose(dst, data)",
+}
+
+
+def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
+    """Functions of tensors, in a version that has instructions alone."""
+    found: dict[str, Absent] = {}
+    for one in library.public():
+        instead = _AS_INSTRUCTIONS.get(one, "write it with the instructions of nki.isa")
+        found |= removed.newer(name, [one], Profile.NKI_0_3, profile, instead)
+    if profile is Profile.BETA1:  # it had functions of tensors, of another form
+        text = "nkic has `{}` from NKI 0.3 on"
+        found = {n: said._replace(text=text.format(f"{name}.{n}")) for n, said in found.items()}
+    return found
+
+
+def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Namespace]:
+    """`neuronxcc.nki…`: other names for the same until 0.3, an error from 0.4 on."""
+    root = {OLD_ROOT: Namespace(OLD_ROOT, {})}
+    if profile < Profile.NKI_0_4:
+        return root | {f"{OLD_ROOT}.{name}": space for name, space in current.items()}
+    moved = {}
+    for name, space in current.items():
+        old = f"{OLD_ROOT}.{name}"
+        text = f"NKI {profile.label} has no `{old}`: it went with NKI 0.4"
+        gone = Absent("removed-name", text, f"import `{name}` instead")
+        moved[old] = Namespace(old, {}, dict.fromkeys(names_of(space), gone))
+    return root | moved

@@ -1,0 +1,79 @@
+"""Registers as kernels see them: values that exist only on the device."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from nkic.base.device import DeviceCondition
+from nkic.base.kernel_errors import KernelError
+from nkic.language.trace import OpenLoop, active
+from nkic.language.versions import deprecated
+from nkic.machine.facts import Register
+
+
+class VirtualRegister(DeviceCondition):
+    """A scalar register. `frozen`: the counter of a device loop, which nothing may write."""
+
+    __slots__ = ("_frozen", "_register")
+
+    def __init__(self, register: Register, frozen: bool = False) -> None:
+        self._register = register
+        self._frozen = frozen
+
+    def __repr__(self) -> str:
+        return f"VirtualRegister({self._register.number})"
+
+    def enter_while(self) -> None:
+        """`while register:` begins."""
+        deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
+        self.open()
+
+    def open(self) -> OpenLoop:
+        """Opens a loop that runs as long as this register is not 0."""
+        return active().open_loop(condition=self._register)
+
+    def leave_while(self) -> None:
+        """Closes that loop."""
+        active().close_loop()
+
+    def _no_sum(self, *_: object) -> NoReturn:
+        raise _refused("computed with it", _SUM)
+
+    def _no_choice(self, *_: object) -> NoReturn:
+        raise _refused("decided by it", _CHOICE)
+
+    def _no_number(self, *_: object) -> NoReturn:
+        raise _refused("counted or looked up with it", _NUMBER)
+
+    def __bool__(self) -> bool:
+        """Refused, but where Python itself evaluates `while register:`."""
+        decide = active().decide
+        return decide(self) if decide is not None else self._no_choice()
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int | float | VirtualRegister) and other is not self:
+            self._no_choice()
+        return self is other
+
+    __hash__ = object.__hash__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_sum
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _no_sum
+    __neg__ = __abs__ = _no_sum
+    __lt__ = __le__ = __gt__ = __ge__ = _no_choice
+    __int__ = __float__ = __index__ = _no_number
+
+
+_SUM = (
+    "let the loop count in the steps you need, `nl.fori_loop(start, stop, body, step)` and "
+    "`nl.ds(i, size)`; else compute in a (1, 1) tensor and load it with nisa.register_load"
+)
+_CHOICE = (
+    "decide by values known at compile time: `for i in range(n)` is unrolled; or loop on the "
+    "device with nl.while_loop, on a register computed with nisa.register_load"
+)
+_NUMBER = "unroll the loop with `for i in range(n)`; a device loop takes a register as its end"
+
+
+def _refused(what: str, help: str) -> KernelError:
+    text = "the value of a register is known only on the device; nothing can be "
+    return KernelError("register-value", f"{text}{what} while the kernel is compiled", help=help)

@@ -1,0 +1,1 @@
+"""Tensors as kernels see them: views, and the operations that make new ones."""

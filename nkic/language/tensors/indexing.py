@@ -1,0 +1,279 @@
+"""Indexing: `t[key]`, `slice` and `select`, with static and run-time indices.
+
+Unlike Python, a slice that reaches past the end is an error and not cut short: NkiTensor.slice
+documents 0 <= start < end <= size, and the hardware would read whatever lies behind. An empty
+view of a tensor in HBM may exist, for a core to which no rows fall; no instruction takes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from nkic.ir.tensors import Dynamic, View
+from nkic.language.hosted import plain
+from nkic.language.registers import VirtualRegister
+from nkic.language.tensors.views import (
+    NOTHING_TO_DO,
+    Shape,
+    ViewError,
+    check_dim,
+    check_some,
+    keeps_first,
+    least_rank,
+    on_chip,
+    replaced,
+)
+from nkic.language.texts import brief
+from nkic.machine.facts import Register
+
+
+class DynamicSlice(NamedTuple):
+    """`nl.ds(start, size)`: `size` elements from `start`, an int or a register."""
+
+    start: Any
+    size: int
+
+    def __repr__(self) -> str:
+        return f"nl.ds({self.start}, {self.size})"
+
+
+def index(view: View, key: Any) -> View:
+    """`t[key]`: ints, slices with steps, `...`, `nl.ds`, negative indices, registers.
+
+    This is on the hot path of every kernel, hence its plain loop.
+    """
+    tensor, shape, strides, offset, dtype, dynamic = view
+    if type(key) is not tuple:
+        key = (key,)
+    sizes: list[int] = []
+    steps: list[int] = []
+    axis = 0
+    for item in key:
+        if item is Ellipsis:
+            end = axis + _ellipsis(view, key)
+            sizes += shape[axis:end]
+            steps += strides[axis:end]
+            axis = end
+            continue
+        if axis >= len(shape):
+            raise _too_many(view, key)
+        stride = strides[axis]
+        if type(item) is slice:
+            start, stop, step = _bounds(view, axis, item)
+            offset += start * stride
+            sizes.append((stop - start + step - 1) // step)
+            steps.append(stride * step)
+        else:
+            size, start, dynamic = _one(view, axis, item, dynamic)
+            offset += start * stride
+            if size is not None:
+                sizes.append(size)
+                steps.append(stride)
+        axis += 1
+    sizes += shape[axis:]
+    steps += strides[axis:]
+    if len(sizes) < 2:
+        missing = least_rank(view) - len(sizes)
+        sizes += [1] * missing
+        steps += [1] * missing
+    return View(tensor, tuple(sizes), tuple(steps), offset, dtype, dynamic)
+
+
+def slice_dim(view: View, dim: int, start: int, stop: int, step: int = 1) -> View:
+    """Elements `start`, `start + step` … below `stop` of dimension `dim`, nothing negative."""
+    check_dim(view, dim)
+    first, last, step = (_number(view, dim, n) for n in (start, stop, step))
+    first, last, step = _checked(view, dim, first, last, step)
+    return index(view, (slice(None),) * dim + (slice(first, last, step),))
+
+
+def select(view: View, dim: int, item: Any) -> View:
+    """One element of dimension `dim`, which goes away where `index` would drop it."""
+    check_dim(view, dim)
+    return index(view, (slice(None),) * dim + (item,))
+
+
+def select_at_run_time(view: View, dim: int, source: View | Register) -> View:
+    """The element of dimension `dim` that `source` holds when the program runs."""
+    check_dim(view, dim)
+    dynamic = at_run_time(view, dim, source)
+    return select(view, dim, 0)._replace(dynamic=dynamic)
+
+
+def at_run_time(view: View, axis: int, source: View | Register) -> Dynamic:
+    """The offset of an index along `axis` that only the device knows."""
+    if view.dynamic is not None:
+        raise ViewError(
+            "indirect-view",
+            "a view has at most one index that is known at run time",
+            "ask `is_indirect()` first, and copy the view to a tensor before indexing again",
+            view.shape,
+        )
+    if axis == 0 and on_chip(view):
+        raise ViewError(
+            "partition-dimension",
+            "the partition of an on-chip tensor cannot be chosen at run time; "
+            f"shape is {view.shape}",
+            "index a free dimension, or go through HBM with dma_copy",
+            view.shape,
+        )
+    check_some(view, axis)
+    return Dynamic("scalar", source, view.strides[axis], view.shape[axis], axis)
+
+
+# Slices
+
+
+def _bounds(view: View, axis: int, item: slice) -> tuple[int, int, int]:
+    """Start, stop and step of a slice, checked against the dimension."""
+    size = view.shape[axis]
+    start, stop, step = item.start, item.stop, item.step
+    start = 0 if start is None else start
+    stop = size if stop is None else stop
+    step = 1 if step is None else step
+    if not (type(start) is type(stop) is type(step) is int):
+        start, stop, step = (_number(view, axis, n) for n in (start, stop, step))
+    if start < 0:
+        start += size
+    if stop < 0:
+        stop += size
+    if step == 1 and 0 <= start < stop <= size and (axis or view.dynamic is None):
+        return start, stop, 1
+    return _checked(view, axis, start, stop, step)
+
+
+def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[int, int, int]:
+    """The same three, or the error that says what is wrong with them."""
+    size, shape = view.shape[axis], view.shape
+    if step < 1:
+        raise ViewError(
+            "bad-index",
+            f"a slice of a tensor needs a step of at least 1, not {step}",
+            "access patterns do not run backwards; reverse the loop that uses the slice"
+            if step
+            else "write a step of 1 for every element; t.broadcast(dim, size) repeats one",
+            shape,
+        )
+    wanted = replaced(shape, axis, max(1, (stop - start + step - 1) // step))
+    if start < 0 or stop > size:
+        raise ViewError(
+            "index-out-of-bounds",
+            f"slice {start}:{stop} reaches outside dimension {axis} of size {size}; "
+            f"shape is {shape}",
+            f"slices are not cut short: write `min({stop}, {size})`, or choose a tile size "
+            f"that divides {size}",
+            wanted,
+        )
+    if stop < start or (stop == start and on_chip(view)):
+        raise ViewError(
+            "empty-slice",
+            f"slice {start}:{stop} of dimension {axis} is empty; shape is {shape}",
+            NOTHING_TO_DO,
+            wanted,
+        )
+    if axis == 0 and step > 1 and on_chip(view):
+        raise ViewError(
+            "partition-dimension",
+            f"a step of {step} would skip partitions, which are accessed one after another; "
+            f"shape is {shape}",
+            "step through a free dimension instead, or copy partition by partition",
+            wanted,
+        )
+    _check_gathered(view, axis, (start, stop, step) == (0, size, 1))
+    return start, stop, step
+
+
+def _ellipsis(view: View, key: tuple[Any, ...]) -> int:
+    """How many dimensions `...` stands for."""
+    if sum(item is Ellipsis for item in key) > 1:
+        raise ViewError(
+            "bad-index", "an index has at most one `...`", "write `:` for the others", view.shape
+        )
+    skipped = len(view.shape) - (len(key) - 1)
+    if skipped < 0:
+        raise _too_many(view, key)
+    return skipped
+
+
+# Everything else
+
+
+def _one(
+    view: View, axis: int, item: Any, dynamic: Dynamic | None
+) -> tuple[int | None, int, Dynamic | None]:
+    """An index that is no slice: the size that stays, if one does, its start, the run-time part."""
+    size = view.shape[axis]
+    if isinstance(item, DynamicSlice):
+        return _stretch(view, axis, item, dynamic)
+    if isinstance(item, VirtualRegister):
+        return None, 0, at_run_time(view._replace(dynamic=dynamic), axis, item._register)
+    number = item if type(item) is int else _number(view, axis, item)
+    if not -size <= number < size:
+        check_some(view, axis)
+        raise ViewError(
+            "index-out-of-bounds",
+            f"index {number} is outside dimension {axis} of size {size}; shape is {view.shape}",
+            f"valid indices are 0 to {size - 1}",
+            view.shape,
+        )
+    stays = axis == 0 and keeps_first(view)
+    if stays:
+        _check_gathered(view, axis, size == 1)
+    return 1 if stays else None, number % size, dynamic
+
+
+def _stretch(
+    view: View, axis: int, item: DynamicSlice, dynamic: Dynamic | None
+) -> tuple[int, int, Dynamic | None]:
+    start, size = item
+    if not isinstance(start, VirtualRegister):
+        first = _number(view, axis, start)
+        first, stop, _ = _checked(view, axis, first, first + _number(view, axis, size), 1)
+        return stop - first, first, dynamic
+    if not 0 < size <= view.shape[axis]:
+        _checked(view, axis, 0, size, 1)
+    found = at_run_time(view._replace(dynamic=dynamic), axis, start._register)
+    return size, 0, found._replace(limit=view.shape[axis] - size + 1)
+
+
+def _number(view: View, axis: int, item: Any) -> int:
+    """`item` as an int, or a `ViewError` that says what it is instead."""
+    item = plain(item)
+    if isinstance(item, int) and not isinstance(item, bool):
+        return int(item)
+    hints = {
+        float: "use `//` for whole numbers",
+        bool: "masks are not indices; use nl.where or a predicated copy",
+        type(None): "expand_dim adds a dimension",
+        VirtualRegister: "a run-time slice is `nl.ds(register, size)`",
+    }
+    raise ViewError(
+        "bad-index",
+        f"dimension {axis} is indexed by {brief(item)}; shape is {view.shape}",
+        hints.get(type(item), "use ints, slices, `...` or nl.ds; select takes a tensor"),
+        view.shape,
+    )
+
+
+def _too_many(view: View, key: tuple[Any, ...]) -> ViewError:
+    count = sum(item is not Ellipsis for item in key)
+    return ViewError(
+        "too-many-indices",
+        f"{count} indices for {len(view.shape)} dimensions; shape is {view.shape}",
+        "an int index in front may have dropped a dimension already",
+        view.shape,
+    )
+
+
+def _check_gathered(view: View, axis: int, everything: bool) -> None:
+    """Rows that are gathered at run time cannot be taken apart."""
+    dynamic: Dynamic | None = view.dynamic
+    if axis or everything or dynamic is None or dynamic.kind != "vector":
+        return
+    shape: Shape = view.shape
+    raise ViewError(
+        "indirect-view",
+        f"dimension 0 is gathered at run time and cannot be sliced; shape is {shape}",
+        "slice the tensor of indices instead",
+        shape,
+    )

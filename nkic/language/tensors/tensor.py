@@ -1,0 +1,395 @@
+"""NkiTensor: a tensor as kernels see it, a view and the operations on it.
+
+A view that cannot be made is reported where it was asked for, and evaluation goes on with a
+ghost of the shape that was wanted, so that one run reports many mistakes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any, NoReturn
+
+from nkic.base.diagnostics import Level
+from nkic.base.kernel_errors import KernelError, Missing
+from nkic.base.profiles import Profile
+from nkic.base.suggest import did_you_mean
+from nkic.ir.tensors import View
+from nkic.language.complain import complain
+from nkic.language.dtypes_api import as_dtype
+from nkic.language.hosted import plain
+from nkic.language.registers import VirtualRegister
+from nkic.language.tensors import indexing, patterns, reshapes, views
+from nkic.language.tensors.views import ViewError
+from nkic.language.texts import brief
+from nkic.language.trace import GHOST, NkiInstruction, active
+from nkic.language.versions import since
+from nkic.machine.dtypes import DType
+from nkic.machine.facts import Register
+from nkic.machine.memory import Buffer
+
+
+class NkiTensor:
+    """What `nl.ndarray` gives and kernel parameters are. `_access`, its view, is hidden."""
+
+    __slots__ = ("_access",)
+    __hash__ = None  # type: ignore[assignment]  # as an array: equality is no yes or no
+    __array_ufunc__ = None  # numbers of NumPy leave arithmetic with tensors to the tensor
+
+    def __init__(self, access: View) -> None:
+        self._access = access
+
+    # Attributes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        return self._access.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index to the next, for every dimension."""
+        return self._access.strides
+
+    @property
+    def offset(self) -> int:
+        """Elements from the start of the storage."""
+        return self._access.offset
+
+    @property
+    def dtype(self) -> DType:
+        """Type of the elements."""
+        return self._access.dtype
+
+    @property
+    def buffer(self) -> Buffer:
+        """Where the storage is. Arguments of a kernel on one core are in `nl.hbm`, on several in
+        `nl.shared_hbm` (source: `nki.simulate`, "How It Works").
+        """
+        tensor = self._access.tensor
+        return Buffer.HBM if active().is_own_input(tensor) else tensor.buffer
+
+    @property
+    def name(self) -> str:
+        """Name of the storage, for messages."""
+        return self._access.tensor.name
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self._access.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self._access.shape)
+
+    @property
+    def base_tensor(self) -> NkiTensor:
+        """The whole tensor that this is a view of. No documentation has it; published kernels
+        read it of kernel arguments (nki-library, moe_tkg), where it can only be the argument.
+        """
+        active().viewing()
+        return NkiTensor(views.whole(self._access.tensor))
+
+    # Questions
+
+    def is_contiguous(self) -> bool:
+        """Elements follow one another in row-major order."""
+        _require("is_contiguous")
+        active().viewing()
+        return views.is_contiguous(self._access)
+
+    def get_pattern(self) -> list[list[int]]:
+        """[stride, size] of every dimension."""
+        active().viewing()
+        return views.pattern(self._access)
+
+    def is_indirect(self) -> bool:
+        """An index is known only at run time."""
+        _require("is_indirect")
+        return self._access.dynamic is not None
+
+    # Views
+
+    def __getitem__(self, key: Any) -> NkiTensor:
+        active().viewing()
+        access = self._access
+        if access.shape is not access.tensor.shape:
+            _refuse_nested(access)
+        try:
+            return NkiTensor(patterns.unless_indirect(self._access, indexing.index, key))
+        except ViewError as error:
+            return self._refused(error)
+
+    def slice(self, dim: int, start: int, end: int, step: int = 1) -> NkiTensor:
+        """Elements start, start + step … below end of one dimension."""
+        return self._made(indexing.slice_dim, dim, start, end, step)
+
+    def select(self, dim: int, index: Any) -> NkiTensor:
+        """One element of a dimension: an int, or a register or tensor read at run time."""
+        if isinstance(index, NkiTensor | VirtualRegister):
+            return self._made(indexing.select_at_run_time, dim, _source(index))
+        return self._made(indexing.select, dim, index)
+
+    def vector_select(self, dim: int, vector_offset: NkiTensor) -> NkiTensor:
+        """The rows that a tensor of indices names."""
+        return self._made(patterns.vector_select, dim, _tensor(vector_offset, "vector_offset"))
+
+    def permute(self, dims: Sequence[int]) -> NkiTensor:
+        """The dimensions in another order."""
+        return self._made(views.permute, dims)
+
+    def broadcast(self, dim: int, size: int) -> NkiTensor:
+        """A dimension of size 1 repeated."""
+        return self._made(views.broadcast, dim, size)
+
+    def expand_dim(self, dim: int) -> NkiTensor:
+        """With a new dimension of size 1."""
+        return self._made(views.expand_dim, dim)
+
+    def squeeze_dim(self, dim: int) -> NkiTensor:
+        """Without a dimension of size 1."""
+        return self._made(views.squeeze_dim, dim)
+
+    def reshape(self, shape: Sequence[int]) -> NkiTensor:
+        """The same elements in another shape."""
+        return self._made(reshapes.reshape, shape)
+
+    def reshape_dim(self, dim: int, shape: Sequence[int]) -> NkiTensor:
+        """One dimension split into several."""
+        return self._made(reshapes.reshape_dim, dim, shape)
+
+    def flatten_dims(self, start_dim: int, end_dim: int) -> NkiTensor:
+        """Several dimensions merged into one."""
+        return self._made(reshapes.flatten_dims, start_dim, end_dim)
+
+    def rearrange(
+        self,
+        src_pattern: Sequence[Any],
+        dst_pattern: Sequence[Any],
+        fixed_sizes: Mapping[str, int] | None = None,
+    ) -> NkiTensor:
+        """Dimensions split, reordered and merged by name."""
+        return self._made(reshapes.rearrange, src_pattern, dst_pattern, fixed_sizes or {})
+
+    def view(self, dtype: Any) -> NkiTensor:
+        """The same bytes as another dtype."""
+        return self._made(views.reinterpret, as_dtype(dtype, 0))
+
+    reinterpret_cast = view
+
+    def ap(
+        self,
+        pattern: Sequence[Sequence[int]],
+        offset: int | None = None,
+        scalar_offset: NkiTensor | VirtualRegister | None = None,
+        vector_offset: NkiTensor | None = None,
+        indirect_dim: int = 0,
+        dtype: Any = None,
+    ) -> NkiTensor:
+        """[step, size] pairs over the storage, as the hardware takes them."""
+        scalar = None if scalar_offset is None else _source(scalar_offset)
+        vector = None if vector_offset is None else _tensor(vector_offset, "vector_offset")
+        kind = None if dtype is None else as_dtype(dtype)
+        return self._made(
+            patterns.access_pattern, pattern, offset, scalar, vector, indirect_dim, kind
+        )
+
+    def indirect(self, index: NkiTensor, num_elem: int | None = None) -> NkiTensor:
+        """Columns chosen by a tensor of offsets: a gather, or a scatter, of an instruction."""
+        return self._made(patterns.indirect, _tensor(index, "index"), num_elem)
+
+    def _made(self, operation: Callable[..., View], *args: Any) -> NkiTensor:
+        if operation in _NEW:
+            _require(_NEW[operation])
+        active().recording()
+        try:
+            return NkiTensor(patterns.unless_indirect(self._access, operation, *args))
+        except ViewError as error:
+            return self._refused(error)
+        except (TypeError, ValueError) as error:
+            name = operation.__name__
+            raise KernelError("argument-kind", f"{name} cannot take that: {error}") from error
+
+    def _refused(self, error: ViewError) -> NkiTensor:
+        """Reports the error, unless it follows from another one, and gives a ghost."""
+        tensor = self._access.tensor
+        if tensor.number != GHOST:
+            complain(error.slug, error.message, help=error.help, about=tensor)
+        return NkiTensor(active().ghost(self._access, error.shape or self._access.shape))
+
+    # What a tensor is not at compile time
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(map(str, self.shape))
+        return f"NkiTensor({self.name}: {self.dtype.name}[{sizes}] in {self.buffer.value})"
+
+    def __bool__(self) -> bool:
+        """A whole tensor is true, as objects are: kernels ask in this way whether there is one.
+        A part of a tensor is asked for its value, which nobody knows yet.
+        """
+        if self._access == views.whole(self._access.tensor):
+            text = f"{self!r} is true because it is a tensor, whatever its values are"
+            complain("tensor-value", text, help="write `is not None`", level=Level.WARNING)
+            return True
+        raise KernelError(
+            "tensor-value",
+            f"the values of {self!r} are not known while the kernel is compiled, so it is "
+            "neither true nor false",
+            help="choose elements with nl.where, or compare shapes and dtypes; "
+            "`is None` asks whether there is a tensor",
+        )
+
+    def _no_loop(self, *_: Any) -> NoReturn:
+        text = f"{self!r} cannot be iterated: {_UNKNOWN}"
+        help = "loop over `range(t.shape[i])` and index the tensor"
+        raise KernelError("tensor-value", text, help=help)
+
+    def _no_number(self, *_: Any) -> NoReturn:
+        text = f"{self!r} cannot be converted to a number: {_UNKNOWN}"
+        help = "compute with `nl` functions or `nisa` instructions, or give the kernel the number"
+        raise KernelError("tensor-value", text, help=f"{help} as an argument")
+
+    __iter__ = __contains__ = _no_loop
+    __int__ = __float__ = __index__ = _no_number
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """`t[key] = value` copies, since profile 0.3."""
+        if isinstance(value, NkiInstruction):
+            if value._place >= 0:  # else the instruction itself has been refused
+                text = "an instruction returns no tensor that could be assigned"
+                complain("argument-kind", text, help="pass the tensor as the instruction's dst")
+            return
+        _library("_assign", "assignment to a tensor")(self[key], value)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        near = _OTHER_NAMES.get(name) or did_you_mean(name, _public_names())
+        text = f"a tensor has no attribute `{name}`"
+        raise Missing("unknown-attribute", text, name, near)
+
+
+_UNKNOWN = "its values are not known while the kernel is compiled"
+_OTHER_NAMES = {
+    "T": "use nl.transpose or nisa.nc_transpose",
+    "transpose": "use permute for free dimensions, nisa.nc_transpose across partitions",
+    "astype": "copy to a tensor of the other dtype with nisa.tensor_copy",
+    "broadcast_to": "use broadcast(dim, size), one dimension at a time",
+    "flatten": "use flatten_dims(start, end) or reshape",
+    "squeeze": "use squeeze_dim(dim)",
+    "unsqueeze": "use expand_dim(dim)",
+    "item": "values are known only on the device",
+    "numpy": "values are known only on the device",
+}
+
+
+def _public_names() -> list[str]:
+    return [name for name in dir(NkiTensor) if not name.startswith("_")]
+
+
+def _library(name: str, what: str) -> Callable[..., Any]:
+    trace = active()
+    if trace.profile < Profile.NKI_0_3:
+        raise KernelError(
+            "needs-profile",
+            f"{what} came with NKI 0.3; this kernel is compiled as {trace.profile.label}",
+            help="call a nisa function with a dst, or compile with `--nki 0.3` or later",
+        )
+    return trace.library(name)
+
+
+def _operator(name: str, swapped: bool = False) -> Callable[[NkiTensor, Any], Any]:
+    def apply(self: NkiTensor, other: Any) -> Any:
+        if not isinstance(other, NkiTensor | int | float):
+            other = plain(other)
+        if not isinstance(other, NkiTensor | int | float):
+            return NotImplemented
+        function = _library(name, "arithmetic with tensors")
+        return function(other, self) if swapped else function(self, other)
+
+    return apply
+
+
+def _unary(name: str) -> Callable[[NkiTensor], Any]:
+    return lambda self: _library(name, "arithmetic with tensors")(self)
+
+
+_BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "mod": "mod",
+    "pow": "power",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+}
+_COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+for _python, _name in _BINARY.items():
+    setattr(NkiTensor, f"__{_python}__", _operator(_name))
+    setattr(NkiTensor, f"__r{_python}__", _operator(_name, swapped=True))
+for _python, _name in _COMPARISONS.items():
+    setattr(NkiTensor, f"__{_python}__", _operator(_name))
+for _python, _name in {"neg": "negative", "abs": "abs", "invert": "invert"}.items():
+    setattr(NkiTensor, f"__{_python}__", _unary(_name))
+
+
+def _refuse_nested(view: View) -> None:
+    """beta2 takes no index of what an index gave (migration guide to it)."""
+    if prod(view.shape) * view.dtype.size < prod(view.tensor.shape) * view.tensor.dtype.size:
+        since.require("slice of a slice", since.NESTED)
+
+
+# The methods behind operations that former versions do not have.
+_NEW: dict[Callable[..., View], str] = {
+    indexing.slice_dim: "slice",
+    indexing.select: "select",
+    indexing.select_at_run_time: "select",
+    views.permute: "permute",
+    views.broadcast: "broadcast",
+    views.expand_dim: "expand_dim",
+    views.squeeze_dim: "squeeze_dim",
+    reshapes.reshape_dim: "reshape_dim",
+    reshapes.flatten_dims: "flatten_dims",
+    reshapes.rearrange: "rearrange",
+    patterns.vector_select: "vector_select",
+    patterns.indirect: "indirect",
+}
+
+
+def _require(name: str) -> None:
+    since.require(f"method `{name}` of tensors", since.TENSOR[name])
+
+
+def _tensor(value: Any, what: str) -> View:
+    if isinstance(value, NkiTensor):
+        return value._access
+    raise KernelError("argument-kind", f"{what} is a tensor, not {brief(value)}")
+
+
+def _source(value: Any) -> View | Register:
+    """Where a run-time index comes from: a register, or a (1, 1) tensor in SBUF."""
+    if isinstance(value, VirtualRegister):
+        return value._register
+    found = _tensor(value, "a run-time index")
+    if found.tensor.number != GHOST and prod(found.shape) != 1:
+        raise KernelError(
+            "argument-kind",
+            f"a run-time index is one element, a tensor of shape (1, 1), not {found.shape}",
+            help="slice the tensor of indices down to one element",
+        )
+    return found

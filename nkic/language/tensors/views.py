@@ -1,0 +1,233 @@
+"""Views of tensors: the operations that reorder, repeat, add or drop dimensions.
+
+Every function takes a `View` and gives a new one; nothing is copied. What cannot be expressed
+raises `ViewError`. Indexing is in indexing.py, reshapes in reshapes.py, hardware patterns and
+run-time indices in patterns.py.
+
+On chip, dimension 0 is the partition dimension: it stays outermost, its stride stays the
+elements per partition, and a view never has fewer than two dimensions. In HBM a view has at
+least one. Source: NkiTensor's documentation, and the language guide's section on indexing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.ir.tensors import Tensor, View
+from nkic.language.texts import brief
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+
+Shape = tuple[int, ...]
+
+SBUF, PSUM = Buffer.SBUF, Buffer.PSUM
+NOTHING_TO_DO = "skip the instruction where there is nothing to do"
+
+
+class ViewError(Exception):
+    """A view that cannot be made. `shape` is what the kernel would have got, as far as known."""
+
+    def __init__(self, slug: str, message: str, help: str = "", shape: Shape = ()) -> None:
+        super().__init__(message)
+        self.slug = slug
+        self.message = message
+        self.help = help
+        self.shape = shape
+
+
+def row_major(shape: Shape) -> Shape:
+    """Strides of a dense array in C order."""
+    strides, step = [1] * len(shape), 1
+    for axis in range(len(shape) - 1, -1, -1):
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+def whole(tensor: Tensor) -> View:
+    """All of `tensor`."""
+    return View(tensor, tensor.shape, row_major(tensor.shape), 0, tensor.dtype)
+
+
+def on_chip(view: View) -> bool:
+    """The view has a partition dimension."""
+    buffer = view.tensor.buffer
+    return buffer is SBUF or buffer is PSUM
+
+
+def keeps_first(view: View) -> bool:
+    """Dimension 0 must stay where it is: partitions, or the rows of a gather."""
+    return on_chip(view) or (view.dynamic is not None and view.dynamic.kind == "vector")
+
+
+def least_rank(view: View) -> int:
+    """A view in this buffer has at least so many dimensions."""
+    return 2 if on_chip(view) else 1
+
+
+def replaced(values: Shape, dim: int, value: int) -> Shape:
+    """`values` with another value at `dim`."""
+    return (*values[:dim], value, *values[dim + 1 :])
+
+
+# Operations
+
+
+def permute(view: View, dims: Shape) -> View:
+    """The dimensions in the order `dims`."""
+    dims = tuple(dims)
+    if sorted(dims) != list(range(len(view.shape))):
+        raise ViewError(
+            "bad-dimension",
+            f"permute needs each of the dimensions 0 to {len(view.shape) - 1} once, not {dims}",
+            shape=view.shape,
+        )
+    shape = tuple(view.shape[d] for d in dims)
+    if dims[0] != 0 and keeps_first(view):
+        raise ViewError(
+            "partition-dimension",
+            f"permute{dims} would move the partition dimension; shape is {view.shape}",
+            "dims[0] stays 0; nc_transpose and dma_transpose move data across partitions",
+            shape,
+        )
+    return view._replace(shape=shape, strides=tuple(view.strides[d] for d in dims))
+
+
+def broadcast(view: View, dim: int, size: int) -> View:
+    """Repeats the one element of dimension `dim` `size` times."""
+    check_dim(view, dim)
+    if view.shape[dim] != 1 or size < 1:
+        raise ViewError(
+            "broadcast-size",
+            f"broadcast repeats a dimension of size 1 at least once; dimension {dim} has size "
+            f"{view.shape[dim]} and is asked to become {size}; shape is {view.shape}",
+            shape=replaced(view.shape, dim, max(1, size)),
+        )
+    shape = replaced(view.shape, dim, size)
+    check_free(view, dim, "broadcast", shape)
+    return view._replace(shape=shape, strides=replaced(view.strides, dim, 0))
+
+
+def expand_dim(view: View, dim: int) -> View:
+    """A new dimension of size 1 at position `dim`."""
+    rank = len(view.shape)
+    if type(dim) is not int or not 0 <= dim <= rank:
+        raise _no_dim(view, dim, rank)
+    shape = (*view.shape[:dim], 1, *view.shape[dim:])
+    check_free(view, dim, "expand_dim", shape)
+    stride = view.strides[dim] * view.shape[dim] if dim < rank else 1
+    return view._replace(shape=shape, strides=(*view.strides[:dim], stride, *view.strides[dim:]))
+
+
+def squeeze_dim(view: View, dim: int) -> View:
+    """Without dimension `dim`, whose size is 1."""
+    check_dim(view, dim)
+    if view.shape[dim] != 1:
+        raise ViewError(
+            "broadcast-size",
+            f"squeeze_dim drops a dimension of size 1; dimension {dim} has size "
+            f"{view.shape[dim]}; shape is {view.shape}",
+            f"select({dim}, i) takes one element of it",
+            view.shape,
+        )
+    shape = view.shape[:dim] + view.shape[dim + 1 :]
+    check_free(view, dim, "squeeze_dim", shape or view.shape)
+    check_rank(view, shape)
+    return view._replace(shape=shape, strides=view.strides[:dim] + view.strides[dim + 1 :])
+
+
+def reinterpret(view: View, dtype: DType) -> View:
+    """The same bytes as elements of `dtype`; the last dimension's size follows."""
+    old, new = view.dtype.size, dtype.size
+    if old == new:
+        return view._replace(dtype=dtype)
+    last = len(view.shape) - 1
+    least = min(1, view.shape[last])
+    shape = replaced(view.shape, last, max(least, view.shape[last] * old // new))
+    if view.dynamic is not None:
+        raise ViewError("indirect-view", "view(dtype) comes before a run-time index", shape=shape)
+    if view.strides[last] != 1 and view.shape[last] != 1:
+        raise _cannot_view(view, dtype, f"last dimension has stride {view.strides[last]}", shape)
+    numbers = (view.offset, view.shape[last], *view.strides[:last])
+    if any(number * old % new for number in numbers):
+        raise _cannot_view(
+            view, dtype, f"sizes and offsets are not all multiples of {new} bytes", shape
+        )
+    strides = tuple(stride * old // new for stride in view.strides[:last])
+    return View(view.tensor, shape, (*strides, 1), view.offset * old // new, dtype)
+
+
+def _cannot_view(view: View, dtype: DType, why: str, shape: Shape) -> ViewError:
+    return ViewError(
+        "dtype-view",
+        f"{view.dtype.name}{list(view.shape)} cannot be seen as {dtype.name}: its {why}",
+        "take view(dtype) of the whole tensor, before slicing",
+        shape,
+    )
+
+
+# Questions
+
+
+def pattern(view: View) -> list[list[int]]:
+    """[stride, size] of every dimension, as `ap` takes them."""
+    return [[stride, size] for stride, size in zip(view.strides, view.shape, strict=True)]
+
+
+def is_contiguous(view: View) -> bool:
+    """Elements follow one another in row-major order; on chip, within each partition."""
+    dims = range(1 if on_chip(view) else 0, len(view.shape))
+    dense = row_major(view.shape)
+    return all(view.strides[d] == dense[d] for d in dims if view.shape[d] != 1)
+
+
+# Shared checks
+
+
+def check_dim(view: View, dim: Any) -> None:
+    """`dim` is a dimension of `view`."""
+    if type(dim) is not int or not 0 <= dim < len(view.shape):
+        raise _no_dim(view, dim, len(view.shape) - 1)
+
+
+def _no_dim(view: View, dim: Any, last: int) -> ViewError:
+    return ViewError(
+        "bad-dimension",
+        f"there is no dimension {brief(dim)}: they count from 0 to {last}; shape is {view.shape}",
+        shape=view.shape,
+    )
+
+
+def check_some(view: View, dim: int) -> None:
+    """Dimension `dim` of `view` has an element that an index could choose."""
+    if not view.shape[dim]:
+        raise ViewError(
+            "empty-slice",
+            f"dimension {dim} is empty, and has nothing to index; shape is {view.shape}",
+            NOTHING_TO_DO,
+            replaced(view.shape, dim, 1),
+        )
+
+
+def check_free(view: View, dim: int, what: str, shape: Shape) -> None:
+    """`what` would change `dim`: refused for the partition dimension. `shape` was wanted."""
+    if dim == 0 and keeps_first(view):
+        raise ViewError(
+            "partition-dimension",
+            f"{what} cannot change dimension 0, the partition dimension; shape is {view.shape}",
+            "move data between partitions with an instruction: nc_transpose or dma_copy",
+            shape,
+        )
+
+
+def check_rank(view: View, shape: Shape) -> None:
+    """A view of `shape` has as many dimensions as its buffer asks for."""
+    least = least_rank(view)
+    if len(shape) < least:
+        raise ViewError(
+            "bad-dimension",
+            f"a view in {view.tensor.buffer.value} has at least {least} dimensions; "
+            f"{shape} has {len(shape)}",
+            "keep a last dimension of size 1",
+            view.shape,
+        )

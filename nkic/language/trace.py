@@ -1,0 +1,376 @@
+"""Trace: the program as it grows while a kernel is evaluated.
+
+What kernels call (tensors, instructions, loops) reaches the trace through `active()`. There is
+one trace per compilation; `tracing` makes it the active one of its thread and puts the former
+back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.base.kernel_errors import KernelError, Missing
+from nkic.base.profiles import Profile
+from nkic.base.source import NOWHERE, CallChain, Span
+from nkic.ir.program import Body, Instruction, Item, Loop, Operand
+from nkic.ir.tensors import Tensor, View
+from nkic.language.tensors.views import whole
+from nkic.language.texts import brief
+from nkic.machine.dtypes import DType
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
+from nkic.machine.memory import Address, Buffer
+from nkic.machine.operands import Row
+from nkic.machine.targets import Target
+from nkic.syntax.bindings import SourceModule
+
+GHOST = -1  # number of a tensor that stands for one that could not be made
+
+
+class OpenLoop:
+    """A device loop whose body is being traced."""
+
+    def __init__(self, number: int, at: CallChain, head: Mapping[str, Any]) -> None:
+        self.number = number
+        self.at = at
+        self.head = head
+        self.body: list[Item] = []
+
+
+class NkiInstruction:
+    """What a call of an instruction returns: it can be ordered after others, and no more.
+
+    `_place` is its place in `_body`, or negative where an error kept it from being recorded.
+    """
+
+    __slots__ = ("_body", "_place")
+
+    def __init__(self, body: list[Item], place: int) -> None:
+        self._body = body
+        self._place = place
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)  # Python's own protocols ask for these
+        text = f"an instruction returns no tensor: what it returns has no `{name}`"
+        raise Missing("unknown-attribute", text, name, "use the dst that the instruction wrote")
+
+    def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
+        """Orders this instruction after `producers`."""
+        for producer in producers:
+            if not isinstance(producer, NkiInstruction):
+                text = f"depends_on takes what instructions return, not {brief(producer)}"
+                raise KernelError("argument-kind", text)
+        own = self._recorded()
+        if own is not None:
+            found = (producer._recorded() for producer in producers)
+            numbers = tuple(other.number for other in found if other is not None)
+            if any(number >= own.number for number in numbers):
+                raise KernelError(
+                    "bad-schedule",
+                    "an instruction cannot wait for itself, or for one that comes after it",
+                    help="an edge adds to the order of the program; change that to turn it around",
+                )
+            after = own.after + numbers
+            self._body[self._place] = own._replace(after=after)
+        return self
+
+    def _recorded(self) -> Instruction | None:
+        """The instruction in the program."""
+        item = self._body[self._place] if self._place >= 0 else None
+        return item if isinstance(item, Instruction) else None
+
+
+class Trace:
+    """The state of one compilation. `ids` changes from instance to instance."""
+
+    def __init__(
+        self, target: Target, profile: Profile, report: Reporter, grid: tuple[int, ...] = ()
+    ) -> None:
+        self.target = target
+        self.profile = profile
+        self.report = report
+        self.grid = grid
+        self.ids: tuple[int, ...] = ()
+        self.library: Callable[[str], Callable[..., Any]] = _no_library
+        self.name_of: Callable[[CallChain], str] = _no_name
+        self.module_of: Callable[[str], SourceModule | None] = _no_module
+        self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
+        self.here: Callable[[], CallChain] = _nowhere  # the kernel's place
+        self.turns: Callable[[], list[Label]] = list  # of the loops around that place
+        self.recording: Callable[[], object] = _free  # spends steps, for what goes into a program
+        self.viewing: Callable[[], object] = _free  # spends steps, for an index
+        self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating
+        self.decide: Callable[[Any], bool] | None = None  # what `while register:` asks, there
+        self.left: list[CallChain] = []  # loops of the device that Python left before their end
+        self.tensors: list[Tensor] = []
+        self.constants: dict[int, bytes] = {}
+        self.messages: list[str] = []
+        self.reads: dict[str, str] = {}
+        self.written: set[int] = set()
+        self.read: set[int] = set()
+        self.own_inputs: frozenset[int] = frozenset()
+        self.body: list[Item] = []
+        self.loops: list[OpenLoop] = []
+        self.scope: tuple[int, ...] = ()
+        self.pinned = 0
+        self._cores: list[list[Item]] = []
+        self._bodies: list[list[Item]] = []
+        self._instructions = 0
+        self._registers = 0
+        self._loop_numbers = 0
+        self._regions = 0
+        self._shared: dict[tuple[CallChain, int], Tensor] = {}
+        self._allocated: dict[CallChain, int] = {}
+        self._constants: dict[tuple[tuple[int, ...], DType, bytes], Tensor] = {}
+
+    # Instances of the kernel
+
+    def begin(self, ids: tuple[int, ...], core: int = 0) -> int:
+        """Starts the kernel instance with these program ids, on this core; gives the place in
+        the core's body where it begins.
+        """
+        self.ids = ids
+        self._allocated.clear()
+        if core == len(self._cores):
+            self._cores.append([])
+            self._instructions = 0
+        self.body = self._cores[core]
+        return len(self.body)
+
+    @property
+    def cores(self) -> tuple[Body, ...]:
+        """What each core executes."""
+        return tuple(tuple(body) for body in self._cores)
+
+    # Tensors
+
+    def is_own_input(self, tensor: Tensor) -> bool:
+        """An argument that no other core sees."""
+        return tensor.number in self.own_inputs
+
+    def tensor(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        buffer: Buffer,
+        name: str = "",
+        fixed: Address | None = None,
+    ) -> Tensor:
+        """Declares a tensor at the kernel's current place.
+
+        Instances of a grid share what is in shared HBM: the same call, reached as often, gives
+        the tensor that the first instance made.
+        """
+        at = here()
+        if buffer is Buffer.SHARED_HBM:
+            return self._shared_tensor(shape, dtype, name, at)
+        return self.declare(shape, dtype, buffer, name, at, fixed)
+
+    def declare(
+        self,
+        shape: tuple[int, ...],
+        dtype: DType,
+        buffer: Buffer,
+        name: str,
+        at: CallChain,
+        fixed: Address | None = None,
+    ) -> Tensor:
+        """Declares a tensor at the place `at`."""
+        self.recording()
+        number = len(self.tensors)
+        name = name or self.name_of(at) or f"t{number}"
+        tensor = Tensor(number, name, dtype, shape, buffer, at, fixed, self.scope)
+        self.tensors.append(tensor)
+        return tensor
+
+    def constant(self, shape: tuple[int, ...], dtype: DType, data: bytes) -> Tensor:
+        """A tensor in shared HBM that holds `data` from the start, the same for the same data."""
+        key = (shape, dtype, data)
+        found = self._constants.get(key)
+        if found is None:
+            found = self.declare(shape, dtype, Buffer.SHARED_HBM, "", here())
+            found.scope = ()  # it outlives every loop
+            self._constants[key] = found
+            self.constants[found.number] = data
+        return found
+
+    def _shared_tensor(
+        self, shape: tuple[int, ...], dtype: DType, name: str, at: CallChain
+    ) -> Tensor:
+        count = self._allocated.get(at, 0)
+        self._allocated[at] = count + 1
+        found = self._shared.get((at, count))
+        if found is None:
+            found = self.declare(shape, dtype, Buffer.SHARED_HBM, name, at)
+            self._shared[at, count] = found
+        elif (found.shape, found.dtype) != (shape, dtype):
+            self.report.fatal(
+                "shared-tensor-differs",
+                f"kernel instance {self.ids} makes this tensor {dtype.name}{list(shape)}, an "
+                f"earlier one made it {found.dtype.name}{list(found.shape)}",
+                at.primary,
+                help="tensors in shared_hbm are the same for all instances of the grid; use "
+                "nl.private_hbm for what belongs to one",
+            )
+        return found
+
+    # Instructions
+
+    def record(
+        self,
+        row: Row,
+        operands: tuple[Operand, ...],
+        attributes: tuple[Any, ...],
+        engine: Engine | None = None,
+        name: str = "",
+        after: tuple[int, ...] = (),
+    ) -> NkiInstruction:
+        """Appends an instruction."""
+        body = self.body
+        number = self._instructions
+        self._instructions = number + 1
+        body.append(
+            Instruction(row, operands, attributes, engine, here(), number, name, after, self.pinned)
+        )
+        return NkiInstruction(body, len(body) - 1)
+
+    def new_region(self) -> int:
+        """The number of a new region of instructions that keep their order."""
+        self._regions += 1
+        return self._regions
+
+    # Registers and device loops
+
+    def register(self) -> Register:
+        """A new register."""
+        self._registers += 1
+        return Register(self._registers - 1)
+
+    def open_loop(self, **head: Any) -> OpenLoop:
+        """From now on instructions belong to the body of a device loop; `head` as in `Loop`."""
+        if self.pinned:
+            raise KernelError(
+                "loop-in-no-reorder",
+                "a loop on the device cannot stand inside nl.no_reorder()",
+                help="put the no_reorder inside the loop, or unroll with range",
+            )
+        self._loop_numbers += 1
+        loop = OpenLoop(self._loop_numbers, here(), head)
+        self.loops.append(loop)
+        self._bodies.append(self.body)
+        self.body = loop.body
+        self.scope = (*self.scope, loop.number)
+        return loop
+
+    def close_loop(self, own: OpenLoop | None = None) -> None:
+        """Ends the innermost loop, which must be `own`, and puts it into the body around it."""
+        if own is not None and self.loops[-1:] != [own]:
+            raise KernelError(
+                "device-loop-misuse",
+                "a loop on the device inside this one was left before its end",
+                help="the loop's body is compiled once; let its range or condition end it",
+            )
+        loop = self.loops.pop()
+        self.body = self._bodies.pop()
+        self.scope = self.scope[:-1]
+        self.body.append(Loop(loop.number, tuple(loop.body), loop.at, **loop.head))
+
+    def accept(self, view: View) -> bool:
+        """The view, and the index that it is read at, belong to the program; else a ghost is
+        among them. Reports tensors of loops that have ended.
+        """
+        tensor, dynamic = view.tensor, view.dynamic
+        if tensor.scope:
+            self._check_scope(tensor)
+        if dynamic is not None and isinstance(dynamic.source, View):
+            self.read.add(dynamic.source.tensor.number)
+            return self.accept(dynamic.source) and tensor.number != GHOST
+        return tensor.number != GHOST
+
+    def _check_scope(self, tensor: Tensor) -> None:
+        """A tensor declared in the body of a device loop is used in that body only."""
+        depth = len(tensor.scope)
+        if self.scope[:depth] != tensor.scope:
+            self.report.error(
+                "tensor-out-of-scope",
+                f"{tensor.name} was declared in the body of a device loop that has ended",
+                here().primary,
+                labels=[Label(tensor.at.primary, "declared here")],
+                help="declare it before the loop",
+            )
+
+    def ghost(self, view: View, shape: Sequence[int]) -> View:
+        """A view of `shape` that stands for one that could not be made after an error.
+
+        Instructions on it are not recorded, so that one mistake gives one error.
+        """
+        old = view.tensor
+        return whole(Tensor(GHOST, old.name, view.dtype, tuple(shape), old.buffer, old.at))
+
+
+def _free() -> None:
+    return None
+
+
+def _nowhere() -> CallChain:
+    return CallChain(NOWHERE)
+
+
+def _no_name(at: CallChain) -> str:
+    return ""
+
+
+def _no_module(path: str) -> SourceModule | None:
+    return None
+
+
+def _whole_call(at: CallChain, parameter: str, position: int | None) -> Span:
+    return at.primary
+
+
+def _no_library(name: str) -> Callable[..., Any]:
+    raise LookupError(f"no standard library is loaded to take {name} from")
+
+
+class _Active(threading.local):
+    """The traces of one thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+
+
+_active = _Active()
+
+
+def active() -> Trace:
+    """The trace of the compilation that is going on."""
+    return _active.traces[-1]
+
+
+def current() -> Trace | None:
+    """The same; None outside of kernels."""
+    return _active.traces[-1] if _active.traces else None
+
+
+def here() -> CallChain:
+    """The expression that the kernel evaluates, with the calls that led there.
+
+    Equal chains are one object.
+    """
+    return _active.traces[-1].here() if _active.traces else _nowhere()
+
+
+@contextmanager
+def tracing(trace: Trace) -> Iterator[Trace]:
+    """Makes `trace` the active one."""
+    traces = _active.traces
+    traces.append(trace)
+    try:
+        yield trace
+    finally:
+        traces.pop()

@@ -1,0 +1,176 @@
+"""Attribute values, from what kernels write to what the program holds.
+
+Operators and members of enumerations become their names, lists become tuples. Whether the
+result suits the attribute is asked of the instruction table by `check`; here only what the
+table could not judge is refused: a text in place of the operator it spells, or some object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from nkic.base.diagnostics import Level
+from nkic.base.profiles import Profile
+from nkic.language.complain import complain
+from nkic.language.enums import OF_ATTRIBUTE, Operator
+from nkic.language.hosted import plain
+from nkic.language.objects import ReplicaGroup
+from nkic.language.registers import VirtualRegister
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import active
+from nkic.machine.arguments import takes
+from nkic.machine.operands import Attribute, Kind
+
+
+class CallRefused(Exception):
+    """A call of an instruction that cannot be recorded; the message says why.
+
+    `argument` is the name of the parameter that is to blame, if there is one.
+    """
+
+    def __init__(self, slug: str, message: str, help: str = "", argument: str = "") -> None:
+        super().__init__(message)
+        self.slug = slug
+        self.message = message
+        self.help = help
+        self.argument = argument
+
+
+def attribute_value(attribute: Attribute, value: Any) -> Any:
+    """`value` as the program holds it; raises `CallRefused`."""
+    if value is None or type(value) is bool:
+        return value
+    read = _READERS[attribute.kind]
+    try:
+        return read(attribute, value)
+    except CallRefused:
+        inside = plain(value)
+        if inside is value:
+            raise
+    return attribute_value(attribute, inside)
+
+
+def _operator(attribute: Attribute, value: Any) -> str:
+    if isinstance(value, Operator):
+        return value.name
+    raise _refused(attribute, value, "pass the operator itself, uncalled, such as nl.add")
+
+
+def _number(attribute: Attribute, value: Any) -> int | float:
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    raise _refused(attribute, value)
+
+
+def _text(attribute: Attribute, value: Any) -> str:
+    if isinstance(value, str):
+        return str(value)
+    raise _refused(attribute, value, "pass a string that is known while the kernel is compiled")
+
+
+def _choice(attribute: Attribute, value: Any) -> Any:
+    enumeration = OF_ATTRIBUTE.get(attribute.name)
+    if enumeration is None:
+        return value if isinstance(value, str | int) else _no(attribute, value)
+    if isinstance(value, enumeration):
+        return value.name
+    plain = type(value) in (int, str)
+    member = next((m for m in enumeration if plain and m.value == value), None)
+    if member is not None:
+        return _by_value(attribute, member)
+    names = ", ".join(attribute.choices)
+    raise _refused(attribute, value, f"pass a member of nisa.{enumeration.__name__}: {names}")
+
+
+def _by_value(attribute: Attribute, member: Enum) -> str:
+    """NKI 0.3 refuses numbers by its guide, and published kernels go on passing them; of
+    matmul_perf_mode, whose values are strings, they pass those.
+    """
+    if active().profile >= Profile.NKI_0_3:
+        complain(
+            "number-for-enum",
+            f"`{attribute.name}` is {_described(member.value)}; since NKI 0.3 it is a member of "
+            f"nisa.{type(member).__name__}",
+            help=f"write nisa.{type(member).__name__}.{member.name}",
+            level=Level.WARNING,
+            argument=attribute.name,
+        )
+    return member.name
+
+
+def _described(value: int | str) -> str:
+    return f"the string {value!r}" if isinstance(value, str) else f"the number {value}"
+
+
+def _ints(attribute: Attribute, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, int):
+        return (int(value),)
+    return _tuple(attribute, value)
+
+
+def _groups(attribute: Attribute, value: Any) -> tuple[Any, ...]:
+    """A `ReplicaGroup`, or its lists of ranks."""
+    if isinstance(value, ReplicaGroup):
+        value = value.ranks()
+    if isinstance(value, tuple | list) and all(isinstance(g, tuple | list) for g in value):
+        return _tuple(attribute, value)
+    raise _refused(attribute, value, "pass nki.collectives.ReplicaGroup([[0, 1, …]])")
+
+
+def _tuple(attribute: Attribute, value: Any) -> tuple[Any, ...]:
+    """Lists and tuples of numbers and texts, nested, as tuples."""
+    if not isinstance(value, tuple | list):
+        raise _refused(attribute, value)
+    return tuple(_tuple_item(attribute, item) for item in value)
+
+
+def _tuple_item(attribute: Attribute, item: Any) -> Any:
+    if isinstance(item, tuple | list):
+        return _tuple(attribute, item)
+    item = plain(item)
+    return item if isinstance(item, int | float | str | None) else _no(attribute, item)
+
+
+def _no(attribute: Attribute, value: Any) -> Any:
+    raise _refused(attribute, value)
+
+
+def _refused(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
+    return CallRefused(
+        "argument-kind",
+        f"`{attribute.name}` is {shown(value)}, but must be {takes(attribute)}",
+        help or f"pass {takes(attribute)} as `{attribute.name}`",
+        attribute.name,
+    )
+
+
+_READERS: dict[Kind, Callable[[Attribute, Any], Any]] = {
+    Kind.ALU: _operator,
+    Kind.ACTIVATION: _operator,
+    Kind.BOOL: _number,
+    Kind.INT: _number,
+    Kind.INT32: _number,
+    Kind.NUMBER: _number,
+    Kind.PATTERN: _tuple,
+    Kind.INTS: _ints,
+    Kind.NUMBERS: _tuple,
+    Kind.GROUPS: _groups,
+    Kind.CHOICE: _choice,
+    Kind.TEXT: _text,
+}
+
+
+def shown(value: Any) -> str:
+    """A kernel's value as a message shows it, short."""
+    if isinstance(value, NkiTensor):
+        return f"the tensor {value.name}"
+    if isinstance(value, VirtualRegister):
+        return "a register"
+    if isinstance(value, str | int | float | None | Operator | Enum):
+        text = repr(value) if not isinstance(value, Enum) else str(value)
+        return text if len(text) <= 40 else f"{text[:40]}…"
+    return f"a {type(value).__name__}"

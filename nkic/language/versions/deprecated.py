@@ -1,0 +1,86 @@
+"""What NKI still has and is going to take away, by the version that said so first.
+
+Sources: release notes and migration guides 0.3.0 to 0.6.0; the API reference of 0.6, for what
+it marks without a version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from nkic.base.diagnostics import Fix, Level
+from nkic.base.profiles import Profile
+from nkic.language.complain import complain
+from nkic.language.trace import active, here
+
+
+class Old(NamedTuple):
+    """Since when, what to use instead, and the name to write where that is all there is to do."""
+
+    since: Profile
+    instead: str
+    name: str = ""
+
+
+NKI_0_3, NKI_0_4, NKI_0_6 = Profile.NKI_0_3, Profile.NKI_0_4, Profile.NKI_0_6
+
+_RANGE = Old(NKI_0_6, "write `range`, which is the same")
+LANGUAGE = {"affine_range": _RANGE, "sequential_range": _RANGE, "static_range": _RANGE}
+ISA = {
+    f"{name}_engine": Old(NKI_0_6, f"write nisa.engine.{name}", f"engine.{name}")
+    for name in ("tensor", "vector", "scalar", "gpsimd", "unknown")
+}
+TILE_SIZE = {
+    "psum_fmax": Old(
+        NKI_0_4, "write psum_bank_fmax: it is about one bank of PSUM", "psum_bank_fmax"
+    ),
+    "total_available_sbuf_size": Old(
+        NKI_0_4,
+        "write sbuf_fmax_bytes, which is the same, or sbuf_size_bytes for all partitions together",
+        "sbuf_fmax_bytes",
+    ),
+}
+# Constructs and parameters.
+DYNAMIC_FOR = Old(NKI_0_6, "write nl.fori_loop(start, stop, body, step), the body as a function")
+DYNAMIC_WHILE = Old(NKI_0_6, "write nl.while_loop(register, body), the body as a function")
+JIT_MODE = Old(NKI_0_3, "leave it out: nothing depends on it")
+
+
+def warn(what: str, old: Old) -> None:
+    """Reports a use of `what`, at the place of the kernel, where its version deprecates it."""
+    if active().profile < old.since:
+        return
+    complain(
+        "deprecated",
+        f"{what} is deprecated since NKI {old.since.label}",
+        help=old.instead,
+        level=Level.WARNING,
+        fixes=_renamed(what, old),
+    )
+
+
+def _renamed(what: str, old: Old) -> tuple[Fix, ...]:
+    """The name replaced, where the expression that is evaluated ends with it."""
+    span, word = here().primary, what.strip("`").rpartition(".")[2]
+    module = active().module_of(span.path)
+    if not old.name or module is None or not module.source.text_of(span).endswith(word):
+        return ()
+    end = span._replace(line=span.end_line, column=span.end_column - len(word))
+    return (Fix(end, old.name, f"write `{old.name}`", sure=True),)
+
+
+def watched(
+    module: str, table: Mapping[str, Old], contents: dict[str, Any]
+) -> dict[str, Callable[[], Any]]:
+    """The names of `table` taken out of `contents`, as values that warn when asked for."""
+    names = [name for name in table if name in contents]
+    return {
+        name: partial(_get, f"`{module}.{name}`", table[name], contents.pop(name)) for name in names
+    }
+
+
+def _get(what: str, old: Old, value: Any) -> Any:
+    warn(what, old)
+    return value

@@ -1,0 +1,165 @@
+"""What former versions of NKI had: names and parameters, and what replaced them.
+
+Sources: the migration guides from 0.1 to 0.6, release notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from nkic.base.profiles import Profile
+from nkic.language.namespace import Absent
+
+
+class Gone(NamedTuple):
+    """Something that NKI took away: the first version without it, and what to use instead."""
+
+    since: Profile
+    instead: str
+
+
+BETA2, NKI_0_3, NKI_0_4 = Profile.BETA2, Profile.NKI_0_3, Profile.NKI_0_4
+
+_SLICES = "index with slices, `t[0:128, 0:512]`, or with `t.ap(pattern)` where slices do not do"
+_DYNAMIC = "use nisa.tensor_copy with `t.ap(pattern, scalar_offset=register)`"
+_GRID = "write the grid as plain ints: `kernel[2](...)`"
+_PYTHON = "compile with `nkic` and run with `nki-run`, which reports cycles"
+
+# Of nki.language.
+LANGUAGE = {
+    "arange": Gone(BETA2, _SLICES),
+    "mgrid": Gone(BETA2, _SLICES),
+    "static_cast": Gone(BETA2, "copy to a tensor of the other dtype with nisa.tensor_copy"),
+    "loop_reduce": Gone(BETA2, "use nisa.tensor_reduce, or nc_matmul's accumulation in PSUM"),
+    "all_reduce": Gone(BETA2, "use nki.collectives.all_reduce"),
+    "spmd_dim": Gone(BETA2, _GRID),
+    "nc": Gone(BETA2, _GRID),
+    "logical_shift_left": Gone(BETA2, "use nl.left_shift"),
+    "logical_shift_right": Gone(BETA2, "use nl.right_shift"),
+    "atomic_rmw": Gone(BETA2, "use nisa.dma_compute(dst, [src, dst], reduce_op=...)"),
+    "broadcast": Gone(BETA2, "use t.broadcast(dim, size)"),
+    "simulate_kernel": Gone(BETA2, _PYTHON),
+    "tensor": Gone(BETA2, "use nl.ndarray, or nl.NkiTensor in annotations"),
+    "fp32": Gone(BETA2, "write the number: `float(np.finfo(np.float32).min)` for nl.fp32.min"),
+}
+
+# Of nki.isa.
+ISA = {
+    "tensor_copy_dynamic_src": Gone(NKI_0_4, _DYNAMIC),
+    "tensor_copy_dynamic_dst": Gone(NKI_0_4, _DYNAMIC),
+    "tensor_tensor_reduce": Gone(BETA2, "use nisa.tensor_tensor, then nisa.tensor_reduce"),
+    "tensor_scan": Gone(BETA2, "use nisa.tensor_tensor_scan"),
+    "builtin_custom_op": Gone(BETA2, "write it with the instructions of nki.isa"),
+}
+
+# Of nki.
+NKI = {
+    "compiler": Gone(BETA2, "place a tensor with nl.ndarray(..., address=(partition, byte))"),
+    "baremetal": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
+    "benchmark": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
+    "profile": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
+    "trace": Gone(BETA2, "leave it out: functions that a kernel calls need no decorator"),
+    "simulate_kernel": Gone(BETA2, _PYTHON),
+    "tensor": Gone(BETA2, "use nl.ndarray, or nl.NkiTensor in annotations"),
+}
+
+
+def absent(module: str, table: Mapping[str, Gone], profile: Profile) -> dict[str, Absent]:
+    """What to say of each name of `table` where a kernel asks `module` for it."""
+    return {name: _absent(f"{module}.{name}", gone, profile) for name, gone in table.items()}
+
+
+def _absent(name: str, gone: Gone, profile: Profile) -> Absent:
+    if profile >= gone.since:
+        text = f"NKI {profile.label} has no `{name}`: it went with NKI {gone.since.label}"
+    else:
+        text = f"nkic has no `{name}`, which went with NKI {gone.since.label}"
+    return Absent("removed-name", text, gone.instead)
+
+
+def newer(
+    module: str, names: Iterable[str], since: Profile, profile: Profile, instead: str
+) -> dict[str, Absent]:
+    """What to say of names of `module` that came with version `since`, in one before."""
+    text = "NKI {} has no `{}.{}`: it came with NKI {}"
+    return {
+        name: Absent(
+            "needs-profile", text.format(profile.label, module, name, since.label), instead
+        )
+        for name in names
+    }
+
+
+# ---- parameters ----------------------------------------------------------------------------------
+
+_MASK = Gone(
+    BETA2,
+    "slice to the part that is there, `t[0:min(128, rows - start)]`, or use nisa.affine_select",
+)
+_DTYPE = Gone(BETA2, "the result has the dtype of dst: make dst with nl.ndarray(shape, dtype=...)")
+_BUFFER = Gone(BETA2, "the result is where dst is: make dst with nl.ndarray(..., buffer=...)")
+_SHAPE = Gone(BETA2, "the result has the shape of dst: make dst with nl.ndarray(shape, ...)")
+
+# Of every instruction and function.
+_PARAMETERS = {"mask": _MASK, "dtype": _DTYPE, "buffer": _BUFFER}
+# Of one.
+_OF = {
+    ("dma_copy", "dst_rmw_op"): Gone(NKI_0_3, "use nisa.dma_compute(dst, [src, dst], reduce_op)"),
+    ("dma_copy", "unique_indices"): Gone(NKI_0_3, "use nisa.dma_compute, which has it"),
+    ("sendrecv", "use_gpsimd_dma"): Gone(
+        NKI_0_3, "write dma_engine=nisa.dma_engine.gpsimd_dma, or nisa.dma_engine.dma for False"
+    ),
+    ("register_move", "imm"): Gone(NKI_0_3, "write src=nisa.register_alloc(value)"),
+    ("nc_matmul", "psumAccumulateFlag"): Gone(BETA2, "leave it out: it had no effect"),
+    ("nc_matmul", "is_moving_zero"): Gone(BETA2, "write is_moving_onezero="),
+    ("memset", "shape"): _SHAPE,
+    ("iota", "expr"): Gone(
+        BETA2, "describe the numbers by pattern=[[step, count], ...], offset, channel_multiplier"
+    ),
+    ("affine_select", "pred"): Gone(
+        BETA2, "describe it by pattern=[[step, count], ...], offset, channel_multiplier, cmp_op"
+    ),
+    ("collective_permute_implicit_current_processing_rank_id", "num_channels"): Gone(
+        NKI_0_3, "leave it out, and pass channel_ids to collective_permute_implicit"
+    ),
+    ("jit", "platform_target"): Gone(
+        NKI_0_3, "leave it out: choose with `--target` or NEURON_PLATFORM_TARGET_OVERRIDE"
+    ),
+}
+# Of values of the wrong kind: a call in the order of a former version.
+_AFFINE = "since NKI 0.3 offset comes last: pass it by name, `offset=`"
+_COMPUTE = "since NKI 0.3 the order is dma_compute(dst, srcs, reduce_op, scales)"
+_ORDER = {
+    ("affine_select", "on_true_tile"): _AFFINE,
+    ("affine_select", "on_false_value"): _AFFINE,
+    ("dma_compute", "reduce_op"): _COMPUTE,
+    ("memset", "dst"): "the tensor to fill comes first, made with nl.ndarray: memset(dst, value)",
+}
+
+# Parameters that published kernels still pass, and that say nothing new: the last version of
+# NKI that takes them. The result has the dtype of dst in any case.
+_TOLERATED = {"dtype": Profile.NKI_0_3}
+
+
+def tolerated(name: str, profile: Profile) -> bool:
+    """The parameter may be passed, but dst decides."""
+    last = _TOLERATED.get(name)
+    return last is not None and profile <= last
+
+
+def parameter(function: str, name: str) -> Gone | None:
+    """When a parameter of `function` went, and what to write in its place; None if unknown."""
+    return _OF.get((function, name)) or _PARAMETERS.get(name)
+
+
+def no_parameter(name: str, gone: Gone, profile: Profile) -> str:
+    """What to say of a parameter that went."""
+    if profile >= gone.since:
+        return f"there is no parameter `{name}` since NKI {gone.since.label}"
+    return f"nkic does not have `{name}=`, which went with NKI {gone.since.label}"
+
+
+def former_order(function: str, parameter: str) -> str:
+    """What to say of an argument of the wrong kind; empty where the order never changed."""
+    return _ORDER.get((function, parameter), "")

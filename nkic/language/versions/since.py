@@ -1,0 +1,96 @@
+"""What came to `nki.language` after beta2, by the version that brought it.
+
+Sources: release notes 0.3.0 to 0.6.0. Names that they do not date are taken to be of all
+versions; functions of tensors (`library`) came with 0.3, all together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from nkic.base.kernel_errors import KernelError
+from nkic.base.profiles import Profile
+from nkic.language.namespace import Absent
+from nkic.language.trace import active
+
+
+class New(NamedTuple):
+    """The first version that has something, and what to write in one before."""
+
+    since: Profile
+    instead: str
+
+
+NKI_0_3, NKI_0_4, NKI_0_5 = Profile.NKI_0_3, Profile.NKI_0_4, Profile.NKI_0_5
+NKI_0_6 = Profile.NKI_0_6
+
+_MAGNITUDE = New(NKI_0_4, "compare the magnitudes, and choose with nisa.tensor_copy_predicated")
+LANGUAGE = {
+    "abs_max": _MAGNITUDE,
+    "abs_min": _MAGNITUDE,
+    "prelu": New(NKI_0_4, "use nisa.scalar_tensor_tensor: max(x, slope x) for a slope below 1"),
+    "bypass": New(NKI_0_4, "leave the operator out"),
+    "float8_e8m0fnu": New(NKI_0_5, "keep scales of microscaling groups in nl.uint8"),
+    "fori_loop": New(NKI_0_6, "write `for i in nl.dynamic_range(start, stop, step):`"),
+    "while_loop": New(NKI_0_6, "write `while register:`"),
+}
+TILE_SIZE = {
+    "psum_bank_fmax": New(NKI_0_4, "write psum_fmax"),
+    "psum_bank_fmax_bytes": New(NKI_0_4, "write 4 * nl.tile_size.psum_fmax"),
+    "sbuf_size_bytes": New(NKI_0_4, "write 128 * nl.tile_size.total_available_sbuf_size"),
+    "sbuf_fmax": New(NKI_0_4, "write nl.tile_size.total_available_sbuf_size // 4"),
+    "sbuf_fmax_bytes": New(NKI_0_4, "write total_available_sbuf_size"),
+    "psum_num_banks": New(NKI_0_5, "write 8, which it is on every target"),
+}
+_INDEX = New(NKI_0_5, "index with t[...]")
+_PATTERN = New(NKI_0_5, "write the pattern out: t.ap([[step, count], ...])")
+_RESHAPE = New(NKI_0_5, "use t.reshape(shape)")
+# Methods of tensors.
+TENSOR = {
+    "slice": _INDEX,
+    "select": New(NKI_0_5, "index with t[...], or with t.ap(..., scalar_offset=...) at run time"),
+    "vector_select": New(NKI_0_5, "use t.ap(..., vector_offset=...)"),
+    "permute": _PATTERN,
+    "broadcast": New(NKI_0_5, "write a step of 0: t.ap([[step, count], [0, size], ...])"),
+    "expand_dim": _RESHAPE,
+    "squeeze_dim": _RESHAPE,
+    "reshape_dim": _RESHAPE,
+    "flatten_dims": _RESHAPE,
+    "rearrange": _PATTERN,
+    "indirect": New(NKI_0_5, "gather with nisa.dma_copy and t.ap(..., vector_offset=...)"),
+    "is_contiguous": New(NKI_0_5, "compare t.get_pattern() with the shape"),
+    "is_indirect": New(NKI_0_5, "keep track of it in the kernel"),
+}
+NESTED = New(NKI_0_3, "write one index of the whole tensor")
+NDARRAY = {"address": New(NKI_0_3, "leave it out: the compiler chooses")}
+
+
+def later(what: str, new: New, profile: Profile) -> Absent | None:
+    """What to say of `what` in `profile`, if it came later."""
+    if profile >= new.since:
+        return None
+    text = f"NKI {profile.label} has no {what}: it came with NKI {new.since.label}"
+    return Absent("needs-profile", text, new.instead)
+
+
+def absent(module: str, table: Mapping[str, New], profile: Profile) -> dict[str, Absent]:
+    """The names of `table` that `profile` does not have yet, and what to say of them."""
+    found = {name: later(f"`{module}.{name}`", new, profile) for name, new in table.items()}
+    return {name: said for name, said in found.items() if said is not None}
+
+
+def require(what: str, new: New) -> None:
+    """Ends the evaluation where the kernel's version does not have `what` yet."""
+    said = later(what, new, active().profile)
+    if said is not None:
+        raise KernelError(said.slug, said.text, help=said.help)
+
+
+def without_later(contents: Mapping[str, Any], profile: Profile) -> dict[str, Any]:
+    """The names of `nki.language` that `profile` has."""
+    return {
+        name: value
+        for name, value in contents.items()
+        if name not in LANGUAGE or profile >= LANGUAGE[name].since
+    }

@@ -1,0 +1,106 @@
+"""The closed world with NKI in it: the language's modules mounted in the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from nkic.base.diagnostics import Reporter
+from nkic.base.source import SourceFile
+from nkic.evaluate.interpreter import Interpreter, provided_modules
+from nkic.evaluate.library import records
+from nkic.evaluate.modules import Space
+from nkic.evaluate.objects import UNSET, Class
+from nkic.language import library, provide
+from nkic.language.namespace import Namespace, names_of, submodule
+from nkic.language.trace import Trace
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+from nkic.specialise import numpy_names, surface
+from nkic.syntax.bindings import Resolved
+
+RECORDING = 100  # steps for an instruction, a tensor, a view that is no index
+VIEWING = 20  # steps for an index of a tensor
+PROVIDED = provided_modules((*provide.MODULES, "numpy"))
+
+
+@cache
+def kernel_object() -> Class:
+    """`nl.NKIObject`."""
+    return records.field_class("NKIObject", "nki.language")
+
+
+class LanguageSpace:
+    """A module of the language as the interpreter takes it."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self.namespace = namespace
+        self._contents: dict[str, Any] = namespace.__dict__
+
+    def get(self, m: Any, name: str) -> Any:
+        """The value of a name, or UNSET."""
+        if name.startswith("@"):
+            return UNSET
+        if name in self._contents:
+            return surface.exposed(self._contents[name])
+        if name in self._contents["@watched"]:
+            return surface.exposed(self._contents["@watched"][name]())
+        if name in self._contents["@lazy"]:
+            self._contents[name] = self._contents["@lazy"][name]()
+            return self._contents[name]
+        return UNSET
+
+    def missing(self, name: str) -> Exception:
+        """The error about a name that is not there."""
+        return self.namespace._missing(name)
+
+    def submodule(self, name: str) -> tuple[str, str, str]:
+        """What to say of a module that is not there."""
+        said = submodule(self.namespace, name)
+        return said.slug, said.text, said.help
+
+    def names(self) -> list[str]:
+        """The public names."""
+        return names_of(self.namespace)
+
+
+class World:
+    """What one instance of the kernel is evaluated in: module-level values start afresh."""
+
+    def __init__(self, resolved: Resolved, trace: Trace) -> None:
+        self.namespaces = provide.namespaces(trace.profile, self._load, kernel_object())
+        spaces: dict[str, Space] = {n: LanguageSpace(s) for n, s in self.namespaces.items()}
+        self.interpreter = interpreter(resolved, spaces, trace.report, trace.messages.append)
+        self.spaces = spaces
+        machine = self.interpreter.machine
+        trace.library = self._function
+        trace.here = machine.here
+        trace.turns = self.interpreter.turns
+        trace.recording = lambda: machine.charge(RECORDING)
+        trace.viewing = lambda: machine.charge(VIEWING)
+
+    def _load(self, file: SourceFile, name: str) -> Any:
+        return self.interpreter.library_function(file, name)
+
+    def _function(self, name: str) -> Any:
+        found = self.spaces[library.MODULE].get(self.interpreter.machine, name)
+        if found is UNSET:
+            raise LookupError(f"the standard library has no {name}")
+        return found
+
+
+def interpreter(
+    resolved: Resolved, spaces: Mapping[str, Space], report: Reporter, show: Any, limits: Any = None
+) -> Interpreter:
+    """An interpreter that knows the language's values."""
+    made = Interpreter(
+        resolved, {"numpy": numpy_names.table(), **spaces}, report, show=show, limits=limits
+    )
+    machine = made.machine
+    machine.classes |= surface.classes() | numpy_names.classes()
+    machine.callables |= surface.callers()
+    machine.hints.append(surface.hint)
+    machine.formatting = frozenset({numpy_names.NumpyFloat})
+    machine.quiet = (DType, Buffer)
+    return made

@@ -1,0 +1,64 @@
+"""The instances of a kernel and its inputs: what both ways to evaluate it begin with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from nkic.base.diagnostics import Reporter
+from nkic.base.source import CallChain
+from nkic.ir.program import Parameter
+from nkic.ir.tensors import Tensor
+from nkic.language.trace import Trace
+from nkic.machine.memory import Buffer
+from nkic.specialise.request import Request, Spread, TensorType
+from nkic.specialise.signature import Bound
+from nkic.syntax.bindings import Kernel
+
+
+def check_cores(request: Request, report: Reporter) -> None:
+    """Refuses grids that the target cannot run."""
+    target, lnc = request.target, request.lnc
+    if lnc > target.max_cores:
+        report.fatal(
+            "bad-grid",
+            f"a kernel on {target.name} runs on at most {target.max_cores} cores, not {lnc}",
+            help="leave out `lnc`, or choose another target",
+        )
+    if request.spread is None and lnc > 1 and request.grid not in ((), (lnc,)):
+        report.fatal(
+            "bad-grid",
+            f"with {lnc} cores the launch grid is {lnc}, one instance per core, not {request.grid}",
+        )
+
+
+def grid(request: Request) -> tuple[int, ...]:
+    """The launch grid as kernels see it."""
+    return (request.lnc,) if request.lnc > 1 and request.spread is None else request.grid
+
+
+def instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """Core and program ids of every kernel instance, in the order of evaluation."""
+    spread, cores = request.spread or Spread(), request.lnc
+    found = list(product(*map(range, grid(request))))
+    for core in range(cores):
+        yield from ((core, ids) for ids in found if cores == 1 or spread.core(ids, cores) == core)
+
+
+def inputs_of(
+    bound: Bound, request: Request, trace: Trace, kernel: Kernel
+) -> Iterator[Parameter]:
+    """A tensor in shared HBM for every tensor argument and every tensor inside an argument, in
+    the order of the signature.
+    """
+    at = CallChain(kernel.node.name_span)
+    order = {parameter.name: n for n, parameter in enumerate(bound.parameters)}
+    kinds = {**bound.tensors, **request.parts}
+    for name in sorted(kinds, key=lambda name: order.get(name.partition(".")[0], len(order))):
+        yield Parameter(name, _input(name, kinds[name], trace, at))
+
+
+def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
+    if kind.dtype is None or kind.shape is None:
+        raise ValueError(f"the type of {name} is not complete")
+    return trace.declare(kind.shape, kind.dtype, Buffer.SHARED_HBM, name, at)

@@ -1,0 +1,83 @@
+"""From an error about a traced kernel to one diagnostic, and to a traceback without nkic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+
+from nkic.base.diagnostics import Diagnostic, Label, make
+from nkic.base.kernel_errors import KernelError
+from nkic.base.source import NOWHERE, SHIPPED, Span
+from nkic.base.suggest import respelt
+from nkic.language.texts import brief
+from nkic.specialise.native.places import Place, Places
+from nkic.syntax import nodes
+from nkic.syntax.bindings import Resolved
+from nkic.syntax.walk import walk
+
+CALLS = 8  # of a chain, so many are shown
+_PLAIN = (int, float, str, type(None))
+
+
+def explain(error: KernelError, places: Places, resolved: Resolved) -> Diagnostic:
+    """The diagnostic for an error that ended the evaluation of a kernel."""
+    found = places.of(error.__traceback__)
+    own = [place for place in found if not place.span.path.startswith(SHIPPED)] or found
+    span = error.span or _span(error, own, places, resolved)
+    calls = [place.span for place in own[0 if error.span is not None else 1 :]]
+    labels = [Label(at, "called from here") for at in _shortened(calls)]
+    module = places.sources.module(span.path)
+    source = module.source if module is not None else None
+    return make(
+        error.slug,
+        error.message,
+        span if span != NOWHERE else None,
+        labels=[*error.labels, *turns(own[:CALLS], places), *labels],
+        notes=error.notes,
+        help=error.help,
+        fixes=respelt(error.help, source, span),
+    )
+
+
+def _span(error: KernelError, own: list[Place], places: Places, resolved: Resolved) -> Span:
+    if not own:
+        return NOWHERE
+    if not error.argument:
+        return own[0].span
+    return resolved.locate(places.chain_of([own[0].span]), error.argument, error.position)
+
+
+def _shortened(calls: list[Span]) -> list[Span]:
+    """The nearest and the first calls of a long chain."""
+    found = list(dict.fromkeys(calls))  # once, if it recurs
+    return found if len(found) <= CALLS else [*found[: CALLS - 2], *found[-2:]]
+
+
+def turns(around: list[Place], places: Places) -> list[Label]:
+    """``here `i` is 3` at the head of every loop around the places, outermost first."""
+    return [label for place in around for label in _turns(place, places)]
+
+
+def _turns(place: Place, places: Places) -> Iterator[Label]:
+    module = places.sources.module(place.span.path)
+    for loop in module.loops_around(place.span) if module is not None else ():
+        names = [node.id for node in walk(loop.target) if isinstance(node, nodes.Name)]
+        local = place.frame.f_locals
+        known = {name: local[name] for name in names if name in local}
+        shown = [f"`{n}` is {brief(v)}" for n, v in known.items() if type(v) in (*_PLAIN, bool)]
+        if shown:
+            yield Label(loop.target.span, f"here {', '.join(shown)}")
+
+
+def only_own(traceback: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of nkic."""
+    kept: list[TracebackType] = []
+    while traceback is not None:
+        name = str(traceback.tb_frame.f_globals.get("__name__", ""))
+        if name != "nkic" and not name.startswith("nkic."):
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    made: TracebackType | None = None
+    for one in reversed(kept):
+        made = TracebackType(made, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return made

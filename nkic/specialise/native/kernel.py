@@ -1,0 +1,76 @@
+"""A live function as the kernel that it is: what tracing needs to know of it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from nkic.base.source import SourceFile
+from nkic.specialise.native.sources import Parse, Sources
+from nkic.syntax import nodes
+from nkic.syntax.bindings import Kernel
+from nkic.syntax.places import function_at
+
+FindSource = Callable[[CodeType, Mapping[str, Any]], SourceFile | None]
+
+
+@dataclass(frozen=True)
+class LiveKernel:
+    """A function of the running program, and the arguments that it is called with.
+
+    `arguments` are live values by parameter; those that are tensors as a whole are in the request
+    alone. `replace(value, tensors)` gives what the kernel gets for a value inside an argument, the
+    tensor of an array among them, and KEEP for most; objects of a class that `enters` refuses are
+    not looked into. `source_of` gives the file of a code object with its global variables, None
+    for code that is no kernel's: Python's own, frameworks, nkic.
+    """
+
+    function: FunctionType
+    arguments: Mapping[str, Any]
+    replace: Callable[[Any, Mapping[str, Any]], Any]
+    enters: Callable[[type], bool]
+    source_of: FindSource
+
+
+def kernel_node(function: FunctionType, sources: Sources, parse: Parse) -> Kernel:
+    """The definition in its source; one that is made up from the signature where there is none."""
+    code = function.__code__
+    file = sources.of(code, function.__globals__)
+    module = sources.module(file.path) if file is not None else None
+    if module is not None:
+        try:
+            node = function_at(module, code.co_name, code.co_firstlineno)
+        except LookupError:  # the file has changed since, or Python runs another text
+            node = None
+        if isinstance(node, nodes.FunctionDef):
+            return Kernel(function.__name__, module, node)
+    return _made_up(function, file, sources, parse)
+
+
+def _made_up(
+    function: FunctionType, file: SourceFile | None, sources: Sources, parse: Parse
+) -> Kernel:
+    code = function.__code__
+    path = file.path if file is not None else code.co_filename
+    text = f"def {function.__name__}{_parameters(function)}:\n    pass\n"
+    source = SourceFile(path, "\n" * (code.co_firstlineno - 1) + text)
+    if file is None:
+        sources.allow(code, SourceFile(path, ""))
+    module = sources.made_of(source, parse(source))
+    node = module.tree.body[0]
+    assert isinstance(node, nodes.FunctionDef)
+    return Kernel(function.__name__, module, node)
+
+
+def _parameters(function: FunctionType) -> str:
+    """The signature as source, without annotations; defaults are numbers that nobody reads."""
+    found = inspect.signature(function)
+    empty = inspect.Parameter.empty
+    plain = [
+        p.replace(annotation=empty, default=empty if p.default is empty else 0)
+        for p in found.parameters.values()
+    ]
+    return str(found.replace(parameters=plain, return_annotation=inspect.Signature.empty))

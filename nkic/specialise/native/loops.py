@@ -1,0 +1,77 @@
+"""`while register:` where Python itself evaluates it.
+
+Python asks for the truth of the register before the body and again after it, at two instructions
+of the same expression. The first time the loop on the device is opened, the second time it is
+closed, so that the body is recorded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FrameType
+from typing import NamedTuple
+
+from nkic.base.kernel_errors import KernelError
+from nkic.base.source import Span
+from nkic.language.registers import VirtualRegister
+from nkic.language.trace import OpenLoop, Trace
+from nkic.language.versions import deprecated
+from nkic.specialise.native.places import Place, Places
+from nkic.syntax import nodes
+from nkic.syntax.walk import children
+
+
+class _Open(NamedTuple):
+    frame: FrameType
+    span: Span
+    offset: int
+    loop: OpenLoop
+
+
+class Whiles:
+    """The loops of one trace that Python is inside of."""
+
+    def __init__(self, trace: Trace, places: Places) -> None:
+        self._trace = trace
+        self._places = places
+        self._open: list[_Open] = []
+
+    def decide(self, register: VirtualRegister) -> bool:
+        """The truth of a register: whether the loop goes on, which it does once."""
+        place = self._places.asking()
+        node = self._node(place) if place is not None else None
+        if place is None or node is None:
+            register._no_choice()
+        last = self._open[-1] if self._open else None
+        if last is None or (last.frame, last.span) != (place.frame, place.span):
+            deprecated.warn("a `while` loop over a register", deprecated.DYNAMIC_WHILE)
+            self._open.append(_Open(place.frame, place.span, place.offset, register.open()))
+            return True
+        if last.offset == place.offset and not _only_continues(node):
+            raise KernelError(
+                "device-loop-misuse",
+                "this loop on the device was left before its end, or its body has `continue`",
+                help="write the body as a function, for nl.while_loop(register, body)",
+            )
+        self._open.pop()
+        self._trace.close_loop(last.loop)
+        return False
+
+    def _node(self, place: Place) -> nodes.While | None:
+        """The `while` whose test is at a place."""
+        module = self._places.sources.module(place.span.path)
+        node = module.statement_at(place.span) if module is not None else None
+        return node if isinstance(node, nodes.While) and node.test.span == place.span else None
+
+
+def _only_continues(node: nodes.While) -> bool:
+    """The body goes back to the test early, and leaves the loop in no other way."""
+    found = {type(one) for statement in node.body for one in _own(statement)}
+    return nodes.Continue in found and not found & {nodes.Break, nodes.Return, nodes.Try}
+
+
+def _own(node: nodes.Node) -> Iterator[nodes.Node]:
+    yield node
+    if not isinstance(node, nodes.FunctionDef | nodes.ClassDef | nodes.Lambda):
+        for child in children(node):
+            yield from _own(child)

@@ -1,0 +1,179 @@
+"""Where a traced kernel is: from Python's frames to spans of its source.
+
+The frames of the running program say which expression is being evaluated, and the frames below
+how evaluation got there. Frames of Python's own modules, of frameworks and of nkic do not count,
+those of nkic's standard library do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from types import CodeType, FrameType, TracebackType
+from typing import Any, NamedTuple
+
+from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
+from nkic.specialise.native.sources import Sources
+
+_CHAINS = 1 << 16
+_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # functions until 3.11
+
+
+def run(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    """Calls a kernel. Frames from here on down are no kernel's."""
+    return function(*args, **named)
+
+
+class Place(NamedTuple):
+    """A kernel's frame, of a traceback or of the call that is going on."""
+
+    span: Span
+    frame: FrameType
+    offset: int  # of the instruction, in bytes
+
+
+class _Code:
+    """What is known of one code object; `source` is None where it is no kernel's."""
+
+    __slots__ = ("code", "inlined", "number", "positions", "source", "spans")
+
+    def __init__(self, number: int, code: CodeType, source: SourceFile | None) -> None:
+        self.number = number
+        self.code = code  # keeps it alive: its id is a key
+        self.source = source
+        self.inlined = code.co_name in _COMPREHENSIONS
+        self.spans: dict[int, Span] = {}
+        self.positions: list[Any] | None = None
+
+
+_ROOT = _Code(0, run.__code__, None)
+
+
+class Places:
+    """The places of one trace. Equal chains of calls are one object."""
+
+    def __init__(self, sources: Sources) -> None:
+        self.sources = sources
+        self._known: dict[int, _Code] = {id(run.__code__): _ROOT}
+        self._chains: dict[tuple[int, ...], CallChain] = {}
+        self._interned: dict[CallChain, CallChain] = {}
+
+    def here(self) -> CallChain:
+        """The expression that the kernel is evaluating, with the calls that led there.
+
+        A comprehension is part of the function around it.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        known = self._known
+        path: list[int] = []
+        inlined = False
+        while frame is not None:
+            code = known.get(id(frame.f_code)) or self._new(frame)
+            if code is _ROOT:
+                break
+            if code.source is not None:
+                if not inlined:
+                    path.append(code.number)
+                    path.append(frame.f_lasti)
+                inlined = code.inlined
+            frame = frame.f_back
+        key = tuple(path)
+        chain = self._chains.get(key)
+        return chain if chain is not None else self._remember(key, sys._getframe(1))
+
+    def _remember(self, key: tuple[int, ...], frame: FrameType) -> CallChain:
+        if len(self._chains) >= _CHAINS:
+            self._chains.clear()
+        found = self._chains[key] = self.chain_of([place.span for place in self._around(frame)])
+        return found
+
+    def _new(self, frame: FrameType) -> _Code:
+        code = frame.f_code
+        made = _Code(len(self._known), code, self.sources.of(code, frame.f_globals))
+        self._known[id(code)] = made
+        return made
+
+    def _around(self, frame: FrameType | None) -> Iterator[Place]:
+        """The kernel's frames from `frame` on, innermost first."""
+        inlined = False
+        while frame is not None:
+            code = self._known.get(id(frame.f_code)) or self._new(frame)
+            if code is _ROOT:
+                return
+            if code.source is not None:
+                if not inlined:
+                    yield Place(self._span(code, frame.f_lasti), frame, frame.f_lasti)
+                inlined = code.inlined
+            frame = frame.f_back
+
+    def asking(self) -> Place | None:
+        """The frame that asks for the truth of a value, if it is the kernel's own."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__", "").startswith("nkic."):
+            frame = frame.f_back
+        place = next(self._around(frame), None)
+        return place if place is not None and place.frame is frame else None
+
+    def own(self, most: int) -> list[Place]:
+        """The innermost places in the user's own files, at most so many."""
+        found = (p for p in self._around(sys._getframe(1)) if not p.span.path.startswith(SHIPPED))
+        return [place for place, _ in zip(found, range(most), strict=False)]
+
+    def of(self, traceback: TracebackType | None) -> list[Place]:
+        """The places of a traceback, innermost first."""
+        found: list[tuple[Place, bool]] = []
+        while traceback is not None:
+            frame = traceback.tb_frame
+            code = self._known.get(id(frame.f_code)) or self._new(frame)
+            if code.source is not None:
+                place = Place(self._span(code, traceback.tb_lasti), frame, traceback.tb_lasti)
+                found.append((place, code.inlined))
+            traceback = traceback.tb_next
+        kept: list[Place] = []
+        inlined = False
+        for place, is_inlined in reversed(found):
+            if not inlined:
+                kept.append(place)
+            inlined = is_inlined
+        return kept
+
+    def chain_of(self, spans: list[Span]) -> CallChain:
+        """The chain of calls through these places, innermost first."""
+        chain: CallChain | None = None
+        for span in reversed(spans):
+            link = CallChain(span, chain)
+            chain = self._interned.setdefault(link, link)
+        return chain or CallChain(NOWHERE)
+
+    def _span(self, code: _Code, offset: int) -> Span:
+        found = code.spans.get(offset)
+        if found is None:
+            found = code.spans[offset] = self._find(code, offset)
+        return found
+
+    def _find(self, code: _Code, offset: int) -> Span:
+        source = code.source
+        assert source is not None
+        if code.positions is None:
+            code.positions = list(code.code.co_positions())
+        line, end_line, column, end_column = code.positions[max(offset, 0) // 2]
+        line = line or code.code.co_firstlineno
+        if column is None or end_column is None:  # Python was started without columns
+            return Span(source.path, line, 1, line, len(source.line(line)) + 1)
+        end_line = end_line or line
+        start, end = _characters(source, line, column), _characters(source, end_line, end_column)
+        return self._whole(Span(source.path, line, start, end_line, end))
+
+    def _whole(self, span: Span) -> Span:
+        """Of a call that spans lines, Python gives the part from the method's name on."""
+        module = self.sources.module(span.path)
+        call = module.calls.get((span.end_line, span.end_column)) if module is not None else None
+        return call.span if call is not None and call.span.covers(span) else span
+
+
+def _characters(source: SourceFile, line: int, bytes_before: int) -> int:
+    """The column, counted from 1, that stands after so many bytes of UTF-8."""
+    text = source.line(line)
+    if text.isascii():
+        return bytes_before + 1
+    return len(text.encode("utf-8")[:bytes_before].decode("utf-8", "ignore")) + 1

@@ -1,0 +1,93 @@
+"""The files that traced code comes from, read when a place in them is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+from nkic.base.diagnostics import CompileFailed
+from nkic.base.source import SHIPPED, SourceFile
+from nkic.language import library
+from nkic.syntax import nodes
+from nkic.syntax.bindings import STDLIB, SourceModule
+
+Parse = Callable[[SourceFile], nodes.Module]
+FindSource = Callable[[CodeType, Mapping[str, Any]], SourceFile | None]
+
+
+@lru_cache(maxsize=256)
+def _module(source: SourceFile, parse: Parse) -> SourceModule | None:
+    """The file as a module without bindings; None if it cannot be read."""
+    try:
+        tree = parse(source)
+    except CompileFailed:  # newer Python than nkic's grammar
+        return None
+    return _made(source, tree)
+
+
+def _made(source: SourceFile, tree: nodes.Module) -> SourceModule:
+    trusted = source.path.startswith(SHIPPED)
+    return SourceModule(source.path, source, tree, {}, trusted=trusted)
+
+
+class Sources(Mapping[str, SourceModule]):
+    """The files of one trace, by their path in spans."""
+
+    def __init__(self, find: FindSource, parse: Parse) -> None:
+        self.files: dict[str, SourceFile] = {}
+        self._find = find
+        self._parse = parse
+        self._allowed: dict[str, SourceFile] = {}
+        self._made: dict[str, SourceModule] = {}
+
+    @property
+    def modules(self) -> Mapping[str, SourceModule]:
+        """The same: what asks a kernel's library for its modules asks here."""
+        return self
+
+    def allow(self, code: CodeType, file: SourceFile) -> None:
+        """The code's file is a kernel's, though nobody has its text."""
+        self._allowed[code.co_filename] = file
+
+    def made_of(self, source: SourceFile, tree: nodes.Module) -> SourceModule:
+        """A module of what stands in for a text that is not there."""
+        made = self._made[source.path] = _made(source, tree)
+        return made
+
+    def of(self, code: CodeType, space: Mapping[str, Any]) -> SourceFile | None:
+        """The file of a code object, None if it is no kernel code."""
+        if code.co_filename.startswith(STDLIB):
+            found = next(f for f in library.sources().values() if f.path == code.co_filename)
+        else:
+            known = self._allowed.get(code.co_filename) or self._find(code, space)
+            if known is None:
+                return None
+            found = known
+        self.files[found.path] = found
+        return found
+
+    def module(self, path: str) -> SourceModule | None:
+        """The module of a file that `of` gave."""
+        file = self.files.get(path)
+        made = self._made.get(path)
+        return made if made is not None or file is None else _module(file, self._parse)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        found = self.module(key)
+        return default if found is None else found
+
+    def __getitem__(self, path: str) -> SourceModule:
+        found = self.module(path)
+        if found is None:
+            raise KeyError(path)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    __hash__ = object.__hash__

@@ -1,0 +1,79 @@
+"""The modules of NKI as traced kernels see them, with the standard library run by Python."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
+from nkic.language import library, provide
+from nkic.language.namespace import Namespace
+from nkic.language.objects import NKIObject
+
+Spaces = Mapping[str, Namespace]
+
+
+@cache
+def spaces(profile: Profile) -> Spaces:
+    """Every module by name. They keep nothing of a kernel, so that all traces share them."""
+    functions = _Library(lambda: found)
+    found = provide.namespaces(profile, functions.load, NKIObject)
+    return found
+
+
+class _Later:
+    """Stands for a name of the library until all of its files are there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+class _Library:
+    """The files of the standard library, executed: they are nkic's own."""
+
+    def __init__(self, spaces: Callable[[], Spaces]) -> None:
+        self._spaces = spaces
+        self._functions: dict[str, Any] = {}
+
+    def load(self, file: SourceFile, name: str) -> Callable[..., Any]:
+        """The function `name`."""
+        if not self._functions:
+            self._execute()
+        found: Callable[..., Any] = self._functions[name]
+        return found
+
+    def _execute(self) -> None:
+        own = {**vars(builtins), "__import__": self._import}
+        files = dict.fromkeys(library.sources().values())
+        globals_of = {file: {"__name__": library.MODULE, "__builtins__": own} for file in files}
+        for file, space in globals_of.items():
+            exec(compile(file.text, file.path, "exec", dont_inherit=True), space)
+        found = {name: globals_of[file][name] for name, file in library.sources().items()}
+        known = {"_promoted": library.promoted, "_require": library.require, **found}
+        for space in globals_of.values():
+            later = {n: known[v.name] for n, v in space.items() if isinstance(v, _Later)}
+            space.update(later)
+        self._functions.update(found)
+
+    def _import(
+        self,
+        name: str,
+        space: Any = None,
+        local: Any = None,
+        fromlist: Sequence[str] | None = None,
+        level: int = 0,
+    ) -> Any:
+        """What `import` means in the library: NKI, the library itself, Python's own."""
+        if name == library.MODULE:
+            return SimpleNamespace(**{one: _Later(one) for one in fromlist or ()})
+        known = self._spaces()
+        if name not in known:
+            return builtins.__import__(name, space, local, fromlist or (), level)
+        if fromlist:
+            return known[name]
+        inner = {n.partition(".")[2]: s for n, s in known.items() if n.startswith("nki.")}
+        return SimpleNamespace(**{n: s for n, s in inner.items() if "." not in n})

@@ -1,0 +1,170 @@
+"""Trace: a live function and its arguments to a program, by calling it.
+
+The function is called once for every instance of the launch grid, as the closed world evaluates
+it; both record through the same language and give the same program for the same kernel.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.base.kernel_errors import KernelError
+from nkic.base.source import SourceFile
+from nkic.ir.program import Parameter, Program
+from nkic.language import library
+from nkic.language.constant_data import refuse_written
+from nkic.language.tensors import views
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import Trace, tracing
+from nkic.specialise.instances import check_cores, grid, inputs_of, instances
+from nkic.specialise.naming import Names
+from nkic.specialise.native import failures, places
+from nkic.specialise.native.kernel import LiveKernel, kernel_node
+from nkic.specialise.native.loops import Whiles
+from nkic.specialise.native.sources import Parse, Sources
+from nkic.specialise.native.surface import spaces
+from nkic.specialise.native.values import Copier
+from nkic.specialise.ordering import Ordering
+from nkic.specialise.outputs import Outputs
+from nkic.specialise.request import Request
+from nkic.specialise.signature import Bound, bind
+from nkic.syntax import nodes
+from nkic.syntax.bindings import Kernel, Resolved
+
+
+class Traced(NamedTuple):
+    """A program, with what later stages need to speak of its source."""
+
+    program: Program
+    resolved: Resolved
+    sources: Mapping[str, SourceFile]
+
+
+def trace_kernel(kernel: LiveKernel, request: Request, report: Reporter, parse: Parse) -> Traced:
+    """The program of a live function for `request`.
+
+    Raises `CompileFailed` where an error of NKI's ends the evaluation, with the kernel's own
+    traceback, and whatever the function itself raises.
+    """
+    check_cores(request, report)
+    sources = Sources(kernel.source_of, parse)
+    node = kernel_node(kernel.function, sources, parse)
+    resolved = Resolved(node, sources, (), request.profile)  # type: ignore[arg-type]
+    tracer = _Tracer(kernel, request, report, resolved, sources)
+    with tracing(tracer.trace):
+        program = tracer.program()
+    return Traced(program, resolved, sources.files)
+
+
+class _Tracer:
+    """One trace, and what it is made with."""
+
+    def __init__(
+        self,
+        kernel: LiveKernel,
+        request: Request,
+        report: Reporter,
+        resolved: Resolved,
+        sources: Sources,
+    ) -> None:
+        self.kernel = kernel
+        self.request = request
+        self.report = report
+        self.resolved = resolved
+        self.places = places.Places(sources)
+        self.trace = trace = Trace(request.target, request.profile, report, grid(request))
+        trace.spaces = spaces(request.profile)
+        trace.library = trace.spaces[library.MODULE].__getattr__
+        trace.name_of = Names(resolved).of
+        trace.locate = resolved.locate
+        trace.module_of = sources.module
+        trace.here = self.places.here
+        trace.turns = lambda: failures.turns(self.places.own(failures.CALLS), self.places)
+        trace.decide = Whiles(trace, self.places).decide
+
+    def program(self) -> Program:
+        """Calls the kernel for every instance."""
+        trace, request, node = self.trace, self.request, self.resolved.kernel
+        bound = bind(node, request, self.report, _annotations(self.kernel.function, node))
+        inputs = tuple(inputs_of(bound, request, trace, node))
+        if request.lnc == 1:
+            trace.own_inputs = frozenset(p.tensor.number for p in inputs)
+        outputs = Outputs(trace, inputs, node)
+        order = Ordering(node, self.report)
+        order.read(request.schedule)
+        for core, ids in instances(request):
+            start = trace.begin(ids, core)
+            outputs.take(self._call(bound, inputs))
+            order.apply(trace.body, start)
+        order.finish()
+        found = outputs.parameters()
+        refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
+        return Program(
+            name=node.name,
+            target=request.target,
+            tensors=tuple(trace.tensors),
+            inputs=inputs,
+            outputs=found,
+            cores=trace.cores,
+            constants=trace.constants,
+            messages=tuple(trace.messages),
+            arguments=bound.shown(),
+            returned=outputs.form,
+            reads=trace.reads,
+        )
+
+    def _call(self, bound: Bound, inputs: tuple[Parameter, ...]) -> Any:
+        function = self.kernel.function
+        given = self._arguments(bound, inputs)
+        call = inspect.BoundArguments(inspect.signature(function), given)  # type: ignore[arg-type]
+        try:
+            found = places.run(function, *call.args, **call.kwargs)
+        except KernelError as error:
+            self.report.add(failures.explain(error, self.places, self.resolved))
+            failed = CompileFailed(self.report.all)
+            failed.frames = failures.only_own(error.__traceback__)
+            raise failed from None
+        self._check_loops()
+        return found
+
+    def _arguments(self, bound: Bound, inputs: tuple[Parameter, ...]) -> dict[str, Any]:
+        """By parameter, in the order of the signature."""
+        tensors = {p.name: NkiTensor(views.whole(p.tensor)) for p in inputs}
+
+        replace = self.kernel.replace
+        copier = Copier(lambda value, where: replace(value, tensors), self.kernel.enters)
+        values = {name: copier.value(v, name) for name, v in self.kernel.arguments.items()}
+        values |= {name: tensors[name] for name in bound.tensors}
+        names = inspect.signature(self.kernel.function).parameters
+        return {name: values[name] for name in names if name in values}
+
+    def _check_loops(self) -> None:
+        """A loop on the device ends where its body does."""
+        trace = self.trace
+        left = [*trace.left, *(loop.at for loop in trace.loops)]
+        if left:
+            self.report.fatal(
+                "device-loop-misuse",
+                "`break`, `return` or an exception left a loop that runs on the device",
+                left[0].primary,
+                help="the loop's body is compiled once; let its range or condition end it",
+            )
+
+
+def _annotations(function: FunctionType, kernel: Kernel) -> Callable[[nodes.Expression], Any]:
+    """Evaluates an annotation: `nt.tensor[128, 512]` says a shape."""
+
+    def evaluate(note: nodes.Expression) -> Any:
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        try:
+            around = {name: cell.cell_contents for name, cell in cells}
+            text = kernel.module.source.text_of(note.span)
+            return eval(compile(text.strip(), "<annotation>", "eval"), function.__globals__, around)
+        except Exception:  # an annotation of the user's own, which nobody evaluates
+            return None
+
+    return evaluate

@@ -1,0 +1,173 @@
+"""NumPy as kernels in the closed world have it: numbers, names of types, makers of arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from nkic.base.kernel_errors import Missing
+from nkic.evaluate.classes import Form
+from nkic.evaluate.modules import Table
+from nkic.evaluate.objects import Builtin, Class, Getter, HostFunction
+from nkic.evaluate.operators import OPERATIONS
+from nkic.evaluate.tables import OBJECT, builtin
+from nkic.language.arrays import makers
+from nkic.language.texts import brief
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+
+_ADVICE = "of NumPy, kernels have numbers and names of types; for tensors there are `nl` and `nisa`"
+_ARRAYS = frozenset(
+    {
+        *("empty", "linspace", "tile", "repeat", "concatenate", "stack", "where", "random"),
+        *("save", "load"),
+    }
+)
+_OTHER_TYPES = ("float64", "int64", "uint64", "complex64", "complex128", "longdouble")
+_SHARED_TYPES = ("float32", "float16", "int32", "int16", "int8", "uint32", "uint16", "uint8")
+_NUMBERS = ("pi", "e", "inf", "nan")
+_FUNCTIONS = ("ceil", "floor", "sqrt", "exp", "log", "log2", "log10")
+
+
+@dataclass(frozen=True)
+class OtherType:
+    """An element type of NumPy that no Trainium engine has."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class NumpyFloat(float):
+    """A float that also answers as NumPy's do."""
+
+    def __repr__(self) -> str:
+        return float.__repr__(self)
+
+
+class FloatLimits(NamedTuple):
+    """`np.finfo` of a type."""
+
+    dtype: Any
+    bits: int
+    min: NumpyFloat
+    max: NumpyFloat
+    eps: NumpyFloat
+    tiny: NumpyFloat
+    smallest_normal: NumpyFloat
+    smallest_subnormal: NumpyFloat
+
+
+class IntLimits(NamedTuple):
+    """`np.iinfo` of a type."""
+
+    dtype: Any
+    bits: int
+    min: int
+    max: int
+
+
+class NumpyTable(Table):
+    """The module, with advice on what of it makes arrays."""
+
+    def missing(self, name: str) -> Exception:
+        """The error about a name that is not there."""
+        if name not in _ARRAYS:
+            return super().missing(name)
+        help = "pass the data to the kernel, use a list of numbers, or make a tensor with `nl`"
+        return Missing("host-module", f"kernels have no `numpy.{name}`", name, help)
+
+
+@cache
+def table() -> NumpyTable:
+    """The module `numpy`."""
+    found: dict[str, Any] = {name: OtherType(name) for name in _OTHER_TYPES}
+    found |= {name: dtypes.DTYPES[name] for name in _SHARED_TYPES}
+    found |= {name: getattr(math, name) for name in _NUMBERS}
+    found |= {name: HostFunction(name, getattr(math, name)) for name in _FUNCTIONS}
+    found |= {"ndarray": Form("ndarray"), "newaxis": None, "bool_": dtypes.DTYPES["bool"]}
+    found |= {"finfo": HostFunction("finfo", _finfo), "iinfo": HostFunction("iinfo", _iinfo)}
+    found["dtype"] = HostFunction("dtype", lambda value: value)
+    _add_functions(found)
+    return NumpyTable("numpy", found, _ADVICE)
+
+
+@cache
+def classes() -> dict[type, Class]:
+    """The classes of NumPy's values."""
+    limits = (OtherType, FloatLimits, IntLimits)
+    found: dict[type, Class] = {kind: _fields(kind) for kind in limits}
+    item = Builtin("item", lambda m, owner: float(owner))
+    found[NumpyFloat] = Class("float64", (OBJECT,), {"item": item}, payload=NumpyFloat)
+    return found
+
+
+def _fields(kind: Any) -> Class:
+    names = getattr(kind, "_fields", ("name",))
+    members = {name: _getter(name) for name in names}
+    return Class(kind.__name__, (OBJECT,), members, payload=kind)
+
+
+def _getter(name: str) -> Getter:
+    return Getter(name, lambda m, owner: getattr(owner, name))
+
+
+def _add_functions(found: dict[str, Any]) -> None:
+    @builtin("prod", found)
+    def prod(m: Any, values: Any) -> Any:
+        result: Any = 1
+        for value in m.listed(values):
+            result = OPERATIONS["*"](m, result, value)
+        return result
+
+    @builtin("minimum", found)
+    def minimum(m: Any, one: Any, two: Any, /) -> Any:
+        return two if m.less(two, one) else one
+
+    @builtin("maximum", found)
+    def maximum(m: Any, one: Any, two: Any, /) -> Any:
+        return two if m.less(one, two) else one
+
+    @builtin("abs", found)
+    def absolute(m: Any, value: Any, /) -> Any:
+        return abs(value)
+
+    for name in makers(lambda count: None):
+        found[name] = Builtin(name, _maker(name))
+
+
+def _maker(name: str) -> Callable[..., Any]:
+    def make(m: Any, *args: Any, **named: Any) -> Any:
+        def allow(count: int) -> None:
+            m.elements(count, "the array")
+
+        return makers(allow)[name](*args, **named)
+
+    return make
+
+
+def _finfo(dtype: Any) -> FloatLimits:
+    found = _as_dtype(dtype)
+    if found is None or not found.is_float:
+        raise ValueError(f"data type {brief(dtype)} not inexact")
+    least = 2.0 ** (1 - found.bias)
+    values = (found.lowest, found.highest, 2.0**-found.mantissa_bits, least, least)
+    shown = [NumpyFloat(value) for value in (*values, found.smallest)]
+    return FloatLimits(found, found.bits, *shown)
+
+
+def _iinfo(dtype: Any) -> IntLimits:
+    found = _as_dtype(dtype)
+    if found is None or not found.is_integer:
+        raise ValueError(f"Invalid integer data type {brief(dtype)}.")
+    return IntLimits(found, found.bits, int(found.lowest), int(found.highest))
+
+
+def _as_dtype(value: Any) -> DType | None:
+    if isinstance(value, DType):
+        return value
+    return dtypes.find(value) if isinstance(value, str) else None

@@ -1,0 +1,167 @@
+"""What kernels in the closed world may ask of the language's values: one table, by class.
+
+A name that is not here does not exist for them. Traced natively, a kernel holds the same objects
+as Python objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from functools import cache, partial
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
+
+from nkic.evaluate.exceptions import table as exceptions_of
+from nkic.evaluate.objects import Builtin, Class, ErrorInstance, Getter, HostFunction, no_objects
+from nkic.evaluate.tables import OBJECT
+from nkic.language.arrays import ConstantArray
+from nkic.language.binder import Binder
+from nkic.language.collectives import Collective
+from nkic.language.creation import ParDim, TensorClass, ndarray
+from nkic.language.dtypes_api import MemoryRegion
+from nkic.language.enums import ENUMS, Operator
+from nkic.language.isa import NkiValidationError
+from nkic.language.loops import DynamicRange
+from nkic.language.names import NoReorder, TileSize
+from nkic.language.objects import Decorator, Kernel, ReplicaGroup
+from nkic.language.provide import TensorAnnotation
+from nkic.language.registers import VirtualRegister
+from nkic.language.tensors.indexing import DynamicSlice
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import NkiInstruction
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+from nkic.syntax.names import words
+
+SURFACE: dict[type, str] = {
+    NkiTensor: """
+        shape strides offset dtype buffer name ndim size base_tensor is_contiguous get_pattern
+        is_indirect slice select vector_select permute broadcast expand_dim squeeze_dim reshape
+        reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect
+        __getitem__ __setitem__
+    """,
+    NkiInstruction: "depends_on",
+    VirtualRegister: "",
+    DynamicSlice: "start size",
+    DynamicRange: "",
+    DType: "name size bits kind is_float is_integer lowest highest smallest",
+    Buffer: "name value on_chip",
+    TileSize: """
+        pmax psum_bank_fmax psum_bank_fmax_bytes gemm_stationary_fmax gemm_moving_fmax
+        bn_stats_fmax psum_min_align sbuf_min_align psum_num_banks sbuf_size_bytes
+        sbuf_fmax_bytes sbuf_fmax psum_fmax total_available_sbuf_size
+    """,
+    NoReorder: "__enter__ __exit__",
+    ConstantArray: "dtype shape ndim size reshape astype",
+    Operator: "name",
+    Kernel: "with_schedule __getitem__ __name__",
+    Decorator: "__name__",
+    Binder: "",
+    Collective: "",
+    TensorAnnotation: "shape __getitem__",
+    ReplicaGroup: "groups",
+    **dict.fromkeys(ENUMS.values(), "name value"),
+}
+# Classes whose objects are made, or asked for, under the name of the class.
+_MADE = (ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion)
+_REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
+_CALLED = (Binder, Collective, Operator, Decorator)
+
+
+@cache
+def classes() -> dict[type, Class]:
+    """The class of every kind of value of the language."""
+    found = {kind: _class(kind) for kind in (*SURFACE, *_MADE)}
+    found[MemoryRegion].members |= _REGIONS
+    found[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
+    for host in (ndarray, TensorClass, MemoryRegion):
+        found[host].extra["accepts"] = _accepts(host)
+    error = exceptions_of(OBJECT)["Exception"]
+    found[NkiValidationError] = Class(
+        "NkiValidationError", (error,), {}, payload=ErrorInstance, make=error.make
+    )
+    found[NkiValidationError].extra |= error.extra
+    return found
+
+
+def _accepts(host: type) -> Callable[[Any, Any], bool]:
+    return lambda m, value: isinstance(value, host)
+
+
+def _maker(host: type) -> Callable[..., Any]:
+    return lambda m, cls, *args, **named: host(*args, **named)
+
+
+def _class(host: type) -> Class:
+    members = {name: _member(host, name) for name in words(SURFACE.get(host, ""))}
+    makes = host in _MADE or issubclass(host, Enum)
+    made = Class(
+        host.__name__,
+        (OBJECT,),
+        members,
+        payload=host,
+        make=_maker(host) if makes else no_objects,
+    )
+    if issubclass(host, Enum):
+        made.members |= {member.name: member for member in host}
+        made.extra["iterate"] = lambda m, cls: iter(host)
+        made.extra["item"] = _member_by_name(host)
+    return made
+
+
+def _member_by_name(host: type[Enum]) -> Callable[..., Any]:
+    def item(m: Any, cls: Class, key: Any) -> Any:
+        if isinstance(key, str) and key in host.__members__:
+            return host.__members__[key]
+        raise KeyError(key)
+
+    return item
+
+
+def _member(host: type, name: str) -> Any:
+    """A method of the host class, or an attribute, under a name of the table."""
+    found = getattr(host, name, None)
+    if callable(found) and not isinstance(found, property | Enum):
+        function: Callable[..., Any] = found
+        return Builtin(name, lambda m, owner, *args, **named: function(owner, *args, **named))
+    return Getter(name, lambda m, owner: getattr(owner, name))
+
+
+_HOST_FUNCTIONS = (FunctionType, BuiltinFunctionType, partial)
+
+
+def exposed(value: Any) -> Any:
+    """A value of the language as kernels hold it: classes and functions are wrapped, once."""
+    if isinstance(value, type):
+        return classes()[value]
+    return _function(value) if isinstance(value, _HOST_FUNCTIONS) else value
+
+
+@cache
+def _function(value: Any) -> HostFunction:
+    return HostFunction(value.__name__, value)
+
+
+def callers() -> dict[type, Callable[..., Any]]:
+    """How the machine calls such values."""
+
+    def plain(m: Any, function: Any, args: Any, named: Any) -> Any:
+        return function(*args, **named)
+
+    def kernel(m: Any, function: Kernel, args: Any, named: Any) -> Any:
+        return m.call(function.function, args, named)
+
+    return {**dict.fromkeys(_CALLED, plain), Kernel: kernel}
+
+
+def hint(owner: Any, name: str) -> Exception | None:
+    """What a value of the language says of an attribute that it does not have."""
+    asked = getattr(type(owner), "__getattr__", None) if type(owner) in SURFACE else None
+    if asked is None or name.startswith("__"):
+        return None
+    try:
+        asked(owner, name)
+    except AttributeError as error:
+        return error
+    return None

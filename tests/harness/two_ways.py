@@ -1,0 +1,97 @@
+"""A kernel's file evaluated in both ways: by Python itself, and in the closed world."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import nkic.nki
+from nkic.api.compiling import How, of_live
+from nkic.api.errors import ApiError
+from nkic.api.functions import kernel as function_of
+from nkic.base.diagnostics import Diagnostic
+from nkic.loader import Loader
+from nkic.request import Said, request_for
+from nkic.specialise.request import Given, Request
+
+WAYS = ("native", "closed")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a way gave: the bytes of the artifact, or what was raised; and what was said."""
+
+    data: bytes | None
+    said: tuple[Diagnostic, ...]
+    raised: BaseException | None = None
+
+    @property
+    def places(self) -> list[tuple[str, str, int, int]]:
+        """Code and place of everything that was said."""
+        found = ((one.code.slug, one.level.value, one.primary) for one in self.said)
+        return sorted(
+            (slug, level, at.span.line if at else 0, at.span.column if at else 0)
+            for slug, level, at in found
+        )
+
+
+@contextmanager
+def live_module(path: Path, name: str = "") -> Iterator[ModuleType]:
+    """A kernel's file as a module that imports nkic's `nki`."""
+    name = name or f"live_{path.parent.name}_{path.stem}".replace("-", "_").replace(".", "_")
+    was = nkic.nki.installed()
+    nkic.nki.install()
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        sys.path.remove(str(path.parent))
+        del sys.modules[name]
+        if not was:
+            nkic.nki.uninstall()
+
+
+def request_in(path: Path, said: Said) -> Request:
+    """What a file asks to be compiled for, with what is said besides."""
+    loader = Loader.beside(str(path))
+    return request_for(loader.main(str(path)), said, {})
+
+
+def given_of(request: Request) -> Given:
+    """The same as a call says it."""
+    return Given(
+        target=request.target,
+        profile=request.profile,
+        grid=request.grid,
+        lnc=request.lnc,
+        args=request.args,
+        schedule=request.schedule,
+    )
+
+
+def outcome(kernel: Any, given: Given, consts: Mapping[str, Any], way: str) -> Outcome:
+    """What one way makes of a live kernel."""
+    try:
+        job, _ = of_live(function_of(kernel), given, consts, way, How())
+        made = job.compile()
+    except ApiError as error:
+        return Outcome(None, error.diagnostics)
+    except Exception as error:
+        return Outcome(None, (), error)
+    return Outcome(made.data, made.warnings)
+
+
+def both(kernel: Any, given: Given, consts: Mapping[str, Any] | None = None) -> list[Outcome]:
+    """What both ways make of it, native first."""
+    return [outcome(kernel, given, consts or {}, way) for way in WAYS]

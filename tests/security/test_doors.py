@@ -1,0 +1,92 @@
+"""No attempt to leave the closed world succeeds, and none harms the next compilation."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nkic.base.diagnostics import CompileFailed, NkicError
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
+from nkic.pipeline import compile_source
+from nkic.specialise.arguments import parse_arg
+from nkic.specialise.request import Request
+from tests.security.doors import ATTEMPTS, WHY
+
+HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n@nki.jit\ndef kernel(a):\n"
+TAIL = """\
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    t = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=a)
+    nisa.dma_copy(dst=out, src=t)
+    return out
+"""
+ALL = [(door, code) for door, codes in ATTEMPTS.items() for code in codes]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[str]]:
+    """What was called of the host's functions that no kernel may reach."""
+    found: list[str] = []
+
+    def record(name: str) -> Any:
+        return lambda *args, **named: found.append(f"{name}{args}")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(os, "system", record("os.system"))
+    monkeypatch.setattr(subprocess, "run", record("subprocess.run"))
+    monkeypatch.setattr(subprocess, "Popen", record("subprocess.Popen"))
+    monkeypatch.setattr(builtins, "open", record("open"))
+    monkeypatch.setattr(builtins, "eval", record("eval"))
+    monkeypatch.setattr(builtins, "exec", record("exec"))
+    yield found
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []
+
+
+def compiled(code: str) -> list[str]:
+    """Compiles a kernel that begins with these lines; gives what was said, by kind."""
+    lines = "".join(f"    {line}\n" for line in code.split("\n"))
+    request = Request(
+        args=dict([parse_arg("a=float32[128,16]")]), profile=Profile.NKI_0_7, kernel="kernel"
+    )
+    source = SourceFile("kernel.py", HEAD + lines + TAIL)
+    try:
+        compile_source(source, request, lambda name, importer: None)
+    except NkicError as failed:
+        assert isinstance(failed, CompileFailed)
+        return [one.code.slug for one in failed.diagnostics]
+    return []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    """What nkic reads of its own is read before host functions are replaced."""
+    assert compiled("t = nl.load(a)\nnl.add(t, t)") == []
+
+
+@pytest.mark.parametrize(("door", "code"), ALL, ids=[f"{d}: {c[:60]}" for d, c in ALL])
+def test_doors_lead_nowhere(door: str, code: str, calls: list[str]) -> None:
+    said = compiled(code)
+    assert calls == []
+    assert said, f"nothing was said, though {WHY[door]}"
+
+
+@pytest.mark.parametrize("code", ATTEMPTS["shared values"])
+def test_the_next_compilation_is_as_before(code: str) -> None:
+    compiled(code)
+    lines = (
+        "class C(nl.NKIObject):\n    n: int = 3\nc = C()\nc.n = 4\nassert c == C(4) and c != C(3)\n"
+        "assert [nl.float32.name, nl.tile_size.pmax, 'ab'.join('xy')] == ['float32', 128, 'xaby']"
+    )
+    assert compiled(lines) == []
+
+
+def test_every_door_has_a_reason() -> None:
+    assert WHY.keys() == ATTEMPTS.keys()
