@@ -9,7 +9,7 @@ from nkic.base.diagnostics import UsageFailed, make
 from nkic.neff.records import Executable
 from nkic.report.resources import resources
 from nkic.report.run_report import EngineRow, InputRow, OutputRow, PrintRow, Run
-from nkic.simulate import Result
+from nkic.simulate import Options, Result
 from nkic.simulate.io.bind import Bound
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.stats import stats_of
@@ -33,7 +33,7 @@ def figures(
     program_id: str,
     bound: Bound,
     result: Result,
-    precise: bool,
+    options: Options,
     compare: Sequence[Mapping[str, Any]] = (),
     seconds: float | None = None,
 ) -> Run:
@@ -49,7 +49,8 @@ def figures(
         engines={name: EngineRow(use.busy_ns, use.instructions) for name, use in uses},
         instructions=result.instructions,
         dma_bytes=result.dma_bytes,
-        precise_fp=precise,
+        precise_fp=options.precise,
+        accumulate=options.accumulate or "measured",
         resources=resources(executable).as_json(),
         inputs=[
             InputRow(p.name, p.dtype.name, p.shape, bound.sources[p.name]) for p in signature.inputs

@@ -16,7 +16,9 @@ from nkic.api.errors import RunError, raising
 from nkic.api.html import table
 from nkic.api.options import Running
 from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.suggest import did_you_mean
 from nkic.figures import figures, is_precise
+from nkic.machine.orders import ORDERS, Order
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable
 from nkic.neff.text import source
@@ -112,8 +114,8 @@ def run(
     """Runs a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
 
     `fill` makes what is missing ("zeros", "randn(0)", …), `cast` converts other element types.
-    Other options: `init_check`, `precise_fp`, `max_cycles`, `max_memory` (bytes), `timeout`
-    (seconds), as those of `nki-run`. Raises `RunError`.
+    Other options: `init_check`, `precise_fp`, `accumulate`, `max_cycles`, `max_memory` (bytes),
+    `timeout` (seconds), as those of `nki-run`. Raises `RunError`.
     """
     options.check("run", how, Running)
     return _run(artifact, [inputs], fill, cast, how)[0]
@@ -158,7 +160,19 @@ def _settings(how: Running) -> Options:
         how.get("max_cycles"),
         how.get("timeout"),
         timeline=MAX_TIMELINE,
+        accumulate=_order(how.get("accumulate")),
     )
+
+
+def _order(name: str | None) -> Order | None:
+    for order in ORDERS:
+        if name == order:
+            return order
+    if name is None:
+        return None
+    text = f"accumulate={name!r}: no such way of adding up"
+    help = did_you_mean(name, ORDERS) or f"it may be {', '.join(ORDERS)}, or None"
+    raise UsageFailed([make("bad-value", text, help=help)])
 
 
 def _wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
@@ -182,7 +196,7 @@ def _result(artifact: Artifact, bound: Bound, found: Simulated, settings: Option
     signature = artifact.signature
     kinds = {p.name: p.dtype for p in signature.outputs}
     outputs = {name: presented(array, kinds[name]) for name, array in found.outputs.items()}
-    run = figures(artifact.executable, artifact.id, bound, found, settings.precise)
+    run = figures(artifact.executable, artifact.id, bound, found, settings)
     return Result(
         outputs,
         found.cycles,

@@ -77,7 +77,8 @@ class EngineRow:
 @dataclass(frozen=True)
 class Run:
     """A finished run. `engines` by core and engine, as "core0.vector"; `compare` are the
-    comparisons with what was expected, as JSON; `prints` what the program printed, in order, and
+    comparisons with what was expected, as JSON; `accumulate` is "exact", "float32" or "pairwise"
+    where that was asked for, else "measured"; `prints` what the program printed, in order, and
     `prints_left_out` how many more came after the limit; `seconds_host` only where it was asked
     for, since it is never the same twice.
     """
@@ -91,6 +92,7 @@ class Run:
     instructions: int
     dma_bytes: int
     precise_fp: bool
+    accumulate: str
     resources: Mapping[str, object]
     inputs: Sequence[InputRow]
     outputs: Sequence[OutputRow]

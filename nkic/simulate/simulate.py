@@ -74,7 +74,7 @@ class _Rank:
             for number in contents:
                 self.shadow.fill(number)
         target = TARGETS[executable.target]
-        decoder = Decoder(self.memory, target, options.precise)
+        decoder = Decoder(self.memory, target, options.precise, options.accumulate)
         self.prints = Prints()
         self.runners = prepare(executable, target, decoder, self.shadow, self.prints, rank)
         self.orders: Orders | None = None

@@ -147,12 +147,12 @@ def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) 
     nki(*RUN, "--max-cycles", "100000", "--timeout", "9.5", "--no-init-check", "--no-precise-fp")
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     nki(*RUN)
-    nki(*RUN, "--precise-fp")
+    nki(*RUN, "--precise-fp", "--accumulate", "pairwise")
     assert seen == [
         Options(),
         Options(check_init=False, precise=False, max_cycles=100_000, timeout_s=9.5),
         Options(precise=False),
-        Options(),
+        Options(accumulate="pairwise"),
     ]
     monkeypatch.setenv("NKI_PRECISE_FP", "no")
     assert "0 or 1 is wanted" in refused(nki(*RUN), 2, "bad-value")

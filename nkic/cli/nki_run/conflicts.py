@@ -20,6 +20,7 @@ _ABOUT_RUNNING = (
         "timeout",
         "max_memory",
         "precise_fp",
+        "accumulate",
         "race_check",
         "time",
         "force",

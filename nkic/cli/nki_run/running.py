@@ -138,9 +138,7 @@ class _Job:
     ) -> Run:
         """The figures of the run."""
         found = [compare_report.as_json(one) for one in compared]
-        return figures(
-            self.executable, self.program_id(), bound, result, options.precise, found, seconds
-        )
+        return figures(self.executable, self.program_id(), bound, result, options, found, seconds)
 
     def report(self, run: Run, compared: list[Comparison]) -> None:
         """Figures and verdicts in words, unless JSON is wanted; what is wrong in any case."""
@@ -177,7 +175,12 @@ Done = tuple[_Job, Run, list[Comparison]]
 def _options(line: CommandLine) -> Options:
     precise = line.precise_fp if line.precise_fp is not None else is_precise(os.environ)
     return Options(
-        line.init_check, precise, line.max_cycles, line.timeout, check_races=line.race_check
+        line.init_check,
+        precise,
+        line.max_cycles,
+        line.timeout,
+        check_races=line.race_check,
+        accumulate=line.accumulate,
     )
 
 
