@@ -15,6 +15,8 @@ from nkic.simulate.io.signature import signature_of
 from nkic.simulate.stats import stats_of
 
 PRECISE_VARIABLE = "NKI_PRECISE_FP"
+THREADS_VARIABLE = "NKIC_BLAS_THREADS"
+MAX_THREADS = 1024
 
 
 def is_precise(environ: Mapping[str, str]) -> bool:
@@ -26,6 +28,17 @@ def is_precise(environ: Mapping[str, str]) -> bool:
         text = f"{PRECISE_VARIABLE}={word} in the environment: 0 or 1 is wanted"
         raise UsageFailed([make("bad-value", text, help=f"unset {PRECISE_VARIABLE}")])
     return word != "0"
+
+
+def blas_threads(environ: Mapping[str, str]) -> int:
+    """How many threads a run may use for matrix products, as NKIC_BLAS_THREADS says, else one.
+    Raises `UsageFailed`.
+    """
+    word = environ.get(THREADS_VARIABLE, "") or "1"
+    if not word.isascii() or not word.isdigit() or not 1 <= int(word[:5]) <= MAX_THREADS:
+        text = f"{THREADS_VARIABLE}={word} in the environment: 1 to {MAX_THREADS} is wanted"
+        raise UsageFailed([make("bad-value", text, help=f"unset {THREADS_VARIABLE}")])
+    return int(word)
 
 
 def figures(

@@ -17,7 +17,7 @@ from nkic.api.html import table
 from nkic.api.options import Running
 from nkic.base.diagnostics import Diagnostic, UsageFailed, make
 from nkic.base.suggest import did_you_mean
-from nkic.figures import figures, is_precise
+from nkic.figures import blas_threads, figures, is_precise
 from nkic.machine.orders import ORDERS, Order
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable
@@ -161,6 +161,7 @@ def _settings(how: Running) -> Options:
         how.get("timeout"),
         timeline=MAX_TIMELINE,
         accumulate=_order(how.get("accumulate")),
+        blas_threads=blas_threads(os.environ),
     )
 
 

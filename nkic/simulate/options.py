@@ -15,7 +15,7 @@ class Options:
     `timeline`: of how many instructions the times are kept.
     `check_races`: accesses of two cores to shared HBM that nothing orders are a fault.
     `accumulate`: in which order and type instructions add up; None is as a device was measured
-    to do it, and "exact" where none was.
+    to do it, and "exact" where none was. `blas_threads`: how many NumPy's BLAS may use.
     """
 
     check_init: bool = True
@@ -25,3 +25,4 @@ class Options:
     timeline: int = 0
     check_races: bool = False
     accumulate: Order | None = None
+    blas_threads: int = 1

@@ -24,6 +24,7 @@ from nkic.simulate.printing import Prints
 from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
+from nkic.simulate.threads import blas_threads
 
 Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -45,8 +46,9 @@ def simulate_ranks(
     Ranks exchange data by collectives alone. The times of every result are those of all ranks
     together, its counts those of its own. Otherwise as `simulate`.
     """
-    with _without_collector():
-        return _run(executable, inputs, options or Options())
+    wanted = options or Options()
+    with _without_collector(), blas_threads(wanted.blas_threads):
+        return _run(executable, inputs, wanted)
 
 
 @contextmanager
