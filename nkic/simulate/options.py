@@ -16,6 +16,7 @@ class Options:
     `check_races`: accesses of two cores to shared HBM that nothing orders are a fault.
     `accumulate`: in which order and type instructions add up; None is as a device was measured
     to do it, and "exact" where none was. `blas_threads`: how many NumPy's BLAS may use.
+    `report_bounds`: how far each element of the results may be from exact arithmetic.
     """
 
     check_init: bool = True
@@ -26,3 +27,4 @@ class Options:
     check_races: bool = False
     accumulate: Order | None = None
     blas_threads: int = 1
+    report_bounds: bool = False
