@@ -30,7 +30,7 @@ ALLOWED = {
     "emit": f"{DATA} neff",
     "simulate": "base machine neff",
     "report": "base machine neff",
-    "figures": "base neff simulate report",
+    "figures": "base machine neff simulate report",
     "loader": "base parse",
     "compiled": "base ir neff",
     "request": "base machine specialise",

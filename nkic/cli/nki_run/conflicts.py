@@ -21,6 +21,7 @@ _ABOUT_RUNNING = (
         "max_memory",
         "precise_fp",
         "accumulate",
+        "report_error_bound",
         "race_check",
         "time",
         "force",

@@ -47,6 +47,7 @@ class CommandLine:
     race_check: bool
     precise_fp: bool | None
     accumulate: Order | None
+    report_error_bound: bool
     time: bool
     info: bool
     disasm: bool
@@ -253,6 +254,12 @@ _OPTIONS = (
         help="How instructions add up: in float64, rounded once; in float32, one after the other; "
         "or in float32, in pairs. Results that differ depend on an order that is not published.  "
         "[default: as a device was measured to, else exact]",
+    ),
+    _flag(
+        _RUN,
+        "--report-error-bound",
+        help="Say how far each output may be from exact arithmetic, whatever the order of sums in "
+        "float32. Takes several times as long.",
     ),
     _flag(_RUN, "--time", help="Say how long the simulation took on this machine."),
     _flag(_LOOK, "--info", common=True, help="Describe the file."),

@@ -153,6 +153,7 @@ class _Job:
         wanted = (self.line.outputs, self.line.bless, self.line.output or None)
         if wanted == (None, None, None) and self.session.verbosity >= 0:
             files.write(STANDARD, "".join(f"{row.line}\n" for row in run.outputs))
+        self._tell_bounds(run)
         found = resources(self.executable)
         self.session.tell("resources", found.line, resources=found.as_json())
         line = run_report.cycles_line(run, TARGETS[run.target])
@@ -161,6 +162,14 @@ class _Job:
             if one.passed:
                 facts = compare_report.as_json(one)
                 self.session.tell("compare", compare_report.verdict(one), **facts)
+
+    def _tell_bounds(self, run: Run) -> None:
+        for row in run.outputs:
+            if row.error_bound is not None:
+                facts = vars(row.error_bound)
+                self.session.tell("error-bound", row.bound_line, output=row.name, **facts)
+        for one in run.unbounded:
+            self.session.tell("unbounded", f"no error bound after {clean(one)}", instruction=one)
 
     def _tell_prints(self, run: Run) -> None:
         for row in run.prints:
@@ -182,6 +191,7 @@ def _options(line: CommandLine) -> Options:
         check_races=line.race_check,
         accumulate=line.accumulate,
         blas_threads=blas_threads(os.environ),
+        report_bounds=line.report_error_bound,
     )
 
 
