@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies
+from hypothesis import given, settings, strategies
 from numpy.typing import NDArray
 
 from nkic.machine.orders import ORDERS, Order
@@ -45,6 +45,7 @@ def summed(numbers: list[np.float32], order: Order) -> np.float32:
     return F(summed(numbers[:half], order) + summed(numbers[half:], order))
 
 
+@settings(deadline=None)
 @given(
     strategies.sampled_from(FLOAT32),
     strategies.integers(1, 4),

@@ -244,7 +244,7 @@ EXACT: tuple[Callable[[Array, Array, float], tuple[Array, Array]], ...] = (
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(
     strategies.lists(strategies.integers(0, len(STEPS) - 1), min_size=1, max_size=8),
     strategies.integers(0, 1000),

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-import nkic.simulate.bounds.rules  # registers them  # noqa: F401
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
-from nkic.simulate.bounds.algebra import Bounded, stored
-from nkic.simulate.bounds.seen import RULES, Errors, Lanes, Seen, values_of
+from nkic.simulate.bounds.algebra import stored
+from nkic.simulate.bounds.rules import RULES
+from nkic.simulate.bounds.seen import Errors, Lanes, Seen, values_of
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.memory import Memory
 
@@ -121,6 +121,3 @@ class Bounds:
 def _shaped(error: Doubles, shape: tuple[int, ...]) -> Doubles:
     """In the shape of what is written: the same elements, or one for all."""
     return error.reshape(shape) if error.size == int(np.prod(shape)) else error
-
-
-__all__ = ["Bounded", "Bounds"]

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.simulate.bounds.algebra import UNIT, Bounded, function, operator, rounded, total
-from nkic.simulate.bounds.seen import Errors, Seen, bounded
+from nkic.simulate.bounds.seen import RULES, Errors, Seen, bounded
 from nkic.simulate.semantics.binding import swaps
 
+__all__ = ["RULES"]
 Doubles = NDArray[np.float64]
 PARTITIONS = 128
 
