@@ -192,10 +192,12 @@ def test_overflow_is_unbounded_and_cancellation_shows() -> None:
     x[0, :2] = (3e38, 3e38)
     x[1, :3] = (2.0**30, 1, -(2.0**30))
     x[2, :] = (1, 2, 3, 4)
+    x[3, :] = (3e38, -3e38, 3e38, -3e38)
     (_, bound, _), *_ = bounded("result = nl.sum(x, axis=1)", {"x": x})
     assert bound[0, 0] == np.inf
     assert bound[1, 0] > 100, "the sum is 1"
     assert bound[2, 0] < 1e-5
+    assert bound[3, 0] == np.inf, "another order overflows"
 
 
 def test_rows_that_are_not_covered_are_unbounded() -> None:

@@ -22,6 +22,7 @@ from nkic.simulate.numerics.alu import ARITHMETIC
 Doubles = NDArray[np.float64]
 UNIT = 2.0**-24  # half a step of float32, relative
 TINY = 2.0**-150  # half the least step of float32
+GREATEST = (2 - 2.0**-23) * 2.0**127
 
 # What an operator does not round: it chooses, or gives 0 or 1.
 _ROUNDS = frozenset({"add", "subtract", "multiply", "power", "square", "rsqrt", "reciprocal"})
@@ -44,8 +45,16 @@ class Bounded(NamedTuple):
 
 
 def rounded(result: Bounded) -> Bounded:
-    """As a float32."""
-    return Bounded(result.value, result.error + UNIT * np.abs(result.value) + TINY)
+    """As a float32: unbounded if it does not fit."""
+    size = np.abs(result.value)
+    step = np.where(np.isinf(size), 0.0, UNIT * size + TINY)  # infinity comes from an operand
+    return Bounded(result.value, fitting(size, result.error + step))
+
+
+def fitting(size: Doubles, error: Doubles) -> Doubles:
+    """The bounds, infinite where numbers of this size overflow float32."""
+    over: Doubles = np.where(np.isfinite(size) & (size > GREATEST), np.inf, error)
+    return over
 
 
 def operator(op: str, a: Bounded, b: Bounded) -> Bounded | None:
@@ -120,10 +129,12 @@ def _undecided(distance: Doubles, error: Doubles) -> Doubles:
 
 
 def total(terms: Bounded) -> Bounded:
-    """The sums of the rows, in float32 and any order: n - 1 additions that each round."""
+    """The sums of the rows, in float32 and any order: n - 1 additions that each round. Unbounded
+    where some order overflows.
+    """
     count, size = terms.value.shape[-1], np.abs(terms.value).sum(axis=-1)
     error = terms.error.sum(axis=-1) + max(count - 1, 0) * UNIT * size
-    return Bounded(terms.value.sum(axis=-1), error)
+    return Bounded(terms.value.sum(axis=-1), fitting(size, error))
 
 
 def stored(values: Doubles, error: Doubles, dtype: DType) -> Doubles:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.simulate.bounds.algebra import UNIT, Bounded, function, operator, rounded, total
+from nkic.simulate.bounds.algebra import UNIT, Bounded, fitting, function, operator, rounded, total
 from nkic.simulate.bounds.seen import RULES, Errors, Seen, bounded
 from nkic.simulate.semantics.binding import swaps
 
@@ -166,7 +166,7 @@ def product(seen: Seen) -> Errors | None:
     if seen.attributes["accumulate"]:
         before = seen.get("dst")
         error += before.error + UNIT * (np.abs(before.value) + size)
-    return {"dst": error}
+    return {"dst": fitting(size, error)}
 
 
 @bounded("tensor_tensor_scan")
