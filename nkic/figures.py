@@ -5,16 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nkic.base.diagnostics import UsageFailed, make
+from nkic.machine.dtypes import DType
 from nkic.neff.records import Executable
+from nkic.neff.text import source
 from nkic.report.resources import resources
-from nkic.report.run_report import EngineRow, InputRow, OutputRow, PrintRow, Run
-from nkic.simulate import Result
+from nkic.report.run_report import BoundRow, EngineRow, InputRow, OutputRow, PrintRow, Run
+from nkic.simulate import Options, Result
 from nkic.simulate.io.bind import Bound
+from nkic.simulate.io.numbers import numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.stats import stats_of
 
 PRECISE_VARIABLE = "NKI_PRECISE_FP"
+THREADS_VARIABLE = "NKIC_BLAS_THREADS"
+MAX_THREADS = 1024
 
 
 def is_precise(environ: Mapping[str, str]) -> bool:
@@ -28,12 +36,23 @@ def is_precise(environ: Mapping[str, str]) -> bool:
     return word != "0"
 
 
+def blas_threads(environ: Mapping[str, str]) -> int:
+    """How many threads a run may use for matrix products, as NKIC_BLAS_THREADS says, else one.
+    Raises `UsageFailed`.
+    """
+    word = environ.get(THREADS_VARIABLE, "") or "1"
+    if not word.isascii() or not word.isdigit() or not 1 <= int(word[:5]) <= MAX_THREADS:
+        text = f"{THREADS_VARIABLE}={word} in the environment: 1 to {MAX_THREADS} is wanted"
+        raise UsageFailed([make("bad-value", text, help=f"unset {THREADS_VARIABLE}")])
+    return int(word)
+
+
 def figures(
     executable: Executable,
     program_id: str,
     bound: Bound,
     result: Result,
-    precise: bool,
+    options: Options,
     compare: Sequence[Mapping[str, Any]] = (),
     seconds: float | None = None,
 ) -> Run:
@@ -49,13 +68,20 @@ def figures(
         engines={name: EngineRow(use.busy_ns, use.instructions) for name, use in uses},
         instructions=result.instructions,
         dma_bytes=result.dma_bytes,
-        precise_fp=precise,
+        precise_fp=options.precise,
+        accumulate=options.accumulate or "measured",
         resources=resources(executable).as_json(),
         inputs=[
             InputRow(p.name, p.dtype.name, p.shape, bound.sources[p.name]) for p in signature.inputs
         ],
         outputs=[
-            OutputRow(p.name, p.dtype.name, p.shape, **vars(stats_of(array, p.dtype)))
+            OutputRow(
+                p.name,
+                p.dtype.name,
+                p.shape,
+                **vars(stats_of(array, p.dtype)),
+                error_bound=_bound(result, p.name, array, p.dtype),
+            )
             for p in signature.outputs
             for array in [result.outputs[p.name]]
         ],
@@ -65,4 +91,25 @@ def figures(
         ],
         prints_left_out=result.prints_left_out,
         seconds_host=seconds,
+        unbounded=[
+            f"{name} at {source(executable, place)}" for name, place in sorted(result.uncovered)
+        ],
+    )
+
+
+def _bound(result: Result, name: str, stored: NDArray[Any], dtype: DType) -> BoundRow | None:
+    if result.bounds is None:
+        return None
+    bounds = result.bounds[name]
+    finite = np.where(np.isfinite(bounds), bounds, -1.0)
+    flat = int(finite.argmax())
+    worst = float(finite.flat[flat])
+    values = np.abs(numbers(stored, dtype).astype(np.float64))
+    greatest = float(values[np.isfinite(values)].max(initial=0.0))
+    at = tuple(int(i) for i in np.unravel_index(flat, bounds.shape))
+    return BoundRow(
+        worst if worst >= 0 else None,
+        worst / greatest if worst >= 0 and greatest else None,
+        at if worst >= 0 else (),
+        int(np.count_nonzero(np.isinf(bounds))),
     )

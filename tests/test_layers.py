@@ -30,7 +30,7 @@ ALLOWED = {
     "emit": f"{DATA} neff",
     "simulate": "base machine neff",
     "report": "base machine neff",
-    "figures": "base neff simulate report",
+    "figures": "base machine neff simulate report",
     "loader": "base parse",
     "compiled": "base ir neff",
     "request": "base machine specialise",
@@ -48,7 +48,7 @@ ALLOWED = {
     "cli.nki_run": "base machine neff report simulate figures cli.common",
 }
 # What a user must have installed. Other packages may be used where they are the point: in api.
-RUNTIME = {"click", "lark", "msgpack", "numpy", "rich"}
+RUNTIME = {"click", "lark", "msgpack", "numpy", "rich", "threadpoolctl"}
 FRAMEWORKS = {"torch", "jax", "ml_dtypes"}
 EXTRA = {"nki": FRAMEWORKS, "api": {"ml_dtypes"}, "pytest_plugin": {"pytest"}, "stdlib": {"nki"}}
 FREE = {"__init__", "cli", "cli.__init__", "__version__"}  # packages without code of a layer

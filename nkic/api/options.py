@@ -47,11 +47,15 @@ class Running(TypedDict, total=False):
 
     `init_check` makes reads of bytes that nobody wrote an error, as they are by default;
     `precise_fp` rounds after every instruction, by default as NKI_PRECISE_FP says, else yes;
+    `accumulate` is "exact", "float32" or "pairwise", by default as a device was measured to add
+    up, else exact; `report_error_bound` finds how far results may be from exact arithmetic;
     `max_cycles` of the simulated clock, `max_memory` in bytes and `timeout` in seconds are limits.
     """
 
     init_check: bool
     precise_fp: bool | None
+    accumulate: str | None
+    report_error_bound: bool
     max_cycles: int | None
     max_memory: int | None
     timeout: float | None

@@ -9,6 +9,9 @@ from functools import cached_property
 from html import escape
 from typing import Any, Unpack
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nkic.api import options
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.artifact import Artifact
@@ -16,7 +19,9 @@ from nkic.api.errors import RunError, raising
 from nkic.api.html import table
 from nkic.api.options import Running
 from nkic.base.diagnostics import Diagnostic, UsageFailed, make
-from nkic.figures import figures, is_precise
+from nkic.base.suggest import did_you_mean
+from nkic.figures import blas_threads, figures, is_precise
+from nkic.machine.orders import ORDERS, Order
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable
 from nkic.neff.text import source
@@ -40,7 +45,8 @@ class Result:
     installed): what the kernel returned as `output_0` …, then inputs that it updated in place.
 
     `cycles` are of the target's base clock, `time_ns` is simulated time. `remarks` say what was
-    done to inputs.
+    done to inputs. `error_bounds`, where `report_error_bound` asked for them, say by output how far
+    each element may be from exact arithmetic (docs/fidelity.md).
     """
 
     outputs: Mapping[str, Array]
@@ -51,12 +57,14 @@ class Result:
     remarks: tuple[Diagnostic, ...] = ()
     busy: tuple[Busy, ...] = field(default=(), repr=False)
     executable: Executable | None = field(default=None, repr=False)
+    error_bounds: Mapping[str, NDArray[np.float64]] | None = field(default=None, repr=False)
 
     @property
     def report(self) -> str:
         """The report as `nki-run` prints it: prints, outputs, cycles, engines."""
         line = run_report.cycles_line(self.run, TARGETS[self.run.target])
-        lines = [*self.prints, *(row.line for row in self.run.outputs), line]
+        bounds = filter(None, [row.bound_line for row in self.run.outputs])
+        lines = [*self.prints, *(row.line for row in self.run.outputs), *bounds, line]
         return "".join(f"{one}\n" for one in lines)
 
     @property
@@ -112,8 +120,8 @@ def run(
     """Runs a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
 
     `fill` makes what is missing ("zeros", "randn(0)", …), `cast` converts other element types.
-    Other options: `init_check`, `precise_fp`, `max_cycles`, `max_memory` (bytes), `timeout`
-    (seconds), as those of `nki-run`. Raises `RunError`.
+    Other options: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`, `max_cycles`,
+    `max_memory` (bytes), `timeout` (seconds), as those of `nki-run`. Raises `RunError`.
     """
     options.check("run", how, Running)
     return _run(artifact, [inputs], fill, cast, how)[0]
@@ -158,7 +166,21 @@ def _settings(how: Running) -> Options:
         how.get("max_cycles"),
         how.get("timeout"),
         timeline=MAX_TIMELINE,
+        accumulate=_order(how.get("accumulate")),
+        blas_threads=blas_threads(os.environ),
+        report_bounds=how.get("report_error_bound", False),
     )
+
+
+def _order(name: str | None) -> Order | None:
+    for order in ORDERS:
+        if name == order:
+            return order
+    if name is None:
+        return None
+    text = f"accumulate={name!r}: no such way of adding up"
+    help = did_you_mean(name, ORDERS) or f"it may be {', '.join(ORDERS)}, or None"
+    raise UsageFailed([make("bad-value", text, help=help)])
 
 
 def _wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
@@ -182,7 +204,7 @@ def _result(artifact: Artifact, bound: Bound, found: Simulated, settings: Option
     signature = artifact.signature
     kinds = {p.name: p.dtype for p in signature.outputs}
     outputs = {name: presented(array, kinds[name]) for name, array in found.outputs.items()}
-    run = figures(artifact.executable, artifact.id, bound, found, settings.precise)
+    run = figures(artifact.executable, artifact.id, bound, found, settings)
     return Result(
         outputs,
         found.cycles,
@@ -192,6 +214,7 @@ def _result(artifact: Artifact, bound: Bound, found: Simulated, settings: Option
         bound.remarks,
         found.timeline,
         artifact.executable,
+        found.bounds,
     )
 
 

@@ -26,8 +26,34 @@ class InputRow:
 
 
 @dataclass(frozen=True)
+class BoundRow:
+    """How far elements of an output may be from exact arithmetic: the greatest bound that is
+    finite (None if there is none), the same as a share of the greatest magnitude, where it is
+    (an index), and how many elements have none.
+    """
+
+    maximum: float | None
+    relative: float | None
+    at: tuple[int, ...]
+    unbounded: int
+
+    @property
+    def text(self) -> str:
+        """For people."""
+        words = []
+        if self.maximum is not None:
+            share = f", {self.relative:.2g} of the greatest" if self.relative is not None else ""
+            words.append(f"off by at most {self.maximum:.3g} (at {list(self.at)}{share})")
+        if self.unbounded:
+            words.append(f"without a bound: {grouped(self.unbounded)}")
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
 class OutputRow:
-    """An output: least, mean and greatest of its finite elements, None if there are none."""
+    """An output: least, mean and greatest of its finite elements, None if there are none;
+    `error_bound` where it was asked for.
+    """
 
     name: str
     dtype: str
@@ -38,6 +64,7 @@ class OutputRow:
     nan: int
     inf: int
     sha256: str
+    error_bound: BoundRow | None = None
 
     @property
     def line(self) -> str:
@@ -48,6 +75,11 @@ class OutputRow:
         sizes = ", ".join(map(str, self.shape))
         head = f"{clean(self.name)}  {self.dtype}[{sizes}]"
         return "  ".join([head, *known, *counts, f"sha256 {self.sha256[:_HASH_SHOWN]}"])
+
+    @property
+    def bound_line(self) -> str:
+        """How far it may be off, in one line; nothing if that was not asked for."""
+        return f"{clean(self.name)}  {self.error_bound.text}" if self.error_bound else ""
 
 
 @dataclass(frozen=True)
@@ -77,9 +109,11 @@ class EngineRow:
 @dataclass(frozen=True)
 class Run:
     """A finished run. `engines` by core and engine, as "core0.vector"; `compare` are the
-    comparisons with what was expected, as JSON; `prints` what the program printed, in order, and
+    comparisons with what was expected, as JSON; `accumulate` is "exact", "float32" or "pairwise"
+    where that was asked for, else "measured"; `prints` what the program printed, in order, and
     `prints_left_out` how many more came after the limit; `seconds_host` only where it was asked
-    for, since it is never the same twice.
+    for, since it is never the same twice; `unbounded` are the instructions that error bounds do not
+    cover, with their places.
     """
 
     kernel: str
@@ -91,6 +125,7 @@ class Run:
     instructions: int
     dma_bytes: int
     precise_fp: bool
+    accumulate: str
     resources: Mapping[str, object]
     inputs: Sequence[InputRow]
     outputs: Sequence[OutputRow]
@@ -98,6 +133,7 @@ class Run:
     prints: Sequence[PrintRow] = ()
     prints_left_out: int = 0
     seconds_host: float | None = None
+    unbounded: Sequence[str] = ()
 
 
 def as_json(run: Run) -> str:
@@ -114,6 +150,10 @@ def _record(run: Run) -> dict[str, object]:
     record = asdict(run)
     if run.seconds_host is None:
         del record["seconds_host"]
+    if all(row.error_bound is None for row in run.outputs):
+        del record["unbounded"]
+        for row in record["outputs"]:
+            del row["error_bound"]
     return record
 
 

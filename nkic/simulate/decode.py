@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
+from nkic.machine.orders import Order
 from nkic.machine.targets import Target
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.memory import Memory
@@ -69,8 +70,13 @@ class EngineState:
 Value = Tile | Register | float | int | None
 
 
+NOT_MEASURED: Mapping[str, Order] = {}
+
+
 class Decoded(NamedTuple):
-    """An instruction with its operands bound to memory. Names are the row's."""
+    """An instruction with its operands bound to memory. Names are the row's. `accumulate` is the
+    order of additions that was asked for.
+    """
 
     row: Row
     target: Target
@@ -79,6 +85,11 @@ class Decoded(NamedTuple):
     attributes: Mapping[str, Any]
     state: EngineState
     scratch: Scratch
+    accumulate: Order | None = None
+
+    def order(self, measured: Mapping[str, Order] = NOT_MEASURED) -> Order:
+        """In which order to add up: as asked for; else as it was `measured` on this target."""
+        return self.accumulate or measured.get(self.target.name, "exact")
 
     def tile(self, name: str) -> Tile:
         """The operand `name`, which verification has shown to be a tile."""
@@ -165,10 +176,13 @@ Tiles = dict[PatternRecord, Tile]
 class Decoder:
     """Decodes instructions."""
 
-    def __init__(self, memory: Memory, target: Target, precise: bool) -> None:
+    def __init__(
+        self, memory: Memory, target: Target, precise: bool, accumulate: Order | None = None
+    ) -> None:
         self.memory = memory
         self.target = target
         self.precise = precise
+        self.accumulate = accumulate
 
     def step(
         self, record: InstructionRecord, engine: Engine, state: EngineState
@@ -198,5 +212,14 @@ class Decoder:
             for name, value in zip(row.operand_index, record.operands, strict=False)
         }
         attributes = dict(zip(row.attribute_index, record.attributes, strict=True))
-        scratch = self.memory.scratch
-        return Decoded(row, self.target, engine, operands, attributes, state, scratch), tiles
+        decoded = Decoded(
+            row,
+            self.target,
+            engine,
+            operands,
+            attributes,
+            state,
+            self.memory.scratch,
+            self.accumulate,
+        )
+        return decoded, tiles

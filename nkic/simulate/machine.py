@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, NoReturn
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
 from nkic.machine.timing import SEMAPHORE_PS
 from nkic.neff.records import Executable, PatternRecord
+from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
 from nkic.simulate.decode import Refused
 from nkic.simulate.faults import fault
@@ -57,6 +58,7 @@ class Machine:
         self.executable = executable
         self.runners = runners
         self.unwritten = Unwritten(executable, shadows)
+        self.bounds: list[Bounds] = []  # by rank, if they are asked for
         self.orders: list[Orders] = []  # by rank, if races are looked for
         self.limit_ps = limit_ps
         self.options = options
@@ -143,7 +145,10 @@ class Machine:
         if self.orders:
             self.orders[runner.rank].begin(runner, item)
         if item.step is not None and not item.meets:
-            self._run(runner, item)
+            if self.bounds:
+                self._run_bounded(runner, item)
+            else:
+                self._run(runner, item)
         if self.orders:
             self.orders[runner.rank].end(runner, item)
         runner.count += item.record.row is not None
@@ -191,6 +196,8 @@ class Machine:
             else:
                 brought = {rank: offers[rank * self.cores + core] for rank in group}
             self._take(runner, item, brought)
+            if self.bounds:
+                self.bounds[runner.rank].lose(item.record, runner.record.engine)
         if any(a.missing is not None for a in arrivals):
             self.unwritten.exchange([(a.runner, a.item, a.missing) for a in arrivals])
 
@@ -221,6 +228,13 @@ class Machine:
             self._execute(arrival.runner, arrival.item, together, queue)
             if arrival.runner is not last:
                 heappush(queue, (arrival.runner.free, arrival.runner.index))
+
+    def _run_bounded(self, runner: Runner, item: Item) -> None:
+        """Computes an item's values, and how far they may be off."""
+        bounds, record = self.bounds[runner.rank], item.record
+        after = bounds.before(record, runner.core, runner.record.engine)
+        self._run(runner, item)
+        after()
 
     def _run(self, runner: Runner, item: Item) -> None:
         """Computes an item's values."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nkic.machine.orders import Order
+
 
 @dataclass(frozen=True)
 class Options:
@@ -12,6 +14,9 @@ class Options:
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
     `timeline`: of how many instructions the times are kept.
     `check_races`: accesses of two cores to shared HBM that nothing orders are a fault.
+    `accumulate`: in which order and type instructions add up; None is as a device was measured
+    to do it, and "exact" where none was. `blas_threads`: how many NumPy's BLAS may use.
+    `report_bounds`: how far each element of the results may be from exact arithmetic.
     """
 
     check_init: bool = True
@@ -20,3 +25,6 @@ class Options:
     timeout_s: float | None = None
     timeline: int = 0
     check_races: bool = False
+    accumulate: Order | None = None
+    blas_threads: int = 1
+    report_bounds: bool = False

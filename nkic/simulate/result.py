@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,8 @@ class Result:
     `time_ns` is simulated time from the first issue to the last completion; `cycles` the same
     at the target's base clock. `printed` is what the program printed, in order, until a limit;
     `prints_left_out` more came after it. `engines` by core and engine, as "core0.vector".
+    `bounds`, if they were asked for, say how far each element of an output may be from exact
+    arithmetic, and `uncovered` which instructions left something unbounded, by name and place.
     `timeline` holds the times of the first instructions, if they were asked for, as they started.
     """
 
@@ -51,3 +53,5 @@ class Result:
     printed: tuple[Printed, ...] = ()
     prints_left_out: int = 0
     timeline: tuple[Busy, ...] = ()
+    bounds: Mapping[str, NDArray[np.float64]] | None = None
+    uncovered: Mapping[tuple[str, int], int] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nkic.machine.codecs import storage
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
+from nkic.simulate.bounds import Bounds
 from nkic.simulate.decode import Decoder
 from nkic.simulate.machine import Machine
 from nkic.simulate.memory import Memory
@@ -24,6 +25,7 @@ from nkic.simulate.printing import Prints
 from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
+from nkic.simulate.threads import blas_threads
 
 Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -45,8 +47,9 @@ def simulate_ranks(
     Ranks exchange data by collectives alone. The times of every result are those of all ranks
     together, its counts those of its own. Otherwise as `simulate`.
     """
-    with _without_collector():
-        return _run(executable, inputs, options or Options())
+    wanted = options or Options()
+    with _without_collector(), blas_threads(wanted.blas_threads):
+        return _run(executable, inputs, wanted)
 
 
 @contextmanager
@@ -74,9 +77,11 @@ class _Rank:
             for number in contents:
                 self.shadow.fill(number)
         target = TARGETS[executable.target]
-        decoder = Decoder(self.memory, target, options.precise)
+        decoder = Decoder(self.memory, target, options.precise, options.accumulate)
         self.prints = Prints()
         self.runners = prepare(executable, target, decoder, self.shadow, self.prints, rank)
+        wants = options.report_bounds
+        self.bounds = Bounds(executable, self.memory, target) if wants else None
         self.orders: Orders | None = None
         if races and shadow is not None:
             self.orders = Orders(executable, target, self.runners, shadow)
@@ -91,13 +96,14 @@ def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> 
         ranks = [_Rank(executable, own, options, rank) for rank, own in enumerate(inputs)]
         runners = [runner for rank in ranks for runner in rank.runners]
         machine = Machine(executable, runners, [rank.shadow for rank in ranks], options, limit)
+        machine.bounds = [rank.bounds for rank in ranks if rank.bounds is not None]
         machine.orders = [rank.orders for rank in ranks if rank.orders is not None]
         machine.run()
     return [_result_of(rank, executable, machine, options) for rank in ranks]
 
 
 def _result_of(rank: _Rank, executable: Executable, machine: Machine, options: Options) -> Result:
-    memory, prints = rank.memory, rank.prints
+    memory, prints, bounds = rank.memory, rank.prints, rank.bounds
     outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
     result = _result(outputs, rank.runners, machine, TARGETS[executable.target])
     return replace(
@@ -105,6 +111,8 @@ def _result_of(rank: _Rank, executable: Executable, machine: Machine, options: O
         printed=tuple(prints.kept),
         prints_left_out=prints.left_out,
         timeline=tuple(_timeline(rank, machine)),
+        bounds={p.name: bounds.of_output(p.tensor) for p in executable.outputs} if bounds else None,
+        uncovered=bounds.uncovered if bounds else {},
     )
 
 

@@ -276,11 +276,6 @@ def square(x, dtype=None):
     return _activated(nl.square, x, dtype)
 
 
-def sin(x, dtype=None):
-    """The scalar engine's sin."""
-    return _activated(nl.sin, x, dtype)
-
-
 def arctan(x, dtype=None):
     """The scalar engine's arctan."""
     return _activated(nl.arctan, x, dtype)
@@ -323,15 +318,86 @@ def invert(x, dtype=None):
     return _unary(nl.invert, x, dtype)
 
 
+def sin(x, dtype=None):
+    """Sine of x, off by less than 1e-6 for |x| up to 1e7: the scalar engine's of an angle within
+    half a turn, which is x itself within a quarter.
+    """
+    return _activated(nl.sin, _mirrored(_within_a_turn(_in_sbuf(x))), dtype or x.dtype)
+
+
 def cos(x, dtype=None):
-    """Cosine of x from -3 pi / 2 to 3 pi / 2, as the sine of pi / 2 - |x|."""
-    angle = _with_number(nl.subtract, abs(x, nl.float32), 1.5707963267948966, nl.float32, True)
-    return sin(angle, dtype or x.dtype)
+    """Cosine of x, off by less than 1e-6 for |x| up to 1e7."""
+    return _cosine(_within_a_turn(_in_sbuf(x)), dtype or x.dtype)
 
 
 def tan(x, dtype=None):
-    """Tangent of x from -pi to pi."""
-    return divide(sin(x, nl.float32), cos(x, nl.float32), dtype or x.dtype)
+    """Tangent of x, as sine by cosine: each is off by less than 1e-6 for |x| up to 1e7."""
+    angle = _within_a_turn(_in_sbuf(x))
+    sine = _activated(nl.sin, _mirrored(angle), nl.float32)
+    return divide(sine, _cosine(angle, nl.float32), dtype or x.dtype)
+
+
+def _within_a_turn(x):
+    """x less whole turns, in float32: from -pi to pi, and a little beyond for large x.
+
+    710 is 113 turns and 6.03e-5. Products by 710 and by the first 18 bits of 2 pi are exact, and
+    so are their differences from x; what these leave out is subtracted last.
+    """
+    many = _whole_multiples(x, 1 / 710)
+    rest = _less(x, many, 710.0)
+    turns = _whole_multiples(rest, 0.15915494309189535)
+    rest = _less(_less(rest, turns, 6.283172607421875), turns, 1.2699747458100319e-05)
+    return _less(rest, many, -6.0288706727e-05)
+
+
+def _whole_multiples(x, factor):
+    """x times a factor, rounded to a whole number."""
+    whole = nl.ndarray(x.shape, dtype=nl.int32, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=whole, data=x, op0=nl.multiply, operand0=factor)
+    return whole
+
+
+def _less(x, whole, size):
+    """x - whole size, in float32."""
+    result = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.scalar_tensor_tensor(
+        dst=result, data=whole, op0=nl.multiply, operand0=-size, op1=nl.add, operand1=x
+    )
+    return result
+
+
+def _mirrored(angle):
+    """An angle with the same sine, within a quarter turn: 2 min(max(a, -pi / 2), pi / 2) - a."""
+    near = nl.ndarray(angle.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=near,
+        data=angle,
+        op0=nl.minimum,
+        operand0=1.5707963267948966,
+        op1=nl.maximum,
+        operand1=-1.5707963267948966,
+    )
+    nisa.scalar_tensor_tensor(
+        dst=near, data=near, op0=nl.multiply, operand0=2.0, op1=nl.subtract, operand1=angle
+    )
+    return near
+
+
+def _cosine(angle, dtype):
+    """Of an angle within half a turn, as the sine of pi / 2 - |angle|: pi / 2 in two parts."""
+    rest = nl.ndarray(angle.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(
+        dst=rest,
+        data=angle,
+        op0=nl.abs,
+        operand0=None,
+        op1=nl.subtract,
+        operand1=1.5707963705062866,
+    )
+    nisa.tensor_scalar(
+        dst=rest, data=rest, op0=nl.add, operand0=4.371139e-08, op1=nl.multiply, operand1=-1.0
+    )
+    return _activated(nl.sin, rest, dtype)
 
 
 def _rounded(x):

@@ -167,3 +167,16 @@ def shared(x):
     nisa.dma_copy(dst=src, src=x)
     ncc.all_reduce([src], [dst], ncc.ReplicaGroup([[0, 1]]), nl.add)
     return dst
+
+
+def product(x, y):
+    held = [nl.ndarray(each.shape, dtype=each.dtype, buffer=nl.sbuf) for each in (x, y)]
+    for tile, each in zip(held, (x, y), strict=True):
+        nisa.dma_copy(dst=tile, src=each)
+    total = nl.ndarray((x.shape[1], y.shape[1]), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(dst=total, stationary=held[0], moving=held[1])
+    result = nl.ndarray(total.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_copy(dst=result, src=total)
+    out = nl.ndarray(total.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=out, src=result)
+    return out

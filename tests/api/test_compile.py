@@ -57,6 +57,24 @@ def test_a_result_shows_itself() -> None:
     assert "<table>" in result._repr_html_()
 
 
+def test_orders_of_addition_and_error_bounds() -> None:
+    x = np.ones((128, 2), np.float32)
+    x[0], x[127] = 2.0**30, -(2.0**30)
+    y = np.ones((128, 2), np.float32)
+    made = nkic.compile(k.product, inputs={"x": x, "y": y})
+    plain = nkic.run(made, {"x": x, "y": y})
+    other = nkic.run(made, {"x": x, "y": y}, accumulate="float32", report_error_bound=True)
+    assert plain.outputs["output_0"][0, 0] == 126
+    assert other.outputs["output_0"][0, 0] == 0
+    assert plain.error_bounds is None
+    assert other.error_bounds is not None
+    assert 126 < other.error_bounds["output_0"][0, 0] < np.inf
+    assert "off by at most" in other.report
+    assert "off by at most" not in plain.report
+    with pytest.raises(nkic.RunError, match="did you mean `pairwise`"):
+        nkic.run(made, {"x": x, "y": y}, accumulate="pairwize")
+
+
 def test_errors_of_the_call() -> None:
     with pytest.raises(nkic.CompileError, match=r"cannot read `nowhere\.py`"):
         nkic.compile("nowhere.py")

@@ -80,9 +80,12 @@ def test_what_the_commands_write(nkic: Run, folder: Path, capfd: Any) -> None:
     np.savez("a.npz", a=ones)
     np.savez("e.npz", output_0=2 * ones)
     words = ("k.neff", "--inputs", "a.npz", "--expected", "e.npz", "--outputs", "o.npz")
-    code = run(nki_run, "nki-run", (*words, *json_form))
+    code = run(nki_run, "nki-run", (*words, "--report-error-bound", *json_form))
     ran_events = events(capfd.readouterr().err)
     assert code == 0
-    assert ran_events.keys() == {"artifact", "print", "resources", "run", "compare"}
+    assert ran_events.keys() == {
+        *("artifact", "print", "resources", "run", "compare", "error-bound"),
+    }
+    assert ran_events["error-bound"]["maximum"] == 2.0**-23 + 2.0**-150
     assert ran_events["print"]["text"] == "[[1. 1.]\n [1. 1.]]"
     assert ran_events["compare"]["passed"] is True

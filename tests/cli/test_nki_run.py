@@ -135,6 +135,22 @@ def test_json_has_no_nan(nki: Run) -> None:
     assert (rows[0]["mean"], rows[0]["nan"], rows[1]["inf"]) == (None, 1024, 64)
 
 
+def test_error_bounds_are_reported_where_they_are_asked_for(nki: Run) -> None:
+    """Half a step of float32 at 2,046, and of bfloat16 at 64."""
+    rows = json.loads(nki(*RUN, "--json", "--report-error-bound").out)
+    bounds = {row["name"]: row["error_bound"] for row in rows["outputs"]}
+    wide, narrow = bounds["output_0"], bounds["output_1"]
+    assert wide["unbounded"] == narrow["unbounded"] == 0
+    assert wide["maximum"] == pytest.approx(2046 * 2.0**-24)
+    assert narrow["maximum"] == pytest.approx(64 * 2.0**-8, rel=1e-3)
+    assert narrow["relative"] == pytest.approx(narrow["maximum"] / 64)
+    assert "off by at most" in nki(*RUN, "--report-error-bound", "--outputs", "o.npz").err
+    plain = json.loads(nki(*RUN, "--json").out)
+    assert "error_bound" not in plain["outputs"][0]
+    assert "unbounded" not in plain
+    assert (plain["accumulate"], rows["accumulate"]) == ("measured", "measured")
+
+
 def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Options] = []
 
@@ -147,12 +163,12 @@ def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) 
     nki(*RUN, "--max-cycles", "100000", "--timeout", "9.5", "--no-init-check", "--no-precise-fp")
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     nki(*RUN)
-    nki(*RUN, "--precise-fp")
+    nki(*RUN, "--precise-fp", "--accumulate", "pairwise", "--report-error-bound")
     assert seen == [
         Options(),
         Options(check_init=False, precise=False, max_cycles=100_000, timeout_s=9.5),
         Options(precise=False),
-        Options(),
+        Options(accumulate="pairwise", report_bounds=True),
     ]
     monkeypatch.setenv("NKI_PRECISE_FP", "no")
     assert "0 or 1 is wanted" in refused(nki(*RUN), 2, "bad-value")

@@ -57,13 +57,16 @@ def evaluate(
     buffer: str = "sbuf",
     target: str = "trn2",
     profile: Profile = DEFAULT,
+    helpers: str = "",
 ) -> list[Found]:
-    """The tiles that `expressions` of the tiles called as `arrays` give."""
+    """The tiles that `expressions` of the tiles called as `arrays` give. They may call functions
+    of `helpers`, which come after the kernel.
+    """
     text = _HEAD.format(parameters=", ".join(arrays))
     text += "".join(_LOAD[buffer].format(name=name) for name in arrays)
     text += "".join(_RESULT.format(expression=e, n=n) for n, e in enumerate(expressions))
     outputs = ", ".join(f"out_{n}" for n in range(len(expressions)))
-    return run(f"{text}    return ({outputs},)\n", arrays, target, profile)[0]
+    return run(f"{text}    return ({outputs},)\n{helpers}", arrays, target, profile)[0]
 
 
 def run(

@@ -103,6 +103,28 @@ def test_tfloat32_keeps_ten_bits_of_mantissa() -> None:
     assert even.tolist() == [1, 1 + 2.0**-9, -1]
 
 
+def test_tfloat32_by_integer_arithmetic() -> None:
+    """Half of what is cut is added, less one where the last bit that stays is 0."""
+    values = np.concatenate([every_float32_near(19).ravel(), every_float32_near(20).ravel()])
+    values = values[np.isfinite(values)]
+    bits = values.view(np.uint32).astype(np.uint64)
+    expected = (bits + 0xFFF + (bits >> 13 & 1)) >> 13 << 13
+    found = codecs.round_to_grid(values, dtypes.TFLOAT32, np.empty_like(values))
+    np.testing.assert_array_equal(found.view(np.uint32), expected)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_rounding_of_any_float32(dtype: DType) -> None:
+    """A million patterns, half of them of ordinary size, whose low bits are not near a tie."""
+    rng = np.random.default_rng(11)
+    bits = rng.integers(0, 1 << 32, 1 << 20, dtype=np.uint32)
+    ordinary = rng.integers(90, 150, 1 << 19).astype(np.uint32) << 23
+    bits[: 1 << 19] = bits[: 1 << 19] & 0x807FFFFF | ordinary
+    values = bits.view(np.float32)
+    found = codecs.round_to_grid(values, dtype, np.empty_like(values))
+    assert_same_bits(found, rounded_by_oracle(values, dtype))
+
+
 def test_powers_of_two() -> None:
     """float8_e8m0fnu. Not compared below 2^-126: there ml_dtypes rounds everything up."""
     values = every_float32_near(16)

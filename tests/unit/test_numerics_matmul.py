@@ -154,10 +154,10 @@ def test_threads_and_processor_do_not_matter() -> None:
     assert len(set(digests)) == 1, digests
 
 
-def digest_under(settings: dict[str, str]) -> str:
-    """What DIGEST prints in a process of its own."""
+def digest_under(settings: dict[str, str], script: str = DIGEST) -> str:
+    """What a script prints in a process of its own."""
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", DIGEST],
+        [sys.executable, "-W", "ignore", "-c", script],
         env=os.environ | settings,
         cwd=Path(__file__).resolve().parents[2],
         capture_output=True,

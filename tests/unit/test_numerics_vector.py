@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from nkic.simulate.numerics import quiet, reduction, vector
 from nkic.simulate.numerics.reduction import reduce, reduce_bits
+from nkic.simulate.numerics.statistics import bn_aggr, bn_stats
 
 Floats = NDArray[np.float32]
 
@@ -22,7 +23,7 @@ def drawn(*shape: int) -> Floats:
 @pytest.mark.parametrize("size", [1, 2, 7, 512])
 def test_bn_stats(size: int) -> None:
     values, out = drawn(4, size) + 3, np.empty((4, 6), np.float32)
-    vector.bn_stats(values, out)
+    bn_stats(values, out)
     for row, found in zip(values.astype(float), out, strict=True):
         for part, triple in ((row[::2], found[:3]), (row[1::2], found[3:])):
             mean, spread = (part.mean(), part.var() * len(part)) if len(part) else (0, 0)
@@ -32,13 +33,13 @@ def test_bn_stats(size: int) -> None:
 def test_bn_aggr_gives_the_mean_and_variance_of_all() -> None:
     values = drawn(4, 700) * 5 - 2
     statistics = np.empty((4, 12), np.float32)
-    vector.bn_stats(values[:, :512], statistics[:, :6])
-    vector.bn_stats(values[:, 512:], statistics[:, 6:])
+    bn_stats(values[:, :512], statistics[:, :6])
+    bn_stats(values[:, 512:], statistics[:, 6:])
     out = np.empty((4, 2), np.float32)
-    vector.bn_aggr(statistics, out)
+    bn_aggr(statistics, out)
     wide = values.astype(float)
     np.testing.assert_allclose(out, np.stack([wide.mean(1), wide.var(1)], 1), rtol=2e-6)
-    vector.bn_aggr(np.zeros((4, 3), np.float32), out)
+    bn_aggr(np.zeros((4, 3), np.float32), out)
     assert not out.any()
 
 
@@ -48,8 +49,8 @@ def test_the_layout_of_statistics_does_not_matter() -> None:
     results = []
     for data in (values, turned):
         statistics, out = np.empty((4, 6), np.float32), np.empty((4, 2), np.float32)
-        vector.bn_stats(data, statistics)
-        vector.bn_aggr(statistics if data is values else np.asfortranarray(statistics), out)
+        bn_stats(data, statistics)
+        bn_aggr(statistics if data is values else np.asfortranarray(statistics), out)
         results.append(statistics.tobytes() + out.tobytes())
     assert results[0] == results[1]
 

@@ -40,8 +40,7 @@ def command(session: Session, /, **words: Any) -> int:
 def main() -> int:
     """Runs the command line of the process; gives the exit code.
 
-    Products of tiles are small: a second BLAS thread gains little on an idle machine and waits
-    for its core on a busy one, which takes many times as long. Results do not depend on it.
+    A run limits BLAS to one thread (`simulate/threads.py`): others need not be started at all.
     """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", os.environ.get("NKIC_BLAS_THREADS") or "1")
     return run(command, "nki-run")

@@ -20,6 +20,8 @@ _ABOUT_RUNNING = (
         "timeout",
         "max_memory",
         "precise_fp",
+        "accumulate",
+        "report_error_bound",
         "race_check",
         "time",
         "force",

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from nkic.cli.common import Option
+from nkic.machine.orders import ORDERS, Order
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -45,6 +46,8 @@ class CommandLine:
     init_check: bool
     race_check: bool
     precise_fp: bool | None
+    accumulate: Order | None
+    report_error_bound: bool
     time: bool
     info: bool
     disasm: bool
@@ -243,6 +246,20 @@ _OPTIONS = (
         default=None,
         help="Off: keep float32 between instructions, to tell wrong logic from rounding. "
         "[env: NKI_PRECISE_FP; default: precise-fp]",
+    ),
+    _option(
+        _RUN,
+        "--accumulate",
+        type=click.Choice(ORDERS),
+        help="How instructions add up: in float64, rounded once; in float32, one after the other; "
+        "or in float32, in pairs. Results that differ depend on an order that is not published.  "
+        "[default: as a device was measured to, else exact]",
+    ),
+    _flag(
+        _RUN,
+        "--report-error-bound",
+        help="Say how far each output may be from exact arithmetic, whatever the order of sums in "
+        "float32. Takes several times as long.",
     ),
     _flag(_RUN, "--time", help="Say how long the simulation took on this machine."),
     _flag(_LOOK, "--info", common=True, help="Describe the file."),

@@ -19,7 +19,7 @@ from nkic.cli.nki_run import tolerances
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
-from nkic.figures import figures, is_precise
+from nkic.figures import blas_threads, figures, is_precise
 from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
 from nkic.neff.load import load
@@ -138,9 +138,7 @@ class _Job:
     ) -> Run:
         """The figures of the run."""
         found = [compare_report.as_json(one) for one in compared]
-        return figures(
-            self.executable, self.program_id(), bound, result, options.precise, found, seconds
-        )
+        return figures(self.executable, self.program_id(), bound, result, options, found, seconds)
 
     def report(self, run: Run, compared: list[Comparison]) -> None:
         """Figures and verdicts in words, unless JSON is wanted; what is wrong in any case."""
@@ -155,6 +153,7 @@ class _Job:
         wanted = (self.line.outputs, self.line.bless, self.line.output or None)
         if wanted == (None, None, None) and self.session.verbosity >= 0:
             files.write(STANDARD, "".join(f"{row.line}\n" for row in run.outputs))
+        self._tell_bounds(run)
         found = resources(self.executable)
         self.session.tell("resources", found.line, resources=found.as_json())
         line = run_report.cycles_line(run, TARGETS[run.target])
@@ -163,6 +162,14 @@ class _Job:
             if one.passed:
                 facts = compare_report.as_json(one)
                 self.session.tell("compare", compare_report.verdict(one), **facts)
+
+    def _tell_bounds(self, run: Run) -> None:
+        for row in run.outputs:
+            if row.error_bound is not None:
+                facts = vars(row.error_bound)
+                self.session.tell("error-bound", row.bound_line, output=row.name, **facts)
+        for one in run.unbounded:
+            self.session.tell("unbounded", f"no error bound after {clean(one)}", instruction=one)
 
     def _tell_prints(self, run: Run) -> None:
         for row in run.prints:
@@ -177,7 +184,14 @@ Done = tuple[_Job, Run, list[Comparison]]
 def _options(line: CommandLine) -> Options:
     precise = line.precise_fp if line.precise_fp is not None else is_precise(os.environ)
     return Options(
-        line.init_check, precise, line.max_cycles, line.timeout, check_races=line.race_check
+        line.init_check,
+        precise,
+        line.max_cycles,
+        line.timeout,
+        check_races=line.race_check,
+        accumulate=line.accumulate,
+        blas_threads=blas_threads(os.environ),
+        report_bounds=line.report_error_bound,
     )
 
 

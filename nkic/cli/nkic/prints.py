@@ -22,6 +22,7 @@ ENVIRONMENT = {
     TARGET_VARIABLE: "the target, where neither option nor inline block names one",
     "NKIC_CRASH_DIR": "folder for reports of internal errors",
     "NKIC_BACKTRACE": "1: show where in nkic an internal error happened",
+    "NKIC_BLAS_THREADS": "threads that a run may use for matrix products, 1 if not set",
     "NO_COLOR": "any value: no colour",
     "FORCE_COLOR": "not 0: colour, also in a pipe; CLICOLOR_FORCE is the same",
     "TERM": "dumb: no colour",

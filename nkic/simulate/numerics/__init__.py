@@ -10,7 +10,9 @@ callers work inside `quiet()`.
     reduction   sums, products, maxima along axes
     scan        recurrences along the free axis
     matmul      the tensor engine's product
-    vector      statistics, largest elements, selection, transposition
+    sums        in which order to add up
+    statistics  mean and variance
+    vector      largest elements, selection, transposition
 """
 
 from __future__ import annotations

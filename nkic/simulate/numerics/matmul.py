@@ -7,43 +7,61 @@ once to float32. BLAS does this when it is given enough rows and columns, whatev
 runs on (other shapes take kernels that add in another order): so operands are padded with
 zeros to multiples of 32 and 16. `_in_order` tries once whether this BLAS does, and a slow loop
 takes its place if not.
+
+With the order "float32" all of it is in float32, where a product is added before it is rounded
+(a fused multiply-add), with the slabs' sums rounded to float32 as well. BLAS does that too, on
+processors that have such an instruction. With "pairwise" products are rounded to float32 and
+added as a binary tree over the rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.machine.orders import Order
 from nkic.machine.scratch import scratch
+from nkic.simulate.numerics.sums import joined
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 Factor = Floats | Doubles  # whose products are exact in float64
+Array = NDArray[Any]
+Product = Callable[[Array, Array, Array], None]
 
 SLAB = 128  # rows of the systolic array
 
 
-def matmul(stationary: Factor, moving: Factor, out: Floats, accumulate: bool = False) -> None:
+def matmul(
+    stationary: Factor,
+    moving: Factor,
+    out: Floats,
+    accumulate: bool = False,
+    order: Order = "exact",
+) -> None:
     """out[M, N] = stationary[K, M].T @ moving[K, N]; with `accumulate`, out += in float32."""
     (rows, columns), size = stationary.shape, moving.shape[1]
     padded = (-(-columns // 32) * 32, -(-size // 16) * 16)
-    total = scratch("matmul.total", padded, np.float64)
+    kind, product = _PRODUCTS[order]
+    total = scratch("matmul.total", padded, kind)
     for start in range(0, rows, SLAB):
         slab = slice(start, start + SLAB)
-        left = _padded("matmul.left", stationary[slab], padded[0])
-        right = _padded("matmul.right", moving[slab], padded[1])
+        left = _padded("matmul.left", stationary[slab], padded[0], kind)
+        right = _padded("matmul.right", moving[slab], padded[1], kind)
         if start == 0:
-            _product(left, right, total)
+            product(left, right, total)
             continue
-        more = scratch("matmul.more", padded, np.float64)
-        _product(left, right, more)
+        more = scratch("matmul.more", padded, kind)
+        product(left, right, more)
         np.add(total, more, out=total)
     _store(total[:columns, :size], out, accumulate)
 
 
-def _store(total: Doubles, out: Floats, accumulate: bool) -> None:
+def _store(total: Array, out: Floats, accumulate: bool) -> None:
     if not accumulate:
         np.copyto(out, total, casting="same_kind")
         return
@@ -52,16 +70,16 @@ def _store(total: Doubles, out: Floats, accumulate: bool) -> None:
     np.add(out, rounded, out=out)
 
 
-def _padded(slot: str, operand: Factor, columns: int) -> Doubles:
-    """The operand as float64 with zeros in the columns that it lacks."""
+def _padded(slot: str, operand: Factor, columns: int, kind: type[np.generic]) -> Array:
+    """The operand in the type `kind`, with zeros in the columns that it lacks."""
     rows, used = operand.shape
-    wide: Doubles = scratch(slot, (rows, columns), np.float64)
-    np.copyto(wide[:, :used], operand)
+    wide = scratch(slot, (rows, columns), kind)
+    np.copyto(wide[:, :used], operand, casting="same_kind")
     wide[:, used:] = 0
     return wide
 
 
-def _product(left: Doubles, right: Doubles, out: Doubles) -> None:
+def _exact(left: Doubles, right: Doubles, out: Doubles) -> None:
     if _in_order():
         np.matmul(left.T, right, out=out)
     else:
@@ -77,24 +95,72 @@ def _loop(left: Doubles, right: Doubles, out: Doubles) -> None:
         np.add(out, term, out=out)
 
 
+def _fused(left: Floats, right: Floats, out: Floats) -> None:
+    if _is_fused():
+        np.matmul(left.T, right, out=out)
+    else:
+        _fused_loop(left, right, out)
+
+
+def _fused_loop(left: Floats, right: Floats, out: Floats) -> None:
+    """Row by row: the exact product and the sum so far, added and rounded once."""
+    out[...] = 0
+    for column, row in zip(left, right, strict=True):
+        term = np.multiply(column[:, None], row, dtype=np.float64)
+        np.copyto(out, _added_once(term, out), casting="same_kind")
+
+
+def _added_once(one: Doubles, other: Floats) -> Doubles:
+    """one + other such that rounding it to float32 is as if it had not been rounded before:
+    where float64 cannot hold the sum, the neighbour whose last bit is 1 ("round to odd").
+    """
+    total: Doubles = one + other
+    part = total - one
+    error = (one - (total - part)) + (other - part)
+    inexact = (error != 0) & (total.view(np.int64) & 1 == 0) & np.isfinite(error)
+    towards = np.copysign(np.inf, error[inexact])
+    total[inexact] = np.nextafter(total[inexact], towards)
+    return total
+
+
+def _tree(left: Floats, right: Floats, out: Floats) -> None:
+    terms = [column[:, None] * row for column, row in zip(left, right, strict=True)]
+    np.copyto(out, joined(np.add, terms))
+
+
+_PRODUCTS: dict[Order, tuple[type[np.generic], Product]] = {
+    "exact": (np.float64, _exact),
+    "float32": (np.float32, _fused),
+    "pairwise": (np.float32, _tree),
+}
+
+
 @cache
 def _in_order() -> bool:
     """Whether this machine's BLAS adds products in order, tried on sums that would show it."""
-    shapes = ((128, 128, 512), (128, 128, 16), (128, 32, 16), (37, 64, 48), (128, 96, 80))
-    return all(_agrees(*shape) for shape in shapes)
+    return all(_agrees(_loop, np.float64, *shape) for shape in _PROBES)
 
 
-def _agrees(rows: int, columns: int, size: int) -> bool:
-    left, right = _probe(rows, columns, 1), _probe(rows, size, 2)
-    fast, slow = np.empty((columns, size)), np.empty((columns, size))
+@cache
+def _is_fused() -> bool:
+    """Whether it does in float32, and rounds once after each product."""
+    return all(_agrees(_fused_loop, np.float32, *shape) for shape in _PROBES)
+
+
+_PROBES = ((128, 128, 512), (128, 128, 16), (128, 32, 16), (37, 64, 48), (128, 96, 80))
+
+
+def _agrees(loop: Product, kind: type[np.generic], rows: int, columns: int, size: int) -> bool:
+    left, right = _probe(rows, columns, 1, kind), _probe(rows, size, 2, kind)
+    fast, slow = np.empty((columns, size), kind), np.empty((columns, size), kind)
     np.matmul(left.T, right, out=fast)
-    _loop(left, right, slow)
+    loop(left, right, slow)
     return np.array_equal(fast, slow)
 
 
-def _probe(rows: int, columns: int, seed: int) -> Doubles:
+def _probe(rows: int, columns: int, seed: int, kind: type[np.generic]) -> Array:
     """Numbers of very different sizes, so that every order of addition rounds differently."""
     draw = np.random.Generator(np.random.PCG64(seed))
     exponent = draw.integers(-40, 40, (rows, columns))
     numbers = np.ldexp(draw.standard_normal((rows, columns), dtype=np.float32), exponent)
-    return np.asarray(numbers, np.float64)
+    return np.asarray(numbers, kind)

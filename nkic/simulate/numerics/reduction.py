@@ -1,11 +1,11 @@
 """Reductions along axes: one definition of the order, whatever the layout in memory.
 
-Sums, differences, products and means are accumulated in float64, in a copy in C order, and
-rounded once to float32. Products go from first to last. Sums are pairwise, as NumPy adds a
-contiguous row: more than 128 numbers are cut in two at the multiple of 8 at or below the
-middle; 8 to 128 are added up in eight interleaved sums, joined as ((0 1) (2 3)) ((4 5) (6 7)),
-and what is left over is added last; fewer than 8 go from first to last. The other operators do
-not depend on order, but for the sign of zero, which is made positive.
+Sums, differences, products and means are accumulated as `sums.Order` says, in a copy in C order.
+With "exact" that is float64, rounded once to float32. Products go from first to last. Sums are
+pairwise, as NumPy adds a contiguous row: more than 128 numbers are cut in two at the multiple of
+8 at or below the middle; 8 to 128 are added up in eight interleaved sums, joined as
+((0 1) (2 3)) ((4 5) (6 7)), and what is left over is added last; fewer than 8 go from first to
+last. The other operators do not depend on order, but for the sign of zero, which is made positive.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.machine.orders import Order
 from nkic.machine.scratch import blocks, scratch
+from nkic.simulate.numerics.sums import fold
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
+Total = Callable[[Array, Array, Order], None]
 
 
-def reduce(op: str, values: Floats, out: Floats, keep: int = 1) -> None:
+def reduce(op: str, values: Floats, out: Floats, keep: int = 1, order: Order = "exact") -> None:
     """Reduces all axes of `values` but the first `keep`, whose shape `out` has."""
     if op in _SUMS:
-        _in_float64(_SUMS[op], values, out, keep)
+        _accumulated(_SUMS[op], values, out, keep, order)
         return
     axes = tuple(range(keep, values.ndim))
     _OTHERS[op](values, out, axes)
@@ -43,34 +45,38 @@ def reduce_bits(op: str, raw: Array, out: Array, keep: int = 1) -> None:
     ufunc.reduce(raw, axis=tuple(range(keep, raw.ndim)), out=out)
 
 
-def _in_float64(
-    total: Callable[[Doubles, Doubles], None], values: Floats, out: Floats, keep: int
-) -> None:
+def _accumulated(total: Total, values: Floats, out: Floats, keep: int, order: Order) -> None:
+    kind = np.float64 if order == "exact" else np.float32
     for rows in blocks(values.shape, cut=keep):
         part = values[rows]
         kept, reduced = prod(part.shape[:keep]), prod(part.shape[keep:])
-        copy = scratch("reduce", (kept, reduced), np.float64)
-        result = scratch("reduce.result", (kept,), np.float64)
+        copy = scratch("reduce", (kept, reduced), kind)
+        result = scratch("reduce.result", (kept,), kind)
         np.copyto(copy.reshape(part.shape), part)
-        total(copy, result)
+        total(copy, result, order)
         np.copyto(out[rows], result.reshape(part.shape[:keep]), casting="same_kind")
 
 
-def _add(rows: Doubles, result: Doubles) -> None:
-    np.add.reduce(rows, axis=1, out=result)
+def _add(rows: Array, result: Array, order: Order) -> None:
+    fold(np.add, rows, result, order)
 
 
-def _subtract(rows: Doubles, result: Doubles) -> None:
-    np.add.reduce(rows[:, 1:], axis=1, out=result)
-    np.subtract(rows[:, 0], result, out=result)
+def _subtract(rows: Array, result: Array, order: Order) -> None:
+    """The first less all others: as the sum of it and their opposites, but for "exact"."""
+    if order == "exact":
+        np.add.reduce(rows[:, 1:], axis=1, out=result)
+        np.subtract(rows[:, 0], result, out=result)
+        return
+    np.multiply(rows[:, 1:], np.float32(-1), out=rows[:, 1:])
+    fold(np.add, rows, result, order)
 
 
-def _multiply(rows: Doubles, result: Doubles) -> None:
-    np.multiply.reduce(rows, axis=1, out=result)
+def _multiply(rows: Array, result: Array, order: Order) -> None:
+    fold(np.multiply, rows, result, order)
 
 
-def _average(rows: Doubles, result: Doubles) -> None:
-    _add(rows, result)
+def _average(rows: Array, result: Array, order: Order) -> None:
+    fold(np.add, rows, result, order)
     np.divide(result, rows.shape[1], out=result)
 
 

@@ -41,39 +41,6 @@ def transpose(values: Array, out: Array) -> None:
         np.copyto(out[:, start : start + 16], values[start : start + 16].T)
 
 
-def bn_stats(values: Floats, out: Floats) -> None:
-    """(count, mean, variance times count) of the even, then of the odd elements: (P, 6).
-
-    In float64, rounded once. With one element there are no odd ones: count, mean and variance
-    are 0.
-    """
-    for first in (0, 1):
-        part = _doubles(values[:, first::2])
-        count = part.shape[1]
-        mean = part.sum(axis=1, keepdims=True) / max(count, 1)
-        out[:, 3 * first] = count
-        out[:, 3 * first + 1] = mean[:, 0]
-        out[:, 3 * first + 2] = np.square(part - mean).sum(axis=1)
-
-
-def bn_aggr(statistics: Floats, out: Floats) -> None:
-    """(mean, variance): (P, 2), from any number of triples of `bn_stats`: (P, 3 n).
-
-    In float64, rounded once; with a total count of 0 both are 0.
-    """
-    count, mean, spread = (_doubles(statistics[:, i::3]) for i in range(3))
-    total = count.sum(axis=1)
-    divisor = np.where(total == 0, 1, total)
-    centre = (count * mean).sum(axis=1) / divisor
-    between = count * np.square(mean - centre[:, None])
-    out[:, 0] = centre
-    out[:, 1] = (spread + between).sum(axis=1) / divisor
-
-
-def _doubles(values: Floats) -> NDArray[np.float64]:
-    return np.array(values, np.float64, order="C")  # the order of sums depends on the layout
-
-
 def max8(values: Floats, out: Floats) -> None:
     """The eight largest of each partition, descending: (P, 8). NaN counts as largest."""
     largest = np.partition(values, values.shape[1] - 8, axis=1)[:, -8:]

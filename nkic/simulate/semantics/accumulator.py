@@ -35,6 +35,7 @@ class Accumulator:
         self.command = decoded.attributes["reduce_cmd"]
         self.lanes = lanes_of(decoded, data)
         self._column = self.lanes[:, None]
+        self._order = decoded.order()
         self._identity = np.float32(ALU[op].identity or 0)
         self._initial = vector(decoded, initial, None) if initial else None
         self._total = decoded.scratch.floats(self.lanes.shape)
@@ -56,7 +57,7 @@ class Accumulator:
         """Folds the results of each partition and combines them with its accumulator."""
         self.start()
         if self.command.endswith("reduce"):
-            reduce(self.op, values, self._total)
+            reduce(self.op, values, self._total, order=self._order)
             ARITHMETIC[self.op](self.lanes, self._total, self.lanes)
 
     def read_out(self) -> None:

@@ -66,9 +66,10 @@ def tensor_partition_reduce(decoded: Decoded) -> Step:
 
         return bits
     load, total = data.load(), decoded.scratch.floats((data.free,))
+    order = decoded.order()
 
     def step() -> None:
-        reduce(op, load().T, total)
+        reduce(op, load().T, total, order=order)
         dst.put(total)
 
     return step

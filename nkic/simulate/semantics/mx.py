@@ -44,7 +44,8 @@ def nc_matmul_mx(decoded: Decoded) -> Step:
         _numbers(decoded.tile(name), decoded.tile(f"{name}_scale"))
         for name in ("stationary", "moving")
     )
-    return product(decoded.tile("dst"), left, right, bool(decoded.attributes["accumulate"]))
+    accumulate = bool(decoded.attributes["accumulate"])
+    return product(decoded.tile("dst"), left, right, accumulate, decoded.order())
 
 
 def scale_rows(data: Tile) -> list[int]:

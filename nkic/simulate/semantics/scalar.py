@@ -69,14 +69,14 @@ def _reducing(decoded: Decoded, compute: Compute, store: Step, command: str) -> 
     registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
     lanes = registers[data.first : data.first + data.partitions]
     total = decoded.scratch.floats(lanes.shape)
-    read_out = taker.sink() if taker is not None else None
+    read_out, order = taker.sink() if taker is not None else None, decoded.order()
 
     def step() -> None:
         values = compute()
         if command.startswith("reset"):
             lanes[...] = 0
         if command.endswith("reduce"):
-            reduce("add", values, total)
+            reduce("add", values, total, order=order)
             np.add(lanes, total, out=lanes)
         store()
         if read_out is not None:

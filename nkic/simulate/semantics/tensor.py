@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nkic.machine.engines import Engine
+from nkic.machine.orders import Order
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.matmul import Factor, matmul
 from nkic.simulate.numerics.vector import transpose
@@ -31,7 +32,7 @@ def nc_matmul(decoded: Decoded) -> Step:
         left, right = _double(stationary), _double(moving)
     else:
         left, right = stationary.load(), moving.load()
-    compute = product(dst, left, right, accumulate)
+    compute = product(dst, left, right, accumulate, decoded.order())
     if accumulate or not decoded.attributes["is_transpose"] or not _moves_bits(decoded):
         return compute
     move = _transposing(dst, stationary)
@@ -43,14 +44,18 @@ def _moves_bits(decoded: Decoded) -> bool:
 
 
 def product(
-    dst: Tile, left: Callable[[], Factor], right: Callable[[], Factor], accumulate: bool
+    dst: Tile,
+    left: Callable[[], Factor],
+    right: Callable[[], Factor],
+    accumulate: bool,
+    order: Order = "exact",
 ) -> Step:
     """dst = left transposed, times right; with `accumulate`, added to dst in float32."""
     out, store, direct = dst.sink()
     if direct or not accumulate:
 
         def fresh() -> None:
-            matmul(left(), right(), out(), accumulate)
+            matmul(left(), right(), out(), accumulate, order)
             store()
 
         return fresh
@@ -59,7 +64,7 @@ def product(
     def step() -> None:
         found = out()
         np.copyto(found, before())
-        matmul(left(), right(), found, True)
+        matmul(left(), right(), found, True, order)
         store()
 
     return step

@@ -89,6 +89,7 @@ def _registers(decoded: Decoded) -> Callable[[Floats], Step]:
     registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
     lanes = registers[data.first : data.first + data.partitions]
     total, sink = decoded.scratch.floats(lanes.shape), taker.sink() if taker else None
+    order = decoded.order()
 
     def read_out() -> None:
         if sink is not None:
@@ -99,7 +100,7 @@ def _registers(decoded: Decoded) -> Callable[[Floats], Step]:
         if command.startswith("reset"):
             lanes[...] = ALU[op].identity
         if command.endswith("reduce"):
-            reduce(op, values, total)
+            reduce(op, values, total, order=order)
             ARITHMETIC[op](lanes, total, lanes)
         return read_out
 

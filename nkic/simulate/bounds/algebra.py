@@ -1,0 +1,164 @@
+"""Operators and functions on values with bounds.
+
+An operator is tried at the corners of the box that its operands lie in. That bounds whatever is
+monotone in each operand, and is of first order for the rest. To it comes the operator's own
+rounding, half a step of float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.dtypes import DType
+from nkic.machine.operators import ALU
+from nkic.simulate.numerics.activation import FUNCTIONS
+from nkic.simulate.numerics.alu import ARITHMETIC
+
+Doubles = NDArray[np.float64]
+UNIT = 2.0**-24  # half a step of float32, relative
+TINY = 2.0**-150  # half the least step of float32
+GREATEST = (2 - 2.0**-23) * 2.0**127
+
+# What an operator does not round: it chooses, or gives 0 or 1.
+_ROUNDS = frozenset({"add", "subtract", "multiply", "power", "square", "rsqrt", "reciprocal"})
+_AT_ZERO = frozenset({"power", "rsqrt", "reciprocal", "log"})  # a pole, or undefined beyond
+_EQUALITY = frozenset({"equal", "not_equal"})
+_TRUTH = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
+_UNCOVERED = frozenset({"abs_max", "abs_min", "prelu"})  # work on float32 alone
+
+
+class Bounded(NamedTuple):
+    """Values, and how far each may be off. Any shapes that broadcast."""
+
+    value: Doubles
+    error: Doubles
+
+    @property
+    def exact(self) -> bool:
+        """None of them is off."""
+        return not self.error.any()
+
+
+def rounded(result: Bounded) -> Bounded:
+    """As a float32: unbounded if it does not fit."""
+    size = np.abs(result.value)
+    step = np.where(np.isinf(size), 0.0, UNIT * size + TINY)  # infinity comes from an operand
+    return Bounded(result.value, fitting(size, result.error + step))
+
+
+def fitting(size: Doubles, error: Doubles) -> Doubles:
+    """The bounds, infinite where numbers of this size overflow float32."""
+    over: Doubles = np.where(np.isfinite(size) & (size > GREATEST), np.inf, error)
+    return over
+
+
+def operator(op: str, a: Bounded, b: Bounded) -> Bounded | None:
+    """`a op b`; None if that is not covered."""
+    if op in _UNCOVERED or ALU[op].group == "bitvec":
+        return None
+    function = ARITHMETIC[op]
+    unary = ALU[op].arity == 1
+    shape = np.broadcast_shapes(a.value.shape, b.value.shape)
+
+    def tried(x: Doubles, y: Doubles) -> Doubles:
+        out = np.empty(shape)
+        function(np.broadcast_to(x, shape), y, out)
+        return out
+
+    found = tried(a.value, b.value)
+    error = _at_corners(tried, a, Bounded(b.value, np.zeros(())) if unary else b, found)
+    if op in _AT_ZERO:
+        error = np.where(np.abs(a.value) <= a.error, np.inf, error)
+    if op in _EQUALITY:
+        error = np.maximum(error, _undecided(a.value - b.value, a.error + b.error))
+    if op in _TRUTH:
+        error = np.maximum(error, _undecided(a.value, a.error))
+        error = np.maximum(error, 0.0 if unary else _undecided(b.value, b.error))
+    result = Bounded(found, error)
+    return rounded(result) if op in _ROUNDS else result
+
+
+def function(name: str, x: Bounded) -> Bounded | None:
+    """An activation function; None if that is not covered."""
+    if name in _UNCOVERED:
+        return None
+
+    def tried(values: Doubles, _: Doubles) -> Doubles:
+        out = np.empty(values.shape)
+        FUNCTIONS[name](values, out, np.zeros(()))  # type: ignore[arg-type]
+        return out
+
+    nothing = Bounded(np.zeros(()), np.zeros(()))
+    found = tried(x.value, nothing.value)
+    error = _at_corners(tried, x, nothing, found)
+    if name in _AT_ZERO:
+        error = np.where(np.abs(x.value) <= x.error, np.inf, error)
+    result = Bounded(found, error)
+    return result if name in ("copy", "abs", "relu", "sign") else rounded(result)
+
+
+def _at_corners(
+    tried: Callable[[Doubles, Doubles], Doubles], a: Bounded, b: Bounded, found: Doubles
+) -> Doubles:
+    """The greatest distance from `found`."""
+    error = np.zeros(found.shape)
+    for x, y in product(_ends(a), _ends(b)):
+        distance = np.abs(tried(x, y) - found)
+        error = np.maximum(error, np.where(_same_infinity(x, y, found, distance), 0.0, distance))
+    return np.where(np.isnan(error), np.inf, error)
+
+
+def _same_infinity(x: Any, y: Any, found: Doubles, distance: Doubles) -> NDArray[np.bool_]:
+    """inf - inf, where nothing is off."""
+    same: NDArray[np.bool_] = np.isinf(found) & np.isnan(distance) & np.isfinite(x) & np.isfinite(y)
+    return same
+
+
+def _ends(x: Bounded) -> tuple[Doubles, ...]:
+    return (x.value,) if x.exact else (x.value - x.error, x.value + x.error)
+
+
+def _undecided(distance: Doubles, error: Doubles) -> Doubles:
+    """1 where errors may make zero of something or something of zero."""
+    return np.asarray((np.abs(distance) <= error) & (error > 0), np.float64)
+
+
+def total(terms: Bounded) -> Bounded:
+    """The sums of the rows, in float32 and any order: n - 1 additions that each round. Unbounded
+    where some order overflows.
+    """
+    count, size = terms.value.shape[-1], np.abs(terms.value).sum(axis=-1)
+    error = terms.error.sum(axis=-1) + max(count - 1, 0) * UNIT * size
+    return Bounded(terms.value.sum(axis=-1), fitting(size, error))
+
+
+def stored(values: Doubles, error: Doubles, dtype: DType) -> Doubles:
+    """The bounds after the results are stored as `dtype`: half a step of it more. A conversion to
+    whole numbers is no rounding but part of the program, and may go to the next one.
+    """
+    if dtype.is_integer:
+        whole: Doubles = error + (error > 0)
+        return whole
+    steps = _UNITS.get(dtype.name)
+    if steps is None:
+        return error if dtype.name == "float32" else np.full(error.shape, np.inf)
+    unit, tiny = steps
+    finite = np.where(np.isfinite(values), np.abs(values), 0.0)
+    more: Doubles = error + np.maximum(unit * finite, tiny)
+    return more
+
+
+# Half a step, relative, and half the least step.
+_UNITS = {
+    "bfloat16": (2.0**-8, 2.0**-134),
+    "float16": (2.0**-11, 2.0**-25),
+    "tfloat32": (2.0**-11, 2.0**-137),
+    "float8_e4m3": (2.0**-4, 2.0**-10),
+    "float8_e4m3fn": (2.0**-4, 2.0**-10),
+    "float8_e5m2": (2.0**-3, 2.0**-17),
+}

@@ -1,0 +1,246 @@
+"""How the bounds of results follow from those of operands, one function for each covered row.
+
+A function gives the bounds by operand that is written, before they are stored as that operand's
+type, or None where they cannot be said. docs/fidelity.md states what is covered.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.simulate.bounds.algebra import UNIT, Bounded, fitting, function, operator, rounded, total
+from nkic.simulate.bounds.seen import RULES, Errors, Seen, bounded
+from nkic.simulate.semantics.binding import swaps
+
+__all__ = ["RULES"]
+Doubles = NDArray[np.float64]
+PARTITIONS = 128
+
+
+@bounded("memset", "iota")
+def made(seen: Seen) -> Errors:
+    """Constants are what their type holds."""
+    return {"dst": np.zeros(())}
+
+
+@bounded("tensor_copy", "dma_copy")
+def copied(seen: Seen) -> Errors:
+    return {"dst": seen.get("src").error}
+
+
+@bounded("nc_transpose", "dma_transpose")
+def transposed(seen: Seen) -> Errors | None:
+    name = "data" if "data" in seen.operands else "src"
+    sizes = [size for size in seen.sizes(name) if size > 1]
+    if len(sizes) > 2:
+        return None
+    rows = seen.sizes(name)[0] if seen.sizes(name)[0] > 1 else (sizes or [1])[0]
+    return {"dst": seen.get(name).error.reshape(rows, -1).T}
+
+
+@bounded("affine_select")
+def selected(seen: Seen) -> Errors:
+    """What is chosen is known; the other value is a constant."""
+    return {"dst": seen.get("on_true_tile").error}
+
+
+@bounded("tensor_copy_predicated")
+def predicated(seen: Seen) -> Errors | None:
+    if not seen.get("predicate").exact:
+        return None
+    src, dst = seen.get("src"), seen.get("dst")
+    return {"dst": np.maximum(np.broadcast_to(src.error, dst.error.shape), dst.error)}
+
+
+@bounded("tensor_tensor")
+def two_tiles(seen: Seen) -> Errors | None:
+    return _named("dst", operator(seen.attributes["op"], seen.get("data1"), seen.get("data2")))
+
+
+@bounded("tensor_scalar")
+def tile_and_numbers(seen: Seen) -> Errors | None:
+    return _named("dst", _stages(seen, ("operand0", "operand1"), seen.get("data")))
+
+
+@bounded("scalar_tensor_tensor")
+def tile_number_tile(seen: Seen) -> Errors | None:
+    return _named("dst", _stages(seen, ("operand0", "operand1"), seen.get("data")))
+
+
+def _stages(seen: Seen, names: tuple[str, str], data: Bounded) -> Bounded | None:
+    """(data op0 operand0) op1 operand1."""
+    found: Bounded | None = data
+    for i, name in enumerate(names):
+        op = seen.attributes[f"op{i}"]
+        if op is None or found is None:
+            return found
+        a, b = found, seen.get(name)
+        found = operator(op, *((b, a) if swaps(op, seen.attributes[f"reverse{i}"]) else (a, b)))
+    return found
+
+
+@bounded("reciprocal")
+def reciprocal(seen: Seen) -> Errors | None:
+    return _named("dst", operator("reciprocal", seen.get("data"), _number(0.0)))
+
+
+@bounded("activation", "activation_reduce")
+def activated(seen: Seen) -> Errors | None:
+    inner, scale = seen.get("data"), seen.get("scale", 1.0)
+    if seen.operands["scale"] != 1.0:
+        inner = operator("multiply", inner, scale) or inner
+    if seen.operands["bias"] is not None:
+        inner = operator("add", inner, seen.get("bias")) or inner
+    found = function(seen.attributes["op"], inner)
+    if found is None:
+        return None
+    command = seen.attributes.get("reduce_cmd", "reset_reduce")
+    return {"dst": found.error, "reduce_res": _accumulated(seen, command, found)}
+
+
+def _accumulated(seen: Seen, command: str, found: Bounded) -> Doubles:
+    """The bounds of the reduce registers, whose sizes are kept as sums of magnitudes."""
+    nothing = Bounded(np.zeros(PARTITIONS), np.zeros(PARTITIONS))
+    size, error = seen.lanes.setdefault("reduce", nothing)
+    first = seen.first("data")
+    lanes = slice(first, first + found.value.shape[0])
+    if command.startswith("reset"):
+        size[lanes], error[lanes] = 0, 0
+    if command.endswith("reduce"):
+        size[lanes] += np.abs(found.value).sum(axis=-1)
+        error[lanes] += total(found).error + UNIT * size[lanes]
+    return error[lanes, None].copy()
+
+
+@bounded("tensor_reduce")
+def reduced(seen: Seen) -> Errors | None:
+    data, sizes = seen.get("data"), seen.sizes("data")
+    kept = int(np.prod(sizes[: len(sizes) - len(seen.attributes["axis"])]))
+    rows = Bounded(data.value.reshape(kept, -1), data.error.reshape(kept, -1))
+    return _named("dst", _folded(seen.attributes["op"], rows))
+
+
+@bounded("tensor_partition_reduce")
+def reduced_over_partitions(seen: Seen) -> Errors | None:
+    data = seen.get("data")
+    return _named("dst", _folded(seen.attributes["op"], Bounded(data.value.T, data.error.T)))
+
+
+def _folded(op: str, rows: Bounded) -> Bounded | None:
+    """All elements of each row, combined."""
+    if op in ("add", "subtract"):
+        return total(rows)
+    if op == "average":
+        value, error = total(rows)
+        count = rows.value.shape[-1]
+        return rounded(Bounded(value / count, error / count))
+    if op in ("maximum", "minimum"):
+        extreme = np.maximum if op == "maximum" else np.minimum
+        return Bounded(extreme.reduce(rows.value, axis=-1), rows.error.max(axis=-1))
+    if op == "multiply":
+        value, size = np.prod(rows.value, axis=-1), np.abs(rows.value)
+        spread = np.prod(size + rows.error, axis=-1) - np.prod(size, axis=-1)
+        own = (rows.value.shape[-1] - 1) * UNIT * np.abs(value)
+        return Bounded(value, spread + own)
+    return None
+
+
+@bounded("max8")
+def largest(seen: Seen) -> Errors:
+    """Sorted, numbers move no further than the one that moves most."""
+    return {"dst": seen.get("src").error.max(axis=-1, keepdims=True)}
+
+
+@bounded("nc_matmul")
+def product(seen: Seen) -> Errors | None:
+    if seen.attributes["perf_mode"] == "double_row":
+        return None
+    left, right = seen.get("stationary"), seen.get("moving")
+    a, b = np.abs(left.value).T, np.abs(right.value)
+    size = a @ b
+    terms = (a != 0).astype(np.float64) @ (b != 0).astype(np.float64)
+    narrow = all(seen.dtype(name).size <= 2 for name in ("stationary", "moving"))
+    roundings = np.maximum(terms - 1, 0) + (0 if narrow or seen.attributes["is_transpose"] else 1)
+    error = left.error.T @ (b + right.error) + a @ right.error + roundings * UNIT * size
+    if seen.attributes["accumulate"]:
+        before = seen.get("dst")
+        error += before.error + UNIT * (np.abs(before.value) + size)
+    return {"dst": fitting(size, error)}
+
+
+@bounded("tensor_tensor_scan")
+def scanned(seen: Seen) -> Errors | None:
+    """Element by element, as the engine goes."""
+    data0, data1 = seen.get("data0"), seen.get("data1")
+    carry: Bounded | None = seen.get("initial")
+    error = np.zeros(data0.value.shape)
+    for i in range(len(error[0])):
+        carry = _scan_step(seen, _column(data0, i), _column(data1, i), carry)
+        if carry is None:
+            return None
+        error[:, i : i + 1] = carry.error
+    return {"dst": error}
+
+
+def _scan_step(seen: Seen, x: Bounded, y: Bounded, carry: Bounded | None) -> Bounded | None:
+    """(x op0 carry) op1 y."""
+    for i, pair in enumerate(((x, None), (None, y))):
+        if carry is None:
+            return None
+        a, b = (one or carry for one in pair)
+        op, reverse = seen.attributes[f"op{i}"], seen.attributes[f"reverse{i}"]
+        carry = operator(op, *((b, a) if swaps(op, reverse) else (a, b)))
+    return carry
+
+
+def _column(tile: Bounded, i: int) -> Bounded:
+    return Bounded(tile.value[:, i : i + 1], tile.error[:, i : i + 1])
+
+
+@bounded("bn_stats")
+def statistics(seen: Seen) -> Errors:
+    data = seen.get("data")
+    parts = [Bounded(data.value[:, i::2], data.error[:, i::2]) for i in (0, 1)]
+    return {"dst": np.concatenate([_moments(part) for part in parts], axis=1)}
+
+
+def _moments(part: Bounded) -> Doubles:
+    """Of count, mean, and variance times count: (partitions, 3)."""
+    count = max(part.value.shape[1], 1)
+    value, error = total(part)
+    mean = rounded(Bounded(value[:, None] / count, error[:, None] / count))
+    off = rounded(Bounded(part.value - mean.value, part.error + mean.error))
+    spread = total(rounded(Bounded(off.value**2, (2 * np.abs(off.value) + off.error) * off.error)))
+    nothing = np.zeros(len(value))
+    return np.stack([nothing, mean.error[:, 0], spread.error], axis=1)
+
+
+@bounded("bn_aggr")
+def aggregated(seen: Seen) -> Errors | None:
+    data = seen.get("data")
+    count, mean, spread = (Bounded(data.value[:, i::3], data.error[:, i::3]) for i in range(3))
+    if not count.exact:
+        return None
+    whole = np.maximum(count.value.sum(axis=1), 1)
+    value, error = total(rounded(Bounded(count.value * mean.value, count.value * mean.error)))
+    centre = rounded(Bounded(value / whole, error / whole))
+    apart = mean.value - centre.value[:, None]
+    off = rounded(Bounded(apart, mean.error + centre.error[:, None]))
+    between = rounded(
+        Bounded(
+            count.value * off.value**2, count.value * (2 * np.abs(apart) + off.error) * off.error
+        )
+    )
+    both = rounded(Bounded(spread.value + between.value, spread.error + between.error))
+    value, error = total(both)
+    variance = rounded(Bounded(value / whole, error / whole))
+    return {"dst": np.stack([centre.error, variance.error], axis=1)}
+
+
+def _named(name: str, found: Bounded | None) -> Errors | None:
+    return {name: found.error} if found is not None else None
+
+
+def _number(value: float) -> Bounded:
+    return Bounded(np.array(value), np.zeros(()))

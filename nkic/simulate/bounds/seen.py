@@ -1,0 +1,90 @@
+"""What a rule of `bounds` sees of an instruction: its operands as values with bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.dtypes import FLOAT32, DType
+from nkic.neff.records import InstructionRecord, PatternRecord
+from nkic.simulate.bounds.algebra import Bounded
+from nkic.simulate.bounds.store import Store
+from nkic.simulate.memory import Memory
+from nkic.simulate.tile import Tile
+
+Doubles = NDArray[np.float64]
+Lanes = dict[str, Bounded]  # accumulators of an engine: 128 magnitudes and bounds
+
+
+class Seen:
+    """An instruction before it runs."""
+
+    def __init__(
+        self, record: InstructionRecord, memory: Memory, store: Store, lanes: Lanes
+    ) -> None:
+        row = record.row
+        if row is None:
+            raise TypeError("an empty slot has no operands")
+        self.row = row
+        self.lanes = lanes
+        self._memory, self._store = memory, store
+        self.operands = dict(zip(row.operand_index, record.operands, strict=False))
+        self.attributes: Mapping[str, Any] = dict(
+            zip(row.attribute_index, record.attributes, strict=True)
+        )
+
+    def pattern(self, name: str) -> PatternRecord | None:
+        """The operand if it is a tile."""
+        found = self.operands.get(name)
+        return found if type(found) is PatternRecord else None
+
+    def dtype(self, name: str) -> DType:
+        """The element type of a tile; float32 of anything else."""
+        found = self.pattern(name)
+        return found.dtype if found is not None else FLOAT32
+
+    def first(self, name: str) -> int:
+        """The first partition of a tile on chip."""
+        found = self.pattern(name)
+        return self._memory.form(found).first if found is not None else 0
+
+    def sizes(self, name: str) -> tuple[int, ...]:
+        """(partitions, *free dimensions), HBM (1, *dimensions)."""
+        found = self.pattern(name)
+        return self._memory.form(found).shape if found is not None else ()
+
+    def get(self, name: str, default: float = 0.0) -> Bounded:
+        """A tile, (partitions, elements); a number as an array without dimensions."""
+        found = self.operands.get(name)
+        if type(found) is PatternRecord:
+            return Bounded(values_of(self._memory, found), self._store.read(found).copy())
+        number = float(found) if isinstance(found, int | float) else default
+        return Bounded(np.array(float(np.float32(number))), np.zeros(()))
+
+
+def values_of(memory: Memory, pattern: PatternRecord) -> Doubles:
+    """What a tile holds."""
+    memory.scratch.begin()
+    found = Tile(memory, pattern).bound().load()()
+    return np.array(found, np.float64)
+
+
+Errors = Mapping[str, Doubles]
+BoundRule = Callable[[Seen], Errors | None]
+RULES: dict[str, BoundRule] = {}
+
+
+def bounded(*names: str) -> Callable[[BoundRule], BoundRule]:
+    """Registers how the bounds of the results of rows follow; None says that they do not."""
+
+    def register(rule: BoundRule) -> BoundRule:
+        for name in names:
+            if name in RULES:
+                raise ValueError(f"two rules for {name}")
+            RULES[name] = rule
+        return rule
+
+    return register

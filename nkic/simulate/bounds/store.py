@@ -1,0 +1,63 @@
+"""The bounds of all tensors of a program, element by element."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.neff.records import Executable, PatternRecord
+
+Errors = NDArray[np.float64]
+
+
+class Store:
+    """By tensor: (partitions, elements of each), HBM (1, elements). Made at first use, as zeros."""
+
+    def __init__(self, executable: Executable) -> None:
+        self._tensors = executable.tensors
+        self._errors: dict[int, Errors] = {}
+
+    def whole(self, tensor: int) -> Errors:
+        """The bounds of a tensor."""
+        if tensor not in self._errors:
+            record = self._tensors[tensor]
+            rows = record.shape[0] if record.buffer.on_chip else 1
+            self._errors[tensor] = np.zeros((rows, prod(record.shape) // rows))
+        return self._errors[tensor]
+
+    def read(self, pattern: PatternRecord) -> Errors:
+        """The bounds of what an access sees, (partitions, elements)."""
+        errors = self.whole(pattern.tensor)
+        window = self._window(pattern, errors)
+        if window is None:
+            rows, columns = self.shape(pattern)
+            return np.full((rows, columns), np.inf if errors.any() else 0.0)
+        return window.reshape(self.shape(pattern))
+
+    def write(self, pattern: PatternRecord, errors: Errors) -> None:
+        """Sets them. Where elements are not the tensor's own, all of it is as bad as the worst."""
+        whole = self.whole(pattern.tensor)
+        window = self._window(pattern, whole)
+        if window is not None:
+            np.copyto(window, errors.reshape(window.shape))
+        elif errors.any():
+            whole[...] = np.inf
+
+    def shape(self, pattern: PatternRecord) -> tuple[int, int]:
+        """Partitions (1 in HBM), and elements of each."""
+        rows = pattern.partitions if self._tensors[pattern.tensor].buffer.on_chip else 1
+        return rows, prod(num for _, num in pattern.dims)
+
+    def _window(self, pattern: PatternRecord, errors: Errors) -> Errors | None:
+        """A view, if the access sees the tensor's own elements at a fixed place."""
+        if pattern.dynamic is not None:
+            return None
+        if pattern.dtype.size != self._tensors[pattern.tensor].dtype.size:
+            return None
+        rows, _ = self.shape(pattern)
+        shape = (rows, *(num for _, num in pattern.dims))
+        strides = (errors.strides[0], *(step * 8 for step, _ in pattern.dims))
+        first = pattern.start * errors.strides[0] + pattern.offset * 8
+        return np.ndarray(shape, np.float64, errors, first, strides)

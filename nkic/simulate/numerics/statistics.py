@@ -1,0 +1,55 @@
+"""Mean and variance, on arrays (P, N)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.orders import Order
+from nkic.simulate.numerics.sums import fold
+
+Array = NDArray[Any]
+Floats = NDArray[np.float32]
+
+
+def bn_stats(values: Floats, out: Floats, order: Order = "exact") -> None:
+    """(count, mean, variance times count) of the even, then of the odd elements: (P, 6).
+
+    With "exact" in float64, rounded once; else every operation is rounded to float32. With one
+    element there are no odd ones: count, mean and variance are 0.
+    """
+    for first in (0, 1):
+        part = _copy(values[:, first::2], order)
+        count = part.shape[1]
+        mean = _total(part, order)[:, None] / part.dtype.type(max(count, 1))
+        out[:, 3 * first] = count
+        out[:, 3 * first + 1] = mean[:, 0]
+        out[:, 3 * first + 2] = _total(np.square(part - mean), order)
+
+
+def bn_aggr(statistics: Floats, out: Floats, order: Order = "exact") -> None:
+    """(mean, variance): (P, 2), from any number of triples of `bn_stats`: (P, 3 n).
+
+    With "exact" in float64, rounded once; with a total count of 0 both are 0.
+    """
+    count, mean, spread = (_copy(statistics[:, i::3], order) for i in range(3))
+    total = _total(count, order)
+    divisor = np.where(total == 0, total.dtype.type(1), total)
+    centre = _total(count * mean, order) / divisor
+    between = count * np.square(mean - centre[:, None])
+    out[:, 0] = centre
+    out[:, 1] = _total(spread + between, order) / divisor
+
+
+def _copy(values: Floats, order: Order) -> Array:
+    """In C order: that of sums depends on the layout."""
+    return np.array(values, np.float64 if order == "exact" else np.float32, order="C")
+
+
+def _total(rows: Array, order: Order) -> Array:
+    found = np.zeros(len(rows), rows.dtype)
+    if rows.shape[1]:
+        fold(np.add, rows, found, order)
+    return found

@@ -1,0 +1,49 @@
+"""Adding up in the orders of `machine.orders`, on arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.orders import Order
+from nkic.machine.scratch import scratch
+from nkic.simulate.numerics.vector import transpose
+
+Floats = NDArray[np.float32]
+Array = NDArray[Any]
+
+
+def fold(combine: np.ufunc, rows: Array, out: Array, order: Order) -> None:
+    """Combines the elements of each row of `rows`, (rows, elements), into `out`, (rows,).
+
+    With "exact" the type is that of `rows`, which the caller has made float64, and the order
+    NumPy's along a contiguous row; `rows` must be in C order.
+    """
+    if order == "exact":
+        combine.reduce(rows, axis=1, out=out)
+    elif order == "float32":
+        _in_turn(combine, rows, out)
+    else:
+        np.copyto(out, joined(combine, list(rows.T)))
+
+
+def _in_turn(combine: np.ufunc, rows: Floats, out: Floats) -> None:
+    """NumPy combines whole rows of an array in turn, but adds a single column in pairs."""
+    kept, elements = rows.shape
+    columns = scratch("sums.columns", (elements, max(kept, 2)), np.float32)
+    if kept == 1:
+        columns[:, 1] = 0
+    transpose(rows, columns[:, :kept])
+    found = scratch("sums.found", (max(kept, 2),), np.float32)
+    combine.reduce(columns, axis=0, out=found)
+    np.copyto(out, found[:kept])
+
+
+def joined(combine: np.ufunc, terms: list[Any]) -> Any:
+    """A binary tree over `terms`, arrays of one shape."""
+    while len(terms) > 1:
+        pairs = [combine(a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)]
+        terms = pairs + terms[2 * len(pairs) :]
+    return terms[0]
