@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 import resource
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from time import perf_counter_ns
@@ -301,12 +301,12 @@ def _look_further(sound: Program, report: Reporter) -> NoReturn:
 def _locate(resolved: Resolved) -> Locate:
     """Where an instruction's argument stands in the user's source."""
 
-    def locate(instruction: Instruction, parameter: str) -> Span:
+    def locate(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
         at, parameters = instruction.at, instruction.row.parameters
         if at.span.path.startswith(SHIPPED):
             return at.primary
         position = parameters.index(parameter) if parameter in parameters else None
-        return resolved.locate(at, parameter, position)
+        return resolved.locate(at, parameter, position, within)
 
     return locate
 

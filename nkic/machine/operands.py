@@ -66,7 +66,9 @@ class Operand:
     `keep_rank` stops lower from merging dimensions that mean something. `indexed`: takes a
     view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
     NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
-    as they are, but not computed with. `scales` are those of microscaling groups, four
+    as they are, but not computed with. `max_rank` is the most dimensions of the tile, partitions
+    included and those of size 1 left out; 0: as many as `max_dims` can encode. `one_bank`: what
+    the tensor engine writes into PSUM stays inside of a bank, before NeuronCore-v4. `scales` are those of microscaling groups, four
     partitions of every 32; the row's rules say where they may start. `since` is the first
     profile that has the parameter.
     """
@@ -84,6 +86,8 @@ class Operand:
     default: Any = ...
     indexed: bool = False
     packed: bool = False
+    max_rank: int = 0
+    one_bank: bool = False
     scales: bool = False
     since: Profile = Profile.BETA2
 
@@ -139,12 +143,16 @@ class Attribute:
 
 
 class Violation(NamedTuple):
-    """A broken rule: which code, what to say (limit and actual number), about which operand."""
+    """A broken rule: which code, what to say (limit and actual number), about which operand.
+
+    `offsets`: it is about the run-time offsets of that operand, not about the operand itself.
+    """
 
     slug: str
     message: str
     operand: str = ""
     help: str = ""
+    offsets: bool = False
 
 
 Rule = Callable[[Facts], Violation | None]

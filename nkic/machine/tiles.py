@@ -57,6 +57,8 @@ def _wrong_place(operand: Operand, tile: Tile) -> Violation | None:
             return _empty(operand, tile)
     if operand.column and tile.free != 1:
         return _not_a_column(operand, tile)
+    if operand.max_rank and _rank(tile) > operand.max_rank:
+        return _too_many_dimensions(operand, tile)
     if tile.indexed and not (operand.indexed and tile.dims):
         return _not_indexable(operand)
     return None
@@ -118,12 +120,14 @@ def _way_there(operand: Operand, tile: Tile) -> str:
 
 
 def _bad_dtype(operand: Operand, tile: Tile) -> Violation:
-    allowed = ", ".join(sorted(operand.dtypes))
+    allowed = sorted(operand.dtypes)
+    only = len(allowed) == 1
+    wanted = allowed[0] if only else f"one of {', '.join(allowed)}"
     return Violation(
         "dtype-not-supported",
-        f"`{operand.name}` is {tile.dtype.name}, but must be one of {allowed}",
+        f"`{operand.name}` is {tile.dtype.name}, but must be {wanted}",
         operand.name,
-        f"make `{operand.name}` a tile of one of these types",
+        f"make `{operand.name}` a tile of {f'nl.{wanted}' if only else 'one of these types'}",
     )
 
 
@@ -152,6 +156,21 @@ def _not_a_column(operand: Operand, tile: Tile) -> Violation:
         f"`{operand.name}` has {tile.free} elements per partition, but must have exactly 1",
         operand.name,
         f"pass one column of `{operand.name}`, such as `[:, 0:1]`",
+    )
+
+
+def _rank(tile: Tile) -> int:
+    """Dimensions with the partitions, without those of size 1."""
+    return 1 + sum(num > 1 for _, num in tile.dims)
+
+
+def _too_many_dimensions(operand: Operand, tile: Tile) -> Violation:
+    return Violation(
+        "operand-shape",
+        f"`{operand.name}` has {_rank(tile)} dimensions {list(tile.shape)}; at most "
+        f"{operand.max_rank} are allowed, the partitions included",
+        operand.name,
+        f"reshape `{operand.name}` with `.reshape()`, or pass a part of it",
     )
 
 

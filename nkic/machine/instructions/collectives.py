@@ -79,6 +79,20 @@ def same_memory(facts: Facts) -> Violation | None:
     return Violation(SLUG, text, "dst", "copy one with nisa.dma_copy first")
 
 
+def flat(facts: Facts) -> Violation | None:
+    """Tiles in SBUF have one free dimension."""
+    for name, tile in facts.tiles.items():
+        if name != METADATA and tile.on_chip and sum(num > 1 for _, num in tile.dims) > 1:
+            return Violation(
+                "operand-shape",
+                f"`{name}` is {list(tile.shape)} in sbuf, where collectives take [partitions, "
+                "elements]",
+                name,
+                f"make `{name}` 2-dimensional: [{tile.partitions}, {tile.free}]",
+            )
+    return None
+
+
 def same_shape(*names: str) -> Rule:
     """As `elementwise`, of tiles in one memory."""
     fits = elementwise("dst", *names)
@@ -283,7 +297,7 @@ def _row(
         engines=(Engine.DMA,),
         choose=always(Engine.DMA),
         cost=cost,
-        rules=(*((groups,) if GROUPS in attributes else ()), *rules, priority),
+        rules=(*((groups,) if GROUPS in attributes else ()), flat, *rules, priority),
         access=access,
         together=together,
         doubt=doubt,

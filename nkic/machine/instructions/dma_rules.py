@@ -94,13 +94,11 @@ def gathering(facts: Facts) -> Violation | None:
 
 
 def one_index_each(facts: Facts) -> Violation | None:
-    """One row for each partition of the indices: shape (rows, 1)."""
+    """One index for each row that is gathered or scattered: shape (rows, 1)."""
     for name, tile in facts.tiles.items():
-        index = tile.offsets
-        if not tile.indexed or index is None:
-            continue
-        if index.free != 1 or index.partitions != _rows(tile):
-            return _bad_indices(name, tile, index, f"must have shape [{_rows(tile)}, 1]")
+        index, rows = tile.offsets, _rows(tile)
+        if tile.indexed and index is not None and (index.partitions, index.free) != (rows, 1):
+            return _bad_indices(name, tile, index, f"must be [{rows}, 1], one index for each row")
     return None
 
 
@@ -112,9 +110,10 @@ def _rows(tile: Tile) -> int:
 def _bad_indices(name: str, tile: Tile, index: Tile, wanted: str) -> Violation:
     return Violation(
         "operand-shape",
-        f"the `vector_offset` of `{name}` is {_shape(index)} for {_rows(tile)} rows; it {wanted}",
+        f"the `vector_offset` of `{name}` is {_shape(index)} for {_rows(tile)} rows, but {wanted}",
         name,
-        "pass one index for each row",
+        f"pass a tile with the indices of the {_rows(tile)} rows, one in each partition",
+        True,
     )
 
 

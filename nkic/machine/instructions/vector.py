@@ -172,7 +172,7 @@ ROWS = (
         choose=always(Engine.VECTOR),
         cost=costs.reducing,
         rules=(
-            same_partitions("dst", "data"),
+            rules.kept_partitions,
             rules.trailing_axes,
             reducing("op"),
             integers_for_bitvec("op", "dst", "data"),
@@ -281,7 +281,7 @@ ROWS = (
         depends=Depends.BY_PARTITION,
         doc="The 8 largest elements of each partition of src, in descending order.",
         parameters=("dst", "src", "name"),
-        operands=(result(max_dims=1), source("src", max_dims=2)),
+        operands=(result(max_rank=2), source("src", max_rank=3)),
         attributes=(),
         engines=VECTOR,
         choose=always(Engine.VECTOR),

@@ -8,6 +8,7 @@ from nkic.machine.constraints import (
     has_operator,
     no_operator,
     not_float32,
+    same_partitions,
     wrong_operator,
 )
 from nkic.machine.engines import Engine
@@ -203,6 +204,8 @@ def trailing_axes(facts: Facts) -> Violation | None:
     """
     axes, data, dst = facts.attributes["axis"], facts.tile("data"), facts.tile("dst")
     rank = len(data.dims) + 1
+    if 0 in axes:
+        return _across_partitions(axes)
     if not axes or axes != tuple(range(max(1, rank - len(axes)), rank)):
         return Violation(
             "reduction-axis",
@@ -223,6 +226,24 @@ def trailing_axes(facts: Facts) -> Violation | None:
         f"has {left}",
         "dst",
         f"make `dst` a tile of shape [{data.partitions}, {left}]",
+    )
+
+
+def kept_partitions(facts: Facts) -> Violation | None:
+    """dst has the partitions of data; where `axis` names them, that alone is wrong."""
+    return None if 0 in facts.attributes["axis"] else _SAME_PARTITIONS(facts)
+
+
+_SAME_PARTITIONS = same_partitions("dst", "data")
+
+
+def _across_partitions(axes: tuple[int, ...]) -> Violation:
+    return Violation(
+        "reduction-axis",
+        f"`axis` is {shown_axes(axes)}, and axis 0 is the partition dimension, across which the "
+        "vector engine does not reduce",
+        "axis",
+        "use `nisa.tensor_partition_reduce`, or `nisa.nc_matmul` with a `stationary` of ones",
     )
 
 
