@@ -189,6 +189,7 @@ def _from_program(
     sound = check.find(program, report, locate)
     if not report.errors:
         check.find_meetings(program, report)
+        check.find_edges(program, report)
     if report.errors:
         _look_further(sound, report)
     check.warn(program, report)
@@ -197,12 +198,15 @@ def _from_program(
     lowered = lower(program, report)
     yield "lower", lowered
     check.find_unwritten(lowered, report)
+    check.find_strangers(lowered, report)
 
     graphs = depend(lowered)
     yield "depend", graphs
 
     placed, graphs = allocate.allocate(lowered, graphs, report)
     yield "allocate", placed
+    check.find_banks(placed, report)
+    report.stop_if_errors()
     _prove("allocate", allocate.audit(placed))
     yield "allocate-audit", None
 
