@@ -20,6 +20,8 @@ from nkic.base.suggest import nearest
 
 # Said only where asked for: good kernels have reasons for these.
 OFF = frozenset({"float32-matmul", "small-dma-rows"})
+# Errors unless asked otherwise: the caller would take what was there before for a result.
+DENIED = frozenset({"output-not-written", "output-partly-written"})
 
 _FAMILY = re.compile(r"(?:NKI)?(\d\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:NKI)?(\d{4})", re.IGNORECASE)
@@ -53,6 +55,7 @@ class Settings:
     def wish(self, code: Code) -> Wish | None:
         """What is wanted of a code; None where nothing was said of it."""
         by_default = Wish.ALLOW if code.slug in OFF else None
+        by_default = Wish.DENY if code.slug in DENIED else by_default
         by_family = self.wishes.get(code.number[3:5], by_default)
         return self.wishes.get(code.number, by_family)
 
@@ -93,13 +96,18 @@ def _leveled(diagnostic: Diagnostic, settings: Settings) -> Diagnostic | None:
     if wish is Wish.WARN:
         return replace(diagnostic, level=Level.WARNING)
     if wish is Wish.DENY:
-        return _denied(diagnostic, f"-D {diagnostic.code.number}")
+        return _denied(diagnostic, settings)
     is_warning = diagnostic.level is Level.WARNING
-    return _denied(diagnostic, "-Werror") if settings.all_errors and is_warning else diagnostic
+    return _denied(diagnostic, settings) if settings.all_errors and is_warning else diagnostic
 
 
-def _denied(diagnostic: Diagnostic, why: str) -> Diagnostic:
+def _denied(diagnostic: Diagnostic, settings: Settings) -> Diagnostic:
+    number = diagnostic.code.number
+    asked = number in settings.wishes or number[3:5] in settings.wishes
+    why = f"-D {number}" if asked else "-Werror"
     note = f"a {diagnostic.level.value}, made an error by `{why}`"
+    if not asked and diagnostic.code.slug in DENIED:
+        note = f"where it is meant, `-W {number}` makes a warning of it"
     return replace(diagnostic, level=Level.ERROR, notes=(*diagnostic.notes, note))
 
 

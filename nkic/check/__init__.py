@@ -20,6 +20,13 @@ from nkic.check.unwritten import find_unwritten
 from nkic.check.warnings import warn
 
 __all__ = [
-    *("Locate", "check", "find", "find_banks", "find_edges", "find_meetings", "find_strangers"),
-    *("find_unwritten", "warn"),
+    "Locate",
+    "check",
+    "find",
+    "find_banks",
+    "find_edges",
+    "find_meetings",
+    "find_strangers",
+    "find_unwritten",
+    "warn",
 ]

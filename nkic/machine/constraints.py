@@ -228,8 +228,7 @@ def _not_integers(attribute: str, op: str, floats: Mapping[str, Tile]) -> Violat
     names = " and ".join(f"`{name}`" for name in floats)
     return Violation(
         "bitvec-dtype",
-        f"`{attribute}` is {op}, which works on the bits of integers, and "
-        f"{' and '.join(found)}",
+        f"`{attribute}` is {op}, which works on the bits of integers, and {' and '.join(found)}",
         last,
         f"reinterpret {names} with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`",
     )

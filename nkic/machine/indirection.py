@@ -9,8 +9,8 @@ for the tensor engine. Only those first G partitions of the index are read: the 
 no others, though the index has as many partitions as the tile (assumed; docs/fidelity.md).
 
 Sources: `nki.isa.dma_copy` (indirect addressing: an SBUF tensor of shape (P, 1); a 1x1 SBUF
-tensor or a register); `nki.language.NkiTensor.indirect`; "tensor indirection" of each instruction in
-`nki.isa` (start partitions).
+tensor or a register); `nki.language.NkiTensor.indirect`; "tensor indirection" of each instruction
+in `nki.isa` (start partitions).
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ class Operand:
     NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
     as they are, but not computed with. `max_rank` is the most dimensions of the tile, partitions
     included and those of size 1 left out; 0: as many as `max_dims` can encode. `one_bank`: what
-    the tensor engine writes into PSUM stays inside of a bank, before NeuronCore-v4. `scales` are those of microscaling groups, four
-    partitions of every 32; the row's rules say where they may start. `since` is the first
-    profile that has the parameter.
+    the tensor engine writes into PSUM stays inside of a bank, before NeuronCore-v4. `scales` are
+    those of microscaling groups, four partitions of every 32; the row's rules say where they may
+    start. `since` is the first profile that has the parameter.
     """
 
     name: str
@@ -204,9 +204,9 @@ class Row:
     `returns` names an operand that is no parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
     are no parameters. `together`, for what all cores run at once, judges what they bring, by
-    core. `doubt` says what devices cannot do of what is legal, as far as that is known from the
-    instruction and the number of cores. `depends` says what of the results depends on what of
-    the sources.
+    core. `doubt` says what devices cannot do of what is legal, or do otherwise than a kernel
+    means, as far as that is known from the instruction and the number of cores. `depends` says
+    what of the results depends on what of the sources.
     """
 
     name: str

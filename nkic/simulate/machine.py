@@ -233,9 +233,11 @@ class Machine:
             item.step()
         if missing is not None:
             self.unwritten.follow(runner, item, missing)
-            return
-        for mark in item.marks:
-            mark()
+        else:
+            for mark in item.marks:
+                mark()
+        if (remarks := runner.state.remarks).fresh:
+            remarks.settle(self.executable, item.record.place)
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
         """Advances the stream's times over `item`, started at `start`."""

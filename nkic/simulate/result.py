@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.base.diagnostics import Diagnostic
 from nkic.neff.records import InstructionRecord
 from nkic.simulate.printing import Printed
 
@@ -40,6 +41,8 @@ class Result:
     at the target's base clock. `printed` is what the program printed, in order, until a limit;
     `prints_left_out` more came after it. `engines` by core and engine, as "core0.vector".
     `timeline` holds the times of the first instructions, if they were asked for, as they started.
+    `remarks` are warnings of what a device would do otherwise, and of outputs that were not
+    written; `base.levels` says which of them are errors.
     """
 
     outputs: Mapping[str, NDArray[np.generic]]
@@ -51,3 +54,4 @@ class Result:
     printed: tuple[Printed, ...] = ()
     prints_left_out: int = 0
     timeline: tuple[Busy, ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()

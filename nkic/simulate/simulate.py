@@ -21,9 +21,11 @@ from nkic.simulate.numerics import quiet
 from nkic.simulate.options import Options
 from nkic.simulate.orders import Orders
 from nkic.simulate.printing import Prints
+from nkic.simulate.remarks import Remarks
 from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
+from nkic.simulate.unwritten import never_written
 
 Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -75,8 +77,10 @@ class _Rank:
                 self.shadow.fill(number)
         target = TARGETS[executable.target]
         decoder = Decoder(self.memory, target, options.precise)
-        self.prints = Prints()
-        self.runners = prepare(executable, target, decoder, self.shadow, self.prints, rank)
+        self.prints, self.remarks = Prints(), Remarks()
+        self.runners = prepare(
+            executable, target, decoder, self.shadow, self.prints, rank, self.remarks
+        )
         self.orders: Orders | None = None
         if races and shadow is not None:
             self.orders = Orders(executable, target, self.runners, shadow)
@@ -98,12 +102,14 @@ def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> 
 
 def _result_of(rank: _Rank, executable: Executable, machine: Machine, options: Options) -> Result:
     memory, prints = rank.memory, rank.prints
+    unwritten = never_written(executable, rank.shadow) if rank.shadow is not None else []
     outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
     result = _result(outputs, rank.runners, machine, TARGETS[executable.target])
     return replace(
         result,
         printed=tuple(prints.kept),
         prints_left_out=prints.left_out,
+        remarks=(*rank.remarks.diagnostics(executable), *unwritten),
         timeline=tuple(_timeline(rank, machine)),
     )
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
+from nkic.machine.psum import is_followed
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, activation_table
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
@@ -15,7 +16,9 @@ from nkic.simulate.decode import Decoder, EngineState, Meeting, Registers, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
 from nkic.simulate.plans import Planner, Window
 from nkic.simulate.printing import Prints
+from nkic.simulate.remarks import Remarks
 from nkic.simulate.shadow import Check, Mark, Shadow
+from nkic.simulate.strangers import Strangers
 from nkic.simulate.tile import Tile
 
 
@@ -165,9 +168,11 @@ def prepare(
     shadow: Shadow | None,
     prints: Prints,
     rank: int = 0,
+    remarks: Remarks | None = None,
 ) -> list[Runner]:
     """Every stream of the file, ready to run as that rank."""
-    builder = _Builder(executable, target, decoder, shadow, prints, rank)
+    remarks = remarks if remarks is not None else Remarks()
+    builder = _Builder(executable, target, decoder, shadow, prints, rank, remarks)
     first = rank * len(executable.streams)
     return [builder.runner(first + i, stream) for i, stream in enumerate(executable.streams)]
 
@@ -181,6 +186,7 @@ class _Builder:
         shadow: Shadow | None,
         prints: Prints,
         rank: int,
+        remarks: Remarks,
     ) -> None:
         self.rank = rank
         self.executable = executable
@@ -189,11 +195,13 @@ class _Builder:
         self.shadow = shadow
         self.clock = Clock(executable, target)
         self.prints = prints
+        self.remarks = remarks
+        self.strangers = Strangers(executable, remarks) if is_followed(target) else None
         self.registers = [[0] * executable.registers for _ in range(executable.cores)]
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
         registers = Registers(self.registers[stream.core])
-        state = EngineState(registers, stream.core, self.prints, self.rank)
+        state = EngineState(registers, stream.core, self.prints, self.rank, self.remarks)
         planner = Planner(
             self.executable, self.target, self.decoder, self.clock, stream.engine, state
         )
@@ -230,6 +238,8 @@ class _Builder:
         if self.shadow is not None:
             item.checks = self.shadow.checks(reads)
             item.marks = self.shadow.marks(writes)
+        if self.strangers is not None:
+            item.marks += self.strangers.marks(record, planner.engine, reads, writes)
         return item, [p.tensor for p in writes]
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:

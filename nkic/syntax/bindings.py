@@ -214,9 +214,7 @@ class Resolved:
         return next((one.span for one in inner if one.arg in within), found.span)
 
 
-def _argument(
-    call: nodes.Call, parameter: str, position: int | None
-) -> nodes.Node | None:
+def _argument(call: nodes.Call, parameter: str, position: int | None) -> nodes.Node | None:
     """What the call shows for `parameter`."""
     for keyword in call.keywords:
         if keyword.arg == parameter:

@@ -170,6 +170,7 @@ ROWS = (
             no_scatter_to_psum,
         ),
         effects=scalar.accumulating,
+        doubt=scalar.reduces_nothing,
         generation=4,
         since=Profile.NKI_0_4,
         source="nki.isa.activate2; NKI API common fields, supported activation functions",
