@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from nkic.neff.records import Executable, InstructionRecord, LoopRecord, Pattern
 from nkic.simulate.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Meeting, Registers, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
+from nkic.simulate.options import MAX_TURNS
 from nkic.simulate.plans import Planner, Window
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
@@ -70,7 +72,8 @@ class Runner:
     """A stream at run time, with the loops that are open, outermost first. `item` is the next
     one to run, once `current` has found it.
 
-    `look` is called at every iteration of a loop, some of which hold nothing that is run.
+    `look` is called at every iteration of a loop, some of which hold nothing that is run;
+    `endless` for one whose end is decided at run time, when it has run `most` times.
     """
 
     index: int
@@ -83,6 +86,8 @@ class Runner:
     unit: int = field(init=False)  # the core, counted over all ranks
     is_dma: bool = field(init=False)
     look: Step = field(init=False)
+    endless: Callable[[LoopRecord, int], object] = field(init=False)
+    most: int = MAX_TURNS
     at: int = 0
     item: Item | None = None
     free: int = 0  # when the next item may be issued
@@ -91,12 +96,14 @@ class Runner:
     bytes: int = 0  # moved by transfers
     count: int = 0
     loops: list[_Open] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)  # of each of them
 
     def __post_init__(self) -> None:
         self.core = self.record.core
         self.unit = self.rank * self.cores + self.core
         self.is_dma = self.record.engine is Engine.DMA
         self.look = nothing
+        self.endless = unlimited
 
     @property
     def rank(self) -> int:
@@ -132,11 +139,15 @@ class Runner:
         if loop.counter is not None:
             self.state.registers.own[loop.counter.number] = self._value(loop.start)
         self.loops.append(opened)
+        self.turns.append(0)
         self._repeat_or_leave(opened)
 
     def _next_iteration(self) -> None:
         self.look()
         opened = self.loops[-1]
+        self.turns[-1] += 1
+        if self.turns[-1] >= self.most and opened.record.trips is None and self._goes_on(opened):
+            self.endless(opened.record, self.turns[-1])
         if opened.record.counter is not None:
             self.state.registers.own[opened.record.counter.number] += opened.record.step
         self._repeat_or_leave(opened)
@@ -146,6 +157,7 @@ class Runner:
             self.at = opened.first
             return
         self.loops.pop()
+        self.turns.pop()
         self.at = opened.end
 
     def _goes_on(self, opened: _Open) -> bool:
@@ -159,6 +171,10 @@ class Runner:
 
 def nothing() -> None:
     """Nobody looks, or there is nothing to run."""
+
+
+def unlimited(loop: LoopRecord, turns: int) -> None:
+    """Loops may run for ever."""
 
 
 def prepare(

@@ -12,12 +12,16 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
-from nkic.base.source import SourceFile
+from nkic.base import profiles
+from nkic.base.diagnostics import Label
+from nkic.base.source import SHIPPED, SourceFile
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.specialise.errors import KernelError
+from nkic.specialise.location import here
 from nkic.specialise.namespace import Namespace
 from nkic.specialise.texts import brief
+from nkic.specialise.trace import active
 from nkic.syntax.bindings import STDLIB
 
 MODULE = "nkic.stdlib"
@@ -50,7 +54,8 @@ def namespace(load: Load) -> Namespace:
         return lambda: load(file, name)
 
     lazy = {name: later(name, file) for name, file in sources().items()}
-    return Namespace(MODULE, {"_promoted": promoted, "_require": require}, lazy=lazy)
+    own = {"_promoted": promoted, "_require": require, "_known_issue": known_issue}
+    return Namespace(MODULE, own, lazy=lazy)
 
 
 def require(condition: bool, message: str, *values: Any, help: str = "") -> None:
@@ -61,6 +66,28 @@ def require(condition: bool, message: str, *values: Any, help: str = "") -> None
     if not condition:
         text = message.format(*map(brief, values))
         raise KernelError("library-argument", text, help=help)
+
+
+def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
+    """Warns of what the release notes of the kernel's version list as unsupported on hardware,
+    from NKI 0.3 to `last`, to this day if that is empty.
+
+    `depth` is how many functions of the library stand between the kernel and this call where the
+    kernel itself made the call that is meant; deeper inside, the library knows what it does.
+    """
+    profile, until = active().profile, profiles.find(last) or profiles.DEFAULT
+    at = here()
+    shipped = [span for span in at.frames() if span.path.startswith(SHIPPED)]
+    if len(shipped) != depth or not profiles.Profile.NKI_0_3 <= profile <= until:
+        return
+    place, *calls = at.user_frames()
+    active().report.warning(
+        "unsupported-on-hardware",
+        f"{what} is documented as unsupported on hardware in NKI {profile.label}",
+        place,
+        labels=[Label(span, "called from here") for span in calls],
+        help=help,
+    )
 
 
 def promoted(first: DType, second: DType) -> DType:

@@ -2,7 +2,7 @@
 
 import nki.isa as nisa
 import nki.language as nl
-from nkic.stdlib import _fill, _require
+from nkic.stdlib import _fill, _known_issue, _require
 
 
 def load(src, dtype=None):
@@ -28,11 +28,16 @@ def load_transpose2d(src, dtype=None):
 
 def store(dst, value):
     """Writes a tile to HBM."""
+    if nl.is_psum(value.buffer):
+        by_hand = "copy it to SBUF with nisa.tensor_copy first"
+        _known_issue("nl.store of a tile in PSUM", 1, by_hand, last="0.3")
     nisa.dma_copy(dst=dst, src=_in_sbuf(value))
 
 
 def copy(x, dtype=None):
     """A new tile in SBUF with the elements of `x`."""
+    if nl.is_psum(x.buffer):
+        _known_issue("nl.copy of a tile in PSUM", 1, "use nisa.tensor_copy", last="0.5")
     tile = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.tensor_copy(dst=tile, src=x)
     return tile

@@ -35,6 +35,7 @@ from nkic.simulate.io.expected import load_expected
 from nkic.simulate.io.numbers import Numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.io.specs import parse_fill, parse_inputs
+from nkic.simulate.options import MAX_TURNS
 
 OUTPUTS_DIFFER = 1
 Arrays = Mapping[str, NDArray[Any]]
@@ -183,7 +184,12 @@ Done = tuple[_Job, Run, list[Comparison]]
 def _options(line: CommandLine) -> Options:
     precise = line.precise_fp if line.precise_fp is not None else is_precise(os.environ)
     return Options(
-        line.init_check, precise, line.max_cycles, line.timeout, check_races=line.race_check
+        line.init_check,
+        precise,
+        line.max_cycles,
+        line.timeout,
+        line.max_turns or MAX_TURNS,
+        check_races=line.race_check,
     )
 
 
