@@ -62,7 +62,8 @@ class Operand:
     `dtypes` are names of element types; empty means any. `number` allows a compile-time
     number in place of a tile, `column` asks a tile in that place to be one element per
     partition. `register` allows a register; with `buffers` empty, no tile. `optional`: None
-    is a value. `default` is what a call that omits the operand means; `...` = required.
+    is a value, from the profile `optional_since` on. `default` is what a call that omits the
+    operand means; `...` = required.
     `keep_rank` stops lower from merging dimensions that mean something. `indexed`: takes a
     view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
     NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
@@ -80,6 +81,7 @@ class Operand:
     number: bool = False
     column: bool = False
     optional: bool = False
+    optional_since: Profile = Profile.BETA2
     keep_rank: bool = False
     max_dims: int = 4  # free dimensions that the instruction can encode
     register: bool = False

@@ -86,7 +86,7 @@ def _wrong_access(operand: Operand, tile: Tile, target: Target) -> Violation | N
         if not encodable(dims, operand.max_dims):
             return _bad_pattern(operand, dims)
     if target.generation < 4 and tile.dtype.name in V4_TYPES:
-        return _type_too_new(operand, tile, target)
+        return type_too_new(operand.name, tile, target)
     if target.generation < 4 and tile.indexed:
         return _index_too_new(operand, target)
     return None
@@ -240,12 +240,13 @@ def _bad_pattern(operand: Operand, dims: Dims) -> Violation:
     )
 
 
-def _type_too_new(operand: Operand, tile: Tile, target: Target) -> Violation:
+def type_too_new(name: str, tile: Tile, target: Target) -> Violation:
+    """`name` is of a type that came with NeuronCore-v4."""
     return Violation(
         "dtype-target",
-        f"`{operand.name}` is {tile.dtype.name}, which needs {first_target(4)}; "
+        f"`{name}` is {tile.dtype.name}, which needs {first_target(4)}; "
         f"the target is {target.name}",
-        operand.name,
+        name,
         f"use bfloat16 or float8_e4m3, or {compile_for(first_target(4))}",
     )
 

@@ -54,7 +54,12 @@ def namespace(load: Load) -> Namespace:
         return lambda: load(file, name)
 
     lazy = {name: later(name, file) for name, file in sources().items()}
-    own = {"_promoted": promoted, "_require": require, "_known_issue": known_issue}
+    own = {
+        "_promoted": promoted,
+        "_require": require,
+        "_known_issue": known_issue,
+        "_between": between,
+    }
     return Namespace(MODULE, own, lazy=lazy)
 
 
@@ -66,6 +71,12 @@ def require(condition: bool, message: str, *values: Any, help: str = "") -> None
     if not condition:
         text = message.format(*map(brief, values))
         raise KernelError("library-argument", text, help=help)
+
+
+def between(first: str, end: str) -> bool:
+    """The kernel's version of NKI is `first` or later, and before `end`."""
+    low, high = profiles.find(first), profiles.find(end)
+    return low is not None and high is not None and low <= active().profile < high
 
 
 def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:

@@ -8,6 +8,7 @@ size 1.
 import nki.isa as nisa
 import nki.language as nl
 from nkic.stdlib import (
+    _between,
     _broadcast_view,
     _converted,
     _in_sbuf,
@@ -312,7 +313,11 @@ def sign(x, dtype=None):
 
 
 def rsqrt(x, dtype=None):
-    """1 / sqrt(x), on gpsimd, which is more exact than the scalar engine."""
+    """1 / sqrt(x), from NKI 0.5 on gpsimd, which is more exact than the scalar engine, and does
+    not reach PSUM.
+    """
+    if _between("0.3", "0.5"):
+        return _activated(nl.rsqrt, x, dtype)
     return _unary(nl.rsqrt, x, dtype)
 
 

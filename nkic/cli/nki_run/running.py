@@ -163,7 +163,7 @@ class _Job:
         if wanted == (None, None, None) and self.session.verbosity >= 0:
             files.write(STANDARD, "".join(f"{row.line}\n" for row in run.outputs))
         found = resources(self.executable)
-        self.session.tell("resources", found.line, resources=found.as_json())
+        self.session.tell("resources", found.used, resources=found.as_json())
         line = run_report.cycles_line(run, TARGETS[run.target])
         self.session.tell("run", line, cycles=run.cycles, time_ns=run.time_ns)
         for one in compared:

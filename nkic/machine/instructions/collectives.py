@@ -17,7 +17,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions import connectivity
 from nkic.machine.instructions.dma import PRIORITY
-from nkic.machine.instructions.dma_rules import priority
+from nkic.machine.instructions.dma_rules import computed_types, priority
 from nkic.machine.instructions.parts import alu, flag, register, result, source
 from nkic.machine.operands import (
     HBM,
@@ -350,7 +350,7 @@ ROWS = (
         "dst = op over the src of all ranks of the group, in float32, in the order of the group.",
         _REDUCED,
         (GROUPS, alu("op")),
-        (_SAME, same_memory, same_shape("src"), reduction),
+        (_SAME, same_memory, computed_types, same_shape("src"), reduction),
         cost=costs.around_ring(2),  # once to reduce, once to gather
     ),
     _row(
@@ -367,7 +367,7 @@ ROWS = (
         "dst = this rank's part of op over the src of all ranks, which is split in dimension 0.",
         _REDUCED,
         (GROUPS, DIMENSION, alu("op")),
-        (_SAME, same_memory, dimension((0,)), splits, sizes(1, 0), reduction),
+        (_SAME, same_memory, computed_types, dimension((0,)), splits, sizes(1, 0), reduction),
     ),
     _row(
         "all_to_all",
@@ -426,7 +426,7 @@ ROWS = (
         (GROUPS, alu("op"), CHANNEL),
         (
             *(same_dtype("dst", name) for name in ("src0", "src1")),
-            *(same_memory, same_shape("src0", "src1"), reduction, channel),
+            *(same_memory, computed_types, same_shape("src0", "src1"), reduction, channel),
         ),
         cost=costs.to_another_rank,
     ),

@@ -43,6 +43,7 @@ ROWS = (
         rules=(
             rules.same_elements,
             packed_as_is,
+            rules.known_types,
             rules.descriptor_mode,
             rules.gathering,
             rules.one_index_each,

@@ -6,7 +6,7 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.operands import Violation
 from nkic.machine.patterns import cuts
-from nkic.machine.tiles import compile_for
+from nkic.machine.tiles import V4_TYPES, compile_for, type_too_new
 
 AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}  # by rank of src
 TRANSPOSE_ROWS = (1, 2, 4, 8, 16)  # src.shape[0] that the descriptor hardware transposes
@@ -26,6 +26,25 @@ def same_elements(facts: Facts) -> Violation | None:
         "src",
         "slice both to the same number of elements",
     )
+
+
+def known_types(facts: Facts) -> Violation | None:
+    """Types that came with NeuronCore-v4 are moved as they are before it, not converted."""
+    dst, src = facts.tile("dst"), facts.tile("src")
+    if facts.target.generation >= 4 or dst.dtype is src.dtype:
+        return None
+    if "packed" in (dst.dtype.kind, src.dtype.kind):
+        return None  # no target converts them, which is another rule's
+    wrong = next((n for n in ("dst", "src") if facts.tile(n).dtype.name in V4_TYPES), "")
+    return type_too_new(wrong, facts.tile(wrong), facts.target) if wrong else None
+
+
+def computed_types(facts: Facts) -> Violation | None:
+    """No DMA engine computes with types that came with NeuronCore-v4 before it."""
+    for name, tile in facts.tiles.items():
+        if facts.target.generation < 4 and tile.dtype.name in V4_TYPES:
+            return type_too_new(name, tile, facts.target)
+    return None
 
 
 def _shape(tile: Tile) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.constraints import (
     elementwise,
@@ -111,7 +114,7 @@ ROWS = (
             result(indexed=True),
             source("data", indexed=True),
             scalar("operand0", optional=True),
-            READ_OUT,
+            replace(READ_OUT, optional_since=Profile.NKI_0_6),
             scalar("reduce_init", optional=True, default=None),
         ),
         attributes=(
