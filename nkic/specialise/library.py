@@ -59,6 +59,7 @@ def namespace(load: Load) -> Namespace:
         "_require": require,
         "_known_issue": known_issue,
         "_between": between,
+        "_is_kernels": is_kernels,
     }
     return Namespace(MODULE, own, lazy=lazy)
 
@@ -79,19 +80,23 @@ def between(first: str, end: str) -> bool:
     return low is not None and high is not None and low <= active().profile < high
 
 
+def is_kernels(depth: int) -> bool:
+    """The kernel itself made the call that is meant, through so many functions of the library.
+    Deeper inside, the library knows what it does.
+    """
+    return sum(span.path.startswith(SHIPPED) for span in here().frames()) == depth
+
+
 def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
     """Warns of what the release notes of the kernel's version list as unsupported on hardware,
     from NKI 0.3 to `last`, to this day if that is empty.
 
-    `depth` is how many functions of the library stand between the kernel and this call where the
-    kernel itself made the call that is meant; deeper inside, the library knows what it does.
+    `depth` is that of `is_kernels`.
     """
     profile, until = active().profile, profiles.find(last) or profiles.DEFAULT
-    at = here()
-    shipped = [span for span in at.frames() if span.path.startswith(SHIPPED)]
-    if len(shipped) != depth or not profiles.Profile.NKI_0_3 <= profile <= until:
+    if not is_kernels(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:
         return
-    place, *calls = at.user_frames()
+    place, *calls = here().user_frames()
     active().report.warning(
         "unsupported-on-hardware",
         f"{what} is documented as unsupported on hardware in NKI {profile.label}",

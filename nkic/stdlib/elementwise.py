@@ -12,6 +12,7 @@ from nkic.stdlib import (
     _broadcast_view,
     _converted,
     _in_sbuf,
+    _is_kernels,
     _known_issue,
     _promoted,
     _require,
@@ -27,6 +28,9 @@ def _binary(op, x, y, dtype):
         return _with_number(op, x, y, dtype, False)
     if _common_shape(x, y) != tuple(x.shape) or _common_shape(x, y) != tuple(y.shape):
         equal_shapes = "give both the same shape, with nl.broadcast_to or nisa.tensor_scalar"
+        text = "{} and {} are not equal; nki.language broadcasts them from NKI 0.5 on"
+        early = _between("0.3", "0.5") and _is_kernels(2)
+        _require(not early, text, x.shape, y.shape, help=equal_shapes)
         _known_issue("broadcasting in binary functions of nki.language", 2, equal_shapes)
     return _of_tiles(op, x, y, dtype)
 
