@@ -76,7 +76,7 @@ class _Checker:
             instruction.attributes,
             *map(type, instruction.attributes),  # 1, 1.0 and True are equal, but not to a rule
             instruction.engine,
-            *(_seen(o) for o in instruction.operands),
+            *(seen(o) for o in instruction.operands),
         )
         found = self.known.get(key)
         if found is None:
@@ -119,7 +119,7 @@ class _Checker:
         return next(b for b in self.cores if any(one is instruction for one in instructions(b)))
 
 
-def _seen(operand: Operand) -> object:
+def seen(operand: Operand) -> object:
     """What tells tiles apart for rules: all but offsets. Numbers keep their type (1, not 1.0)."""
     if type(operand) is not View:
         return (type(operand), operand)

@@ -206,7 +206,8 @@ class Row:
     `returns` names an operand that is no parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
     are no parameters. `together`, for what all cores run at once, judges what they bring, by
-    core. `doubt` says what devices cannot do of what is legal, or do otherwise than a kernel
+    core. `in_blocks`: a transfer moves blocks, and not rows that each cost a descriptor. `doubt`
+    says what devices cannot do of what is legal, or do otherwise than a kernel
     means, as far as that is known from the instruction and the number of cores. `depends` says
     what of the results depends on what of the sources.
     """
@@ -231,6 +232,7 @@ class Row:
     returns: str = ""
     spread: str = ""
     together: Callable[[Sequence[Facts]], Violation | None] | None = None
+    in_blocks: bool = False
     doubt: Callable[[Facts, int], Violation | None] | None = None
     depends: Depends = Depends.WHOLLY
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)

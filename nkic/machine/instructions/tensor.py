@@ -61,6 +61,7 @@ ROWS = (
             rules.indexed_matmul,
         ),
         access=matmul_access,
+        doubt=rules.slow_types,
         source="nki.isa.nc_matmul; Trainium2 architecture guide, built-in transpose support",
     ),
     Row(

@@ -99,6 +99,7 @@ ROWS = (
             binary("op"),
             integers_for_bitvec("op", "dst", "data1", "data2"),
         ),
+        doubt=rules.inexact_tiles,
         source=f"nki.isa.tensor_tensor; NKI API common fields, math operators; {MODES}",
     ),
     Row(
@@ -133,6 +134,7 @@ ROWS = (
             no_scatter_to_psum,
             no_indirect_addresses,
         ),
+        doubt=rules.inexact_constants,
         source=f"nki.isa.tensor_scalar; NKI API common fields, engine selection; {MODES}",
     ),
     Row(

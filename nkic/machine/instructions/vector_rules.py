@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nkic.base.text import grouped
 from nkic.machine.arguments import shown
 from nkic.machine.constraints import (
     all_int32,
@@ -17,6 +18,7 @@ from nkic.machine.memory import Buffer
 from nkic.machine.operands import Violation
 from nkic.machine.operators import ALU, Operator
 
+EXACT_BITS = 24  # of an integer in float32
 SMALL_FILL = 64  # elements per partition up to which a fill costs the least interval anyway
 SCALAR_V3_PAIRS = (("multiply", "add"), ("multiply", None), ("add", None))
 
@@ -193,6 +195,47 @@ def _bitvec_operand(name: str, value: object) -> Violation | None:
         name,
         f"pass an int or an integer tile as `{name}`",
     )
+
+
+# 32-bit integers
+
+
+def inexact_tiles(facts: Facts, cores: int) -> Violation | None:
+    """tensor_tensor: only gpsimd computes 32-bit integers as such."""
+    op = ALU[facts.attributes["op"]]
+    if not all_int32(facts) or not op.integers or op.name.startswith("logical_"):
+        return None
+    engine = facts.engine or binary_engine(facts)
+    if engine is Engine.GPSIMD:
+        return None
+    why = ", because of an operand in PSUM," if in_psum(facts) else ""
+    return _inexact(
+        f"the {engine.value} engine{why} computes in float32: from 2**24 on, int32 is rounded"
+    )
+
+
+def inexact_constants(facts: Facts, cores: int) -> Violation | None:
+    """tensor_scalar: a number with more digits than float32 holds, for 32-bit integers."""
+    if not all_int32(facts) or ALU[facts.attributes["op0"]].group == "bitvec":
+        return None
+    values = {name: facts.operands[name] for name in ("operand0", "operand1")}
+    if any(isinstance(value, Tile) for value in values.values()):
+        return None  # with a vector of integers, arithmetic is in integers
+    for name, value in values.items():
+        if isinstance(value, int) and _digits(value) > EXACT_BITS:
+            text = f"`{name}` is {grouped(value)}, which float32, the type of arithmetic, rounds"
+            return _inexact(text)
+    return None
+
+
+def _inexact(text: str) -> Violation:
+    hint = "nisa.tensor_tensor on gpsimd, without PSUM, is exact for 32-bit integers"
+    return Violation("inexact-int32", text, "", hint)
+
+
+def _digits(value: int) -> int:
+    """Binary digits from the first one to the last."""
+    return (abs(value) // (value & -value)).bit_length() if value else 0
 
 
 # tensor_reduce
