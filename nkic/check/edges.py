@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from nkic.base.diagnostics import Label, Reporter
 from nkic.check.check import call_labels
-from nkic.ir.program import Body, Instruction, Program
+from nkic.ir.program import Body, Instruction, Program, instructions
 
 Loops = tuple[int, ...]  # their numbers, outermost first
 
@@ -18,6 +18,8 @@ Loops = tuple[int, ...]  # their numbers, outermost first
 def find_edges(program: Program, report: Reporter) -> None:
     """Reports every edge out of a device loop."""
     for body in program.cores:
+        if not any(one.after for one in instructions(body)):
+            continue
         known: dict[int, tuple[Instruction, Loops]] = {}
         for one, loops in _nested(body):
             known[one.number] = one, loops

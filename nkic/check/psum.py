@@ -25,10 +25,15 @@ from nkic.machine.psum import (
 
 def find_banks(placed: Program, report: Reporter) -> None:
     """Reports results of the tensor engine that lie across banks, on their final addresses."""
+    known: set[tuple[int, int]] = set()  # by identity: loops make many of one line
     for body in placed.cores:
         for one in instructions(body):
+            if not is_matmul(one.engine):
+                continue
             for rule, operand in zip(one.row.operands, one.operands, strict=True):
-                if rule.one_bank and is_matmul(one.engine) and type(operand) is AccessPattern:
+                key = id(operand), id(one.at)
+                if rule.one_bank and type(operand) is AccessPattern and key not in known:
+                    known.add(key)
                     _bank(one, rule.name, operand, placed, report)
 
 
@@ -56,7 +61,7 @@ def _bank(
 
 def find_strangers(lowered: Program, report: Reporter) -> None:
     """Warns of matmuls that add to what another instruction wrote."""
-    if is_followed(lowered.target):
+    if is_followed(lowered.target) and any(t.buffer is Buffer.PSUM for t in lowered.tensors):
         for body in lowered.cores:
             _follow(body, lowered, report)
 
