@@ -108,7 +108,15 @@ def gathering(facts: Facts) -> Violation | None:
                 name,
                 "gather within SBUF with `nisa.tensor_copy` (trn3) or `nisa.nc_n_gather`",
             )
-        return _before_v3(f"`{name}` has a `vector_offset`", facts)
+        if facts.target.generation < 3:
+            return Violation(
+                "needs-newer-target",
+                f"`{name}` has a `vector_offset`, which needs trn2; the target is "
+                f"{facts.target.name}",
+                name,
+                f"move row by row with `scalar_offset`, or {compile_for('trn2')}",
+                True,
+            )
     return None
 
 
