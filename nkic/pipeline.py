@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import gc
 import resource
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from time import perf_counter_ns
@@ -232,6 +232,7 @@ def _from_program(
     sound = check.find(program, report, locate)
     if not report.errors:
         check.find_meetings(program, report)
+        check.find_edges(program, report)
     if report.errors:
         _look_further(sound, report)
     check.warn(program, report)
@@ -240,12 +241,15 @@ def _from_program(
     lowered = lower(program, report)
     yield "lower", lowered
     check.find_unwritten(lowered, report)
+    check.find_strangers(lowered, report)
 
     graphs = depend(lowered)
     yield "depend", graphs
 
     placed, graphs = allocate.allocate(lowered, graphs, report)
     yield "allocate", placed
+    check.find_banks(placed, report)
+    report.stop_if_errors()
     _prove("allocate", allocate.audit(placed))
     yield "allocate-audit", None
 
@@ -344,12 +348,12 @@ def _look_further(sound: Program, report: Reporter) -> NoReturn:
 def _locate(resolved: Resolved) -> Locate:
     """Where an instruction's argument stands in the user's source."""
 
-    def locate(instruction: Instruction, parameter: str) -> Span:
+    def locate(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
         at, parameters = instruction.at, instruction.row.parameters
         if at.span.path.startswith(SHIPPED):
             return at.primary
         position = parameters.index(parameter) if parameter in parameters else None
-        return resolved.locate(at, parameter, position)
+        return resolved.locate(at, parameter, position, within)
 
     return locate
 

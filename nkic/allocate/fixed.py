@@ -9,7 +9,7 @@ from nkic.allocate.liveness import Lifetime
 from nkic.allocate.place import Space
 from nkic.base.diagnostics import Label, Reporter
 from nkic.ir.tensors import Tensor
-from nkic.machine.memory import PARTITIONS, Address
+from nkic.machine.memory import PARTITIONS, Address, Buffer
 from nkic.machine.targets import Target
 
 BLOCK = 1024  # bytes of each partition
@@ -58,7 +58,7 @@ def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> b
             "fixed-address",
             f"`{tensor.name}` at address ({partition}, {byte}) ends at byte {end:,} of each "
             f"partition; {name} of {target.name} has {space.capacity:,} usable bytes",
-            tensor.at.span,
+            tensor.at.primary,
             help=f"choose a start of at most {space.capacity - tensor.bytes:,}, or leave out "
             "`address=` and let nkic choose",
         )
@@ -68,8 +68,18 @@ def _inside(tensor: Tensor, space: Space, target: Target, report: Reporter) -> b
             "fixed-address",
             f"`{tensor.name}` at address ({partition}, {byte}) ends at partition "
             f"{partition + tensor.partitions}; {name} has {PARTITIONS}",
-            tensor.at.span,
+            tensor.at.primary,
             help=f"choose a start partition of at most {PARTITIONS - tensor.partitions}",
+        )
+        return False
+    if byte % space.align and space.buffer is Buffer.PSUM:
+        report.error(
+            "fixed-address",
+            f"`{tensor.name}` at address ({partition}, {byte}) starts inside of a bank of PSUM; "
+            f"an allocation starts at a bank, which is at a multiple of {space.align:,} bytes",
+            tensor.at.primary,
+            help=f"write address=({partition}, {byte // space.align * space.align}), and take the "
+            "part that is wanted with a slice",
         )
         return False
     return True
@@ -86,8 +96,8 @@ def _apart(one: Lifetime, other: Lifetime, report: Reporter) -> bool:
         "address-overlap",
         f"`{b.name}` at bytes {bb:,} to {bb + b.bytes:,} overlaps `{a.name}` at bytes "
         f"{ba:,} to {ba + a.bytes:,} while both are in use",
-        b.at.span,
-        labels=[Label(a.at.span, f"`{a.name}` is placed here")],
+        b.at.primary,
+        labels=[Label(a.at.primary, f"`{a.name}` is placed here")],
         help=f"move `{b.name}` to byte {ba + a.bytes:,}, or leave out `address=`",
     )
     return False

@@ -21,8 +21,9 @@ def _occupied(body: Body, program: Program, buffer: Buffer) -> int:
     for number in cells_of(body, program.target):
         tensor = program.tensors[number]
         if tensor.buffer is buffer:
-            low = program.addresses[number].byte // space.align * space.align
-            ranges.append((low, low + space.size(tensor)))
+            first, align = program.addresses[number].byte, space.align
+            end = first + max(1, tensor.bytes)
+            ranges.append((first // align * align, -(-end // align) * align))
     total = end = 0
     for low, high in sorted(ranges):
         total += max(0, high - max(low, end))

@@ -20,6 +20,12 @@ from nkic.base.suggest import nearest
 
 # Said only where asked for: good kernels have reasons for these.
 OFF = frozenset({"float32-matmul", "small-dma-rows"})
+# Errors unless asked otherwise: the caller would take what was there before for a result.
+DENIED = frozenset({"output-not-written", "output-partly-written"})
+# Said once for each message, however many lines it is about: what is old is old everywhere.
+ONCE = frozenset({"deprecated"})
+SHOWN = 8  # of the other lines
+SPEED = "06"  # the family of those in OFF
 
 _FAMILY = re.compile(r"(?:NKI)?(\d\d)", re.IGNORECASE)
 _NUMBER = re.compile(r"(?:NKI)?(\d{4})", re.IGNORECASE)
@@ -53,6 +59,7 @@ class Settings:
     def wish(self, code: Code) -> Wish | None:
         """What is wanted of a code; None where nothing was said of it."""
         by_default = Wish.ALLOW if code.slug in OFF else None
+        by_default = Wish.DENY if code.slug in DENIED else by_default
         by_family = self.wishes.get(code.number[3:5], by_default)
         return self.wishes.get(code.number, by_family)
 
@@ -81,7 +88,46 @@ def apply(
         found += [] if matching else [diagnostic]
     if ignores and compiled is not None:
         found += _unused([one for one in ignores if one not in used], compiled())
-    return tuple(kept for one in found if (kept := _leveled(one, settings)) is not None)
+    return tuple(kept for one in _once(found) if (kept := _leveled(one, settings)) is not None)
+
+
+def hidden(diagnostics: Iterable[Diagnostic], settings: Settings) -> int:
+    """How many warnings were not said because nobody asked for them."""
+    asked = {*settings.wishes}
+    return sum(
+        one.code.slug in OFF and asked.isdisjoint({one.code.number, one.code.number[3:5]})
+        for one in diagnostics
+    )
+
+
+def _once(found: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """In the place of all with one message of `ONCE`, the first, with the lines of the others."""
+    groups: dict[tuple[Code, str, Level], list[Diagnostic]] = {}
+    for one in found:
+        if one.code.slug in ONCE:
+            groups.setdefault((one.code, one.message, one.level), []).append(one)
+    for one in found:
+        group = groups.get((one.code, one.message, one.level), [one])
+        if group[0] is one:
+            yield one if len(group) == 1 else _joined(group)
+
+
+def _joined(group: Sequence[Diagnostic]) -> Diagnostic:
+    first, *others = group
+    places = dict.fromkeys(_place(one, first) for one in others if one.primary is not None)
+    shown, rest = list(places)[:SHOWN], len(places) - SHOWN
+    more = f" and {rest} more" if rest > 0 else ""
+    fixes = tuple(fix for one in group for fix in one.fixes)
+    notes = (*first.notes, f"also in {', '.join(shown)}{more}") if shown else first.notes
+    return replace(first, fixes=fixes, notes=notes)
+
+
+def _place(one: Diagnostic, first: Diagnostic) -> str:
+    """`line 12`, with the file where it is another one."""
+    assert one.primary is not None
+    span = one.primary.span
+    same = first.primary is not None and first.primary.span.path == span.path
+    return f"line {span.line}" if same else f"{span.path}:{span.line}"
 
 
 def _leveled(diagnostic: Diagnostic, settings: Settings) -> Diagnostic | None:
@@ -93,13 +139,18 @@ def _leveled(diagnostic: Diagnostic, settings: Settings) -> Diagnostic | None:
     if wish is Wish.WARN:
         return replace(diagnostic, level=Level.WARNING)
     if wish is Wish.DENY:
-        return _denied(diagnostic, f"-D {diagnostic.code.number}")
+        return _denied(diagnostic, settings)
     is_warning = diagnostic.level is Level.WARNING
-    return _denied(diagnostic, "-Werror") if settings.all_errors and is_warning else diagnostic
+    return _denied(diagnostic, settings) if settings.all_errors and is_warning else diagnostic
 
 
-def _denied(diagnostic: Diagnostic, why: str) -> Diagnostic:
+def _denied(diagnostic: Diagnostic, settings: Settings) -> Diagnostic:
+    number = diagnostic.code.number
+    asked = number in settings.wishes or number[3:5] in settings.wishes
+    why = f"-D {number}" if asked else "-Werror"
     note = f"a {diagnostic.level.value}, made an error by `{why}`"
+    if not asked and diagnostic.code.slug in DENIED:
+        note = f"where it is meant, `-W {number}` makes a warning of it"
     return replace(diagnostic, level=Level.ERROR, notes=(*diagnostic.notes, note))
 
 

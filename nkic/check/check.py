@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import replace
+from typing import Protocol
 
 from nkic.base.diagnostics import Label, Reporter, within
 from nkic.base.source import CallChain, Span
@@ -13,7 +14,22 @@ from nkic.ir.tensors import View
 from nkic.machine.operands import Violation
 from nkic.machine.rules import violations
 
-Locate = Callable[[Instruction, str], Span]
+OFFSETS = ("scalar_offset", "vector_offset")  # the arguments of `.ap()` that hold them
+
+
+class Locate(Protocol):
+    """Gives the span of an instruction's argument by name; where the argument is a call itself,
+    that of its own argument that is one of `within`.
+    """
+
+    def __call__(
+        self, instruction: Instruction, parameter: str, within: Collection[str] = ()
+    ) -> Span: ...
+
+
+def _at_the_call(instruction: Instruction, parameter: str, within: Collection[str] = ()) -> Span:
+    """Where no source is at hand."""
+    return instruction.at.primary
 
 
 def check(program: Program, report: Reporter, locate: Locate | None = None) -> None:
@@ -24,7 +40,7 @@ def check(program: Program, report: Reporter, locate: Locate | None = None) -> N
 
 def find(program: Program, report: Reporter, locate: Locate | None = None) -> Program:
     """As `check`, but goes on: gives the program without the instructions that break a rule."""
-    checker = _Checker(program, report, locate or (lambda one, name: one.at.primary))
+    checker = _Checker(program, report, locate or _at_the_call)
     return replace(program, cores=tuple(checker.body(body) for body in program.cores))
 
 
@@ -60,7 +76,7 @@ class _Checker:
             instruction.attributes,
             *map(type, instruction.attributes),  # 1, 1.0 and True are equal, but not to a rule
             instruction.engine,
-            *(_seen(o) for o in instruction.operands),
+            *(seen(o) for o in instruction.operands),
         )
         found = self.known.get(key)
         if found is None:
@@ -76,14 +92,16 @@ class _Checker:
         return found
 
     def complain(self, instruction: Instruction, violation: Violation) -> None:
-        at = instruction.at
-        span = self.locate(instruction, violation.operand) if violation.operand else at.primary
+        at, names = instruction.at, OFFSETS if violation.offsets else ()
+        span = at.primary
+        if violation.operand:
+            span = self.locate(instruction, violation.operand, names)
         known = self.report.knows(violation.slug, span)
         self.report.error(
             violation.slug,
             violation.message,
             span,
-            labels=[*_declared(instruction, violation.operand), *call_labels(at)],
+            labels=[*_declared(instruction, violation), *call_labels(at)],
             notes=[*within(at), *([] if known else self.turn(instruction))],
             help=violation.help,
         )
@@ -101,7 +119,7 @@ class _Checker:
         return next(b for b in self.cores if any(one is instruction for one in instructions(b)))
 
 
-def _seen(operand: Operand) -> object:
+def seen(operand: Operand) -> object:
     """What tells tiles apart for rules: all but offsets. Numbers keep their type (1, not 1.0)."""
     if type(operand) is not View:
         return (type(operand), operand)
@@ -115,9 +133,12 @@ def _seen(operand: Operand) -> object:
     return (tensor.buffer, dtype, shape, strides[1:], start)
 
 
-def _declared(instruction: Instruction, name: str) -> list[Label]:
-    index = instruction.row.operand_index.get(name)
-    view = instruction.operands[index] if index is not None else None
+def _declared(instruction: Instruction, violation: Violation) -> list[Label]:
+    """Where the tensor that the violation is about was declared."""
+    index = instruction.row.operand_index.get(violation.operand)
+    view: object = instruction.operands[index] if index is not None else None
+    if violation.offsets and isinstance(view, View) and view.dynamic is not None:
+        view = view.dynamic.source
     if not isinstance(view, View):
         return []
     tensor = view.tensor

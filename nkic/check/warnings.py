@@ -13,24 +13,19 @@ from math import prod
 from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
-from nkic.check.check import call_labels
+from nkic.check.check import call_labels, seen
 from nkic.check.holes import first_hole
 from nkic.ir.overlap import Box, axes_of, box
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.costs import DMA_DESCRIPTOR_NS
 from nkic.machine.engines import Engine
-from nkic.machine.memory import Buffer
-from nkic.machine.operators import ALU
+from nkic.machine.operands import Violation
 from nkic.machine.patterns import Dims, run
-from nkic.machine.targets import Target
 
 EFFICIENT_ROW = 512  # bytes; NKI DMA overview and performance guide: shorter rows waste bandwidth
 TINY_ROW = 64  # bytes; at the price of a row, under a seventh of the bandwidth is left
 SMALL_TRANSFER = 4096  # bytes; so little is over soon, whatever its rows
-EXACT_BITS = 24  # of an integer in float32
-INT32 = ("int32", "uint32")
-TRANSPOSES = "dma_transpose"  # moves blocks, not rows
 TILES = (View, AccessPattern)  # a program read from its text may be lowered already
 
 
@@ -51,6 +46,7 @@ class _Finder:
     used: set[int] = field(default_factory=set)
     written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
     said: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by the place's id
+    doubts: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         inputs = {p.tensor.number for p in self.program.inputs}
@@ -61,19 +57,19 @@ class _Finder:
         row = one.row
         if row.doubt is not None:
             self.doubt(one)
-        if Engine.DMA in row.engines and row.name != TRANSPOSES:
+        if Engine.DMA in row.engines and not row.in_blocks:
             self.dma_rows(one)
-        elif row.name == "nc_matmul":
-            self.matmul(one)
-        elif row.name in ("tensor_tensor", "tensor_scalar"):
-            self.integers(one)
 
     def doubt(self, one: Instruction) -> None:
-        """What a device cannot do, although it is an instruction like others."""
-        assert one.row.doubt is not None
-        found = one.row.doubt(one.facts(self.program.target), len(self.program.cores))
+        """What its row says of it, although it is legal; asked once per signature."""
+        row = one.row
+        key = (row, one.attributes, one.engine, *map(seen, one.operands))
+        if key not in self.doubts:
+            facts = one.facts(self.program.target)
+            self.doubts[key] = row.doubt(facts, len(self.program.cores)) if row.doubt else None
+        found = self.doubts[key]
         if found is not None:
-            self.complain(found.slug, f"{one.row.name}: {found.message}", one.at, found.help)
+            self.complain(found.slug, f"{row.name}: {found.message}", one.at, found.help)
 
     def complain(self, slug: str, message: str, at: CallChain, help: str) -> None:
         if not self.again(slug, at):
@@ -149,27 +145,6 @@ class _Finder:
         help = "move longer rows and slice them in SBUF, or store the tensor in another layout"
         self.complain(slug, text, one.at, help)
 
-    def matmul(self, one: Instruction) -> None:
-        tiles = [one.operand(name) for name in ("stationary", "moving")]
-        if any(not isinstance(tile, TILES) or tile.dtype.name != "float32" for tile in tiles):
-            return
-        marks = ("is_transpose", "is_stationary_onezero", "is_moving_onezero")
-        if not any(one.attribute(name) for name in marks):
-            text = "nc_matmul: float32 takes 4 passes through the tensor engine"
-            help = "bfloat16 takes 1: copy stationary and moving to bfloat16 where that will do"
-            self.complain("float32-matmul", text, one.at, help)
-
-    # ---- numbers ---------------------------------------------------------------------------
-
-    def integers(self, one: Instruction) -> None:
-        tiles = [tile for tile in one.operands if isinstance(tile, TILES)]
-        if any(tile.dtype.name not in INT32 for tile in tiles):
-            return
-        text = _two_tiles(one, self.program.target) or _constant(one)
-        if text:
-            help = "nisa.tensor_tensor on gpsimd, without PSUM, is exact for 32-bit integers"
-            self.complain("inexact-int32", f"{one.row.name}: {text}", one.at, help)
-
 
 def _size(tensor: Tensor) -> str:
     place, sizes = tensor.buffer.value, ", ".join(map(str, tensor.shape))
@@ -200,34 +175,3 @@ def _rows(pattern: Dims, size: int) -> tuple[int, int]:
     dims = tuple((step, num) for step, num in pattern if step)
     length = run(dims)
     return prod(num for _, num in dims) // length, length * size
-
-
-def _two_tiles(one: Instruction, target: Target) -> str:
-    """Why tensor_tensor of 32-bit integers is not exact; empty where it is."""
-    op = ALU[one.attribute("op")] if one.row.name == "tensor_tensor" else None
-    if op is None or not op.integers or op.name.startswith("logical_"):
-        return ""
-    engine = one.engine or one.row.choose(one.facts(target))
-    if engine is Engine.GPSIMD:
-        return ""
-    psum = any(isinstance(o, TILES) and o.tensor.buffer is Buffer.PSUM for o in one.operands)
-    why = ", because of an operand in PSUM," if psum else ""
-    return f"the {engine.value} engine{why} computes in float32: from 2**24 on, int32 is rounded"
-
-
-def _constant(one: Instruction) -> str:
-    """The number of a tensor_scalar that float32 does not hold; empty where all is exact."""
-    if one.row.name != "tensor_scalar" or ALU[one.attribute("op0")].group == "bitvec":
-        return ""
-    values = {name: one.operand(name) for name in ("operand0", "operand1")}
-    if any(isinstance(value, TILES) for value in values.values()):
-        return ""  # with a vector of integers, arithmetic is in integers
-    for name, value in values.items():
-        if isinstance(value, int) and not isinstance(value, bool) and _digits(value) > EXACT_BITS:
-            return f"`{name}` is {grouped(value)}, which float32, the type of arithmetic, rounds"
-    return ""
-
-
-def _digits(value: int) -> int:
-    """Binary digits from the first one to the last."""
-    return (abs(value) // (value & -value)).bit_length() if value else 0

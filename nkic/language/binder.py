@@ -47,6 +47,11 @@ class Binder:
         }
         self._defaults = [_default(row, name) for name in row.parameters]
         self._required = [n for n, default in enumerate(self._defaults) if default is REQUIRED]
+        self._needed = [
+            (self._places[o.name], o)
+            for o in row.operands
+            if o.optional and o.optional_since > profile and o.name in self._places
+        ]
         self._list_place = self._places.get(row.spread, -1)
         places = self._places | {
             o.name: len(row.parameters) + n for n, o in enumerate(row.spread_operands)
@@ -106,6 +111,13 @@ class Binder:
         for place in self._required:
             if given[place] is REQUIRED:
                 raise self._missing(given, "dst" in more)
+        for place, operand in self._needed:
+            if given[place] is None:
+                since = operand.optional_since.label
+                text = f"`{operand.name}` cannot be left out before NKI {since}"
+                raise CallRefused(
+                    "needs-profile", text, f"pass a tile, or --nki {since}", operand.name
+                )
         for value in former.values():
             _former_dtype(self._row.name, given[0], value)
         return given if self._list_place < 0 else [*given, *self._spread(given[self._list_place])]

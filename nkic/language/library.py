@@ -12,10 +12,13 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from nkic.base import profiles
+from nkic.base.diagnostics import Label
 from nkic.base.kernel_errors import KernelError
-from nkic.base.source import SourceFile
+from nkic.base.source import SHIPPED, SourceFile
 from nkic.language.namespace import Namespace
 from nkic.language.texts import brief
+from nkic.language.trace import active, here
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.syntax.bindings import STDLIB
@@ -50,7 +53,14 @@ def namespace(load: Load) -> Namespace:
         return lambda: load(file, name)
 
     lazy = {name: later(name, file) for name, file in sources().items()}
-    return Namespace(MODULE, {"_promoted": promoted, "_require": require}, lazy=lazy)
+    own = {
+        "_promoted": promoted,
+        "_require": require,
+        "_known_issue": known_issue,
+        "_between": between,
+        "_is_kernels": is_kernels,
+    }
+    return Namespace(MODULE, own, lazy=lazy)
 
 
 def require(condition: bool, message: str, *values: Any, help: str = "") -> None:
@@ -61,6 +71,38 @@ def require(condition: bool, message: str, *values: Any, help: str = "") -> None
     if not condition:
         text = message.format(*map(brief, values))
         raise KernelError("library-argument", text, help=help)
+
+
+def between(first: str, end: str) -> bool:
+    """The kernel's version of NKI is `first` or later, and before `end`."""
+    low, high = profiles.find(first), profiles.find(end)
+    return low is not None and high is not None and low <= active().profile < high
+
+
+def is_kernels(depth: int) -> bool:
+    """The kernel itself made the call that is meant, through so many functions of the library.
+    Deeper inside, the library knows what it does.
+    """
+    return sum(span.path.startswith(SHIPPED) for span in here().frames()) == depth
+
+
+def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
+    """Warns of what the release notes of the kernel's version list as unsupported on hardware,
+    from NKI 0.3 to `last`, to this day if that is empty.
+
+    `depth` is that of `is_kernels`.
+    """
+    profile, until = active().profile, profiles.find(last) or profiles.DEFAULT
+    if not is_kernels(depth) or not profiles.Profile.NKI_0_3 <= profile <= until:
+        return
+    place, *calls = here().user_frames()
+    active().report.warning(
+        "unsupported-on-hardware",
+        f"{what} is documented as unsupported on hardware in NKI {profile.label}",
+        place,
+        labels=[Label(span, "called from here") for span in calls],
+        help=help,
+    )
 
 
 def promoted(first: DType, second: DType) -> DType:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from nkic.base.diagnostics import Reporter
+from nkic.base.diagnostics import Label, Reporter
 from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program
-from nkic.ir.tensors import AccessPattern, View
+from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.lower.accumulate import Band, Written
 from nkic.lower.patterns import access_pattern
 from nkic.lower.split import parts
@@ -32,6 +32,7 @@ class _Core:
         self.target = target
         self.report = report
         self.written = Written()
+        self.loops: tuple[int, ...] = ()  # the numbers of those that are open, outermost first
         self.engines: dict[tuple[object, ...], Engine] = {}
         # One object for all equal ones: later stages find them again by identity.
         self.patterns: dict[tuple[View, bool, bool], AccessPattern] = {}
@@ -48,7 +49,9 @@ class _Core:
         found: list[Item] = []
         for item in body:
             if isinstance(item, Loop):
+                self.loops = (*self.loops, item.number)
                 found.append(replace(item, body=self.body(item.body)))
+                self.loops = self.loops[:-1]
             else:
                 found += self.accumulation(self.instruction(item))
         return tuple(found)
@@ -102,9 +105,25 @@ class _Core:
             return [instruction]
         bands = self.written.within(dst)
         decided = self.written.decide(dst)
+        if decided is False and dst.tensor.scope != self.loops:
+            self.first_in_loop(instruction, dst.tensor)
         if decided is not None:
             return [self.decided(instruction, decided)]
         return self.divided(instruction, bands)
+
+    def first_in_loop(self, instruction: Instruction, tensor: Tensor) -> None:
+        """The first write of a location is that of the first turn, and the flag of an instruction
+        is the same in all turns.
+        """
+        self.report.error(
+            "accumulate-in-loop",
+            f"{instruction.row.name}: `{tensor.name}` is made outside of this device loop, and no "
+            "matmul before wrote it, so accumulate=None would add in all turns but the first",
+            instruction.at.primary,
+            labels=[Label(tensor.at.primary, f"`{tensor.name}` is made here")],
+            help="pass accumulate=False to overwrite in every turn, or do the first matmul before "
+            "the loop and pass accumulate=True in it",
+        )
 
     def divided(self, instruction: Instruction, bands: list[Band]) -> list[Instruction]:
         found = []
@@ -117,7 +136,7 @@ class _Core:
             "partly-accumulated",
             f"{instruction.row.name}: part of dst was written by an earlier matmul and part "
             "was not, so accumulate=None could mean either",
-            instruction.at.span,
+            instruction.at.primary,
             help="say accumulate=True or accumulate=False, or split the matmul",
         )
         return [self.decided(instruction, False)]

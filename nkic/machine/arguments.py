@@ -8,7 +8,7 @@ from typing import Any
 
 from nkic.machine.facts import Facts, Register, Tile, Value
 from nkic.machine.operands import MAX_TEXT, Attribute, Kind, Operand, Row, Violation
-from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.machine.operators import ACTIVATIONS, ALU, NO_ENGINE
 
 INT32 = (-(1 << 31), (1 << 31) - 1)
 INT64 = (-(1 << 63), (1 << 63) - 1)  # what a file can hold
@@ -38,6 +38,8 @@ def _wrong(name: str, value: Any, wanted: str, advice: str = "") -> Violation:
 
 def _operator_advice(attribute: Attribute, value: Any) -> str:
     """Where an operator goes that stands where a function should, or the other way round."""
+    if attribute.kind in (Kind.ALU, Kind.ACTIVATION) and value in NO_ENGINE:
+        return NO_ENGINE[value]
     if attribute.kind is Kind.ALU and value in ACTIVATIONS:
         return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
     if attribute.kind is Kind.ACTIVATION and value in ALU:

@@ -7,6 +7,8 @@ operands that are no tiles.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import Buffer
@@ -207,22 +209,28 @@ def integers_for_bitvec(attribute: str, *names: str) -> Rule:
         op = facts.attributes[attribute]
         if op is None or ALU[op].group != "bitvec":
             return None
-        for name in names:
-            tile = facts.operands[name]
-            if type(tile) is Tile and not (tile.dtype.is_integer or tile.dtype.kind == "bool"):
-                return _not_integer(attribute, op, name, tile)
-        return None
+        wrong = {name: facts.operands[name] for name in names}
+        floats = {name: t for name, t in wrong.items() if type(t) is Tile and not _has_bits(t)}
+        return _not_integers(attribute, op, floats) if floats else None
 
     return rule
 
 
-def _not_integer(attribute: str, op: str, name: str, tile: Tile) -> Violation:
+def _has_bits(tile: Tile) -> bool:
+    """Its elements are integers, or bools."""
+    return tile.dtype.is_integer or tile.dtype.kind == "bool"
+
+
+def _not_integers(attribute: str, op: str, floats: Mapping[str, Tile]) -> Violation:
+    """All of `floats` are named; the last of them, which is data rather than dst, is shown."""
+    last, tile = list(floats.items())[-1]
+    found = [f"`{name}` is {one.dtype.name}" for name, one in floats.items()]
+    names = " and ".join(f"`{name}`" for name in floats)
     return Violation(
         "bitvec-dtype",
-        f"`{attribute}` is {op}, which works on the bits of integers, and `{name}` is "
-        f"{tile.dtype.name}",
-        name,
-        f"reinterpret `{name}` with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`",
+        f"`{attribute}` is {op}, which works on the bits of integers, and {' and '.join(found)}",
+        last,
+        f"reinterpret {names} with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`",
     )
 
 

@@ -1,12 +1,16 @@
-"""Tensor indirection (`.indirect()`): a column of free-dimension offsets, the same for all
-partitions of a tile.
+"""Run-time offsets: where they may lie, of which type, and how many.
+
+`.ap(scalar_offset=…)` takes one integer, `.ap(vector_offset=…)` one for each row that is gathered
+or scattered; both lie in SBUF, where descriptors are made from them. `.indirect()` takes a column
+of free-dimension offsets, the same for all partitions of a tile.
 
 Offset i of a tile is in partition i mod G of its index, column i div G, where G is 16, or 32
 for the tensor engine. Only those first G partitions of the index are read: the formula names
 no others, though the index has as many partitions as the tile (assumed; docs/fidelity.md).
 
-Sources: `nki.language.NkiTensor.indirect`; "tensor indirection" of each instruction in
-`nki.isa` (start partitions).
+Sources: `nki.isa.dma_copy` (indirect addressing: an SBUF tensor of shape (P, 1); a 1x1 SBUF
+tensor or a register); `nki.language.NkiTensor.indirect`; "tensor indirection" of each instruction
+in `nki.isa` (start partitions).
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row, Violation
 
+WORD = 4  # bytes of the longest offset
 QUADRANT = 32  # partitions: where an index may start
 _GROUP, _TENSOR_GROUP = 16, 32
 
@@ -36,14 +41,40 @@ def offsets_held(index: Tile, row: Row) -> int:
 
 
 def wrong_indices(row: Row, facts: Facts) -> Iterator[Violation]:
-    """At most one complaint for each operand that is indexed on chip."""
+    """At most one complaint for each operand whose place is known at run time only."""
     for name, tile in facts.tiles.items():
-        if tile.indexed and tile.on_chip and tile.offsets is not None:
+        if tile.offsets is None:
+            continue
+        if tile.indexed and tile.on_chip:
             wrong = _wrong_index(name, tile, tile.offsets, row) or _wrong_start(
                 name, tile, tile.offsets, row, facts
             )
-            if wrong is not None:
-                yield wrong
+        else:
+            wrong = _wrong_offsets(name, tile, tile.offsets)
+        if wrong is not None:
+            yield wrong
+
+
+def _wrong_offsets(name: str, tile: Tile, offsets: Tile) -> Violation | None:
+    """What `.ap()` was given: buffer and type; how many offsets of a vector, the rows know."""
+    kind = "vector_offset" if tile.indexed else "scalar_offset"
+    what, slug = f"the `{kind}` of `{name}` is", "operand-shape"
+    if offsets.buffer is not Buffer.SBUF:
+        slug, text = "buffer-not-allowed", f"in {offsets.buffer.value}, but must be in sbuf"
+        hint = f"copy it to SBUF with `nisa.{_copy_from(offsets)}` first"
+    elif not offsets.dtype.is_integer or offsets.dtype.size > WORD:
+        slug, text = "dtype-not-supported", f"{offsets.dtype.name}, but must be an integer"
+        hint = "make it a tile of nl.int32 or nl.uint32"
+    elif not tile.indexed and offsets.elements != 1:
+        text = f"{list(offsets.shape)}, but must be [1, 1]: one offset for the whole pattern"
+        hint = "pass one element, such as `index[0:1, 0:1]`"
+    else:
+        return None
+    return Violation(slug, f"{what} {text}", name, hint, True)
+
+
+def _copy_from(offsets: Tile) -> str:
+    return "tensor_copy" if offsets.buffer is Buffer.PSUM else "dma_copy"
 
 
 def _wrong_index(name: str, tile: Tile, index: Tile, row: Row) -> Violation | None:
@@ -61,7 +92,7 @@ def _wrong_index(name: str, tile: Tile, index: Tile, row: Row) -> Violation | No
         hint = f"pass `num_elem`, at most {held}, or make the index wider"
     else:
         return None
-    return Violation("indexed-operand", f"`{name}` has {text}", name, hint)
+    return Violation("indexed-operand", f"`{name}` has {text}", name, hint, True)
 
 
 def _wrong_start(name: str, tile: Tile, index: Tile, row: Row, facts: Facts) -> Violation | None:
@@ -76,7 +107,7 @@ def _wrong_start(name: str, tile: Tile, index: Tile, row: Row, facts: Facts) -> 
     else:
         return None
     hint = "keep the tiles and their indices in the same partitions"
-    return Violation("start-partition", text, name, hint)
+    return Violation("start-partition", text, name, hint, True)
 
 
 def _start_wanted(name: str, tile: Tile, row: Row, facts: Facts) -> tuple[int, str] | None:

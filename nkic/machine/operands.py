@@ -62,13 +62,16 @@ class Operand:
     `dtypes` are names of element types; empty means any. `number` allows a compile-time
     number in place of a tile, `column` asks a tile in that place to be one element per
     partition. `register` allows a register; with `buffers` empty, no tile. `optional`: None
-    is a value. `default` is what a call that omits the operand means; `...` = required.
+    is a value, from the profile `optional_since` on. `default` is what a call that omits the
+    operand means; `...` = required.
     `keep_rank` stops lower from merging dimensions that mean something. `indexed`: takes a
     view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
     NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
-    as they are, but not computed with. `scales` are those of microscaling groups, four
-    partitions of every 32; the row's rules say where they may start. `since` is the first
-    profile that has the parameter.
+    as they are, but not computed with. `max_rank` is the most dimensions of the tile, partitions
+    included and those of size 1 left out; 0: as many as `max_dims` can encode. `one_bank`: what
+    the tensor engine writes into PSUM stays inside of a bank, before NeuronCore-v4. `scales` are
+    those of microscaling groups, four partitions of every 32; the row's rules say where they may
+    start. `since` is the first profile that has the parameter.
     """
 
     name: str
@@ -78,12 +81,15 @@ class Operand:
     number: bool = False
     column: bool = False
     optional: bool = False
+    optional_since: Profile = Profile.BETA2
     keep_rank: bool = False
     max_dims: int = 4  # free dimensions that the instruction can encode
     register: bool = False
     default: Any = ...
     indexed: bool = False
     packed: bool = False
+    max_rank: int = 0
+    one_bank: bool = False
     scales: bool = False
     since: Profile = Profile.BETA2
 
@@ -139,12 +145,16 @@ class Attribute:
 
 
 class Violation(NamedTuple):
-    """A broken rule: which code, what to say (limit and actual number), about which operand."""
+    """A broken rule: which code, what to say (limit and actual number), about which operand.
+
+    `offsets`: it is about the run-time offsets of that operand, not about the operand itself.
+    """
 
     slug: str
     message: str
     operand: str = ""
     help: str = ""
+    offsets: bool = False
 
 
 Rule = Callable[[Facts], Violation | None]
@@ -196,9 +206,10 @@ class Row:
     `returns` names an operand that is no parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
     are no parameters. `together`, for what all cores run at once, judges what they bring, by
-    core. `doubt` says what devices cannot do of what is legal, as far as that is known from the
-    instruction and the number of cores. `depends` says what of the results depends on what of
-    the sources.
+    core. `in_blocks`: a transfer moves blocks, and not rows that each cost a descriptor. `doubt`
+    says what devices cannot do of what is legal, or do otherwise than a kernel
+    means, as far as that is known from the instruction and the number of cores. `depends` says
+    what of the results depends on what of the sources.
     """
 
     name: str
@@ -221,6 +232,7 @@ class Row:
     returns: str = ""
     spread: str = ""
     together: Callable[[Sequence[Facts]], Violation | None] | None = None
+    in_blocks: bool = False
     doubt: Callable[[Facts, int], Violation | None] | None = None
     depends: Depends = Depends.WHOLLY
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)

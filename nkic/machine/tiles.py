@@ -57,6 +57,8 @@ def _wrong_place(operand: Operand, tile: Tile) -> Violation | None:
             return _empty(operand, tile)
     if operand.column and tile.free != 1:
         return _not_a_column(operand, tile)
+    if operand.max_rank and _rank(tile) > operand.max_rank:
+        return _too_many_dimensions(operand, tile)
     if tile.indexed and not (operand.indexed and tile.dims):
         return _not_indexable(operand)
     return None
@@ -84,7 +86,7 @@ def _wrong_access(operand: Operand, tile: Tile, target: Target) -> Violation | N
         if not encodable(dims, operand.max_dims):
             return _bad_pattern(operand, dims)
     if target.generation < 4 and tile.dtype.name in V4_TYPES:
-        return _type_too_new(operand, tile, target)
+        return type_too_new(operand.name, tile, target)
     if target.generation < 4 and tile.indexed:
         return _index_too_new(operand, target)
     return None
@@ -118,12 +120,14 @@ def _way_there(operand: Operand, tile: Tile) -> str:
 
 
 def _bad_dtype(operand: Operand, tile: Tile) -> Violation:
-    allowed = ", ".join(sorted(operand.dtypes))
+    allowed = sorted(operand.dtypes)
+    only = len(allowed) == 1
+    wanted = allowed[0] if only else f"one of {', '.join(allowed)}"
     return Violation(
         "dtype-not-supported",
-        f"`{operand.name}` is {tile.dtype.name}, but must be one of {allowed}",
+        f"`{operand.name}` is {tile.dtype.name}, but must be {wanted}",
         operand.name,
-        f"make `{operand.name}` a tile of one of these types",
+        f"make `{operand.name}` a tile of {f'nl.{wanted}' if only else 'one of these types'}",
     )
 
 
@@ -152,6 +156,21 @@ def _not_a_column(operand: Operand, tile: Tile) -> Violation:
         f"`{operand.name}` has {tile.free} elements per partition, but must have exactly 1",
         operand.name,
         f"pass one column of `{operand.name}`, such as `[:, 0:1]`",
+    )
+
+
+def _rank(tile: Tile) -> int:
+    """Dimensions with the partitions, without those of size 1."""
+    return 1 + sum(num > 1 for _, num in tile.dims)
+
+
+def _too_many_dimensions(operand: Operand, tile: Tile) -> Violation:
+    return Violation(
+        "operand-shape",
+        f"`{operand.name}` has {_rank(tile)} dimensions {list(tile.shape)}; at most "
+        f"{operand.max_rank} are allowed, the partitions included",
+        operand.name,
+        f"reshape `{operand.name}` with `.reshape()`, or pass a part of it",
     )
 
 
@@ -221,12 +240,13 @@ def _bad_pattern(operand: Operand, dims: Dims) -> Violation:
     )
 
 
-def _type_too_new(operand: Operand, tile: Tile, target: Target) -> Violation:
+def type_too_new(name: str, tile: Tile, target: Target) -> Violation:
+    """`name` is of a type that came with NeuronCore-v4."""
     return Violation(
         "dtype-target",
-        f"`{operand.name}` is {tile.dtype.name}, which needs {first_target(4)}; "
+        f"`{name}` is {tile.dtype.name}, which needs {first_target(4)}; "
         f"the target is {target.name}",
-        operand.name,
+        name,
         f"use bfloat16 or float8_e4m3, or {compile_for(first_target(4))}",
     )
 

@@ -11,6 +11,7 @@ from nkic.machine.engines import Engine
 from nkic.neff import text
 from nkic.neff.container import MAGIC
 from nkic.neff.header import VERSION
+from nkic.neff.places import users
 from nkic.neff.records import Executable, FileRecord, InstructionRecord, LoopRecord, StreamRecord
 
 INDENT = "    "
@@ -66,7 +67,8 @@ def selected(
     for line in walk(executable):
         if engine not in (None, line.stream.engine):
             continue
-        at = places[line.item.place].line if 0 <= line.item.place < len(places) else 0
+        place = users(executable, line.item.place)
+        at = places[place].line if 0 <= place < len(places) else 0
         if lines is None or lines[0] <= at <= lines[1]:
             yield line
 
@@ -133,7 +135,7 @@ class _Listing:
         """Adds the line of source text at `place`, if it is at hand."""
         if not 0 <= place < len(self._executable.places):
             return
-        at = self._executable.places[place]
+        at = self._executable.places[users(self._executable, place)]
         path = self._executable.files[at.file].path
         lines = self._sources.get(path, ())
         if 0 < at.line <= len(lines):

@@ -13,6 +13,7 @@ from typing import Any
 
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
+from nkic.neff.places import users
 from nkic.neff.records import (
     Executable,
     InstructionRecord,
@@ -117,8 +118,10 @@ def tensor(index: int, t: TensorRecord) -> str:
 
 
 def source(executable: Executable, place: int) -> str:
-    """A source place as people write it, nothing if the file does not tell."""
+    """A source place as people write it, their own where there is one; nothing if the file does
+    not tell.
+    """
     if not 0 <= place < len(executable.places):
         return ""
-    found: Place = executable.places[place]
+    found: Place = executable.places[users(executable, place)]
     return f"{executable.files[found.file].path}:{found.line}"

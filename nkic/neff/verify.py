@@ -21,6 +21,7 @@ from nkic.machine import targets
 from nkic.machine.targets import Target
 from nkic.neff.failures import refuse
 from nkic.neff.limits import LIMITS, Limits
+from nkic.neff.places import users
 from nkic.neff.records import Executable, LoopRecord, StreamRecord
 from nkic.neff.unsound import Unsound
 from nkic.neff.verify_meetings import verify_meetings
@@ -49,7 +50,7 @@ def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = 
     places, files = executable.places, executable.files
     notes: tuple[str, ...] = ()
     if 0 <= error.place < len(places) and places[error.place].file < len(files):
-        place = places[error.place]
+        place = places[users(executable, error.place)]
         notes = (f"compiled from {files[place.file].path}:{place.line}:{place.column}",)
     refuse(error.slug, f"{error}", error.section, offset, help=error.help, notes=notes)
 

@@ -12,6 +12,7 @@ from nkic.machine import rules
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
+from nkic.machine.psum import bank_problem
 from nkic.machine.targets import Target
 from nkic.neff import attributes, verify_patterns
 from nkic.neff.limits import Limits
@@ -73,6 +74,7 @@ class _Core:
         self._signatures: dict[object, int] = {}
         # By identity: the executable keeps its operands and attributes alive while this exists.
         self._numbers: dict[int, int] = {}
+        self._inside: dict[int, str] = {}  # what is wrong with the banks of an operand
         self._legal: set[tuple[object, ...]] = set()
 
     def check(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
@@ -86,6 +88,21 @@ class _Core:
         if key not in self._legal:
             self._check_form(item, row, engine)
             self._legal.add(key)
+        if engine is Engine.TENSOR:
+            self._check_banks(item, row)
+
+    def _check_banks(self, item: InstructionRecord, row: Row) -> None:
+        """Raises `Unsound` if a result lies across banks of PSUM, which depends on addresses."""
+        for rule, operand in zip(row.operands, item.operands, strict=False):
+            if not rule.one_bank or type(operand) is not PatternRecord or operand.dynamic:
+                continue
+            if (known := self._inside.get(id(operand))) is None:
+                low, high = operand.extent()
+                at = self.executable.tensors[operand.tensor].byte
+                known = bank_problem(row, rule.name, at + low, at + high, self.target)
+                self._inside[id(operand)] = known
+            if known:
+                raise Unsound(known, "artifact-instruction")
 
     def _learn(self, operand: OperandRecord | tuple[Any, ...]) -> int:
         """Checks an operand on its own; equal numbers mean that rules see no difference."""

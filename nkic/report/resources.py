@@ -39,6 +39,11 @@ class Resources:
     @property
     def line(self) -> str:
         """`matmul: SBUF 9.2/26.0 MiB (38%), PSUM 4/8 banks, 1,204 instr (PE 512 …), …`"""
+        return f"{self.used}, est. {grouped(self.cycles)} cycles"
+
+    @property
+    def used(self) -> str:
+        """The same without the scheduler's prediction, for where a run has told the time."""
         engines = " ".join(f"{name} {grouped(n)}" for name, n in self.instructions.items())
         return ", ".join(
             (
@@ -46,7 +51,6 @@ class Resources:
                 f"PSUM {self.psum_banks}/{self.psum_limit} banks",
                 f"{grouped(sum(self.instructions.values()))} instr ({engines})",
                 f"DMA {_decimal(self.dma_bytes)}",
-                f"est. {grouped(self.cycles)} cycles",
             )
         )
 

@@ -188,7 +188,12 @@ def _first(wrong: Mask) -> int | None:
 
 
 def _worst(errors: Numbers, wrong: Mask) -> int | None:
-    """The finite element with the largest error; if there is none, the first that fails."""
+    """The first that fails without an error in numbers, as a NaN does: nothing is worse. Else the
+    one with the largest error; if no element has one, the first that fails.
+    """
+    lost = wrong & np.isnan(errors)
+    if lost.any():
+        return _first(lost)
     if errors.size and not np.isnan(errors).all():
         return int(np.nanargmax(errors))
     return _first(wrong)

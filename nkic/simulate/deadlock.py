@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from nkic.base.diagnostics import Label, ProgramFault, make
 from nkic.neff.records import Executable, InstructionRecord
-from nkic.simulate.faults import callers_of, fault, span_of
+from nkic.simulate.faults import called_from, fault, source_of
 from nkic.simulate.streams import Item, Runner
 
 MAX_NOTES = 8
@@ -31,7 +31,11 @@ def deadlock(
     """The fault. `lacking`: by stream that is stuck, the semaphores that were not signalled;
     none for one that has come to a meeting of the cores.
     """
-    stuck = {i: s for i, runner in enumerate(runners) if (s := _stuck(runner, runners, lacking))}
+    stuck = {
+        i: s
+        for i, runner in enumerate(runners)
+        if (s := _stuck(executable, runner, runners, lacking))
+    }
     circle = [stuck[index] for index in _circle(stuck)]
     circle += [one for one in stuck.values() if one.item.meets and one not in circle]
     circle.sort(key=_elsewhere)
@@ -41,7 +45,7 @@ def deadlock(
     found = make(
         "deadlock",
         f"{len(stuck)} {label} that never come",
-        span_of(executable, _place(first)),
+        source_of(executable, _place(first)),
         labels=list(_labels(executable, circle)),
         notes=notes[:MAX_NOTES],
     )
@@ -49,7 +53,10 @@ def deadlock(
 
 
 def _stuck(
-    runner: Runner, runners: Sequence[Runner], lacking: Mapping[int, Sequence[int]]
+    executable: Executable,
+    runner: Runner,
+    runners: Sequence[Runner],
+    lacking: Mapping[int, Sequence[int]],
 ) -> _Stuck | None:
     if runner.index not in lacking:
         return None
@@ -58,8 +65,9 @@ def _stuck(
         return None
     semaphores = lacking[runner.index]
     if semaphores:
-        needs = tuple(r.index for r in runners if _signals(r, runner.unit, semaphores))
-        return _Stuck(runner, item, f"semaphore {', '.join(map(str, semaphores))}", needs)
+        needs = [(r, s) for r in runners if (s := _signaller(r, runner.unit, semaphores))]
+        what = " and ".join(_named(executable, *one) for one in needs) or "what nothing signals"
+        return _Stuck(runner, item, what, tuple(r.index for r, _ in needs))
     group = item.meeting.group if item.meeting is not None else None
     partners = [r for r in runners if _same_stream(r, runner, group)]
     missing = [r for r in partners if not _has_come(r, lacking)]
@@ -69,13 +77,26 @@ def _stuck(
     return _Stuck(runner, item, text, tuple(r.index for r in missing))
 
 
-def _signals(runner: Runner, unit: int, semaphores: Sequence[int]) -> bool:
-    return runner.unit == unit and any(
-        semaphore in item.signals
-        for item in runner.record.items
-        if isinstance(item, InstructionRecord)
-        for semaphore in semaphores
-    )
+def _signaller(runner: Runner, unit: int, semaphores: Sequence[int]) -> InstructionRecord | None:
+    """The next instruction of a stream that signals one of these semaphores; if none is left, the
+    last one that did.
+    """
+    if runner.unit != unit:
+        return None
+    found = [
+        (at, item)
+        for at, item in enumerate(runner.record.items)
+        if isinstance(item, InstructionRecord) and not {*semaphores}.isdisjoint(item.signals)
+    ]
+    later = [item for at, item in found if at >= runner.at]
+    return later[0] if later else found[-1][1] if found else None
+
+
+def _named(executable: Executable, runner: Runner, item: InstructionRecord) -> str:
+    """The instruction that does not signal, with its line."""
+    where = source_of(executable, item.place)
+    name = item.row.name if item.row is not None else "a signal"
+    return f"{name} of {runner.name}" + (f" ({where})" if where else "")
 
 
 def _same_stream(one: Runner, other: Runner, group: tuple[int, ...] | None) -> bool:
@@ -120,21 +141,21 @@ def _place(stuck: _Stuck) -> int:
 
 def _labels(executable: Executable, circle: Sequence[_Stuck]) -> Iterator[Label]:
     """The other places, and the calls that led to the first."""
-    seen = {span_of(executable, _place(circle[0]))}
+    seen = {source_of(executable, _place(circle[0]))}
     for one in circle[1:]:
-        span = span_of(executable, _place(one))
+        span = source_of(executable, _place(one))
         if span is not None and span not in seen:
             seen.add(span)
             yield Label(span, f"{one.runner.name} waits here")
-    for span in callers_of(executable, _place(circle[0])):
-        yield Label(span, "called from here")
+    yield from called_from(executable, _place(circle[0]))
 
 
 def _sentence(executable: Executable, stuck: _Stuck) -> str:
     row = stuck.item.record.row
-    name = f"{row.name}, " if row is not None else ""
-    where = span_of(executable, _place(stuck)) or "an unknown place"
-    return f"{stuck.runner.name} waits for {stuck.what}: {name}{where}"
+    where = source_of(executable, _place(stuck))
+    own = ", ".join(str(part) for part in (row.name if row is not None else "", where) if part)
+    at = f", at {own}," if own else ""
+    return f"{stuck.runner.name}{at} waits for {stuck.what}"
 
 
 # Collectives that cannot be, whoever waits.
@@ -161,7 +182,7 @@ def same_instruction(executable: Executable, arrivals: Sequence[tuple[Runner, It
             name, its_name = _row_name(item), _row_name(its)
             text = f"rank {other.rank} comes to {its_name} here, and rank {runner.rank} to {name}"
             found = fault(executable, "collective", text, its.record.place)
-            span = span_of(executable, item.record.place)
+            span = source_of(executable, item.record.place)
             labels = [Label(span, f"rank {runner.rank} is here")] if span is not None else []
             (one,) = found.diagnostics
             raise ProgramFault([replace(one, labels=(*labels, *one.labels))])

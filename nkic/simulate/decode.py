@@ -21,6 +21,7 @@ from nkic.machine.targets import Target
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.memory import Memory
 from nkic.simulate.printing import Prints
+from nkic.simulate.remarks import Remarks
 from nkic.simulate.scratch import Scratch
 from nkic.simulate.tile import Tile
 
@@ -48,16 +49,23 @@ class Registers:
 
 class EngineState:
     """What an engine keeps between instructions: registers, and named arrays. What it prints
-    goes to `prints`. `rank` is the number of the kernel that the engine works for.
+    goes to `prints`, what it has to say of a step to `remarks`. `rank` is the number of the
+    kernel that the engine works for.
     """
 
     def __init__(
-        self, registers: Registers, core: int = 0, prints: Prints | None = None, rank: int = 0
+        self,
+        registers: Registers,
+        core: int = 0,
+        prints: Prints | None = None,
+        rank: int = 0,
+        remarks: Remarks | None = None,
     ) -> None:
         self.rank = rank
         self.registers = registers
         self.core = core
         self.prints = prints if prints is not None else Prints()
+        self.remarks = remarks if remarks is not None else Remarks()
         self.arrays: dict[str, NDArray[Any]] = {}
 
     def array(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nkic.base.diagnostics import Diagnostic, Label, ProgramFault, make
 from nkic.base.source import Span
+from nkic.neff.places import frames, users
 from nkic.neff.records import Executable
 
 
@@ -20,17 +21,18 @@ def span_of(executable: Executable, place: int) -> Span | None:
     return Span(path, at.line, at.column, at.end_line, at.end_column)
 
 
-def callers_of(executable: Executable, place: int) -> list[Span]:
-    """The calls that led to `place`, innermost first."""
-    found = []
-    seen = set()
-    while 0 <= place < len(executable.places) and place not in seen:
-        seen.add(place)
-        place = executable.places[place].caller
-        span = span_of(executable, place)
-        if span is not None:
-            found.append(span)
-    return found
+def source_of(executable: Executable, place: int) -> Span | None:
+    """Where to point for `place`: the innermost line that the user wrote."""
+    return span_of(executable, users(executable, place))
+
+
+def called_from(executable: Executable, place: int) -> list[Label]:
+    """The calls that led to `source_of`; where it stands for a line of nkic's own library, that."""
+    primary, others = users(executable, place), frames(executable, place)
+    calls = others[others.index(primary) + 1 :] if primary in others else []
+    found = [Label(span, "called from here") for p in calls if (span := span_of(executable, p))]
+    inside = span_of(executable, place) if primary != place else None
+    return found if inside is None else [*found, Label(inside, "this is the instruction")]
 
 
 def fault(
@@ -43,11 +45,11 @@ def fault(
     labels: Sequence[Label] = (),
 ) -> ProgramFault:
     """An error at `place`; `tensor` is shown with the place that declared it."""
-    labels = [*labels] + [Label(span, "called from here") for span in callers_of(executable, place)]
+    labels = [*labels, *called_from(executable, place)]
     if tensor >= 0:
         record = executable.tensors[tensor]
-        declared = span_of(executable, record.place)
+        declared = source_of(executable, record.place)
         if declared is not None:
             labels.insert(0, Label(declared, f"`{record.name}` is declared here"))
-    found: Diagnostic = make(slug, message, span_of(executable, place), labels=labels, help=help)
+    found: Diagnostic = make(slug, message, source_of(executable, place), labels=labels, help=help)
     return ProgramFault([found])

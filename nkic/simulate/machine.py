@@ -21,15 +21,15 @@ from typing import Any, NamedTuple, NoReturn
 
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
 from nkic.machine.timing import SEMAPHORE_PS
-from nkic.neff.records import Executable, PatternRecord
+from nkic.neff.records import Executable, LoopRecord, PatternRecord
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
 from nkic.simulate.decode import Refused
-from nkic.simulate.faults import fault
+from nkic.simulate.faults import called_from, fault, source_of
 from nkic.simulate.options import Options
 from nkic.simulate.orders import Orders
 from nkic.simulate.shadow import Shadow
-from nkic.simulate.streams import Item, Runner, nothing
+from nkic.simulate.streams import Item, Runner, nothing, unlimited
 from nkic.simulate.unwritten import Unwritten
 
 CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock
@@ -82,14 +82,18 @@ class Machine:
         if self.options.timeout_s is not None:
             self.deadline = time.monotonic() + self.options.timeout_s
         for runner in self.runners:
-            runner.look = self._look
+            runner.look, runner.endless = self._look, self._endless
+            runner.most = self.options.max_turns
         while queue:
             now, index = heappop(queue)
             again = self._advance(self.runners[index], now, queue)
             if again is not None:
                 heappush(queue, (again, index))
         for runner in self.runners:
-            runner.look = nothing  # no cycle of references: all is freed without the collector
+            runner.look, runner.endless = (
+                nothing,
+                unlimited,
+            )  # no cycle of references: all is freed without the collector
         stuck = [r for r in self.runners if r.current() is not None]
         if stuck:
             raise self._deadlock(stuck)
@@ -247,9 +251,11 @@ class Machine:
             item.step()
         if missing is not None:
             self.unwritten.follow(runner, item, missing)
-            return
-        for mark in item.marks:
-            mark()
+        else:
+            for mark in item.marks:
+                mark()
+        if (remarks := runner.state.remarks).fresh:
+            remarks.settle(self.executable, item.record.place)
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
         """Advances the stream's times over `item`, started at `start`."""
@@ -269,15 +275,36 @@ class Machine:
         if runner.done > self.end:
             self.end = runner.done
             if self.limit_ps is not None and self.end > self.limit_ps:
-                self._too_many_cycles()
+                self._too_many_cycles(item)
 
-    def _too_many_cycles(self) -> NoReturn:
+    def _too_many_cycles(self, item: Item) -> NoReturn:
         message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"
-        raise LimitHit([make("cycle-limit", message, help="raise the limit, or drop it")])
+        span = source_of(self.executable, item.record.place)
+        raise LimitHit([make("cycle-limit", message, span, help="raise the limit, or drop it")])
 
     def _too_long(self) -> NoReturn:
         message = f"the simulation took longer than --timeout {self.options.timeout_s:g} s"
-        raise LimitHit([make("time-limit", message, help="raise the limit, or drop it")])
+        inside = [(r.turns[-1], r.loops[-1].record) for r in self.runners if r.loops]
+        span, notes = None, []
+        if inside:
+            turns, loop = max(inside, key=lambda pair: pair[0])
+            span = source_of(self.executable, loop.place)
+            notes = [f"this loop had run {turns:,} times"]
+        help = "raise the limit, or drop it"
+        raise LimitHit([make("time-limit", message, span, notes=notes, help=help)])
+
+    def _endless(self, loop: LoopRecord, turns: int) -> NoReturn:
+        """A loop whose end is decided at run time does not come to it."""
+        end = "its register is not 0 yet" if loop.condition is not None else "it is not at its end"
+        message = f"this loop has run {turns:,} times and {end}: more than --max-turns allows"
+        found = make(
+            "loop-limit",
+            message,
+            source_of(self.executable, loop.place),
+            labels=called_from(self.executable, loop.place),
+            help="let the body of the loop change what decides on its end, or raise the limit",
+        )
+        raise LimitHit([found])
 
     def _deadlock(self, stuck: list[Runner]) -> ProgramFault:
         """Who waits for whom, with the places of the instructions that cannot start."""

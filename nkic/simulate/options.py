@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from nkic.machine.orders import Order
 
+MAX_TURNS = 1_000_000
+
 
 @dataclass(frozen=True)
 class Options:
     """`check_init`: reading bytes that nobody wrote is a fault. `precise`: round to each
     destination's type; off, values between instructions stay float32, which splits logic from
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
+    `max_turns`: as often may one loop run whose end is decided at run time.
     `timeline`: of how many instructions the times are kept.
     `check_races`: accesses of two cores to shared HBM that nothing orders are a fault.
     `accumulate`: in which order and type instructions add up; None is as a device was measured
@@ -23,6 +26,7 @@ class Options:
     precise: bool = True
     max_cycles: int | None = None
     timeout_s: float | None = None
+    max_turns: int = MAX_TURNS
     timeline: int = 0
     check_races: bool = False
     accumulate: Order | None = None

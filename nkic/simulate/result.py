@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.base.diagnostics import Diagnostic
 from nkic.neff.records import InstructionRecord
 from nkic.simulate.printing import Printed
 
@@ -42,6 +43,8 @@ class Result:
     `bounds`, if they were asked for, say how far each element of an output may be from exact
     arithmetic, and `uncovered` which instructions left something unbounded, by name and place.
     `timeline` holds the times of the first instructions, if they were asked for, as they started.
+    `remarks` are warnings of what a device would do otherwise, and of outputs that were not
+    written; `base.levels` says which of them are errors.
     """
 
     outputs: Mapping[str, NDArray[np.generic]]
@@ -55,3 +58,4 @@ class Result:
     timeline: tuple[Busy, ...] = ()
     bounds: Mapping[str, NDArray[np.float64]] | None = None
     uncovered: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    remarks: tuple[Diagnostic, ...] = ()

@@ -126,11 +126,12 @@ class Shadow:
         self.owner: dict[Segment, _Flags] = {}
         self._whole: dict[int, Mark] = {}  # of tensors that have one flag
         self.origins: dict[int, tuple[int, int]] = {}  # tensor → place, tensor that it read
-        self.unread = {
-            n for n, h in memory.homes.items() if not h.on_chip and not memory.uses[n].read
+        results = {p.tensor for p in executable.outputs}
+        self.unnoted = {
+            n
+            for n, h in memory.homes.items()
+            if not h.on_chip and not memory.uses[n].read and n not in results
         }
-        self.late = self.unread & {p.tensor for p in executable.outputs}
-        self.partial: set[int] = set()  # of those, the ones that are followed from now on
         for number, use in enumerate(memory.uses):
             if use.read or use.written:
                 home = memory.homes[number]
@@ -154,28 +155,11 @@ class Shadow:
 
     def marks(self, writes: list[PatternRecord]) -> tuple[Mark, ...]:
         """What to do after these writes: nothing for an HBM tensor that nobody reads."""
-        return tuple([self._mark(p) for p in writes if self.is_noted(p.tensor)])
+        return tuple([self.writer(p) for p in writes if self.is_noted(p.tensor)])
 
     def is_noted(self, tensor: int) -> bool:
-        """Whether writes to a tensor are of interest, at once or later."""
-        return tensor not in self.unread or tensor in self.late
-
-    def _mark(self, pattern: PatternRecord) -> Mark:
-        """As `writer`; a result that nobody reads is followed once unwritten bytes went there."""
-        if pattern.tensor not in self.late:
-            return self.writer(pattern)
-
-        def mark() -> None:
-            if pattern.tensor in self.partial:
-                self.writer(pattern)()
-
-        return mark
-
-    def begin(self, tensor: int) -> None:
-        """Follows a result from now on: what is in it so far counts as written."""
-        if tensor in self.late and tensor not in self.partial:
-            self.partial.add(tensor)
-            self.flags[tensor].array[...] = True
+        """Whether writes to a tensor are of interest: somebody reads it, or gets it as a result."""
+        return tensor not in self.unnoted and tensor not in self.given
 
     def reader(self, pattern: PatternRecord) -> Check:
         """Whether all bytes of the access have been written."""

@@ -22,10 +22,12 @@ from nkic.simulate.numerics import quiet
 from nkic.simulate.options import Options
 from nkic.simulate.orders import Orders
 from nkic.simulate.printing import Prints
+from nkic.simulate.remarks import Remarks
 from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
 from nkic.simulate.threads import blas_threads
+from nkic.simulate.unwritten import never_written
 
 Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -78,8 +80,10 @@ class _Rank:
                 self.shadow.fill(number)
         target = TARGETS[executable.target]
         decoder = Decoder(self.memory, target, options.precise, options.accumulate)
-        self.prints = Prints()
-        self.runners = prepare(executable, target, decoder, self.shadow, self.prints, rank)
+        self.prints, self.remarks = Prints(), Remarks()
+        self.runners = prepare(
+            executable, target, decoder, self.shadow, self.prints, rank, self.remarks
+        )
         wants = options.report_bounds
         self.bounds = Bounds(executable, self.memory, target) if wants else None
         self.orders: Orders | None = None
@@ -104,12 +108,14 @@ def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> 
 
 def _result_of(rank: _Rank, executable: Executable, machine: Machine, options: Options) -> Result:
     memory, prints, bounds = rank.memory, rank.prints, rank.bounds
+    unwritten = never_written(executable, rank.shadow) if rank.shadow is not None else []
     outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
     result = _result(outputs, rank.runners, machine, TARGETS[executable.target])
     return replace(
         result,
         printed=tuple(prints.kept),
         prints_left_out=prints.left_out,
+        remarks=(*rank.remarks.diagnostics(executable), *unwritten),
         timeline=tuple(_timeline(rank, machine)),
         bounds={p.name: bounds.of_output(p.tensor) for p in executable.outputs} if bounds else None,
         uncovered=bounds.uncovered if bounds else {},

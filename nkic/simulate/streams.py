@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
+from nkic.machine.psum import is_followed
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, activation_table
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.simulate.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Meeting, Registers, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
+from nkic.simulate.options import MAX_TURNS
 from nkic.simulate.plans import Planner, Window
 from nkic.simulate.printing import Prints
+from nkic.simulate.remarks import Remarks
 from nkic.simulate.shadow import Check, Mark, Shadow
+from nkic.simulate.strangers import Strangers
 from nkic.simulate.tile import Tile
 
 
@@ -67,7 +72,8 @@ class Runner:
     """A stream at run time, with the loops that are open, outermost first. `item` is the next
     one to run, once `current` has found it.
 
-    `look` is called at every iteration of a loop, some of which hold nothing that is run.
+    `look` is called at every iteration of a loop, some of which hold nothing that is run;
+    `endless` for one whose end is decided at run time, when it has run `most` times.
     """
 
     index: int
@@ -80,6 +86,8 @@ class Runner:
     unit: int = field(init=False)  # the core, counted over all ranks
     is_dma: bool = field(init=False)
     look: Step = field(init=False)
+    endless: Callable[[LoopRecord, int], object] = field(init=False)
+    most: int = MAX_TURNS
     at: int = 0
     item: Item | None = None
     free: int = 0  # when the next item may be issued
@@ -88,12 +96,14 @@ class Runner:
     bytes: int = 0  # moved by transfers
     count: int = 0
     loops: list[_Open] = field(default_factory=list)
+    turns: list[int] = field(default_factory=list)  # of each of them
 
     def __post_init__(self) -> None:
         self.core = self.record.core
         self.unit = self.rank * self.cores + self.core
         self.is_dma = self.record.engine is Engine.DMA
         self.look = nothing
+        self.endless = unlimited
 
     @property
     def rank(self) -> int:
@@ -129,11 +139,15 @@ class Runner:
         if loop.counter is not None:
             self.state.registers.own[loop.counter.number] = self._value(loop.start)
         self.loops.append(opened)
+        self.turns.append(0)
         self._repeat_or_leave(opened)
 
     def _next_iteration(self) -> None:
         self.look()
         opened = self.loops[-1]
+        self.turns[-1] += 1
+        if self.turns[-1] >= self.most and opened.record.trips is None and self._goes_on(opened):
+            self.endless(opened.record, self.turns[-1])
         if opened.record.counter is not None:
             self.state.registers.own[opened.record.counter.number] += opened.record.step
         self._repeat_or_leave(opened)
@@ -143,6 +157,7 @@ class Runner:
             self.at = opened.first
             return
         self.loops.pop()
+        self.turns.pop()
         self.at = opened.end
 
     def _goes_on(self, opened: _Open) -> bool:
@@ -158,6 +173,10 @@ def nothing() -> None:
     """Nobody looks, or there is nothing to run."""
 
 
+def unlimited(loop: LoopRecord, turns: int) -> None:
+    """Loops may run for ever."""
+
+
 def prepare(
     executable: Executable,
     target: Target,
@@ -165,9 +184,11 @@ def prepare(
     shadow: Shadow | None,
     prints: Prints,
     rank: int = 0,
+    remarks: Remarks | None = None,
 ) -> list[Runner]:
     """Every stream of the file, ready to run as that rank."""
-    builder = _Builder(executable, target, decoder, shadow, prints, rank)
+    remarks = remarks if remarks is not None else Remarks()
+    builder = _Builder(executable, target, decoder, shadow, prints, rank, remarks)
     first = rank * len(executable.streams)
     return [builder.runner(first + i, stream) for i, stream in enumerate(executable.streams)]
 
@@ -181,6 +202,7 @@ class _Builder:
         shadow: Shadow | None,
         prints: Prints,
         rank: int,
+        remarks: Remarks,
     ) -> None:
         self.rank = rank
         self.executable = executable
@@ -189,11 +211,13 @@ class _Builder:
         self.shadow = shadow
         self.clock = Clock(executable, target)
         self.prints = prints
+        self.remarks = remarks
+        self.strangers = Strangers(executable, remarks) if is_followed(target) else None
         self.registers = [[0] * executable.registers for _ in range(executable.cores)]
 
     def runner(self, index: int, stream: StreamRecord) -> Runner:
         registers = Registers(self.registers[stream.core])
-        state = EngineState(registers, stream.core, self.prints, self.rank)
+        state = EngineState(registers, stream.core, self.prints, self.rank, self.remarks)
         planner = Planner(
             self.executable, self.target, self.decoder, self.clock, stream.engine, state
         )
@@ -230,6 +254,8 @@ class _Builder:
         if self.shadow is not None:
             item.checks = self.shadow.checks(reads)
             item.marks = self.shadow.marks(writes)
+        if self.strangers is not None:
+            item.marks += self.strangers.marks(record, planner.engine, reads, writes)
         return item, [p.tensor for p in writes]
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:

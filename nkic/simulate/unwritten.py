@@ -7,15 +7,17 @@ into the kernel's results too: what is still unwritten there at the end is a fau
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
-from nkic.base.diagnostics import Label, ProgramFault
+from nkic.base.diagnostics import Diagnostic, Label, Level, ProgramFault, make
+from nkic.base.text import grouped
 from nkic.machine.operands import Depends
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate import definedness
-from nkic.simulate.faults import fault, span_of
+from nkic.simulate.faults import called_from, fault, source_of
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner
 
@@ -108,7 +110,6 @@ class Unwritten:
             found = self._fault(runner, item, missing)
             if pattern.tensor in shadow.given:  # reads of it are not asked for
                 raise found
-            shadow.begin(pattern.tensor)
             self.stored.append((shadow, pattern, found))
         origin = shadow.origins.get(missing.tensor, (item.record.place, missing.tensor))
         if pattern.tensor != origin[1]:
@@ -135,8 +136,59 @@ class Unwritten:
 
     def _source(self, origin: tuple[int, int] | None) -> list[Label]:
         """Where the unwritten bytes came from, if not from the tensor itself."""
-        span = span_of(self.executable, origin[0]) if origin is not None else None
+        span = source_of(self.executable, origin[0]) if origin is not None else None
         if origin is None or span is None:
             return []
         first = self.executable.tensors[origin[1]].name
         return [Label(span, f"these bytes come from here: nobody had written `{first}`")]
+
+
+# Results that nobody wrote
+
+
+def never_written(executable: Executable, shadow: Shadow) -> list[Diagnostic]:
+    """A warning for each output that no store has filled, in the order of the outputs. What came
+    in as an input has been written by the caller.
+    """
+    found = []
+    for number, output in enumerate(executable.outputs):
+        if output.tensor in shadow.given:
+            continue
+        missing = _missing(executable, shadow, output.tensor)
+        if missing:
+            found.append(_not_written(executable, number, missing))
+    return found
+
+
+def _missing(executable: Executable, shadow: Shadow, tensor: int) -> str:
+    """What of a tensor in HBM was not written, in words; nothing where all was."""
+    flags, record = shadow.flags.get(tensor), executable.tensors[tensor]
+    if flags is None:
+        return "all"
+    if flags.array.all():
+        return ""
+    count = prod(record.shape)
+    whole = PatternRecord(tensor, record.dtype, 0, 0, 0, ((1, count),))
+    written = shadow.elements(whole).ravel()
+    absent = count - int(np.count_nonzero(written))
+    if absent in (0, count):
+        return "all" if absent else ""
+    first = [int(i) for i in np.unravel_index(int(written.argmin()), record.shape)]
+    return f"{grouped(absent)} of its {grouped(count)} elements, the first at {first}"
+
+
+def _not_written(executable: Executable, number: int, missing: str) -> Diagnostic:
+    output = executable.outputs[number]
+    record = executable.tensors[output.tensor]
+    name = f"output {number}, `{record.name}`,"
+    slug, text = "output-not-written", f"{name} was not written by any instruction that ran"
+    if missing != "all":
+        slug, text = "output-partly-written", f"{name} was written only in part: not {missing}"
+    return make(
+        slug,
+        text,
+        source_of(executable, record.place),
+        labels=called_from(executable, record.place),
+        help="write all of it: in HBM there is whatever was there before",
+        level=Level.WARNING,
+    )

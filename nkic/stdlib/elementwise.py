@@ -7,7 +7,17 @@ size 1.
 
 import nki.isa as nisa
 import nki.language as nl
-from nkic.stdlib import _broadcast_view, _converted, _in_sbuf, _promoted, _require, full
+from nkic.stdlib import (
+    _between,
+    _broadcast_view,
+    _converted,
+    _in_sbuf,
+    _is_kernels,
+    _known_issue,
+    _promoted,
+    _require,
+    full,
+)
 
 
 def _binary(op, x, y, dtype):
@@ -16,6 +26,17 @@ def _binary(op, x, y, dtype):
         return _with_number(op, y, x, dtype, True)
     if not isinstance(y, nl.NkiTensor):
         return _with_number(op, x, y, dtype, False)
+    if _common_shape(x, y) != tuple(x.shape) or _common_shape(x, y) != tuple(y.shape):
+        equal_shapes = "give both the same shape, with nl.broadcast_to or nisa.tensor_scalar"
+        text = "{} and {} are not equal; nki.language broadcasts them from NKI 0.5 on"
+        early = _between("0.3", "0.5") and _is_kernels(2)
+        _require(not early, text, x.shape, y.shape, help=equal_shapes)
+        _known_issue("broadcasting in binary functions of nki.language", 2, equal_shapes)
+    return _of_tiles(op, x, y, dtype)
+
+
+def _of_tiles(op, x, y, dtype):
+    """`x op y` of two tiles, broadcast."""
     shape = _common_shape(x, y)
     result = nl.ndarray(shape, dtype=dtype or _promoted(x.dtype, y.dtype), buffer=nl.sbuf)
     second = _in_sbuf(y) if nl.is_psum(x.buffer) else y  # only one of them may be in PSUM
@@ -100,7 +121,10 @@ def abs_min(x, y, dtype=None):
 def power(x, y, dtype=None):
     """x to the power of y: on gpsimd, which takes two tiles and no number."""
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
-    return _binary(nl.power, _as_tile(x, y), _as_tile(y, x), kind)
+    if isinstance(x, nl.NkiTensor) and isinstance(y, nl.NkiTensor):
+        return _binary(nl.power, _in_sbuf(x), _in_sbuf(y), kind)
+    _known_issue("nl.power of a tile and a number", 1, "pass two tiles: nl.full makes one")
+    return _of_tiles(nl.power, _as_tile(x, y), _as_tile(y, x), kind)
 
 
 def _as_tile(x, other):
@@ -180,6 +204,7 @@ def logical_xor(x, y, dtype=None):
 
 def divide(x, y, dtype=None):
     """x / y, as x times the reciprocal of y."""
+    _known_issue("nl.divide", 1, "write nl.multiply(x, nl.reciprocal(y))")
     if not isinstance(y, nl.NkiTensor):
         return _with_number(nl.multiply, x, 1.0 / y, dtype, False)
     kind = dtype or (_promoted(x.dtype, y.dtype) if isinstance(x, nl.NkiTensor) else y.dtype)
@@ -287,7 +312,11 @@ def sign(x, dtype=None):
 
 
 def rsqrt(x, dtype=None):
-    """1 / sqrt(x), on gpsimd, which is more exact than the scalar engine."""
+    """1 / sqrt(x), from NKI 0.5 on gpsimd, which is more exact than the scalar engine, and does
+    not reach PSUM.
+    """
+    if _between("0.3", "0.5"):
+        return _activated(nl.rsqrt, x, dtype)
     return _unary(nl.rsqrt, x, dtype)
 
 
@@ -431,6 +460,7 @@ def trunc(x, dtype=None):
 
 def mod(x, y, dtype=None):
     """x - y floor(x / y): has the sign of y."""
+    _known_issue("nl.mod", 1, "compute it from nl.reciprocal, and subtract")
     rest = _remainder(x, y, floor(divide(x, y, nl.float32)))
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
     return _nearer(rest, y, less(multiply(rest, y), 0), kind)
@@ -438,6 +468,7 @@ def mod(x, y, dtype=None):
 
 def fmod(x, y, dtype=None):
     """x - y trunc(x / y): has the sign of x."""
+    _known_issue("nl.fmod", 1, "compute it from nl.reciprocal, and subtract")
     kind = dtype or (x.dtype if isinstance(x, nl.NkiTensor) else y.dtype)
     return multiply(mod(_size_of(x), _size_of(y), nl.float32), _sign_of(x), kind)
 

@@ -2,7 +2,7 @@
 
 import nki.isa as nisa
 import nki.language as nl
-from nkic.stdlib import _in_sbuf, _require, transpose
+from nkic.stdlib import _in_sbuf, _known_issue, _require, transpose
 
 
 def matmul(x, y, transpose_x=False):
@@ -15,6 +15,9 @@ def matmul(x, y, transpose_x=False):
     fit = "of x @ y, the last size of x is the first of y: transpose one, or pass transpose_x=True"
     text = "{} and {} do not fit: {} is not {}"
     _require(inner == rows, text, x.shape, y.shape, inner, rows, help=fit)
+    if not transpose_x:
+        laid_out = "load x transposed, and pass transpose_x=True"
+        _known_issue("nl.matmul without transpose_x=True", 1, laid_out)
     stationary = _in_sbuf(x if transpose_x else transpose(x))
     moving = _in_sbuf(y)
     result = nl.ndarray((stationary.shape[1], y.shape[1]), dtype=nl.float32, buffer=nl.psum)

@@ -2,7 +2,7 @@
 
 import nki.isa as nisa
 import nki.language as nl
-from nkic.stdlib import _fill, _require
+from nkic.stdlib import _between, _fill, _known_issue, _require
 
 
 def load(src, dtype=None):
@@ -28,11 +28,28 @@ def load_transpose2d(src, dtype=None):
 
 def store(dst, value):
     """Writes a tile to HBM."""
+    if nl.is_psum(value.buffer):
+        by_hand = "copy it to SBUF with nisa.tensor_copy first"
+        _known_issue("nl.store of a tile in PSUM", 1, by_hand, last="0.3")
     nisa.dma_copy(dst=dst, src=_in_sbuf(value))
 
 
 def copy(x, dtype=None):
-    """A new tile in SBUF with the elements of `x`."""
+    """A new tile in SBUF with the elements of `x`.
+
+    Until NKI 0.5 by the scalar engine, which takes integers through float32; then bit by bit.
+    """
+    if not _between("0.3", "0.6"):
+        return _copied(x, dtype)
+    if nl.is_psum(x.buffer):
+        _known_issue("nl.copy of a tile in PSUM", 1, "use nisa.tensor_copy")
+    tile = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
+    nisa.activation(dst=tile, op=nl.copy, data=x)
+    return tile
+
+
+def _copied(x, dtype=None):
+    """A new tile in SBUF with the elements of `x`, the same bits where the types are equal."""
     tile = nl.ndarray(x.shape, dtype=dtype or x.dtype, buffer=nl.sbuf)
     nisa.tensor_copy(dst=tile, src=x)
     return tile
@@ -40,12 +57,12 @@ def copy(x, dtype=None):
 
 def _converted(x, dtype):
     """`x` itself, or a copy of another dtype."""
-    return x if dtype is None or dtype == x.dtype else copy(x, dtype)
+    return x if dtype is None or dtype == x.dtype else _copied(x, dtype)
 
 
 def _in_sbuf(x):
     """`x` itself, or a copy in SBUF of a tile in PSUM, which DMA cannot reach."""
-    return copy(x) if nl.is_psum(x.buffer) else x
+    return _copied(x) if nl.is_psum(x.buffer) else x
 
 
 def _assign(dst, value):
@@ -85,7 +102,7 @@ def broadcast_to(x, shape, dtype=None):
     if tuple(x.shape) == tuple(shape):
         return _converted(x, dtype)
     rows = _across_partitions(x, shape[0]) if x.shape[0] != shape[0] else x
-    return copy(_broadcast_view(rows, shape), dtype)
+    return _copied(_broadcast_view(rows, shape), dtype)
 
 
 def _across_partitions(x, count):

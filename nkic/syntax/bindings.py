@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -192,27 +192,38 @@ class Resolved:
         # Of a call that spans lines, Python gives the part from the method's name on.
         return call if call is not None and call.span.covers(chain.span) else None
 
-    def locate(self, chain: CallChain, parameter: str, position: int | None = None) -> Span:
+    def locate(
+        self,
+        chain: CallChain,
+        parameter: str,
+        position: int | None = None,
+        within: Collection[str] = (),
+    ) -> Span:
         """Where the argument for `parameter` stands in the call at `chain`.
 
         `position` is its place among positional arguments, if it can be given so. Where the
-        call does not show it (defaults, `*args`), the whole call.
+        call does not show it (defaults, `*args`), the whole call. Where the argument is itself a
+        call with a keyword that is one of `within`, that one.
         """
         call = self.call_at(chain)
-        if call is None:
+        found = _argument(call, parameter, position) if call is not None else None
+        if found is None:
             return chain.span
-        for keyword in call.keywords:
-            if keyword.arg == parameter:
-                return keyword.span
-        return _positional(call, position) or chain.span
+        value: nodes.Node = found.value if isinstance(found, nodes.Keyword) else found
+        inner = value.keywords if isinstance(value, nodes.Call) else ()
+        return next((one.span for one in inner if one.arg in within), found.span)
 
 
-def _positional(call: nodes.Call, position: int | None) -> Span | None:
+def _argument(call: nodes.Call, parameter: str, position: int | None) -> nodes.Node | None:
+    """What the call shows for `parameter`."""
+    for keyword in call.keywords:
+        if keyword.arg == parameter:
+            return keyword
     if position is None or position >= len(call.args):
         return None
     before = call.args[: position + 1]
     starred = any(isinstance(argument, nodes.Starred) for argument in before)
-    return None if starred else before[-1].span
+    return None if starred else before[-1]
 
 
 def primary(chain: CallChain) -> CallChain:

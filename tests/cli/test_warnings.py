@@ -22,7 +22,7 @@ WARNED = KERNEL.replace("    return out", f"{EMPTY}\n    return out, more")
 
 @pytest.fixture
 def warned(folder: Path) -> Path:
-    """A folder whose kernel gives one warning."""
+    """A folder whose kernel gives one warning, which is an error by default."""
     (folder / "k.py").write_text(WARNED, encoding="utf-8")
     return folder
 
@@ -34,13 +34,15 @@ def said(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "code", "expected"),
     [
-        ((), 0, ["warning[NKI0253]"]),
+        ((), 1, ["error[NKI0253]"]),
+        (("-W0253",), 0, ["warning[NKI0253]"]),
         (("-A", "output-not-written"), 0, []),
         (("-A", "02"), 0, []),
         (("-ANKI0253", "-Werror"), 0, []),
         (("-Werror",), 1, ["error[NKI0253]"]),
         (("-Werror=NKI0253",), 1, ["error[NKI0253]"]),
-        (("-Werror=05",), 0, ["warning[NKI0253]"]),
+        (("-Werror=05",), 1, ["error[NKI0253]"]),
+        (("-W", "02", "-Werror=05"), 0, ["warning[NKI0253]"]),
         (("-D", "0253"), 1, ["error[NKI0253]"]),
         (("-W0253", "-Werror"), 0, ["warning[NKI0253]"]),
         (("-A", "ouput-not-written"), 2, ["error[NKI0008]"]),
@@ -58,7 +60,7 @@ def test_wishes(
 def test_warnings_count_beside_errors_too(nkic: Run, warned: Path) -> None:
     text = WARNED.replace("dst=out, src=tile", "dst=out, src=tile[:, 0:32]")
     (warned / "k.py").write_text(text, encoding="utf-8")
-    assert "warning[NKI0253]" in said(nkic("k.py").err)
+    assert "warning[NKI0253]" in said(nkic("k.py", "-W0253").err)
     assert [one for one in said(nkic("k.py", "-A02").err) if "warning" in one] == []
 
 
@@ -73,7 +75,7 @@ def test_warnings_count_beside_errors_too(nkic: Run, warned: Path) -> None:
 )
 def test_comments(nkic: Run, folder: Path, old: str, new: str, expected: list[str]) -> None:
     (folder / "k.py").write_text(WARNED.replace(old, new), encoding="utf-8")
-    done = nkic("k.py")
+    done = nkic("k.py", "-W0253")
     assert (done.code, said(done.err)) == (0, expected)
 
 

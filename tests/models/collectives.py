@@ -70,7 +70,13 @@ def _tile(draw: Draw, memory: str, shape: tuple[int, int], dtype: str) -> Tile:
     """(partitions, elements), or as many in a row."""
     if memory == "hbm":
         return draw.tile((shape[0] * shape[1],), dtype, "hbm", dims=3)
-    return draw.tile(shape, dtype, dims=3)
+    return draw.tile(shape, dtype, dims=1)
+
+
+def _plain(target: str) -> list[str]:
+    """The types that engines of the target add and compare: two came with NeuronCore-v4."""
+    newer = {"float8_e4m3fn", "float8_e8m0fnu"} if TARGETS[target].generation < 4 else set()
+    return [name for name in PLAIN if name not in newer]
 
 
 def _shape(draw: Draw) -> tuple[int, int]:
@@ -87,7 +93,7 @@ def _reduction(values: list[Array], op: str, dtype: str) -> Wanted:
 @exchange("all_reduce")
 def all_reduce(draw: Draw, target: str) -> Scene:
     groups, memory, op = _groups(draw), _memory(draw), draw.pick([*REDUCED])
-    shape, dtype = _shape(draw), draw.pick(PLAIN)
+    shape, dtype = _shape(draw), draw.pick(_plain(target))
 
     def part() -> _Part:
         dst, src = (_tile(draw, memory, shape, dtype) for _ in "ds")
@@ -106,7 +112,7 @@ def all_reduce(draw: Draw, target: str) -> Scene:
 def reduce_scatter(draw: Draw, target: str) -> Scene:
     """A rank keeps the part whose number is its place in the group."""
     groups, memory, op = _groups(draw), _memory(draw), draw.pick([*REDUCED])
-    (rows, columns), dtype, count = _shape(draw), draw.pick(PLAIN), len(groups[0])
+    (rows, columns), dtype, count = _shape(draw), draw.pick(_plain(target)), len(groups[0])
 
     def part() -> _Part:
         dst = _tile(draw, memory, (rows, columns), dtype)
@@ -285,7 +291,12 @@ def _implicit(name: str, groups: Groups, **tiles: Tile) -> Call:
 
 @exchange("collective_permute_implicit_reduce")
 def collective_permute_implicit_reduce(draw: Draw, target: str) -> Scene:
-    groups, memory, dtype, shape = _groups(draw), _memory(draw), draw.pick(PLAIN), _shape(draw)
+    groups, memory, dtype, shape = (
+        _groups(draw),
+        _memory(draw),
+        draw.pick(_plain(target)),
+        _shape(draw),
+    )
     op, channel = draw.pick([*REDUCED]), draw.integer(0, 3)
 
     def part() -> _Part:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ from tests.harness.model import Given, Results, model
 from tests.harness.reference import INTEGER_BITS
 
 NAMES = ("$0", "$1", "$2")
-KINDS = (*INTEGER_BITS, "float32", "bfloat16", "bool", "float8_e4m3")
+LOADED = (*INTEGER_BITS, "bool")
+KINDS = (*LOADED, "float32", "bfloat16", "float8_e4m3")
 
 
-def _place(draw: Draw) -> Any:
+def _place(draw: Draw, kinds: Sequence[str] = KINDS) -> Any:
     buffer = draw.pick(["sbuf", "hbm"])
-    one = draw.tile((1, 1) if buffer == "sbuf" else (1,), draw.pick(KINDS), buffer, dims=1)
+    one = draw.tile((1, 1) if buffer == "sbuf" else (1,), draw.pick(kinds), buffer, dims=1)
     draw.contents(one)
     return one
 
@@ -32,7 +34,7 @@ def _one(draw: Draw, name: str) -> Call:
         return call(name, "sync", dst=register, x=draw.pick([None, _number(draw)]))
     if name == "register_move":
         return call(name, "sync", dst=register, src=draw.pick([*NAMES, _number(draw)]))
-    return call(name, "sync", dst=register, src=_place(draw))
+    return call(name, "sync", dst=register, src=_place(draw, LOADED))
 
 
 def program_of(name: str) -> Any:

@@ -254,7 +254,7 @@ def test_a_file_whose_cores_do_not_meet_is_refused(body: str, name: str) -> None
     with pytest.raises(ProgramFault, match=r"waits? for signals that never come") as caught:
         simulate(changed, {"a": DATA}, RunOptions(check_init=False))
     notes = caught.value.diagnostics[0].notes
-    assert any(f": {name}, k.py:" in note for note in notes)
+    assert any(f", at {name}, k.py:" in note for note in notes)
 
 
 def test_a_file_for_two_cores_with_other_ranks_is_refused() -> None:

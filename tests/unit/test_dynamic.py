@@ -338,7 +338,7 @@ def test_a_transpose_gathers_down_the_columns_of_its_indices(
 
 
 REFUSED_INDICES = {
-    "(128, 2)": "is [128, 2] for 96 rows; it must have shape [96, 1]",
+    "(128, 2)": "is [128, 2] for 96 rows, but must be [96, 1]",
     "(96, 1)": "",
 }
 

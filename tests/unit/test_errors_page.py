@@ -14,7 +14,7 @@ from nkic.base.levels import OFF
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "errors.md").read_text("utf-8")
 # Warnings of a run, which its report explains, and not of a kernel.
-OF_RUNS = {"input-cast"}
+OF_RUNS = {"input-cast"}  # beside those that both tools know
 
 
 def listed() -> list[tuple[str, str, str]]:

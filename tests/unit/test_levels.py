@@ -12,7 +12,7 @@ from nkic.base.levels import DEFAULT, Settings, Wish, apply, selected
 from nkic.base.source import SourceFile, Span
 
 # Codes of the family 02, one of another, and what they are called.
-FIRST, SECOND, OTHER = "output-not-written", "input-returned", "input-cast"
+FIRST, SECOND, OTHER = "output-not-returned", "input-returned", "input-cast"
 
 
 def warning(
@@ -44,8 +44,8 @@ def said(wanted: Settings, *found: Diagnostic) -> list[tuple[str, str]]:
         (settings((Wish.ALLOW, "NKI02")), None),
         (settings((Wish.ALLOW, SECOND)), "warning"),
         (settings((Wish.ALLOW, "05")), "warning"),
-        (settings((Wish.DENY, "nki0253")), "error"),
-        (settings((Wish.DENY, "0253")), "error"),
+        (settings((Wish.DENY, "nki0254")), "error"),
+        (settings((Wish.DENY, "0254")), "error"),
         (settings((Wish.DENY, "02"), (Wish.ALLOW, FIRST)), None),
         (settings((Wish.ALLOW, "02"), (Wish.DENY, FIRST)), "error"),
         (settings((Wish.WARN, FIRST), (Wish.ALLOW, "02")), "warning"),
@@ -82,13 +82,13 @@ def test_a_denied_warning_says_why_it_is_an_error() -> None:
     (by_all,) = apply([warning()], settings(all_errors=True))
     (by_name,) = apply([warning()], settings((Wish.DENY, FIRST)))
     assert by_all.notes == ("a warning, made an error by `-Werror`",)
-    assert by_name.notes == ("a warning, made an error by `-D NKI0253`",)
+    assert by_name.notes == ("a warning, made an error by `-D NKI0254`",)
 
 
 @pytest.mark.parametrize(
     ("word", "help"),
     [
-        ("output-not-writen", "did you mean `output-not-written`?"),
+        ("output-not-returnd", "did you mean `output-not-returned`?"),
         ("NKI0299", "families are"),
         ("99", "families are 00, 01, 02, "),
         ("", "families are"),
@@ -104,8 +104,8 @@ def test_unknown_words_are_refused(word: str, help: str) -> None:
 
 def test_contradictions_are_refused_however_they_are_spelt() -> None:
     with pytest.raises(UsageFailed) as failure:
-        settings((Wish.ALLOW, FIRST), (Wish.ALLOW, FIRST), (Wish.DENY, "0253"))
-    assert "`-A NKI0253` and `-D NKI0253`" in str(failure.value)
+        settings((Wish.ALLOW, FIRST), (Wish.ALLOW, FIRST), (Wish.DENY, "0254"))
+    assert "`-A NKI0254` and `-D NKI0254`" in str(failure.value)
 
 
 def test_a_family_is_two_digits_and_a_code_four() -> None:
@@ -126,10 +126,10 @@ def after(text: str, *found: Diagnostic, compiled: range = range(1, 20)) -> list
 @pytest.mark.parametrize(
     "text",
     [
-        "a\nb  # nkic: ignore[output-not-written] why",
-        "a\nb  # nkic: ignore[NKI0253]",
-        "a\nb  # noqa  # nkic:ignore[ 0253 ]",
-        "# nkic: ignore[NKI0253] why\nb",
+        "a\nb  # nkic: ignore[output-not-returned] why",
+        "a\nb  # nkic: ignore[NKI0254]",
+        "a\nb  # noqa  # nkic:ignore[ 0254 ]",
+        "# nkic: ignore[NKI0254] why\nb",
     ],
 )
 def test_a_comment_takes_its_lines_warning_back(text: str) -> None:
@@ -137,7 +137,7 @@ def test_a_comment_takes_its_lines_warning_back(text: str) -> None:
 
 
 def test_a_comment_alone_is_about_the_next_line_of_code() -> None:
-    text = "# nkic: ignore[0253]\n\n# because\nx = 1\ny = 2"
+    text = "# nkic: ignore[0254]\n\n# because\nx = 1\ny = 2"
     assert after(text, warning(line=4), warning(SECOND, 4), warning(line=5)) == [
         (SECOND, 4),
         (FIRST, 5),
@@ -145,16 +145,16 @@ def test_a_comment_alone_is_about_the_next_line_of_code() -> None:
 
 
 def test_a_comment_behind_code_is_not_about_the_next_line() -> None:
-    assert after("a  # nkic: ignore[0253]\nb", warning()) == [(FIRST, 2), ("unused-ignore", 1)]
+    assert after("a  # nkic: ignore[0254]\nb", warning()) == [(FIRST, 2), ("unused-ignore", 1)]
 
 
 def test_a_comment_on_any_line_of_a_call() -> None:
-    text = "x\nf(\n    a,  # nkic: ignore[0253]\n)"
+    text = "x\nf(\n    a,  # nkic: ignore[0254]\n)"
     assert after(text, warning(line=2, end=4)) == []
 
 
 def test_several_codes_in_one_comment_are_used_one_by_one() -> None:
-    text = "a\nb  # nkic: ignore[NKI0253, input-returned, unknown-nme]"
+    text = "a\nb  # nkic: ignore[NKI0254, input-returned, unknown-nme]"
     files = {"k.py": SourceFile("k.py", text)}
     unused, unknown = apply([warning()], DEFAULT, files, lambda: {("k.py", 2)})
     assert (
@@ -170,25 +170,25 @@ def test_a_comment_without_a_code_is_reported() -> None:
 
 
 def test_errors_are_not_ignored() -> None:
-    text = "a\nb  # nkic: ignore[0253]"
+    text = "a\nb  # nkic: ignore[0254]"
     assert after(text, warning(level=Level.ERROR)) == [(FIRST, 2), ("unused-ignore", 2)]
 
 
 def test_an_ignore_of_an_allowed_warning_is_not_unused() -> None:
-    files = {"k.py": SourceFile("k.py", "a\nb  # nkic: ignore[0253]")}
+    files = {"k.py": SourceFile("k.py", "a\nb  # nkic: ignore[0254]")}
     wanted = settings((Wish.ALLOW, FIRST))
     assert apply([warning()], wanted, files, lambda: {("k.py", 2)}) == ()
 
 
 def test_only_lines_that_were_compiled_have_unused_ignores() -> None:
-    text = "a\nb  # nkic: ignore[0253]"
+    text = "a\nb  # nkic: ignore[0254]"
     assert after(text, compiled=range(2, 3)) == [("unused-ignore", 2)]
     assert after(text, compiled=range(3, 9)) == []  # of another kernel, perhaps
     assert apply([], DEFAULT, {"k.py": SourceFile("k.py", text)}) == ()  # it never got there
 
 
 def test_unused_ignores_are_warnings_like_others() -> None:
-    files = {"k.py": SourceFile("k.py", "a  # nkic: ignore[0253]")}
+    files = {"k.py": SourceFile("k.py", "a  # nkic: ignore[0254]")}
     reached = {("k.py", 1)}
     (denied,) = apply([], settings(all_errors=True), files, lambda: reached)
     assert denied.level is Level.ERROR
@@ -207,7 +207,7 @@ def test_unused_ignores_are_warnings_like_others() -> None:
         ),
         max_size=4,
     ),
-    st.lists(st.sampled_from(["x", "x  # nkic: ignore[0253]", "# nkic: ignore[0255]"]), max_size=4),
+    st.lists(st.sampled_from(["x", "x  # nkic: ignore[0254]", "# nkic: ignore[0255]"]), max_size=4),
 )
 def test_twice_is_once(
     wishes: dict[str, Wish], all_errors: bool, found: list[Diagnostic], lines: list[str]

@@ -166,7 +166,8 @@ def test_a_deadlock_names_who_waits_for_what() -> None:
         run(with_items(executable, "core0.dma0", loads))  # type: ignore[arg-type]
     (found,) = caught.value.diagnostics
     assert found.code.slug == "deadlock"
-    assert any("core0.vector waits for semaphore 0" in note for note in found.notes)
+    assert any("core0.vector, at tensor_scalar" in note for note in found.notes)
+    assert any("waits for what nothing signals" in note for note in found.notes)
 
 
 def test_an_endless_loop_meets_the_cycle_limit() -> None:

@@ -30,6 +30,7 @@ from tests.harness.executables import (
     COUNT,
     DONE,
     F32,
+    I32,
     INDEX,
     LOAD,
     LOOP,
@@ -46,6 +47,7 @@ from tests.harness.executables import (
     hbm,
     sample,
     sbuf,
+    whole,
 )
 from tests.harness.tamper import refused
 
@@ -323,6 +325,8 @@ def test_what_was_legal_once_is_not_legal_with_equal_values_of_another_type() ->
     assert "item 1, scale: attribute reverse" in outcome(running(good, bad))[1]
 
 
+WITH_ROWS = (*TENSORS, sbuf("rows", (4, 1), 192, I32))
+PLACES = whole(len(TENSORS), WITH_ROWS[-1])
 DYNAMIC = A_TILE._replace(dims=((1, 16),), dynamic=("scalar", 3, 1, 16, 0))
 
 
@@ -331,7 +335,10 @@ def test_dynamic_offsets() -> None:
     verify(running(scale(OUT_TILE, DYNAMIC, 2.5, INDEX)))
     gather = A._replace(dims=((16, 4), (1, 16)), dynamic=("vector", 2, 16, 128, 0))
     tile = A_TILE._replace(partitions=4)
-    verify(running(LOAD._replace(operands=(tile, gather, TABLE)), engine=Engine.DMA))
+    load = LOAD._replace(operands=(tile, gather, PLACES))
+    verify(running(load, engine=Engine.DMA, tensors=WITH_ROWS))
+    in_hbm = LOAD._replace(operands=(tile, gather, TABLE))
+    assert "must be in sbuf" in outcome(running(in_hbm, engine=Engine.DMA))[1]
 
 
 @pytest.mark.parametrize(
@@ -371,7 +378,8 @@ def test_dynamic_offsets_that_lead_nowhere(item: InstructionRecord, says: str) -
 def test_the_step_of_gathered_rows_is_not_what_they_reach() -> None:
     rows = A._replace(dims=((10**6, 4), (1, 16)), dynamic=("vector", 2, 16, 128, 0))
     tile = A_TILE._replace(partitions=4)
-    verify(running(LOAD._replace(operands=(tile, rows, TABLE)), engine=Engine.DMA))
+    load = LOAD._replace(operands=(tile, rows, PLACES))
+    verify(running(load, engine=Engine.DMA, tensors=WITH_ROWS))
     static = LOAD._replace(operands=(tile, rows._replace(dynamic=None)))
     assert outcome(running(static, engine=Engine.DMA))[0] == "NKI0808"
 

@@ -48,7 +48,7 @@ GATHER = [
     Case(
         "nc_n_gather",
         {"indices": tile("int32[128, 8]")},
-        "`indices` is int32, but must be one of uint32",
+        "`indices` is int32, but must be uint32",
         "dtype-not-supported",
     ),
     Case(
@@ -253,7 +253,7 @@ RANDOM = [
     Case(
         "rand_get_state",
         {"dst": tile("int32[128, 6]")},
-        "`dst` is int32, but must be one of uint32",
+        "`dst` is int32, but must be uint32",
         "dtype-not-supported",
     ),
 ]

@@ -99,7 +99,7 @@ SELECT = [
         {"src": WORDS},
         "`src` is int32, but must be one of bfloat16, float16, float32, float8_e4m3, "
         "float8_e4m3fn, "
-        "float8_e5m2, int16, int8, tfloat32, uint16, uint8",
+        "float8_e5m2, int16, int8, uint16, uint8",
         "dtype-not-supported",
     ),
     Case("select_reduce", {"on_true": tile("bfloat16[128, 512]"), "on_false": COLUMN}),

@@ -140,7 +140,8 @@ VECTOR = [
     Case(
         "tensor_reduce",
         {"axis": (0,)},
-        "`axis` is 0; it must name the last free dimensions of `data`, which is 1",
+        "`axis` is 0, and axis 0 is the partition dimension, across which the vector engine does "
+        "not reduce",
         "reduction-axis",
     ),
     Case(
@@ -213,8 +214,8 @@ VECTOR = [
     Case(
         "max8",
         {"src": tile("float32[128, 64]", dims=((100, 4), (20, 4), (2, 4)))},
-        "`src` needs 3 free dimensions; the limit is 2",
-        "access-pattern",
+        "`src` has 4 dimensions [128, 4, 4, 4]; at most 3 are allowed, the partitions included",
+        "operand-shape",
     ),
 ]
 

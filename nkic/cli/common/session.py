@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
-from nkic.base.levels import DEFAULT, Settings
+from nkic.base.levels import DEFAULT, SPEED, Settings
 from nkic.base.render import FORMATS, SARIF, Sources, json_lines, render, summary
 from nkic.base.render.github import harmless
 from nkic.base.render.places import from_root
 from nkic.base.source import SourceFile
-from nkic.base.text import clean
+from nkic.base.text import clean, plural
 from nkic.cli.common.streams import COLOUR_CHOICES, paint_for
 
 
@@ -41,6 +41,8 @@ class Session:
     """Where excerpts come from: the tool sets it to the texts that it has read."""
     attachments: dict[str, str] = field(default_factory=dict)
     """Texts by name that go into a crash report: the kernel, the last good program."""
+    hidden: int = 0
+    """Warnings that were found and are said only where they are asked for."""
     _said: list[Diagnostic] = field(default_factory=list)
     _lines: list[str] = field(default_factory=list)
 
@@ -91,10 +93,19 @@ class Session:
         """The summary line for people, and the file for machines: SARIF if its name says so."""
         placed = any(d.primary for d in self._said)  # a complaint about the call needs no sum
         if placed and self.format == "human" and self.verbosity >= 0:
-            sys.stderr.write(f"{self._gap()}{summary(self._said, self.max_errors)}\n")
+            found = "; ".join(filter(None, (summary(self._said, self.max_errors), self._more())))
+            sys.stderr.write(f"{self._gap()}{found}\n")
+        elif self.hidden:
+            self.status(self._more())
         if self.message_file is not None:
             is_log = self.message_file.endswith(".sarif")
             files.write(self.message_file, self._log() if is_log else "".join(self._lines))
+
+    def _more(self) -> str:
+        """What was not said, and how to have it said."""
+        if not self.hidden:
+            return ""
+        return f"{plural(self.hidden, 'remark')} about speed not shown: -W {SPEED} shows them"
 
     def end(self) -> None:
         """What can only be said when everything is known; nothing is reported after it."""

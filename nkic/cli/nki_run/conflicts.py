@@ -17,6 +17,7 @@ _ABOUT_RUNNING = (
     *(
         "fail_on",
         "max_cycles",
+        "max_turns",
         "timeout",
         "max_memory",
         "precise_fp",

@@ -41,6 +41,7 @@ class CommandLine:
     fail_on: str | None
     ranks: int
     max_cycles: int | None
+    max_turns: int | None
     timeout: float | None
     max_memory: int | None
     init_check: bool
@@ -211,6 +212,14 @@ _OPTIONS = (
         type=click.IntRange(1),
         metavar="N",
         help="Stop after so many cycles of simulated time.",
+    ),
+    _option(
+        _RUN,
+        "--max-turns",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Stop a loop whose end is decided at run time after so many turns.  "
+        "[default: 1000000]",
     ),
     _option(
         _RUN,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import copy
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
 from nkic.base import files, levels
-from nkic.base.diagnostics import Level, NkicError, ProgramFault, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, Level, NkicError, ProgramFault, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session
@@ -35,6 +35,7 @@ from nkic.simulate.io.expected import load_expected
 from nkic.simulate.io.numbers import Numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.io.specs import parse_fill, parse_inputs
+from nkic.simulate.options import MAX_TURNS
 
 OUTPUTS_DIFFER = 1
 Arrays = Mapping[str, NDArray[Any]]
@@ -52,6 +53,8 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     started = time.perf_counter()
     results = simulate_ranks(first.executable, [one.arrays for one in bound], options)
     seconds = time.perf_counter() - started if line.time else None
+    for job, result in zip(jobs, results, strict=True):
+        job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):
         job.writer.write(result.outputs, job.program_id, job.settings)
     done = []
@@ -102,12 +105,16 @@ class _Job:
         """The inputs, with remarks on what was done to them."""
         check_memory(self.executable, self.line.max_memory, self.line.ranks)
         bound = bind(self.signature, wanted)
-        remarks = levels.apply(bound.remarks, self.session.levels)
+        self.remark(bound.remarks, NkicError)
+        return bound
+
+    def remark(self, found: Sequence[Diagnostic], failure: type[NkicError]) -> None:
+        """Says what there is to say; raises `failure` with it where some of it is an error."""
+        remarks = levels.apply(found, self.session.levels, self.executable.sources)
         if any(one.level is Level.ERROR for one in remarks):
-            raise NkicError(remarks)
+            raise failure(remarks)
         if remarks and self.session.verbosity >= 0:
             self.session.report(remarks)
-        return bound
 
     def expected(self) -> dict[str, Numbers]:
         """What the outputs are compared with; read early, for its mistakes to show early."""
@@ -155,7 +162,7 @@ class _Job:
             files.write(STANDARD, "".join(f"{row.line}\n" for row in run.outputs))
         self._tell_bounds(run)
         found = resources(self.executable)
-        self.session.tell("resources", found.line, resources=found.as_json())
+        self.session.tell("resources", found.used, resources=found.as_json())
         line = run_report.cycles_line(run, TARGETS[run.target])
         self.session.tell("run", line, cycles=run.cycles, time_ns=run.time_ns)
         for one in compared:
@@ -188,6 +195,7 @@ def _options(line: CommandLine) -> Options:
         precise,
         line.max_cycles,
         line.timeout,
+        line.max_turns or MAX_TURNS,
         check_races=line.race_check,
         accumulate=line.accumulate,
         blas_threads=blas_threads(os.environ),

@@ -137,6 +137,7 @@ class _Job:
         """Warnings, what the kernel printed, times. Raises `CompileFailed` for denied warnings."""
         sources, found = self.loader.sources, compiled.warnings
         said = levels.apply(found, self.session.levels, sources, compiled.lines)
+        self.session.hidden = levels.hidden(found, self.session.levels)
         if any(one.level is Level.ERROR for one in said):
             raise CompileFailed(said)
         self.session.report(self.loader.relocated(said))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate import exceptions
-from nkic.evaluate.objects import INSTANCES, UNSET, Function, Generator, Steps
+from nkic.evaluate import classes, exceptions
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function, Generator, Steps
 from nkic.evaluate.tables import builtin
 from nkic.evaluate.types.functions import ITERATORS
 from nkic.evaluate.types.shared import arity, iterated, no_keywords

@@ -17,7 +17,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions import connectivity
 from nkic.machine.instructions.dma import PRIORITY
-from nkic.machine.instructions.dma_rules import priority
+from nkic.machine.instructions.dma_rules import computed_types, priority
 from nkic.machine.instructions.parts import alu, flag, register, result, source
 from nkic.machine.operands import (
     HBM,
@@ -77,6 +77,20 @@ def same_memory(facts: Facts) -> Violation | None:
     places = ", ".join(f"`{name}` in {tile.buffer.value}" for name, tile in tiles.items())
     text = f"{places}: all must be in HBM, or all in SBUF"
     return Violation(SLUG, text, "dst", "copy one with nisa.dma_copy first")
+
+
+def flat(facts: Facts) -> Violation | None:
+    """Tiles in SBUF have one free dimension."""
+    for name, tile in facts.tiles.items():
+        if name != METADATA and tile.on_chip and sum(num > 1 for _, num in tile.dims) > 1:
+            return Violation(
+                "operand-shape",
+                f"`{name}` is {list(tile.shape)} in sbuf, where collectives take [partitions, "
+                "elements]",
+                name,
+                f"make `{name}` 2-dimensional: [{tile.partitions}, {tile.free}]",
+            )
+    return None
 
 
 def same_shape(*names: str) -> Rule:
@@ -283,7 +297,7 @@ def _row(
         engines=(Engine.DMA,),
         choose=always(Engine.DMA),
         cost=cost,
-        rules=(*((groups,) if GROUPS in attributes else ()), *rules, priority),
+        rules=(*((groups,) if GROUPS in attributes else ()), flat, *rules, priority),
         access=access,
         together=together,
         doubt=doubt,
@@ -336,7 +350,7 @@ ROWS = (
         "dst = op over the src of all ranks of the group, in float32, in the order of the group.",
         _REDUCED,
         (GROUPS, alu("op")),
-        (_SAME, same_memory, same_shape("src"), reduction),
+        (_SAME, same_memory, computed_types, same_shape("src"), reduction),
         cost=costs.around_ring(2),  # once to reduce, once to gather
     ),
     _row(
@@ -353,7 +367,7 @@ ROWS = (
         "dst = this rank's part of op over the src of all ranks, which is split in dimension 0.",
         _REDUCED,
         (GROUPS, DIMENSION, alu("op")),
-        (_SAME, same_memory, dimension((0,)), splits, sizes(1, 0), reduction),
+        (_SAME, same_memory, computed_types, dimension((0,)), splits, sizes(1, 0), reduction),
     ),
     _row(
         "all_to_all",
@@ -412,7 +426,7 @@ ROWS = (
         (GROUPS, alu("op"), CHANNEL),
         (
             *(same_dtype("dst", name) for name in ("src0", "src1")),
-            *(same_memory, same_shape("src0", "src1"), reduction, channel),
+            *(same_memory, computed_types, same_shape("src0", "src1"), reduction, channel),
         ),
         cost=costs.to_another_rank,
     ),

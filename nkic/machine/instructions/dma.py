@@ -43,6 +43,7 @@ ROWS = (
         rules=(
             rules.same_elements,
             packed_as_is,
+            rules.known_types,
             rules.descriptor_mode,
             rules.gathering,
             rules.one_index_each,
@@ -55,6 +56,7 @@ ROWS = (
         name="dma_transpose",
         opcode=11,
         doc="dst = src with its dimensions reversed; in four, the middle two keep their order.",
+        in_blocks=True,
         parameters=("dst", "src", "axes", "priority", "dge_mode", "oob_mode", "name"),
         # The permutation is one of dimensions, so lower leaves them as they are.
         operands=(

@@ -133,6 +133,7 @@ ROWS = (
         rules=(
             only_sums,
             ones,
+            dma_rules.computed_types,
             same_elements,
             fixed_places,
             modify,

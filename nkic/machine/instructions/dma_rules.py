@@ -6,7 +6,7 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.operands import Violation
 from nkic.machine.patterns import cuts
-from nkic.machine.tiles import compile_for
+from nkic.machine.tiles import V4_TYPES, compile_for, type_too_new
 
 AXES = {2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}  # by rank of src
 TRANSPOSE_ROWS = (1, 2, 4, 8, 16)  # src.shape[0] that the descriptor hardware transposes
@@ -26,6 +26,25 @@ def same_elements(facts: Facts) -> Violation | None:
         "src",
         "slice both to the same number of elements",
     )
+
+
+def known_types(facts: Facts) -> Violation | None:
+    """Types that came with NeuronCore-v4 are moved as they are before it, not converted."""
+    dst, src = facts.tile("dst"), facts.tile("src")
+    if facts.target.generation >= 4 or dst.dtype is src.dtype:
+        return None
+    if "packed" in (dst.dtype.kind, src.dtype.kind):
+        return None  # no target converts them, which is another rule's
+    wrong = next((n for n in ("dst", "src") if facts.tile(n).dtype.name in V4_TYPES), "")
+    return type_too_new(wrong, facts.tile(wrong), facts.target) if wrong else None
+
+
+def computed_types(facts: Facts) -> Violation | None:
+    """No DMA engine computes with types that came with NeuronCore-v4 before it."""
+    for name, tile in facts.tiles.items():
+        if facts.target.generation < 4 and tile.dtype.name in V4_TYPES:
+            return type_too_new(name, tile, facts.target)
+    return None
 
 
 def _shape(tile: Tile) -> str:
@@ -89,18 +108,24 @@ def gathering(facts: Facts) -> Violation | None:
                 name,
                 "gather within SBUF with `nisa.tensor_copy` (trn3) or `nisa.nc_n_gather`",
             )
-        return _before_v3(f"`{name}` has a `vector_offset`", facts)
+        if facts.target.generation < 3:
+            return Violation(
+                "needs-newer-target",
+                f"`{name}` has a `vector_offset`, which needs trn2; the target is "
+                f"{facts.target.name}",
+                name,
+                f"move row by row with `scalar_offset`, or {compile_for('trn2')}",
+                True,
+            )
     return None
 
 
 def one_index_each(facts: Facts) -> Violation | None:
-    """One row for each partition of the indices: shape (rows, 1)."""
+    """One index for each row that is gathered or scattered: shape (rows, 1)."""
     for name, tile in facts.tiles.items():
-        index = tile.offsets
-        if not tile.indexed or index is None:
-            continue
-        if index.free != 1 or index.partitions != _rows(tile):
-            return _bad_indices(name, tile, index, f"must have shape [{_rows(tile)}, 1]")
+        index, rows = tile.offsets, _rows(tile)
+        if tile.indexed and index is not None and (index.partitions, index.free) != (rows, 1):
+            return _bad_indices(name, tile, index, f"must be [{rows}, 1], one index for each row")
     return None
 
 
@@ -112,9 +137,10 @@ def _rows(tile: Tile) -> int:
 def _bad_indices(name: str, tile: Tile, index: Tile, wanted: str) -> Violation:
     return Violation(
         "operand-shape",
-        f"the `vector_offset` of `{name}` is {_shape(index)} for {_rows(tile)} rows; it {wanted}",
+        f"the `vector_offset` of `{name}` is {_shape(index)} for {_rows(tile)} rows, but {wanted}",
         name,
-        "pass one index for each row",
+        f"pass a tile with the indices of the {_rows(tile)} rows, one in each partition",
+        True,
     )
 
 

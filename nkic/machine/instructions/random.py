@@ -97,6 +97,19 @@ def in_order(facts: Facts) -> Violation | None:
     )
 
 
+def probability(facts: Facts) -> Violation | None:
+    """A number from 0 to 1."""
+    prob = facts.operands["prob"]
+    if not isinstance(prob, int | float) or 0 <= prob <= 1:
+        return None
+    return Violation(
+        "random-range",
+        f"`prob` is {prob}, but a probability is from 0 to 1",
+        "prob",
+        "pass the share of the elements that become 0, such as 0.1",
+    )
+
+
 def probability_type(facts: Facts) -> Violation | None:
     """A vector of probabilities is float32 for integers, of any float type for floats."""
     prob, data = facts.maybe("prob"), facts.tile("data")
@@ -127,6 +140,7 @@ ROWS = (
             elementwise("dst", "data"),
             same_partitions("data", "prob"),
             same_dtype("dst", "data"),
+            probability,
             probability_type,
         ),
         effects=drawing,

@@ -31,6 +31,19 @@ def one_word(name: str) -> Rule:
     return rule
 
 
+def integer_source(facts: Facts) -> Violation | None:
+    """A register holds an integer, and takes what it loads as one."""
+    src = facts.tile("src")
+    if src.dtype.is_integer or src.dtype.kind == "bool" or src.elements != 1:
+        return None  # several elements are another rule's
+    return Violation(
+        "dtype-not-supported",
+        f"`src` is {src.dtype.name}, but a register takes an integer",
+        "src",
+        "convert it with `nisa.tensor_copy` into an nl.int32 tile first",
+    )
+
+
 def whole_number(facts: Facts) -> Violation | None:
     """An immediate is an int of 32 bits."""
     value = next(v for k, v in facts.operands.items() if k in ("src", "x"))
@@ -89,7 +102,7 @@ ROWS = (
         engines=SEQUENCERS,
         choose=always(Engine.SYNC),
         cost=costs.accessing_register,
-        rules=(one_word("src"),),
+        rules=(one_word("src"), integer_source),
         source="nki.isa.register_load",
     ),
     Row(

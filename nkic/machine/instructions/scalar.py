@@ -93,6 +93,21 @@ def known_function(facts: Facts) -> Violation | None:
     return Violation("operator-not-supported", text, "op", hint)
 
 
+def reduces_nothing(facts: Facts, cores: int) -> Violation | None:
+    """`reduce_op` and `reduce_res` are given, and `reduce_cmd` leaves the registers as they are."""
+    attributes = facts.attributes
+    asked = attributes["reduce_op"] is not None and facts.maybe("reduce_res") is not None
+    if not asked or attributes["reduce_cmd"] != "idle":
+        return None
+    return Violation(
+        "stale-accumulator",
+        "`reduce_op` and `reduce_res` are given and `reduce_cmd` is idle: nothing is reduced, and "
+        "`reduce_res` takes whatever the reduce registers hold",
+        "reduce_res",
+        "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce`, or leave `reduce_op` out",
+    )
+
+
 def accumulating(facts: Facts) -> Effects:
     """What `reduce_cmd` and reading out do to the reduce registers.
 
@@ -144,6 +159,7 @@ ROWS = (
         cost=costs.activating,
         rules=(*RULES, reduces_with_something),
         effects=accumulating,
+        doubt=reduces_nothing,
         source="nki.isa.activation; NKI API common fields, supported activation functions",
     ),
     Row(

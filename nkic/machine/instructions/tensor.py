@@ -31,7 +31,7 @@ ROWS = (
         ),
         # double_row pairs the rows of the first free dimension, so lower leaves dimensions be.
         operands=(
-            result(buffers=PSUM, indexed=True),
+            result(buffers=PSUM, indexed=True, one_bank=True),
             *(
                 source(name, buffers=SBUF, dtypes=rules.MATMUL_TYPES, keep_rank=True, indexed=True)
                 for name in ("stationary", "moving")
@@ -61,6 +61,7 @@ ROWS = (
             rules.indexed_matmul,
         ),
         access=matmul_access,
+        doubt=rules.slow_types,
         source="nki.isa.nc_matmul; Trainium2 architecture guide, built-in transpose support",
     ),
     Row(
@@ -69,7 +70,7 @@ ROWS = (
         depends=Depends.TRANSPOSED,
         doc="dst = data with partitions and (flattened) free dimensions exchanged.",
         parameters=("dst", "data", "engine", "name"),
-        operands=(result(packed=True), source("data", packed=True)),
+        operands=(result(packed=True, one_bank=True), source("data", packed=True)),
         attributes=(),
         engines=(Engine.TENSOR, Engine.VECTOR),
         choose=rules.transpose_engine,

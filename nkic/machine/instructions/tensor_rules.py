@@ -129,6 +129,21 @@ def result_types(facts: Facts) -> tuple[str, ...]:
     return tuple(dict.fromkeys(allowed))
 
 
+def slow_types(facts: Facts, cores: int) -> Violation | None:
+    """float32 is multiplied in several passes, but for operands of ones and zeros."""
+    if any(facts.tile(name).dtype.name != "float32" for name in ("stationary", "moving")):
+        return None
+    marks = ("is_transpose", "is_stationary_onezero", "is_moving_onezero")
+    if any(facts.attributes[name] for name in marks):
+        return None
+    return Violation(
+        "float32-matmul",
+        "float32 takes 4 passes through the tensor engine",
+        "moving",
+        "bfloat16 takes 1: copy stationary and moving to bfloat16 where that will do",
+    )
+
+
 # nc_matmul: modes
 
 

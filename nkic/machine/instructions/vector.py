@@ -99,6 +99,7 @@ ROWS = (
             binary("op"),
             integers_for_bitvec("op", "dst", "data1", "data2"),
         ),
+        doubt=rules.inexact_tiles,
         source=f"nki.isa.tensor_tensor; NKI API common fields, math operators; {MODES}",
     ),
     Row(
@@ -133,6 +134,7 @@ ROWS = (
             no_scatter_to_psum,
             no_indirect_addresses,
         ),
+        doubt=rules.inexact_constants,
         source=f"nki.isa.tensor_scalar; NKI API common fields, engine selection; {MODES}",
     ),
     Row(
@@ -172,7 +174,7 @@ ROWS = (
         choose=always(Engine.VECTOR),
         cost=costs.reducing,
         rules=(
-            same_partitions("dst", "data"),
+            rules.kept_partitions,
             rules.trailing_axes,
             reducing("op"),
             integers_for_bitvec("op", "dst", "data"),
@@ -281,7 +283,7 @@ ROWS = (
         depends=Depends.BY_PARTITION,
         doc="The 8 largest elements of each partition of src, in descending order.",
         parameters=("dst", "src", "name"),
-        operands=(result(max_dims=1), source("src", max_dims=2)),
+        operands=(result(max_rank=2), source("src", max_rank=3)),
         attributes=(),
         engines=VECTOR,
         choose=always(Engine.VECTOR),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from nkic.base.text import grouped
 from nkic.machine.arguments import shown
 from nkic.machine.constraints import (
     all_int32,
     has_operator,
     no_operator,
     not_float32,
+    same_partitions,
     wrong_operator,
 )
 from nkic.machine.engines import Engine
@@ -16,6 +18,7 @@ from nkic.machine.memory import Buffer
 from nkic.machine.operands import Violation
 from nkic.machine.operators import ALU, Operator
 
+EXACT_BITS = 24  # of an integer in float32
 SMALL_FILL = 64  # elements per partition up to which a fill costs the least interval anyway
 SCALAR_V3_PAIRS = (("multiply", "add"), ("multiply", None), ("add", None))
 
@@ -194,6 +197,47 @@ def _bitvec_operand(name: str, value: object) -> Violation | None:
     )
 
 
+# 32-bit integers
+
+
+def inexact_tiles(facts: Facts, cores: int) -> Violation | None:
+    """tensor_tensor: only gpsimd computes 32-bit integers as such."""
+    op = ALU[facts.attributes["op"]]
+    if not all_int32(facts) or not op.integers or op.name.startswith("logical_"):
+        return None
+    engine = facts.engine or binary_engine(facts)
+    if engine is Engine.GPSIMD:
+        return None
+    why = ", because of an operand in PSUM," if in_psum(facts) else ""
+    return _inexact(
+        f"the {engine.value} engine{why} computes in float32: from 2**24 on, int32 is rounded"
+    )
+
+
+def inexact_constants(facts: Facts, cores: int) -> Violation | None:
+    """tensor_scalar: a number with more digits than float32 holds, for 32-bit integers."""
+    if not all_int32(facts) or ALU[facts.attributes["op0"]].group == "bitvec":
+        return None
+    values = {name: facts.operands[name] for name in ("operand0", "operand1")}
+    if any(isinstance(value, Tile) for value in values.values()):
+        return None  # with a vector of integers, arithmetic is in integers
+    for name, value in values.items():
+        if isinstance(value, int) and _digits(value) > EXACT_BITS:
+            text = f"`{name}` is {grouped(value)}, which float32, the type of arithmetic, rounds"
+            return _inexact(text)
+    return None
+
+
+def _inexact(text: str) -> Violation:
+    hint = "nisa.tensor_tensor on gpsimd, without PSUM, is exact for 32-bit integers"
+    return Violation("inexact-int32", text, "", hint)
+
+
+def _digits(value: int) -> int:
+    """Binary digits from the first one to the last."""
+    return (abs(value) // (value & -value)).bit_length() if value else 0
+
+
 # tensor_reduce
 
 
@@ -203,6 +247,8 @@ def trailing_axes(facts: Facts) -> Violation | None:
     """
     axes, data, dst = facts.attributes["axis"], facts.tile("data"), facts.tile("dst")
     rank = len(data.dims) + 1
+    if 0 in axes:
+        return _across_partitions(axes)
     if not axes or axes != tuple(range(max(1, rank - len(axes)), rank)):
         return Violation(
             "reduction-axis",
@@ -223,6 +269,24 @@ def trailing_axes(facts: Facts) -> Violation | None:
         f"has {left}",
         "dst",
         f"make `dst` a tile of shape [{data.partitions}, {left}]",
+    )
+
+
+def kept_partitions(facts: Facts) -> Violation | None:
+    """dst has the partitions of data; where `axis` names them, that alone is wrong."""
+    return None if 0 in facts.attributes["axis"] else _SAME_PARTITIONS(facts)
+
+
+_SAME_PARTITIONS = same_partitions("dst", "data")
+
+
+def _across_partitions(axes: tuple[int, ...]) -> Violation:
+    return Violation(
+        "reduction-axis",
+        f"`axis` is {shown_axes(axes)}, and axis 0 is the partition dimension, across which the "
+        "vector engine does not reduce",
+        "axis",
+        "use `nisa.tensor_partition_reduce`, or `nisa.nc_matmul` with a `stationary` of ones",
     )
 
 

@@ -96,9 +96,9 @@ ROWS = (
         "of the first, the second … occurrence; all bits set where there is none.",
         parameters=("dst", "data", "vals", "name"),
         operands=(
-            result(dtypes=INDICES, max_dims=1),
-            source("data", max_dims=2),
-            source("vals", max_dims=2),
+            result(dtypes=INDICES, max_rank=2),
+            source("data", max_rank=3),
+            source("vals", max_rank=3),
         ),
         attributes=(),
         engines=VECTOR,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.constraints import (
     elementwise,
@@ -33,6 +36,7 @@ EXACT = 1 << 24  # indices are compared in float32, which holds all integers up 
 FLOAT32 = frozenset({"float32"})
 ANY_FLOAT = FLOATS | {"float8_e4m3fn"}
 NARROW = ANY_FLOAT | {"int8", "int16", "uint8", "uint16"}  # no 32-bit integers
+CUMULATED = NARROW - {"tfloat32"}
 RANGES = ("equal", "less", "less_equal", "greater", "greater_equal")
 CUMULATIVE = ("add", "subtract", "multiply", "maximum", "minimum")
 REDUCTIONS = ("add", "multiply", "maximum", "minimum")
@@ -110,7 +114,7 @@ ROWS = (
             result(indexed=True),
             source("data", indexed=True),
             scalar("operand0", optional=True),
-            READ_OUT,
+            replace(READ_OUT, optional_since=Profile.NKI_0_6),
             scalar("reduce_init", optional=True, default=None),
         ),
         attributes=(
@@ -143,8 +147,8 @@ ROWS = (
         doc="dst[i] = (src[i] op0 imm0) op1 dst[i - 1], the accumulator before the first.",
         parameters=("dst", "src", "op0", "op1", "imm0", "imm1", "reduce_cmd", "name"),
         operands=(
-            result(indexed=True, dtypes=NARROW),
-            source("src", indexed=True, dtypes=NARROW),
+            result(indexed=True, dtypes=CUMULATED),
+            source("src", indexed=True, dtypes=CUMULATED),
             scalar("imm0"),
             scalar("imm1", optional=True, default=None),
         ),
@@ -181,7 +185,7 @@ ROWS = (
         operands=(
             result(),
             source("predicate", dtypes=frozenset({"int8", "uint8", "int16", "uint16"})),
-            source("on_true", dtypes=NARROW - {"tfloat32"} | {"bool"}),
+            source("on_true", dtypes=CUMULATED | {"bool"}),
             scalar("on_false"),
             READ_FLOAT,
         ),

@@ -100,8 +100,13 @@ ROWS = (
             *("dst", "src", "max_value", "reduce_res", "reduce_cmd", "reduce_init", "name"),
         ),
         operands=(
-            result(indexed=True, dtypes=FLOATS | INTEGERS),
-            source("src", indexed=True, dtypes=FLOATS - {"tfloat32"} | INTEGERS | {"uint32"}),
+            result(indexed=True, dtypes=FLOATS | INTEGERS, max_rank=4),
+            source(
+                "src",
+                indexed=True,
+                dtypes=FLOATS - {"tfloat32"} | INTEGERS | {"uint32"},
+                max_rank=4,
+            ),
             scalar_operand("max_value", default=0.0),
             result("reduce_res", dtypes=FLOATS, column=True, optional=True, default=None),
             scalar_operand("reduce_init", default=0.0),
@@ -165,6 +170,7 @@ ROWS = (
             no_scatter_to_psum,
         ),
         effects=scalar.accumulating,
+        doubt=scalar.reduces_nothing,
         generation=4,
         since=Profile.NKI_0_4,
         source="nki.isa.activate2; NKI API common fields, supported activation functions",

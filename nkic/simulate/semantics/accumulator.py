@@ -15,6 +15,7 @@ from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.alu import ARITHMETIC
 from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.semantics.binding import Floats, vector
+from nkic.simulate.semantics.validity import Fresh
 from nkic.simulate.tile import Tile
 
 MINUS_ONE = np.float32(-1)
@@ -42,15 +43,20 @@ class Accumulator:
         self._negate = bool(decoded.attributes.get("reduce_res_negate"))
         taker = decoded.maybe("reduce_res") if "reduce_res" in decoded.operands else None
         self._sink = taker.sink() if taker is not None else None
+        self._fresh = Fresh(decoded, data)
 
     def start(self) -> Floats:
         """What the command does before the first result; the accumulators, (partitions, 1)."""
+        self._fresh.note(self.command)
+        if self.command == "reduce":
+            self._fresh.ask("adds to")
         if self.command == "load_reduce" and self._initial is not None:
             np.copyto(self._column, self._initial())
         elif self.command.startswith("reset"):
             self._column[...] = self._identity
         elif self.command == "idle":
             self._column[...] = np.nan
+            self._fresh.forget()
         return self._column
 
     def add(self, values: Floats) -> None:

@@ -16,6 +16,7 @@ from nkic.simulate.numerics.runs import sequence_bounds as bounds
 from nkic.simulate.numerics.search import largest
 from nkic.simulate.semantics.binding import words
 from nkic.simulate.semantics.copying import as_held
+from nkic.simulate.semantics.validity import clamped
 
 CORE = 16  # partitions of one core
 
@@ -27,7 +28,9 @@ def nc_n_gather(decoded: Decoded) -> Step:
     places, last = decoded.tile("indices").seen_as((dst.free,)), data.free - 1
 
     def step() -> None:
-        found = np.take_along_axis(load(), np.minimum(places(), last).astype(np.int64), axis=1)
+        wanted = places()
+        clamped(decoded, wanted, last)
+        found = np.take_along_axis(load(), np.minimum(wanted, last).astype(np.int64), axis=1)
         np.copyto(dst.window, found.reshape(dst.shape))
 
     return step
@@ -45,6 +48,7 @@ def local_gather(decoded: Decoded) -> Step:
         # Down the columns of a core's 16 partitions, then cut; one run for each.
         firsts = places().reshape(cores, CORE, -1).transpose(0, 2, 1).reshape(cores, -1)[:, :count]
         elements = (firsts[:, :, None].astype(np.int64) + within).reshape(cores, -1)
+        clamped(decoded, elements, last)
         every = np.repeat(np.minimum(elements, last), CORE, axis=0)
         found = np.take_along_axis(load(), every, axis=1)
         np.copyto(dst.window, found.reshape(dst.shape))

@@ -15,6 +15,7 @@ from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.activation import FUNCTIONS
 from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.semantics.binding import Floats, result, shape_of, vector
+from nkic.simulate.semantics.validity import Fresh, in_range
 
 Compute = Callable[[], Floats]
 NO_PARAMETER = np.zeros((), np.float32)  # functions that take one are refused
@@ -47,7 +48,7 @@ def _activating(decoded: Decoded) -> tuple[Compute, Step]:
     data, (out, store, _) = decoded.tile("data").load(sizes), result(decoded, sizes)
     scale, bias = vector(decoded, "scale", sizes, 1.0), vector(decoded, "bias", sizes)
     scales, adds = decoded.operands["scale"] != 1.0, decoded.operands["bias"] is not None
-    function = FUNCTIONS[decoded.attributes["op"]]
+    function, watch = FUNCTIONS[decoded.attributes["op"]], in_range(decoded)
     inner = decoded.scratch.floats(decoded.tile("dst").shape_in(sizes))
 
     def compute() -> Floats:
@@ -56,6 +57,8 @@ def _activating(decoded: Decoded) -> tuple[Compute, Step]:
             values = np.multiply(values, scale(), out=inner)
         if adds:
             values = np.add(values, bias(), out=inner)
+        if watch is not None:
+            watch(values)
         found = out()
         function(values, found, NO_PARAMETER)
         return found
@@ -69,10 +72,15 @@ def _reducing(decoded: Decoded, compute: Compute, store: Step, command: str) -> 
     registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
     lanes = registers[data.first : data.first + data.partitions]
     total = decoded.scratch.floats(lanes.shape)
-    read_out, order = taker.sink() if taker is not None else None, decoded.order()
+    read_out, fresh = taker.sink() if taker is not None else None, Fresh(decoded, data)
+    asks = "adds to" if command == "reduce" else "reads" if read_out is not None else ""
+    order = decoded.order()
 
     def step() -> None:
         values = compute()
+        fresh.note(command)
+        if asks:
+            fresh.ask(asks)
         if command.startswith("reset"):
             lanes[...] = 0
         if command.endswith("reduce"):

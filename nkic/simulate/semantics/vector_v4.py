@@ -14,6 +14,7 @@ from nkic.simulate.numerics.alu import ARITHMETIC
 from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.semantics.accumulator import Accumulator
 from nkic.simulate.semantics.binding import Floats, binary, result, shape_of, vector
+from nkic.simulate.semantics.validity import Fresh, in_range
 from nkic.simulate.tile import Load, Sizes
 
 NO_PARAMETER = np.zeros((), np.float32)
@@ -48,11 +49,13 @@ def activate2(decoded: Decoded) -> Step:
         vector(decoded, "relu_param", sizes),
     )
     function = FUNCTIONS[decoded.attributes["op"]]
-    accumulate = _registers(decoded)
+    accumulate, watch = _registers(decoded), in_range(decoded)
 
     def step() -> None:
-        found = out()
-        function(inner(), found, parameter())
+        found, values = out(), inner()
+        if watch is not None:
+            watch(values)
+        function(values, found, parameter())
         read_out = accumulate(found)
         store()
         read_out()
@@ -90,6 +93,8 @@ def _registers(decoded: Decoded) -> Callable[[Floats], Step]:
     lanes = registers[data.first : data.first + data.partitions]
     total, sink = decoded.scratch.floats(lanes.shape), taker.sink() if taker else None
     order = decoded.order()
+    fresh = Fresh(decoded, data)
+    asks = "adds to" if command == "reduce" else "reads" if taker is not None else ""
 
     def read_out() -> None:
         if sink is not None:
@@ -97,6 +102,9 @@ def _registers(decoded: Decoded) -> Callable[[Floats], Step]:
             sink.store()
 
     def accumulate(values: Floats) -> Step:
+        fresh.note(command)
+        if asks:
+            fresh.ask(asks)
         if command.startswith("reset"):
             lanes[...] = ALU[op].identity
         if command.endswith("reduce"):

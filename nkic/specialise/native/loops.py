@@ -61,7 +61,9 @@ class Whiles:
         """The `while` whose test is at a place."""
         module = self._places.sources.module(place.span.path)
         node = module.statement_at(place.span) if module is not None else None
-        return node if isinstance(node, nodes.While) and node.test.span == place.span else None
+        if not isinstance(node, nodes.While) or node.test.span != place.span:
+            return None
+        return None if isinstance(node.test, nodes.BoolOp | nodes.UnaryOp) else node
 
 
 def _only_continues(node: nodes.While) -> bool:

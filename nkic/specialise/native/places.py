@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dis import opname
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
 from nkic.specialise.native.sources import Sources
+from nkic.syntax import nodes
+from nkic.syntax.bindings import SourceModule
+from nkic.syntax.walk import walk
 
 _CHAINS = 1 << 16
+_DECIDING = ("POP_JUMP", "JUMP_IF", "TO_BOOL", "GET_ITER", "FOR_ITER")
+_TESTING = nodes.If | nodes.While | nodes.Assert | nodes.IfExp
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # functions until 3.11
 
 
@@ -162,13 +168,26 @@ class Places:
             return Span(source.path, line, 1, line, len(source.line(line)) + 1)
         end_line = end_line or line
         start, end = _characters(source, line, column), _characters(source, end_line, end_column)
-        return self._whole(Span(source.path, line, start, end_line, end))
-
-    def _whole(self, span: Span) -> Span:
-        """Of a call that spans lines, Python gives the part from the method's name on."""
+        span = Span(source.path, line, start, end_line, end)
         module = self.sources.module(span.path)
-        call = module.calls.get((span.end_line, span.end_column)) if module is not None else None
+        if module is None:
+            return span
+        name = opname[code.code.co_code[max(offset, 0)]]
+        if name.startswith(_DECIDING):
+            return _decided(module, span)
+        call = module.calls.get((span.end_line, span.end_column))
+        # Of a call that spans lines, Python gives the part from the method's name on.
         return call.span if call is not None and call.span.covers(span) else span
+
+
+def _decided(module: SourceModule, span: Span) -> Span:
+    """What a branch or a loop asks, where Python gives the place of the whole of it."""
+    for node in walk(module.statement_at(span) or module.tree):
+        if node.span == span and isinstance(node, nodes.For):
+            return node.iter.span
+        if node.span == span and isinstance(node, _TESTING):
+            return node.test.span
+    return span
 
 
 def _characters(source: SourceFile, line: int, bytes_before: int) -> int:

@@ -1,0 +1,52 @@
+"""Orders that the kernel asked for: can the later instruction wait for the earlier one?
+
+An edge is a wait that a device executes every time, so both instructions stand in the same device
+loops, or the earlier one in an outer one of them. Source: `nki.isa`, `depends_on`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.check.check import call_labels
+from nkic.ir.program import Body, Instruction, Program, instructions
+
+Loops = tuple[int, ...]  # their numbers, outermost first
+
+
+def find_edges(program: Program, report: Reporter) -> None:
+    """Reports every edge out of a device loop."""
+    for body in program.cores:
+        if not any(one.after for one in instructions(body)):
+            continue
+        known: dict[int, tuple[Instruction, Loops]] = {}
+        for one, loops in _nested(body):
+            known[one.number] = one, loops
+            for number in one.after:
+                if number in known and loops[: len(known[number][1])] != known[number][1]:
+                    _complain(one, known[number][0], report)
+
+
+def _nested(body: Body, loops: Loops = ()) -> Iterator[tuple[Instruction, Loops]]:
+    """Every instruction with the device loops around it."""
+    for item in body:
+        if isinstance(item, Instruction):
+            yield item, loops
+        else:
+            yield from _nested(item.body, (*loops, item.number))
+
+
+def _complain(one: Instruction, producer: Instruction, report: Reporter) -> None:
+    report.error(
+        "bad-schedule",
+        f"{one.row.name} is ordered after {producer.row.name}, which is inside of a device loop "
+        "that it stands outside of: nothing outside can wait for one turn",
+        one.at.primary,
+        labels=[
+            Label(producer.at.primary, f"{producer.row.name} is in the loop"),
+            *call_labels(one.at),
+        ],
+        help="leave the edge out: what the loop writes is waited for at its end; or order two "
+        "instructions of the same loop",
+    )

@@ -1,0 +1,107 @@
+"""PSUM, asked of programs whose engines and addresses are decided: a matmul's result within one
+bank, and nothing added to what another instruction wrote.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from nkic.base.diagnostics import Label, Reporter
+from nkic.check.check import call_labels
+from nkic.ir.effects import touches_of
+from nkic.ir.program import Body, Instruction, Program, instructions
+from nkic.ir.tensors import AccessPattern
+from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
+from nkic.machine.patterns import run
+from nkic.machine.psum import (
+    History,
+    Rectangle,
+    Write,
+    bank_problem,
+    is_followed,
+    is_matmul,
+)
+
+
+def find_banks(placed: Program, report: Reporter) -> None:
+    """Reports results of the tensor engine that lie across banks, on their final addresses."""
+    known: set[tuple[int, int]] = set()  # by identity: loops make many of one line
+    for body in placed.cores:
+        for one in instructions(body):
+            if not is_matmul(one.engine):
+                continue
+            for rule, operand in zip(one.row.operands, one.operands, strict=True):
+                key = id(operand), id(one.at)
+                if rule.one_bank and type(operand) is AccessPattern and key not in known:
+                    known.add(key)
+                    _bank(one, rule.name, operand, placed, report)
+
+
+def _bank(
+    one: Instruction, name: str, dst: AccessPattern, placed: Program, report: Reporter
+) -> None:
+    tensor = dst.tensor
+    if dst.dynamic is not None or tensor.buffer is not Buffer.PSUM:
+        return
+    low, high = dst.extent()
+    at = placed.addresses[tensor.number].byte
+    text = bank_problem(one.row, name, at + low, at + high, placed.target)
+    if text:
+        sizes = ", ".join(map(str, tensor.shape))
+        what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}], from byte {at:,} on"
+        report.error(
+            "psum-bank",
+            f"{one.row.name}: {text}",
+            one.at.primary,
+            labels=[Label(tensor.at.primary, what), *call_labels(one.at)],
+            help=f"write a part that is within one bank: `{tensor.name}` has the columns of a "
+            f"bank at multiples of {PSUM_BANK_BYTES // dst.dtype.size}",
+        )
+
+
+def find_strangers(lowered: Program, report: Reporter) -> None:
+    """Warns of matmuls that add to what another instruction wrote."""
+    if is_followed(lowered.target) and any(t.buffer is Buffer.PSUM for t in lowered.tensors):
+        for body in lowered.cores:
+            _follow(body, lowered, report)
+
+
+def _follow(body: Body, lowered: Program, report: Reporter) -> None:
+    """Device loops are walked once, in the order of the program."""
+    histories: dict[int, History[Instruction]] = defaultdict(History)
+    found = touches_of(body, lowered.target)
+    for one in instructions(body):
+        for pattern, reads, writes, _ in found[one.number]:
+            tensor = pattern.tensor
+            if tensor.buffer is not Buffer.PSUM or not writes or pattern.dynamic is not None:
+                continue
+            area, history = _area(pattern), histories[tensor.number]
+            if is_matmul(one.engine):
+                stranger = next(iter(history.strangers(area)), None) if reads else None
+                if stranger is not None:
+                    _warn(one, stranger, tensor.name, lowered, report)
+                history.note(Write(area, None))
+            elif run(pattern.dims) * pattern.dtype.size == area.right - area.left:
+                history.note(Write(area, one))
+
+
+def _area(pattern: AccessPattern) -> Rectangle:
+    low, high = pattern.extent()
+    return Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
+
+
+def _warn(
+    one: Instruction, stranger: Instruction, name: str, lowered: Program, report: Reporter
+) -> None:
+    report.warning(
+        "accumulates-onto-data",
+        f"{one.row.name} adds to what {stranger.row.name} wrote into `{name}`, which is undefined "
+        f"on {lowered.target.name}: there only a matmul may begin what matmuls add to",
+        one.at.primary,
+        labels=[
+            Label(stranger.at.primary, f"{stranger.row.name} writes it here"),
+            *call_labels(one.at),
+        ],
+        help="let the first matmul overwrite, with accumulate=False, and add what was there "
+        "with nisa.tensor_tensor afterwards",
+    )

@@ -1,0 +1,110 @@
+"""What PSUM asks of those who write it: banks, and who last wrote what a matmul adds to.
+
+Sources: Trainium architecture guides (8 banks of 2 KiB per partition; the result of a matmul lies
+within one, before NeuronCore-v4); `nki.isa.nc_matmul`, accumulation mode (accumulating onto what
+another instruction wrote is undefined before NeuronCore-v4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, NamedTuple, TypeVar
+
+from nkic.machine.engines import Engine
+from nkic.machine.memory import PSUM_BANK_BYTES
+from nkic.machine.operands import Row
+from nkic.machine.targets import Target
+
+MANY = 64  # writes of one tensor that are remembered
+Place = TypeVar("Place")
+
+
+def banks(first: int, end: int) -> range:
+    """The banks of the bytes `first` up to `end` of a partition."""
+    return range(first // PSUM_BANK_BYTES, -(-end // PSUM_BANK_BYTES))
+
+
+def bank_problem(row: Row, name: str, first: int, end: int, target: Target) -> str:
+    """What is wrong with the bytes that operand `name` covers in PSUM, or nothing."""
+    found = banks(first, end)
+    one_bank = row.operands[row.operand_index[name]].one_bank
+    if not one_bank or target.generation >= 4 or len(found) < 2:
+        return ""
+    return (
+        f"`{name}` covers bytes {first:,} to {end:,} of each partition of PSUM, in banks "
+        f"{found[0]} to {found[-1]}; on {target.name} the tensor engine writes within one bank "
+        f"of {PSUM_BANK_BYTES:,}"
+    )
+
+
+class Rectangle(NamedTuple):
+    """Partitions `top` up to `bottom`, and of each the bytes `left` up to `right`."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+    def shared(self, other: Rectangle) -> Rectangle | None:
+        """The part that both have."""
+        top, bottom = max(self.top, other.top), min(self.bottom, other.bottom)
+        left, right = max(self.left, other.left), min(self.right, other.right)
+        return Rectangle(top, bottom, left, right) if top < bottom and left < right else None
+
+    def without(self, other: Rectangle) -> list[Rectangle]:
+        """The parts outside of `other`: at most four."""
+        hole = self.shared(other)
+        if hole is None:
+            return [self]
+        top, bottom, left, right = self
+        parts = (
+            Rectangle(top, hole.top, left, right),
+            Rectangle(hole.bottom, bottom, left, right),
+            Rectangle(hole.top, hole.bottom, left, hole.left),
+            Rectangle(hole.top, hole.bottom, hole.right, right),
+        )
+        return [one for one in parts if one.top < one.bottom and one.left < one.right]
+
+
+class Write(NamedTuple, Generic[Place]):
+    """A write of a PSUM tensor; `place` is where the writer stands, None for a matmul."""
+
+    area: Rectangle
+    place: Place | None
+
+
+class History(Generic[Place]):
+    """Who last wrote which part of one PSUM tensor. What is written with gaps counts as whole
+    where the tensor engine writes it, and is not known of others.
+    """
+
+    def __init__(self) -> None:
+        self.writes: list[Write[Place]] = []  # the latest last
+
+    def note(self, write: Write[Place]) -> None:
+        """Remembers a write."""
+        known = self.writes
+        if len(known) == 1 and known[0] == write:
+            return
+        kept = [one for one in known if one.area.without(write.area)]
+        self.writes = [*kept[1 - MANY :], write]
+
+    def strangers(self, area: Rectangle) -> Iterable[Place]:
+        """Where others than matmuls last wrote in `area`, the latest first."""
+        open_parts = [area]
+        for write in reversed(self.writes):
+            if write.place is not None and any(write.area.shared(one) for one in open_parts):
+                yield write.place
+            open_parts = [rest for one in open_parts for rest in one.without(write.area)]
+            if not open_parts:
+                return
+
+
+def is_followed(target: Target) -> bool:
+    """It matters who wrote what a matmul adds to."""
+    return target.generation < 4
+
+
+def is_matmul(engine: Engine | None) -> bool:
+    """The tensor engine writes its transposes as matmuls, too."""
+    return engine is Engine.TENSOR
