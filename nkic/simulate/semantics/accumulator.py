@@ -13,8 +13,8 @@ from nkic.machine.operators import ALU
 from nkic.simulate.decode import Decoded
 from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.alu import ARITHMETIC
-from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.semantics.binding import Floats, vector
+from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.semantics.validity import Fresh
 from nkic.simulate.tile import Tile
 
@@ -36,7 +36,7 @@ class Accumulator:
         self.command = decoded.attributes["reduce_cmd"]
         self.lanes = lanes_of(decoded, data)
         self._column = self.lanes[:, None]
-        self._order = decoded.order()
+        self._reduce = Reduction(decoded, op)
         self._identity = np.float32(ALU[op].identity or 0)
         self._initial = vector(decoded, initial, None) if initial else None
         self._total = decoded.scratch.floats(self.lanes.shape)
@@ -63,7 +63,7 @@ class Accumulator:
         """Folds the results of each partition and combines them with its accumulator."""
         self.start()
         if self.command.endswith("reduce"):
-            reduce(self.op, values, self._total, order=self._order)
+            self._reduce(values, self._total)
             ARITHMETIC[self.op](self.lanes, self._total, self.lanes)
 
     def read_out(self) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 
 from nkic.machine.operators import ALU
 from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.numerics.reduction import reduce, reduce_bits
+from nkic.simulate.numerics.reduction import reduce_bits
 from nkic.simulate.numerics.runs import nonzero_with_count as nonzero
 from nkic.simulate.numerics.runs import sequence_bounds as bounds
 from nkic.simulate.numerics.search import largest
 from nkic.simulate.semantics.binding import words
 from nkic.simulate.semantics.copying import as_held
+from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.semantics.validity import clamped
 
 CORE = 16  # partitions of one core
@@ -70,10 +71,10 @@ def tensor_partition_reduce(decoded: Decoded) -> Step:
 
         return bits
     load, total = data.load(), decoded.scratch.floats((data.free,))
-    order = decoded.order()
+    reduce = Reduction(decoded, op)
 
     def step() -> None:
-        reduce(op, load().T, total, order=order)
+        reduce(load().T, total)
         dst.put(total)
 
     return step

@@ -12,6 +12,7 @@ from nkic.machine.codecs import decode, pack, unpack
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.matmul import Doubles
 from nkic.simulate.numerics.microscaling import LANES, dequantized, quantized
+from nkic.simulate.semantics.summing import Product
 from nkic.simulate.semantics.tensor import product
 from nkic.simulate.tile import Tile
 
@@ -45,7 +46,7 @@ def nc_matmul_mx(decoded: Decoded) -> Step:
         for name in ("stationary", "moving")
     )
     accumulate = bool(decoded.attributes["accumulate"])
-    return product(decoded.tile("dst"), left, right, accumulate, decoded.order())
+    return product(decoded.tile("dst"), left, right, accumulate, Product(decoded))
 
 
 def scale_rows(data: Tile) -> list[int]:

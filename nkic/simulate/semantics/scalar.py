@@ -13,8 +13,8 @@ import numpy as np
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.activation import FUNCTIONS
-from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.semantics.binding import Floats, result, shape_of, vector
+from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.semantics.validity import Fresh, in_range
 
 Compute = Callable[[], Floats]
@@ -74,7 +74,7 @@ def _reducing(decoded: Decoded, compute: Compute, store: Step, command: str) -> 
     total = decoded.scratch.floats(lanes.shape)
     read_out, fresh = taker.sink() if taker is not None else None, Fresh(decoded, data)
     asks = "adds to" if command == "reduce" else "reads" if read_out is not None else ""
-    order = decoded.order()
+    reduce = Reduction(decoded, "add")
 
     def step() -> None:
         values = compute()
@@ -84,7 +84,7 @@ def _reducing(decoded: Decoded, compute: Compute, store: Step, command: str) -> 
         if command.startswith("reset"):
             lanes[...] = 0
         if command.endswith("reduce"):
-            reduce("add", values, total, order=order)
+            reduce(values, total)
             np.add(lanes, total, out=lanes)
         store()
         if read_out is not None:

@@ -13,14 +13,15 @@ from collections.abc import Callable
 import numpy as np
 
 from nkic.machine.engines import Engine
-from nkic.machine.orders import Order
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.matmul import Factor, matmul
 from nkic.simulate.numerics.vector import transpose
 from nkic.simulate.semantics.binding import Floats
 from nkic.simulate.semantics.copying import as_held
+from nkic.simulate.semantics.summing import Product
 from nkic.simulate.tile import Load, Tile
 
+Multiply = Callable[[Factor, Factor, Floats, bool], None]
 BIT_ACCURATE = 3  # NeuronCore version from which a transpose moves bits
 
 
@@ -32,7 +33,7 @@ def nc_matmul(decoded: Decoded) -> Step:
         left, right = _double(stationary), _double(moving)
     else:
         left, right = stationary.load(), moving.load()
-    compute = product(dst, left, right, accumulate, decoded.order())
+    compute = product(dst, left, right, accumulate, Product(decoded))
     if accumulate or not decoded.attributes["is_transpose"] or not _moves_bits(decoded):
         return compute
     move = _transposing(dst, stationary)
@@ -48,14 +49,14 @@ def product(
     left: Callable[[], Factor],
     right: Callable[[], Factor],
     accumulate: bool,
-    order: Order = "exact",
+    multiply: Multiply = matmul,
 ) -> Step:
     """dst = left transposed, times right; with `accumulate`, added to dst in float32."""
     out, store, direct = dst.sink()
     if direct or not accumulate:
 
         def fresh() -> None:
-            matmul(left(), right(), out(), accumulate, order)
+            multiply(left(), right(), out(), accumulate)
             store()
 
         return fresh
@@ -64,7 +65,7 @@ def product(
     def step() -> None:
         found = out()
         np.copyto(found, before())
-        matmul(left(), right(), found, True, order)
+        multiply(left(), right(), found, True)
         store()
 
     return step

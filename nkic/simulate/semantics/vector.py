@@ -15,7 +15,6 @@ from nkic.machine.engines import Engine
 from nkic.machine.orders import Order
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.alu import INTEGERS
-from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.numerics.scan import tensor_tensor_scan as scan
 from nkic.simulate.numerics.statistics import bn_aggr as aggregated
 from nkic.simulate.numerics.statistics import bn_stats as statistics
@@ -37,6 +36,7 @@ from nkic.simulate.semantics.copying import (
     copy_step,
     fill_step,
 )
+from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.tile import Tile
 
 
@@ -144,10 +144,11 @@ def tensor_reduce(decoded: Decoded) -> Step:
     load, (out, store, _) = data.load(data.sizes), dst.sink()
     total = decoded.scratch.floats((data.partitions, *data.sizes)[:keep])
     flat = total.reshape(dst.partitions, dst.free)
-    sign, order = np.float32(-1 if decoded.attributes["negate"] else 1), decoded.order(REDUCED)
+    sign = np.float32(-1 if decoded.attributes["negate"] else 1)
+    reduce = Reduction(decoded, op, REDUCED)
 
     def step() -> None:
-        reduce(op, load(), total, keep, order)
+        reduce(load(), total, keep)
         np.multiply(flat, sign, out=out())
         store()
 

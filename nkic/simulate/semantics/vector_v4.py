@@ -11,9 +11,9 @@ from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.activation import FUNCTIONS
 from nkic.simulate.numerics.alu import ARITHMETIC
-from nkic.simulate.numerics.reduction import reduce
 from nkic.simulate.semantics.accumulator import Accumulator
 from nkic.simulate.semantics.binding import Floats, binary, result, shape_of, vector
+from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.semantics.validity import Fresh, in_range
 from nkic.simulate.tile import Load, Sizes
 
@@ -92,7 +92,7 @@ def _registers(decoded: Decoded) -> Callable[[Floats], Step]:
     registers = decoded.state.array("accumulator", lambda: np.zeros(PARTITIONS, np.float32))
     lanes = registers[data.first : data.first + data.partitions]
     total, sink = decoded.scratch.floats(lanes.shape), taker.sink() if taker else None
-    order = decoded.order()
+    reduce = Reduction(decoded, op)
     fresh = Fresh(decoded, data)
     asks = "adds to" if command == "reduce" else "reads" if taker is not None else ""
 
@@ -108,7 +108,7 @@ def _registers(decoded: Decoded) -> Callable[[Floats], Step]:
         if command.startswith("reset"):
             lanes[...] = ALU[op].identity
         if command.endswith("reduce"):
-            reduce(op, values, total, order=order)
+            reduce(values, total)
             ARITHMETIC[op](lanes, total, lanes)
         return read_out
 

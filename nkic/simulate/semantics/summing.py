@@ -1,0 +1,93 @@
+"""Adding up in the order that was asked for, with a remark where "exact" hides an overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.orders import Order
+from nkic.simulate.decode import NOT_MEASURED, Decoded
+from nkic.simulate.numerics.matmul import Factor, matmul
+from nkic.simulate.numerics.reduction import reduce
+from nkic.simulate.remarks import Remark, Remarks
+
+Array = NDArray[Any]
+Floats = NDArray[np.float32]
+_SUMS = frozenset({"add", "subtract", "average"})
+_GREATEST = float(np.finfo(np.float32).max)
+
+
+class Reduction:
+    """Reductions of one instruction."""
+
+    def __init__(
+        self, decoded: Decoded, op: str, measured: Mapping[str, Order] = NOT_MEASURED
+    ) -> None:
+        self.op = op
+        self.order = decoded.order(measured)
+        self._watches = self.order == "exact" and op in _SUMS
+        self._row, self._remarks = decoded.row.name, decoded.state.remarks
+
+    def __call__(self, values: Floats, out: Floats, keep: int = 1) -> None:
+        """As `numerics.reduction.reduce`."""
+        reduce(self.op, values, out, keep, self.order)
+        if self._watches and not _is_small(values):
+            sequential = np.empty_like(out)
+            reduce(self.op, values, sequential, keep, "float32")
+            _compare(self._remarks, self._row, out, sequential)
+
+
+class Product:
+    """Matrix products of one instruction."""
+
+    def __init__(self, decoded: Decoded) -> None:
+        self.order = decoded.order()
+        self._row, self._remarks = decoded.row.name, decoded.state.remarks
+
+    def __call__(self, left: Factor, right: Factor, out: Floats, accumulate: bool) -> None:
+        """As `numerics.matmul.matmul`."""
+        if self.order == "exact" and _size(left) * _size(right) > _GREATEST:
+            self._look(left, right)
+        matmul(left, right, out, accumulate, self.order)
+
+    def _look(self, left: Factor, right: Factor) -> None:
+        exact, sequential = (np.empty((left.shape[1], right.shape[1]), np.float32) for _ in "12")
+        matmul(left, right, exact)
+        matmul(left, right, sequential, order="float32")
+        _compare(self._remarks, self._row, exact, sequential)
+
+
+def _is_small(values: Floats) -> bool:
+    """No partial sum of them leaves float32: a finite sum of squares says that none is above
+    2^64, and takes a few microseconds. A NaN, an infinity or a large number among them: False.
+    """
+    return _size(values) < 2.0**64
+
+
+def _size(values: Array) -> float:
+    """The root of the sum of squares, in the type of the values."""
+    flat = values.reshape(-1)
+    return float(np.sqrt(np.dot(flat, flat)))
+
+
+def _compare(remarks: Remarks, row: str, exact: Floats, sequential: Floats) -> None:
+    lost = np.isfinite(exact) & ~np.isfinite(sequential)
+    count = int(np.count_nonzero(lost))
+    if count:
+        sums = "1 sum leaves" if count == 1 else f"{count:,} sums leave"
+        remarks.add(
+            Remark(
+                "hidden-overflow",
+                f"{row}: {sums} float32 on the way, and come back to a number here, where "
+                f"additions are exact; the first is {float(exact[lost][0]):.8g}"
+                if count > 1
+                else f"{row}: {sums} float32 on the way, and comes back to "
+                f"{float(exact[lost][0]):.8g} here, where additions are exact",
+                "scale the numbers down; `--accumulate float32` shows what additions in float32, "
+                "one after the other, give",
+                count,
+            )
+        )
