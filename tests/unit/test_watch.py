@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from nkic import watch
-from nkic.base.diagnostics import CompileFailed, Diagnostic
+from nkic.base.diagnostics import Diagnostic, LimitHit
 from nkic.base.source import NOWHERE
 from nkic.compiled import Options
+from nkic.limits import watch
+from nkic.limits.watch import watched
 from nkic.loader import Loader
 from nkic.pipeline import compile_source
 from nkic.request import Said, request_for
-from nkic.watch import watched
 
 SLOW = """
 import nki
@@ -31,7 +31,7 @@ def kernel():
 def compiled(seconds: float) -> Diagnostic:
     loader = Loader.beside("k.py")
     source = loader.main("k.py", SLOW.encode())
-    with pytest.raises(CompileFailed) as failed:
+    with pytest.raises(LimitHit) as failed:
         compile_source(source, request_for(source, Said(), {}), loader, Options(seconds=seconds))
     (one,) = failed.value.diagnostics
     return one
@@ -40,7 +40,7 @@ def compiled(seconds: float) -> Diagnostic:
 def test_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_INTERVAL", 0.01)
     one = compiled(0.2)
-    assert one.code.slug == "runaway"
+    assert one.code.slug == "time-limit"
     assert one.message == "the compilation takes more than 0.2 seconds"
     # A busy machine may need all that time to read the file.
     assert one.primary is None or one.primary.span.line in (6, 7, 8)
@@ -52,7 +52,7 @@ def test_memory_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "free", lambda: -(1 << 40))
     one = compiled(60)
     assert (one.code.slug, one.message) == (
-        "too-large",
+        "out-of-memory",
         "the compilation fills this machine's memory",
     )
 
@@ -60,7 +60,7 @@ def test_memory_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_stage_goes_on_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_INTERVAL", 0.01)
     turns = 0
-    with pytest.raises(CompileFailed), watched(0.02, lambda: NOWHERE):
+    with pytest.raises(LimitHit), watched(0.02, lambda: NOWHERE):
         while turns < 1_000_000_000:
             try:
                 turns += 1

@@ -44,4 +44,4 @@ def main() -> int:
     for its core on a busy one, which takes many times as long. Results do not depend on it.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    return run(command, "nki-run")
+    return run(command, "nki-run", own_process=True)

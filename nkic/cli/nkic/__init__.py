@@ -37,4 +37,4 @@ def command(session: Session, /, **words: Any) -> int:
 
 def main() -> int:
     """Runs the command line of the process; gives the exit code."""
-    return run(command, "nkic")
+    return run(command, "nkic", own_process=True)

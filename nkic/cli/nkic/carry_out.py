@@ -12,15 +12,16 @@ from nkic import pipeline
 from nkic.base import files, levels
 from nkic.base.diagnostics import CompileFailed, Level, NkicError, UsageFailed, make
 from nkic.base.files import STANDARD
-from nkic.base.source import SourceFile
+from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
-from nkic.cli.common import Session
+from nkic.cli.common import Session, walls
 from nkic.cli.nkic import outputs, prints, settings
 from nkic.cli.nkic.conflicts import CONFIG, IR, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.compiled import Compiled, Options
 from nkic.forms import FORMS
+from nkic.limits import places
 from nkic.loader import MAX_BYTES, Loader
 from nkic.report.resources import resources
 from nkic.request import Said, request_for
@@ -37,6 +38,7 @@ def carry_out(line: CommandLine, session: Session) -> int:
     if line.print is not None:
         files.write(STANDARD, prints.table(line.print))
         return 0
+    walls.raise_around(session, line.time_limit)
     job = _Job(line, session)
     with job.failures_shown():
         if line.list_kernels:
@@ -99,7 +101,8 @@ class _Job:
         if self.path.endswith(IR):
             outputs.refuse_earlier_stages(wanted)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
-        options = Options(line.serial, line.embed_source, last, line.max_errors, line.time_limit)
+        how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
+        options = Options(*how, see=self.see)
         compiled = Compiled(source)
         try:
             self.compile(source, options, compiled)
@@ -108,6 +111,7 @@ class _Job:
         except Exception:
             self.attach(compiled)
             raise
+        walls.lift_time()
         self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
         for one in wanted:
@@ -120,6 +124,10 @@ class _Job:
             return
         request = request_for(source, _said(self.line), os.environ)
         pipeline.compile_source(source, request, self.loader, options, compiled)
+
+    def see(self, place: Span) -> None:
+        """Notes where the compilation is, for the case that it must be ended from outside."""
+        places.note(place._replace(path=self.loader.shown(place.path)))
 
     def attach(self, compiled: Compiled) -> None:
         """Adds the source and the last program to the report of an internal error."""

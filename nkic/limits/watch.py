@@ -2,7 +2,8 @@
 
 What kernels may do while they are evaluated is counted in steps, the same everywhere; this is for
 what no count foresaw, and for programs that are simply too large for the machine. Only the main
-thread of a process is watched, because only there signals arrive.
+thread of a process is watched, because only there signals arrive, and only between steps of
+Python's: what one operation takes is the watcher's business (`watcher.py`).
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from nkic.base.diagnostics import CompileFailed, make
+from nkic.base.diagnostics import LimitHit, make
 from nkic.base.source import NOWHERE, Span
 
 SHARE = 0.8  # of the memory that was free when the compilation began
-_INTERVAL = 0.5
+_INTERVAL = 0.05
 _HELP = "loops over data belong on the device: `nl.fori_loop`; or try smaller shapes"
+_LATER = f"{_HELP}; --time-limit sets another limit"
 _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
 
 
 @contextmanager
-def watched(seconds: float, place: Callable[[], Span]) -> Iterator[None]:
-    """Raises `CompileFailed` inside once time or memory is used up; `place` is where to point.
+def watched(
+    seconds: float, place: Callable[[], Span], see: Callable[[Span], None] = lambda place: None
+) -> Iterator[None]:
+    """Raises `LimitHit` inside once time or memory is used up; `place` is where to point, and
+    `see` is told of it at every look.
 
     Does nothing in threads, or where someone else uses the alarm.
     """
@@ -38,27 +43,40 @@ def watched(seconds: float, place: Callable[[], Span]) -> Iterator[None]:
     end, room = time.monotonic() + seconds, used() + SHARE * free()
 
     def look(number: int, frame: FrameType | None) -> None:
+        at = _sought(place)
         if time.monotonic() > end:
-            raise _Over("runaway", f"the compilation takes more than {seconds:g} seconds", place())
+            text = f"the compilation takes more than {seconds:g} seconds"
+            raise _Over("time-limit", text, at, _LATER)
         if used() > room:
-            raise _Over("too-large", "the compilation fills this machine's memory", place())
+            raise _Over("out-of-memory", "the compilation fills this machine's memory", at, _HELP)
+        if at != NOWHERE:
+            see(at)
 
     before = signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, _INTERVAL, _INTERVAL)
     try:
         yield
     except _Over as over:
-        raise CompileFailed([make(*over.args, help=_HELP)]) from None
+        raise LimitHit([over.diagnostic]) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
 
+def _sought(place: Callable[[], Span]) -> Span:
+    """Where the work is; a look must not fail, however deep the stack is at this moment."""
+    try:
+        return place()
+    except Exception:
+        return NOWHERE
+
+
 class _Over(BaseException):
     """No stage may take this for an error of its own and go on with half a program."""
 
-    def __init__(self, slug: str, message: str, span: Span) -> None:
-        super().__init__(slug, message, span if span != NOWHERE else None)
+    def __init__(self, slug: str, message: str, span: Span, help: str) -> None:
+        super().__init__(message)
+        self.diagnostic = make(slug, message, span if span != NOWHERE else None, help=help)
 
 
 def _is_free() -> bool:
