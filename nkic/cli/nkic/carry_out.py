@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nkic import pipeline
 from nkic.base import files, levels
+from nkic.base.confine import confined
 from nkic.base.diagnostics import CompileFailed, Level, NkicError, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
@@ -40,7 +41,7 @@ def carry_out(line: CommandLine, session: Session) -> int:
         return 0
     walls.raise_around(session, line.time_limit)
     job = _Job(line, session)
-    with job.failures_shown():
+    with job.failures_shown(), confined(job.loader.folders):
         if line.list_kernels:
             job.list_kernels()
         else:
