@@ -16,6 +16,7 @@ ALLOWED = {
     "base": "",
     "machine": "base",
     "syntax": "base",
+    "arrays": "base machine",
     "ir": "base machine",
     "parse": "base syntax",
     "resolve": "base syntax",
@@ -28,25 +29,26 @@ ALLOWED = {
     "schedule": DATA,
     "neff": "base machine",
     "emit": f"{DATA} neff",
-    "simulate": "base machine neff",
+    "simulate": "base machine arrays neff",
     "report": "base machine neff",
     "figures": "base neff simulate report",
     "loader": "base parse",
     "compiled": "base ir neff",
-    "request": "base machine specialise",
+    "like": "base machine arrays specialise",
+    "request": "base machine specialise like",
     "limits": "base",
     "pipeline": f"{DATA} limits syntax parse resolve specialise"
     " check lower depend allocate schedule neff emit compiled",
     "forms": "base ir neff syntax parse compiled",
-    "api": f"{DATA} neff parse specialise compiled loader request pipeline forms simulate report"
-    " figures",
+    "api": f"{DATA} arrays neff parse specialise compiled loader request pipeline forms simulate"
+    " report figures",
     "nki": "base machine specialise request api",
     "pytest_plugin": "base machine api nki",
     "__main__": "api nki",
     "cli.common": "base limits",
     "cli": "limits cli.common",
     "cli.nkic": "base machine report limits compiled loader request pipeline forms cli cli.common",
-    "cli.nki_run": "base machine neff report simulate figures cli cli.common",
+    "cli.nki_run": "base machine arrays neff report simulate figures cli cli.common",
 }
 # What a user must have installed. Other packages may be used where they are the point: in api.
 RUNTIME = {"click", "lark", "msgpack", "numpy", "rich"}
