@@ -66,9 +66,12 @@ def read_regular(path: str, limit: int) -> bytes:
 
 
 @contextmanager
-def opened(path: str) -> Iterator[BinaryIO]:
-    """A regular file. Raises `OSError` for any other, without waiting for a pipe's writer."""
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+def opened(path: str, *, follow: bool = True) -> Iterator[BinaryIO]:
+    """A regular file. Raises `OSError` for any other, without waiting for a pipe's writer, and
+    for a symbolic link unless `follow`.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    number = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
     with os.fdopen(number, "rb") as stream:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(None, "it is no regular file")

@@ -96,12 +96,13 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         if target.is_dir():
             raise IsADirectoryError(None, "it is a folder")
         special = target.exists() and not target.is_file()
-        with target.open("wb") if special else _regular(target) as stream:
+        with target.open("wb") if special else in_place_of(target) as stream:
             yield stream
 
 
 @contextmanager
-def _regular(target: Path) -> Iterator[BinaryIO]:
+def in_place_of(target: Path) -> Iterator[BinaryIO]:
+    """The same for a path that is taken as it is: what stands there, a link too, is replaced."""
     # The random name is never seen in a result; mode x creates with the umask's permissions.
     temporary = target.with_name(f".nkic-{os.urandom(6).hex()}.tmp")
     try:
