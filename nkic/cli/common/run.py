@@ -6,6 +6,7 @@ would read as "kernel rejected"; so it is not used.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -21,7 +22,7 @@ from nkic.base.diagnostics import Diagnostic, NkicError
 from nkic.cli.common import streams, usage
 from nkic.cli.common.session import Session
 
-USAGE, INTERNAL = 2, 70
+USAGE, LIMIT, INTERNAL = 2, 6, 70
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143  # 128 and the signal's number
 
 
@@ -51,12 +52,21 @@ def run(
     except BrokenPipeError:
         code = BROKEN_PIPE
     except Exception as error:  # reporting itself failed
-        code = INTERNAL
+        code, text = _last_words(error, tool)
         with suppress(OSError, ValueError):
-            text = f"error: internal error in {tool}: {type(error).__name__}: {error}\n"
-            sys.stderr.write(text)
+            sys.stderr.write(f"{text}\n")
     streams.release()
     return code
+
+
+def _last_words(error: Exception, tool: str) -> tuple[int, str]:
+    """The exit code, and a line that needs nothing more of the machine."""
+    if isinstance(error, MemoryError):
+        return LIMIT, "error[NKI9002]: memory is used up; --limit memory=SIZE sets another limit"
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        advice = "--limit files=NUMBER sets another limit"
+        return LIMIT, f"error[NKI0005]: too many open files; {advice}"
+    return INTERNAL, f"error: internal error in {tool}: {type(error).__name__}: {error}"
 
 
 class _Terminated(BaseException):
