@@ -47,7 +47,8 @@ ALLOWED = {
     "__main__": "api nki",
     "cli.common": "base limits",
     "cli": "limits cli.common",
-    "cli.nkic": "base machine report limits compiled loader request pipeline forms cli cli.common",
+    "cli.nkic": "base machine syntax report limits compiled loader request pipeline forms cli"
+    " cli.common",
     "cli.nki_run": "base machine arrays neff report simulate figures cli cli.common",
 }
 # What a user must have installed. Other packages may be used where they are the point: in api.

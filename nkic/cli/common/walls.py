@@ -1,13 +1,26 @@
-"""What a command may take of the machine: set once its command line is understood."""
+"""What a command may take of the machine, set once its command line is understood, and what
+it is told by the environment.
+"""
 
 from __future__ import annotations
 
 import os
 import time
 
+from nkic.base import environment, levels
+from nkic.base.diagnostics import Level, UsageFailed
 from nkic.cli.common.session import Session
 from nkic.limits import own, table, watcher
 from nkic.limits.page import NEVER
+
+
+def warn_of_variables(session: Session) -> None:
+    """Says which variables look like settings of nkic's and are none."""
+    said = levels.apply(environment.unknown(os.environ), session.levels)
+    if any(one.level is Level.ERROR for one in said):
+        raise UsageFailed(said)
+    if said and session.verbosity >= 0:
+        session.report(said)
 
 
 def raise_around(session: Session, seconds: float | None) -> None:

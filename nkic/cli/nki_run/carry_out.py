@@ -15,6 +15,7 @@ from nkic.cli.nki_run.options import CommandLine
 def carry_out(line: CommandLine, session: Session) -> int:
     """Does it; gives the exit code. Raises `NkicError` with what is wrong."""
     refuse_conflicts(line)
+    walls.warn_of_variables(session)
     walls.raise_around(session, line.timeout)
     try:
         return _do(line, session)

@@ -16,7 +16,7 @@ from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, walls
-from nkic.cli.nkic import outputs, prints, settings
+from nkic.cli.nkic import outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, IR, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
@@ -25,7 +25,7 @@ from nkic.forms import FORMS
 from nkic.limits import places
 from nkic.loader import MAX_BYTES, Loader
 from nkic.report.resources import resources
-from nkic.request import Said, request_for
+from nkic.request import Said, find_profile, request_for
 
 STDIN_NAME = "<stdin>"
 
@@ -33,11 +33,12 @@ STDIN_NAME = "<stdin>"
 def carry_out(line: CommandLine, session: Session) -> int:
     """Does it; gives the exit code. Raises `NkicError` with all that is wrong."""
     refuse_conflicts(line)
+    walls.warn_of_variables(session)
     if line.print == CONFIG:
         files.write(STANDARD, _config(line, session))
         return 0
     if line.print is not None:
-        files.write(STANDARD, prints.table(line.print))
+        files.write(STANDARD, prints.table(line.print, as_json=line.json))
         return 0
     walls.raise_around(session, line.time_limit)
     job = _Job(line, session)
@@ -54,7 +55,10 @@ def _config(line: CommandLine, session: Session) -> str:
     job = _Job(line, session)
     with job.failures_shown():
         source = job.source() if line.source is not None else None
-        return prints.aligned(list(settings.rows(line, _said(line), source, session)))
+        head, *rows = settings.rows(line, _said(line), source, session)
+        if line.json:
+            return records.document(CONFIG, records.settings(rows))
+        return prints.aligned([head, *rows])
 
 
 class _Job:
@@ -85,9 +89,14 @@ class _Job:
         return self.loader.main(self.path, data)
 
     def list_kernels(self) -> None:
-        """Prints the signatures."""
+        """Prints the signatures, which are the same in every version of NKI."""
+        if self.line.nki is not None:
+            find_profile(self.line.nki, "--nki")
         kernels = pipeline.list_kernels(self.source())
-        files.write(STANDARD, "".join(f"{kernel.signature}\n" for kernel in kernels))
+        text = "".join(f"{kernel.signature}\n" for kernel in kernels)
+        if self.line.json:
+            text = records.document("kernels", records.kernels(kernels))
+        files.write(STANDARD, text)
 
     # ---- compiling -------------------------------------------------------------------------
 
