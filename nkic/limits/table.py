@@ -126,7 +126,7 @@ def values(
 ) -> dict[str, int | None]:
     """Every limit of a command by name: what was given, or its default.
 
-    `seconds` is the value of --time-limit, if the tool has one.
+    `seconds` is the value of --time-limit, if the tool has one. Raises `UsageFailed`.
     """
     found = {name: limit.defaults[tool] for name, limit in LIMITS.items()}
     most = machine_memory()
@@ -135,6 +135,9 @@ def values(
     if seconds is not None:
         found["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
     if environ.get(THREADS, "1") != "1":
+        if given.get("processes") == 0:
+            text = f"`{OPTION} processes=0` and {THREADS}={environ[THREADS]} do not go together"
+            raise _bad(text, "a thread counts as a process here")
         found["processes"] = None
     return {**found, **given}
 

@@ -262,6 +262,8 @@ def test_values_follow_the_machine_and_the_options(monkeypatch: pytest.MonkeyPat
     assert (found["memory"], found["cpu"], found["processes"]) == (4 << 30, 160, 0)
     assert table.values("nki-run", {}, None, {})["memory"] == 4 << 30
     assert table.values("nki-run", {}, None, {table.THREADS: "4"})["processes"] is None
+    with pytest.raises(UsageFailed, match="do not go together"):
+        table.values("nki-run", {"processes": 0}, None, {table.THREADS: "4"})
     assert table.values("nkic", {"memory": None, "cpu": 7}, 100, {})["memory"] is None
     monkeypatch.setattr(table, "machine_memory", lambda: 64 << 30)
     assert table.values("nkic", {}, 100, {})["memory"] == 8 << 30
