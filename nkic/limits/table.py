@@ -38,6 +38,7 @@ class Limit:
     unit: str  # bytes, seconds, or what is counted
     defaults: Mapping[str, int | None]
     when: str = ""  # what the default depends on
+    least: int = 0  # below it, libraries end the process in their own way
 
     def read(self, text: str) -> int | None:
         """The value that `text` gives; None for `none`. Raises `ValueError`."""
@@ -76,6 +77,7 @@ LIMITS = {
             *("memory", resource.RLIMIT_AS, "address space", "bytes"),
             {"nkic": 8 * GIB, "nki-run": None},
             "at most the machine's memory, or what its control group allows",
+            256 << 20,
         ),
         Limit(
             *("cpu", resource.RLIMIT_CPU, "processor time", "seconds"),
@@ -109,11 +111,13 @@ def read(words: Sequence[str]) -> dict[str, int | None]:
         if name in found:
             raise _bad(f"{OPTION}: `{name}` is given twice")
         try:
-            found[name] = limit.read(text)
+            value = found[name] = limit.read(text)
         except ValueError:
             example = "4GiB" if limit.unit == "bytes" else "600"
             advice = f"for example {OPTION} {name}={example}, or {OPTION} {name}={NONE}"
             raise _bad(f"{OPTION} {word}: a number of {limit.unit} is wanted", advice) from None
+        if value is not None and value < limit.least:
+            raise _bad(f"{OPTION} {word}: at least {limit.shown(limit.least)} are wanted")
     return found
 
 

@@ -239,6 +239,8 @@ def test_the_documented_table_is_the_table() -> None:
     [
         ("memry=1G", "there is no limit `memry`"),
         ("memory=lots", "a number of bytes is wanted"),
+        ("memory=255MiB", "at least 256.0 MiB are wanted"),
+        ("memory=0", "at least 256.0 MiB are wanted"),
         ("cpu=-1", "a number of seconds is wanted"),
         ("cpu=1K", "a number of seconds is wanted"),
         ("files", "a number of files is wanted"),

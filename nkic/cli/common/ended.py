@@ -32,9 +32,11 @@ def _diagnostic(ended: Ended, tool: str) -> Diagnostic:
     span = places.read(ended.page.seen)
     if ended.why is Why.TIME:
         text = f"{tool} takes more than {TIME_OPTIONS[tool]} {ended.page.seconds:g} s"
-        return _timely(f"{text}, and does not end by itself", span, TIME_OPTIONS[tool])
+        advice = f"one operation takes all that time; {TIME_OPTIONS[tool]} sets another limit"
+        return _timely(f"{text}, and does not end by itself", span, advice)
     if ended.why is Why.CPU:
-        return _timely(f"{tool} has used up its processor time", span, "--limit cpu=SECONDS")
+        advice = "--limit cpu=SECONDS sets another limit"
+        return _timely(f"{tool} has used up its processor time", span, advice)
     if ended.why is Why.KILLED:
         text = f"{tool} was killed from outside, as the system does when its memory is used up"
         return make("out-of-memory", text, span, help="try smaller shapes")
@@ -42,7 +44,6 @@ def _diagnostic(ended: Ended, tool: str) -> Diagnostic:
     return make("internal-error", f"internal error in {tool}: the interpreter ended with {name}")
 
 
-def _timely(text: str, span: Span | None, option: str) -> Diagnostic:
+def _timely(text: str, span: Span | None, advice: str) -> Diagnostic:
     label = "seen here last" if span is not None else ""
-    advice = f"one operation takes all that time; {option} sets another limit"
     return make("time-limit", text, span, label=label, help=advice)
