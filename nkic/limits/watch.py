@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
 from nkic.base.diagnostics import LimitHit, make
 from nkic.base.source import NOWHERE, Span
@@ -24,6 +25,7 @@ SHARE = 0.8  # of the memory that was free when the compilation began
 _INTERVAL = 0.05
 _HELP = "loops over data belong on the device: `nl.fori_loop`; or try smaller shapes"
 _LATER = f"{_HELP}; --time-limit sets another limit"
+Found = TypeVar("Found")
 _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
 
 
@@ -43,14 +45,14 @@ def watched(
     end, room = time.monotonic() + seconds, used() + SHARE * free()
 
     def look(number: int, frame: FrameType | None) -> None:
-        at = _sought(place)
+        at = _quietly(place, NOWHERE)
         if time.monotonic() > end:
             text = f"the compilation takes more than {seconds:g} seconds"
             raise _Over("time-limit", text, at, _LATER)
-        if used() > room:
+        if _quietly(used, 0) > room:
             raise _Over("out-of-memory", "the compilation fills this machine's memory", at, _HELP)
         if at != NOWHERE:
-            see(at)
+            _quietly(lambda: see(at), None)
 
     before = signal.signal(signal.SIGALRM, look)
     signal.setitimer(signal.ITIMER_REAL, _INTERVAL, _INTERVAL)
@@ -63,12 +65,12 @@ def watched(
         signal.signal(signal.SIGALRM, before)
 
 
-def _sought(place: Callable[[], Span]) -> Span:
-    """Where the work is; a look must not fail, however deep the stack is at this moment."""
+def _quietly(find: Callable[[], Found], otherwise: Found) -> Found:
+    """A look must not fail, however deep the stack is at this moment, or however full memory."""
     try:
-        return place()
+        return find()
     except Exception:
-        return NOWHERE
+        return otherwise
 
 
 class _Over(BaseException):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from nkic.base.diagnostics import Diagnostic, LimitHit
-from nkic.base.source import NOWHERE
+from nkic.base.source import NOWHERE, Span
 from nkic.compiled import Options
 from nkic.limits import watch
 from nkic.limits.watch import watched
@@ -55,6 +56,26 @@ def test_memory_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
         "out-of-memory",
         "the compilation fills this machine's memory",
     )
+
+
+def test_a_look_that_fails_is_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of the stack, where every call is one too many."""
+    monkeypatch.setattr(watch, "_INTERVAL", 0.001)
+    looks = []
+
+    def fails() -> Span:
+        looks.append(1)
+        raise RecursionError
+
+    def never(place: Span) -> None:
+        raise AssertionError
+
+    with watched(60, fails, never):
+        while len(looks) < 5:
+            time.sleep(0.001)
+    with watched(60, lambda: Span("k.py", 1, 1, 1, 2), lambda place: [fails()].clear()):
+        while len(looks) < 10:
+            time.sleep(0.001)
 
 
 def test_no_stage_goes_on_after_it(monkeypatch: pytest.MonkeyPatch) -> None:

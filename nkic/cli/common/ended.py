@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 
-from nkic.base.diagnostics import Diagnostic, make
+from nkic.base.diagnostics import Diagnostic, NkicError, make
 from nkic.base.source import Span
 from nkic.cli.common import streams
 from nkic.cli.common.session import Session
@@ -21,9 +22,10 @@ def say(ended: Ended, tool: str, argv: list[str]) -> int:
     session = Session.before_parsing(tool, argv)
     if ended.why is Why.SIGNAL:
         return ended.code
-    session.report([_diagnostic(ended, tool)])
-    session.close()
-    session.end()
+    with suppress(NkicError, OSError):  # what cannot be written does not change the verdict
+        session.report([_diagnostic(ended, tool)])
+        session.close()
+        session.end()
     streams.release()
     return INTERNAL if ended.why is Why.CRASH else LIMIT
 
