@@ -107,6 +107,30 @@ def test_processor_time_ends_it_too(folder: Path) -> None:
     assert "has used up its processor time" in said
 
 
+def test_the_runner_is_ended_too(folder: Path) -> None:
+    assert nkic(folder, "k.py", "-o", "k.neff").returncode == 0
+    script = STUCK.format(body=ENDLESS)
+    for name, other in (
+        ("nkic.pipeline.compile_source", "nkic.cli.nki_run.running.simulate_ranks"),
+        ("nkic.pipeline", "nkic.cli.nki_run.running"),
+        ('"nkic"', '"nki-run"'),
+        ("start_nkic", "start_nki_run"),
+    ):
+        script = script.replace(name, other)
+    words = ("k.neff", "--fill", "zeros", "--timeout", "0.5", "--outputs", "o.npz")
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (6, "stuck\n")
+    assert "error[NKI0904]: nki-run takes more than --timeout 0.5 s" in done.stderr
+    assert not (folder / "o.npz").exists()
+
+
 @pytest.mark.parametrize(
     ("sent", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)],
