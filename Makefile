@@ -75,8 +75,8 @@ grammar: $(STAMP)  ## build the parser's tables anew, after an edit of grammar/n
 docs: $(STAMP)  ## write the pages that are made from the tables
 	$(PY) -m nkic.machine.listing > docs/instructions.md
 
-stubs: $(STAMP)  ## write type stubs of the modules that pose as nki to build/stubs
-	$(PY) -m nkic.nki.stubs build/stubs
+stubs: $(STAMP)  ## write type stubs of the modules that pose as nki to nkic/stubs
+	$(PY) -m nkic.nki.stubs nkic/stubs
 
 clean:  ## remove what was built, and .venv
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

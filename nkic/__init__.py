@@ -6,10 +6,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# The name that type checkers know. Both commands begin by importing this module, and an interrupt
+# before they have set their handlers would show a traceback: nothing slow is imported here.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from nkic.api import (
         Artifact,
         Called,
@@ -45,4 +47,6 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'nkic' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module("nkic.nki" if name == "install" else "nkic.api"), name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Diagnostic
-from nkic.base.source import SourceFile
+from nkic.base.source import SourceFile, Span
 from nkic.ir.program import Program, lines
 from nkic.neff.records import Executable
 
@@ -20,6 +21,7 @@ class Options:
     last: str = "write"
     max_errors: int = 20
     seconds: float = 900.0  # after which to give up
+    see: Callable[[Span], None] = lambda place: None  # is told, now and then, where the work is
 
 
 DEFAULT = Options()

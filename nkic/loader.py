@@ -7,6 +7,10 @@ Nothing is imported or executed: files are read as text. Where Python would look
 environment; here it depends on the source and the command line only. An absolute import is
 looked for, in this order, in the modules given by name, at the root of the importing file's
 package, beside the kernel's file, and in the folders to include.
+
+Only regular files count that lie, links followed, in a folder that the command line names: that
+of the kernel's file, or the package that it is part of, those to include, and those of modules
+given by name. What an import says cannot lead anywhere else: it is as if nothing were there.
 """
 
 from __future__ import annotations
@@ -14,10 +18,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from nkic.base import files
+from nkic.base import confine, files
 from nkic.base.diagnostics import Diagnostic, UsageFailed, make
 from nkic.base.source import SourceFile
 from nkic.parse import decode
@@ -102,7 +107,7 @@ class Loader:
         if found is not None:
             return self._add(found)
         named = candidates if request.strip(".") else []
-        folder = next((one for one in named if _holds_source(one.disk)), None)
+        folder = next((one for one in named if self._holds_source(one.disk)), None)
         return self._add(folder / PACKAGE, data=b"") if folder is not None else None
 
     def shown(self, path: str) -> str:
@@ -118,6 +123,17 @@ class Loader:
         """Diagnostics whose places are those to print."""
         return [d.relocated(self.shown) for d in diagnostics]
 
+    @cached_property
+    def folders(self) -> list[Path]:
+        """Where files may be: the homes of what the command line names, and folders to include."""
+        given = map(Path, self.modules.values())
+        named = [path if path.is_dir() else path.parent for path in given]
+        homes = [_home(folder) for folder in (Path(self.kernel.folder), *named)]
+        return [*homes, *(Path(root.folder) for root in self.includes)]
+
+    def _is_there(self, place: Place) -> bool:
+        return place.disk.is_file() and confine.is_inside(place.disk, self.folders)
+
     @property
     def files(self) -> list[str]:
         """Every file read so far, as printed."""
@@ -127,13 +143,14 @@ class Loader:
         """The file with this path inside nkic, if it lies where the kernel's file does."""
         place = Place(self.kernel, path)
         beside = path.endswith(".py") and not path.startswith("/")
-        return self._add(place) if beside and place.disk.is_file() else None
+        return self._add(place) if beside and self._is_there(place) else None
 
     def _add(self, place: Place, path: str = "", data: bytes | None = None) -> SourceFile:
         shown = path or str(place.disk)
         label = self._labels.get(place.disk.resolve()) or self._new_label(place)
         if label not in self.sources:
-            content = files.read_bytes(shown, MAX_BYTES) if data is None else data
+            read = files.read_bytes if path else confine.read_regular  # named, or found
+            content = read(shown, MAX_BYTES) if data is None else data
             self.sources[label] = decode(content, label)
         return self.sources[label]
 
@@ -164,8 +181,14 @@ class Loader:
         """The file of the module at `place`: a package's, or the one with the suffix."""
         if place not in self._files:
             both = (place / PACKAGE, Place(place.root, place.path + ".py"))
-            self._files[place] = next((one for one in both if one.disk.is_file()), None)
+            self._files[place] = next((one for one in both if self._is_there(one)), None)
         return self._files[place]
+
+    def _holds_source(self, folder: Path) -> bool:
+        """Whether a folder without a file of its own is a package all the same, as in Python."""
+        if not folder.is_dir() or not confine.is_inside(folder, self.folders):
+            return False
+        return any(any(folder.glob(form)) for form in ("*.py", "*/*.py"))
 
     def _package_root(self, folder: Place) -> Place | None:
         """The folder that holds the outermost package around `folder`, if that is a package."""
@@ -221,6 +244,9 @@ def _package_root(folder: Place) -> Place | None:
     return folder
 
 
-def _holds_source(folder: Path) -> bool:
-    """Whether a folder without a file of its own is a package all the same, as in Python."""
-    return folder.is_dir() and any(any(folder.glob(form)) for form in ("*.py", "*/*.py"))
+def _home(folder: Path) -> Path:
+    """The outermost package that `folder` is part of; itself, if it is no package."""
+    home = folder.resolve()
+    while (home / PACKAGE).is_file() and (home.parent / PACKAGE).is_file():
+        home = home.parent
+    return home

@@ -35,6 +35,7 @@ from nkic.ir.read_text import read_program
 from nkic.ir.schedule import Schedule
 from nkic.language import library
 from nkic.language.trace import here
+from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.machine.memory import Buffer
 from nkic.neff.records import Executable
@@ -48,7 +49,6 @@ from nkic.specialise import PROVIDED, specialise
 from nkic.specialise.native import LiveKernel, Traced, trace_kernel
 from nkic.specialise.request import Request
 from nkic.syntax.bindings import Kernel, Resolved
-from nkic.watch import watched
 
 STAGES = {
     "parse": "source text to a syntax tree",
@@ -270,7 +270,7 @@ def _from_program(
 def _run(steps: Iterator[Step], report: Reporter, options: Options, compiled: Compiled) -> Compiled:
     """Takes the steps up to `options.last`. What is said comes out in the order of the source."""
     try:
-        with _no_collection(), watched(options.seconds, lambda: here().span):
+        with _no_collection(), watched(options.seconds, lambda: here().span, options.see):
             _take(steps, options.last, compiled)
     except CompileFailed as failure:
         raise CompileFailed(sorted(failure.diagnostics, key=_place)) from failure

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from nkic.base import profiles
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import CompileFailed, UsageFailed, make
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.base.suggest import did_you_mean
 from nkic.machine import targets
 from nkic.machine.targets import Target
-from nkic.specialise.arguments import parse_arg, parse_const, parse_grid, read_like
+from nkic.specialise.arguments import parse_arg, parse_const, parse_grid
 from nkic.specialise.inline import read_block
 from nkic.specialise.request import Given, Request, TensorType, combine
 
@@ -36,10 +35,17 @@ class Said:
 
 def request_for(source: SourceFile, said: Said, environ: Mapping[str, str]) -> Request:
     """The request. What was said wins over `like`, that over the file's inline block, that over
-    the environment. Raises `UsageFailed`, or `CompileFailed` for a block that cannot be used.
+    the environment. Raises `UsageFailed`, for a block that cannot be used too.
     """
-    like = read_like(said.like) if said.like is not None else None
-    return request_of(source, given(said), environ, like)
+    return request_of(source, given(said), environ, _like(said))
+
+
+def _like(said: Said) -> Mapping[str, TensorType] | None:
+    if said.like is None:
+        return None
+    from nkic.like import read_like  # NumPy is slow to import, and rarely needed
+
+    return read_like(said.like)
 
 
 def request_of(
@@ -49,7 +55,7 @@ def request_of(
     like: Mapping[str, TensorType] | None = None,
 ) -> Request:
     """The same of what is understood already; without `source` there is no inline block."""
-    block = read_block(source) if source is not None else Given()
+    block = _block(source)
     wanted = environ.get(TARGET_VARIABLE)
     if block.target is None and wanted:
         block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
@@ -59,6 +65,14 @@ def request_of(
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
         raise _bad(text, "--target trn2 has 2 cores for a kernel")
     return request
+
+
+def _block(source: SourceFile | None) -> Given:
+    """What the file's block says. What is wrong with it is wrong with the call, not the kernel."""
+    try:
+        return read_block(source) if source is not None else Given()
+    except CompileFailed as failed:
+        raise UsageFailed(failed.diagnostics) from failed
 
 
 def given(said: Said) -> Given:
@@ -82,11 +96,9 @@ def find_target(name: str, origin: str) -> Target:
     """The target called `name`; `origin` is who says so."""
     found = targets.find(name)
     if found is None:
+        # Not the nearest: every name is near to a target that is yet to come.
         known = ", ".join((*targets.TARGETS, *targets.ALIASES))
-        raise _bad(
-            f"{origin}: there is no target `{name}`",
-            did_you_mean(name, (*targets.TARGETS, *targets.ALIASES)) or f"known are: {known}",
-        )
+        raise _bad(f"{origin}: there is no target `{name}`", f"known are: {known}")
     return found
 
 
@@ -131,10 +143,10 @@ def settings(
     """What a kernel is compiled for, as `request_for` finds it. Without `source` there is no
     inline block.
     """
-    like = read_like(said.like) if said.like is not None else None
+    like = _like(said)
     command = given(said)
     request = request_of(source, command, environ, like)
-    block = read_block(source) if source is not None else Given()
+    block = _block(source)
     where = f"inline block of {source.path}" if source is not None else ""
     values = {
         "kernel": request.kernel or "the file's only one",

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.api.errors import refuse
+from nkic.arrays.offers import Offer, natural
 from nkic.base.suggest import did_you_mean
 from nkic.machine import dtypes
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import BOOL, DType
-from nkic.simulate.io.offers import Offer, natural
 from nkic.specialise.request import TensorType
 
 Array = NDArray[Any]
@@ -76,7 +76,7 @@ def offer(array: Array) -> Offer:
 
 
 def _plain(array: Array) -> Offer:
-    from nkic.simulate.io.npy import Element
+    from nkic.arrays.npy import Element
 
     element = Element(array.dtype.kind, array.dtype.itemsize)
     return Offer("the call", element, array.shape, None, lambda: array)

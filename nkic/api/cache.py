@@ -4,12 +4,17 @@ An artifact is found by what was asked for (kernel, types, constants, target, op
 if every file that was read for it still has the content it had. A file of the folder is written
 whole under another name and then renamed, and its hash is verified when it is read, so that no
 process sees a part of it.
+
+The folder must be the user's own, and nobody else may write in it: an entry says which program
+runs. What is asked for stands in the entry and is compared; an entry that is damaged, of another
+user, or a link is none.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import stat
 import threading
 from collections import OrderedDict
 from contextlib import suppress
@@ -21,8 +26,9 @@ from typing import Any
 from nkic import __version__
 from nkic.api.artifact import Artifact
 from nkic.api.compiling import Job, NativeJob
+from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.loading import LiveLoader
-from nkic.base import files
+from nkic.base import confine, files
 from nkic.base.diagnostics import NkicError
 
 VARIABLE = "NKIC_CACHE_DIR"
@@ -48,21 +54,21 @@ _kept: OrderedDict[str, _Entry] = OrderedDict()
 
 
 def compiled(job: Job, folder: str | os.PathLike[str] | None) -> Artifact:
-    """The artifact of a job. Raises `CompileError`."""
+    """The artifact of a job. Raises `CompileError`, for a folder that others may write in too."""
     key = _key(job)
     loader = job.loader
     assert isinstance(loader, LiveLoader)
     found = _in_process(key, loader)
-    path = Path(folder, f"{key}.nkic") if folder is not None else None
+    path = _own(Path(folder)) / f"{key}.nkic" if folder is not None else None
     if found is None and path is not None:
-        found = _from_disk(path, loader)
+        found = _from_disk(path, key, loader)
     if found is None:
         artifact = job.compile()
         found = _Entry(_hashes(loader), artifact)
         if path is not None:
-            _to_disk(path, found)
+            _to_disk(path, key, found)
     elif path is not None and not path.exists():
-        _to_disk(path, found)
+        _to_disk(path, key, found)
     _keep(key, found)
     return found.artifact
 
@@ -75,13 +81,13 @@ def traced(job: NativeJob, folder: str | os.PathLike[str] | None) -> Artifact:
     key = job.key(tracing)
     with _LOCK:
         found = _kept.get(key)
-    path = Path(folder, f"{key}.nkic") if folder is not None else None
+    path = _own(Path(folder)) / f"{key}.nkic" if folder is not None else None
     if found is None and path is not None:
-        found = _read(path)
+        found = _read(path, key)
     if found is None:
         found = _Entry({}, job.finish(tracing))
     if path is not None and not path.exists():
-        _to_disk(path, found)
+        _to_disk(path, key, found)
     _keep(key, found)
     return found.artifact
 
@@ -110,7 +116,8 @@ def _hashes(loader: LiveLoader) -> dict[str, str]:
 def _data(path: str) -> str:
     """The hash of a file of data, as `Artifact.reads` has it; nothing if there is none."""
     try:
-        return sha256(Path(path).read_bytes()).hexdigest()
+        with confine.opened(path) as stream:
+            return sha256(stream.read()).hexdigest()
     except (OSError, ValueError):
         return ""
 
@@ -153,42 +160,86 @@ def clear() -> None:
 # A file: the hash of the rest, one line of JSON, the bytes of the artifact.
 
 
-def _to_disk(path: Path, entry: _Entry) -> None:
+def _own(folder: Path) -> Path:
+    """The folder, made for this user alone if it is not there yet."""
+    with suppress(OSError):  # a cache that cannot be made is no cache
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        if found.st_uid != os.geteuid():
+            _refuse_folder(folder, "belongs to another user", "name a folder of your own")
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            _refuse_folder(folder, "can be written by others", f"chmod go-w {folder}")
+    return folder
+
+
+def _refuse_folder(folder: Path, why: str, help: str) -> None:
+    with raising(CompileError):
+        refuse(f"the folder of compiled kernels, `{folder}`, {why}: they could be exchanged", help)
+
+
+def _to_disk(path: Path, key: str, entry: _Entry) -> None:
     artifact = entry.artifact
     if artifact.warnings:  # the file would not hold them
         return
     facts = {
+        "key": key,
         "files": entry.files,
         "messages": artifact.messages,
         "returned": artifact.returned,
         "reads": artifact.reads,
     }
     rest = json.dumps(facts).encode() + b"\n" + artifact.data
-    with suppress(OSError, NkicError):  # a cache that cannot be written is no cache
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with files.replacing(str(path)) as stream:
-            stream.write(sha256(rest).digest() + rest)
+    with suppress(OSError), files.in_place_of(path) as stream:
+        stream.write(sha256(rest).digest() + rest)  # a cache that cannot be written is no cache
 
 
-def _from_disk(path: Path, loader: LiveLoader) -> _Entry | None:
-    found = _read(path)
+def _from_disk(path: Path, key: str, loader: LiveLoader) -> _Entry | None:
+    """The entry, if it is whole, is about `key`, and is current."""
+    found = _read(path, key)
     return found if found is not None and found.is_current(loader) else None
 
 
-def _read(path: Path) -> _Entry | None:
-    """What a file holds, unless it is torn."""
+def _read(path: Path, key: str) -> _Entry | None:
+    """What a file holds about `key`; None for one that is damaged or about something else."""
     try:
-        content = path.read_bytes()
-    except OSError:
+        return _entry(_content(path), key)
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file of this user's. Raises `OSError` for any other, and for links."""
+    with confine.opened(str(path), follow=False) as stream:
+        if os.fstat(stream.fileno()).st_uid != os.geteuid():
+            raise OSError(None, "it belongs to another user")
+        return stream.read()
+
+
+def _entry(content: bytes, key: str) -> _Entry:
+    """Raises `ValueError`, `LookupError` or `TypeError` for what is no entry about `key`."""
     digest, rest = content[:_HASH], content[_HASH:]
-    if sha256(rest).digest() != digest:
-        return None
     head, _, data = rest.partition(b"\n")
+    if sha256(rest).digest() != digest:
+        raise ValueError("its hash is wrong")
     facts: dict[str, Any] = json.loads(head)
-    messages, form = tuple(facts["messages"]), _form(facts["returned"])
-    return _Entry(facts["files"], Artifact(data, (), messages, form, facts["reads"]))
+    if facts["key"] != key:
+        raise ValueError("it is about something else")
+    messages, form = tuple(map(str, facts["messages"])), _form(facts["returned"])
+    made = Artifact(data, (), messages, form, _texts(facts["reads"]))
+    return _Entry(_texts(facts["files"]), made)
+
+
+def _texts(value: Any) -> dict[str, str]:
+    """A mapping of texts to texts. Raises `ValueError`."""
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise ValueError("no mapping of texts")
+    return value
 
 
 def _form(value: Any) -> Any:
-    return tuple(map(_form, value)) if isinstance(value, list) else value
+    """The form of what a kernel returns. Raises `ValueError`."""
+    if isinstance(value, list):
+        return tuple(map(_form, value))
+    if value is not None and type(value) is not int:
+        raise ValueError("no form of a result")
+    return value

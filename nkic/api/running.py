@@ -18,6 +18,7 @@ from nkic.api.artifact import Artifact
 from nkic.api.errors import RunError, raising
 from nkic.api.html import table
 from nkic.api.options import Running
+from nkic.arrays.offers import Offer
 from nkic.base.diagnostics import Diagnostic, UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.figures import blas_threads, figures, is_precise
@@ -32,7 +33,6 @@ from nkic.simulate import EngineUse, Options, simulate_ranks
 from nkic.simulate import Result as Simulated
 from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import Bound, Wanted, bind
-from nkic.simulate.io.offers import Offer
 from nkic.simulate.io.specs import Spec, Value, parse_fill
 from nkic.simulate.result import Busy
 

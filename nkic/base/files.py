@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, LimitHit, NkicError, UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped
 
 STANDARD = "-"
+_LIMITS = {
+    errno.EFBIG: "--limit file-size=SIZE sets another limit",
+    errno.EMFILE: "--limit files=NUMBER sets another limit",
+}
 
 
 def read_bytes(path: str, limit: int | None = None) -> bytes:
@@ -25,7 +30,7 @@ def read_bytes(path: str, limit: int | None = None) -> bytes:
     try:
         data = _read(path, wanted)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise UsageFailed([cannot_read(path, error)]) from error
+        raise refused(error, cannot_read(path, error)) from error
     if limit is not None and len(data) > limit:
         text = f"`{path}` is larger than the limit of {grouped(limit)} bytes"
         raise UsageFailed([make("cannot-read", text)])
@@ -43,8 +48,9 @@ def _read(path: str, wanted: int) -> bytes:
 
 def cannot_read(path: str, error: Exception) -> Diagnostic:
     """What to tell the user when reading `path` raised `error`; names a file spelled alike."""
-    missing = isinstance(error, FileNotFoundError)
-    near = did_you_mean(Path(path).name, _names_in(Path(path).parent)) if missing else ""
+    near = _LIMITS.get(getattr(error, "errno", None) or 0, "")
+    if isinstance(error, FileNotFoundError):
+        near = did_you_mean(Path(path).name, _names_in(Path(path).parent))
     return make("cannot-read", f"cannot read `{path}`: {_reason(error)}", help=near)
 
 
@@ -90,12 +96,13 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         if target.is_dir():
             raise IsADirectoryError(None, "it is a folder")
         special = target.exists() and not target.is_file()
-        with target.open("wb") if special else _regular(target) as stream:
+        with target.open("wb") if special else in_place_of(target) as stream:
             yield stream
 
 
 @contextmanager
-def _regular(target: Path) -> Iterator[BinaryIO]:
+def in_place_of(target: Path) -> Iterator[BinaryIO]:
+    """The same for a path that is taken as it is: what stands there, a link too, is replaced."""
     # The random name is never seen in a result; mode x creates with the umask's permissions.
     temporary = target.with_name(f".nkic-{os.urandom(6).hex()}.tmp")
     try:
@@ -116,14 +123,21 @@ def _refusals(path: str) -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise UsageFailed([cannot_write(path, error)]) from error
+        raise refused(error, cannot_write(path, error)) from error
+
+
+def refused(error: Exception, found: Diagnostic) -> NkicError:
+    """What to raise for an error of the system: a limit of the process is one of ours."""
+    is_limit = getattr(error, "errno", None) in _LIMITS
+    return LimitHit([found]) if is_limit else UsageFailed([found])
 
 
 def cannot_write(path: str, error: OSError) -> Diagnostic:
     """What to tell the user when writing `path` raised `error`."""
     folder = Path(path).parent
-    missing = isinstance(error, FileNotFoundError) and not folder.exists()
-    advice = f"make the folder first: mkdir -p {folder}" if missing else ""
+    advice = _LIMITS.get(error.errno or 0, "")
+    if isinstance(error, FileNotFoundError) and not folder.exists():
+        advice = f"make the folder first: mkdir -p {folder}"
     return make("cannot-write", f"cannot write `{path}`: {_reason(error)}", help=advice)
 
 

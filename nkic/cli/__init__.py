@@ -1,31 +1,52 @@
 """The two commands, `nkic` and `nki-run`, and what they share: options, messages, exit codes.
 
-The scripts begin here, where nothing is imported yet: an interrupt while the rest is loaded
-ends the process as it ends any program, and not in a traceback.
+The scripts begin here, where nothing is imported yet: an interrupt while the rest is loaded ends
+the process with the exit code of an interrupt and not in a traceback, and a second process is
+made that sees to the limits of time (`nkic.limits.watcher`).
 """
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable
-from importlib import import_module
+import sys
+
+TYPE_CHECKING = False  # see nkic/__init__.py
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
+
+INTERRUPTED = 128 + signal.SIGINT
 
 
 def start_nkic() -> int:
     """The script `nkic`; gives the exit code."""
-    return _main("nkic.cli.nkic")()
+    return _start("nkic", "nkic.cli.nkic")
 
 
 def start_nki_run() -> int:
     """The script `nki-run`; gives the exit code."""
-    return _main("nkic.cli.nki_run")()
+    return _start("nki-run", "nkic.cli.nki_run")
 
 
-def _main(module: str) -> Callable[[], int]:
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not under nohup
-    if usual:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    main: Callable[[], int] = import_module(module).main
-    if usual:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    return main
+def _start(tool: str, module: str) -> int:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not under nohup
+        signal.signal(signal.SIGINT, _leave)
+    # After the handler is set: even this takes time.
+    from nkic.limits import watcher
+
+    ended = watcher.fork()
+    if ended is not None and ended.why is watcher.Why.ITSELF:
+        os._exit(ended.code)  # nothing is open here, and the interpreter takes long to end
+    if ended is not None:
+        from nkic.cli.common import ended as ending  # rarely needed
+
+        return ending.say(ended, tool, sys.argv[1:])
+    from importlib import import_module
+
+    code: int = import_module(module).main()
+    return code
+
+
+def _leave(number: int, frame: FrameType | None) -> NoReturn:
+    os._exit(INTERRUPTED)

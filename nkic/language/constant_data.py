@@ -1,7 +1,8 @@
 """`nl.shared_constant`: data that is in the artifact, and in HBM when the program starts.
 
 Source: nki.language.shared_constant. The data is an array, or the path of a .npy file, which is
-read while the kernel is compiled; a relative path starts where the command runs.
+read while the kernel is compiled; a relative path starts where the command runs. Where a command
+compiles, the file lies in a folder that the command line names (`nkic.base.confine`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import io
 from hashlib import sha256
 from typing import Any
 
-from nkic.base import files
+from nkic.base import confine
 from nkic.base.diagnostics import UsageFailed
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import Tensor
@@ -73,7 +74,7 @@ def refuse_written(constants: list[Tensor], written: set[int]) -> None:
 
 def _read(path: str) -> ConstantArray:
     try:
-        data = files.read_bytes(path, MAX_BYTES)
+        data = confine.read(path, MAX_BYTES)
     except UsageFailed as failed:
         reason = failed.diagnostics[0]
         raise _unusable(reason.message, reason.help) from failed

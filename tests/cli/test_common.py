@@ -185,7 +185,9 @@ def test_exit_codes(tool: Demo, action: str, exit_code: int) -> None:
 def test_no_memory_left(tool: Demo) -> None:
     done = tool.shell("ulimit -v 200000; DEMO hoard")
     assert done.returncode == 6
-    assert done.stderr.startswith("error[NKI9002]: this machine has too little memory")
+    text = "error[NKI9002]: the kernel takes more memory than this process may: 195.3 MiB"
+    assert done.stderr.startswith(text)
+    assert "--limit memory=SIZE" in done.stderr
 
 
 def test_closed_pipe_is_141_and_silent(tool: Demo) -> None:
@@ -337,8 +339,22 @@ def test_crash_is_one_line_and_a_report(tool: Demo) -> None:
 def test_same_crash_gives_the_same_report(tool: Demo) -> None:
     tool("crash", NKIC_CRASH_DIR="a")
     tool("crash", NKIC_CRASH_DIR="a")
-    (report,) = (tool.folder / "a").iterdir()
-    assert report.name.startswith("nkic-crash-")
+    one, other = (tool.folder / "a").iterdir()
+    assert one.read_bytes() == other.read_bytes()
+    assert one.name[:24] == other.name[:24] and one.name.startswith("nkic-crash-")
+
+
+def test_a_report_has_a_name_that_cannot_be_foreseen_and_is_private(tool: Demo) -> None:
+    tool("crash", NKIC_CRASH_DIR="a")
+    (first,) = (tool.folder / "a").iterdir()
+    victim = tool.folder / "victim"
+    victim.write_text("untouched")
+    first.unlink()
+    first.symlink_to(victim)
+    tool("crash", NKIC_CRASH_DIR="a")
+    assert victim.read_text() == "untouched"
+    (second,) = {*(tool.folder / "a").iterdir()} - {first}
+    assert second.stat().st_mode & 0o777 == 0o600
 
 
 def test_crash_without_a_place_for_the_report(tool: Demo) -> None:

@@ -146,7 +146,7 @@ def test_an_array_that_cannot_be_used_is_an_error_beside_a_block_too(
     np.savez(folder / "d.npz", a=np.zeros((64, 32), np.float64))
     done = nkic("k.py", "--like", "d.npz")
     failure(done, 2, "argument-type-missing")
-    assert "--like d.npz: its NumPy type '<f8' is no NKI dtype" in done.err
+    assert "--like d.npz: its NumPy type float64 is no NKI dtype" in done.err
     assert nkic("k.py", "--like", "d.npz", "--arg", "a=bf16[16,8]").code == 0
 
 

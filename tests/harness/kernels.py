@@ -19,7 +19,7 @@ Outcome = tuple[Compiled | None, tuple[Diagnostic, ...]]
 
 def run_kernel(case: Case) -> Outcome:
     """What was made, if anything, and everything that was said."""
-    return _compile(str(case.path), case.text, _said(case), _options(case))
+    return _compile(str(case.path), case.text, said_of(case), _options(case))
 
 
 def compile_text(text: str, warn: str = "") -> tuple[Diagnostic, ...]:
@@ -58,7 +58,7 @@ def _options(case: Case) -> Options:
     return Options(serial="serial" in case.words, last=last)
 
 
-def _said(case: Case) -> Said:
+def said_of(case: Case) -> Said:
     words = case.words
     return Said(
         kernel=words.get("kernel"),

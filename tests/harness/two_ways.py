@@ -17,6 +17,7 @@ from nkic.api.errors import ApiError
 from nkic.api.functions import kernel as function_of
 from nkic.base.diagnostics import Diagnostic
 from nkic.loader import Loader
+from nkic.nki.jit import Kernel
 from nkic.request import Said, request_for
 from nkic.specialise.request import Given, Request
 
@@ -68,15 +69,22 @@ def request_in(path: Path, said: Said) -> Request:
     return request_for(loader.main(str(path)), said, {})
 
 
-def given_of(request: Request) -> Given:
-    """The same as a call says it."""
+def only_kernel(module: ModuleType, name: str | None) -> Kernel:
+    """The kernel of a module that is called so, or its only one."""
+    found = [one for one in vars(module).values() if isinstance(one, Kernel)]
+    return vars(module)[name] if name is not None else found[0]  # type: ignore[no-any-return]
+
+
+def given_of(request: Request, kernel: Kernel | None = None) -> Given:
+    """The same as a call of the kernel says it."""
+    schedule = kernel.how.schedule if kernel is not None else ()
     return Given(
         target=request.target,
         profile=request.profile,
         grid=request.grid,
         lnc=request.lnc,
         args=request.args,
-        schedule=request.schedule,
+        schedule=schedule,
     )
 
 

@@ -255,7 +255,7 @@ def test_one_refusal_shows_the_whole_signature(folder: Path) -> None:
 def test_nothing_is_read_before_everything_fits(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nkic.simulate.io import npy
+    from nkic.arrays import npy
 
     np.savez("d.npz", a=np.zeros(2, np.float32), b=np.zeros(3, np.float32))
     monkeypatch.setattr(npy, "read_data", lambda *_: pytest.fail("data was read"))

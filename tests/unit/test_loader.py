@@ -38,12 +38,10 @@ def found(loader: Loader, kernel: Path, request: str) -> tuple[str, str] | None:
     [
         ("helper", "helper.py", "pkg/helper.py"),
         (".helper", "helper.py", "pkg/helper.py"),
-        ("..top", "../top.py", "top.py"),
         (".inner.deep", "inner/deep.py", "pkg/inner/deep.py"),
         ("inner", "inner/__init__.py", "pkg/inner/__init__.py"),
         (".", "__init__.py", "pkg/__init__.py"),
         ("pkg.helper", "helper.py", "pkg/helper.py"),
-        ("top", "../top.py", "top.py"),
         ("twice", "twice/__init__.py", "pkg/twice/__init__.py"),
     ],
 )
@@ -54,6 +52,16 @@ def test_imports_of_a_package(files: Make, request_: str, path: str, text: str) 
     )
     kernel = folder / "pkg" / "k.py"
     assert found(Loader.beside(str(kernel)), kernel, request_) == (path, text)
+
+
+@pytest.mark.parametrize("request_", ["top", "..top", "beside.far", "..elsewhere"])
+def test_beyond_the_package_only_what_is_named(files: Make, request_: str) -> None:
+    folder = files("pkg/__init__.py", "pkg/k.py", "top.py", "elsewhere/far.py")
+    (folder / "pkg/beside").symlink_to(folder / "elsewhere")
+    kernel = folder / "pkg" / "k.py"
+    assert found(Loader.beside(str(kernel)), kernel, request_) is None
+    named = Loader.beside(str(kernel), [str(folder)])
+    assert named(request_, named.main(str(kernel))) is not None
 
 
 @pytest.mark.parametrize("request_", ["torch", ".gone", "..", "k.helper", "data", "...."])
@@ -118,7 +126,7 @@ def test_what_is_named_must_exist(more: dict[str, object]) -> None:
 
 def test_the_paths_to_print_lead_from_here(files: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(files("a/k.py", "a/h.py", "up.py"))
-    loader = Loader.beside("a/k.py")
+    loader = Loader.beside("a/k.py", ["."])
     kernel = loader.main("a/k.py")
     for request in (".h", "..up"):
         assert loader(request, kernel) is not None

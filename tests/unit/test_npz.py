@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from nkic.arrays import archive, npy
+from nkic.arrays.npz import DTYPES_MEMBER, read_npz, write_npz
+from nkic.arrays.offers import natural, offer_npy, offer_raw
+from nkic.arrays.streams import SLACK, Opened, opened
 from nkic.base.diagnostics import InputFailed, UsageFailed
 from nkic.machine.dtypes import DTYPES
-from nkic.simulate.io import archive, npy
-from nkic.simulate.io.npz import DTYPES_MEMBER, read_npz, write_npz
-from nkic.simulate.io.offers import natural, offer_npy, offer_raw
-from nkic.simulate.io.streams import SLACK, Opened, opened
 
 Array = NDArray[Any]
 

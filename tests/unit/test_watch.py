@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from nkic import watch
-from nkic.base.diagnostics import CompileFailed, Diagnostic
-from nkic.base.source import NOWHERE
+from nkic.base.diagnostics import Diagnostic, LimitHit
+from nkic.base.source import NOWHERE, Span
 from nkic.compiled import Options
+from nkic.limits import watch
+from nkic.limits.watch import watched
 from nkic.loader import Loader
 from nkic.pipeline import compile_source
 from nkic.request import Said, request_for
-from nkic.watch import watched
 
 SLOW = """
 import nki
@@ -31,7 +32,7 @@ def kernel():
 def compiled(seconds: float) -> Diagnostic:
     loader = Loader.beside("k.py")
     source = loader.main("k.py", SLOW.encode())
-    with pytest.raises(CompileFailed) as failed:
+    with pytest.raises(LimitHit) as failed:
         compile_source(source, request_for(source, Said(), {}), loader, Options(seconds=seconds))
     (one,) = failed.value.diagnostics
     return one
@@ -40,7 +41,7 @@ def compiled(seconds: float) -> Diagnostic:
 def test_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_INTERVAL", 0.01)
     one = compiled(0.2)
-    assert one.code.slug == "runaway"
+    assert one.code.slug == "time-limit"
     assert one.message == "the compilation takes more than 0.2 seconds"
     # A busy machine may need all that time to read the file.
     assert one.primary is None or one.primary.span.line in (6, 7, 8)
@@ -52,15 +53,35 @@ def test_memory_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "free", lambda: -(1 << 40))
     one = compiled(60)
     assert (one.code.slug, one.message) == (
-        "too-large",
+        "out-of-memory",
         "the compilation fills this machine's memory",
     )
+
+
+def test_a_look_that_fails_is_no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As at the end of the stack, where every call is one too many."""
+    monkeypatch.setattr(watch, "_INTERVAL", 0.001)
+    looks = []
+
+    def fails() -> Span:
+        looks.append(1)
+        raise RecursionError
+
+    def never(place: Span) -> None:
+        raise AssertionError
+
+    with watched(60, fails, never):
+        while len(looks) < 5:
+            time.sleep(0.001)
+    with watched(60, lambda: Span("k.py", 1, 1, 1, 2), lambda place: [fails()].clear()):
+        while len(looks) < 10:
+            time.sleep(0.001)
 
 
 def test_no_stage_goes_on_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_INTERVAL", 0.01)
     turns = 0
-    with pytest.raises(CompileFailed), watched(0.02, lambda: NOWHERE):
+    with pytest.raises(LimitHit), watched(0.02, lambda: NOWHERE):
         while turns < 1_000_000_000:
             try:
                 turns += 1

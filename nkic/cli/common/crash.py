@@ -7,6 +7,7 @@ import io
 import json
 import os
 import platform
+import resource
 import sys
 import tempfile
 import traceback
@@ -18,6 +19,7 @@ from pathlib import Path
 from nkic import __version__
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic, NkicError, make
+from nkic.base.text import size
 from nkic.cli.common.session import Session
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -32,17 +34,20 @@ def verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnosti
     if isinstance(error, RecursionError):
         return LIMIT, [_too_deep(error)]
     if isinstance(error, OSError) and error.errno in NOT_WRITABLE:
-        return USAGE, [files.cannot_write(error.filename or "standard output", error)]
+        said = files.cannot_write(error.filename or "standard output", error)
+        return files.refused(error, said).exit_code, [said]
     return INTERNAL, [_internal_error(error, session)]
 
 
 def _out_of_memory(error: MemoryError) -> Diagnostic:
-    return make(
-        "out-of-memory",
-        "this machine has too little memory for the kernel",
-        notes=[text for text in (str(error),) if text] + _backtrace(error),
-        help="try smaller shapes, or a device loop in place of an unrolled one",
-    )
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    text = "this machine has too little memory for the kernel"
+    advice = "try smaller shapes, or a device loop in place of an unrolled one"
+    if limit != resource.RLIM_INFINITY:
+        text = f"the kernel takes more memory than this process may: {size(limit)}"
+        advice += "; --limit memory=SIZE sets another limit"
+    notes = [words for words in (str(error),) if words] + _backtrace(error)
+    return make("out-of-memory", text, notes=notes, help=advice)
 
 
 def _too_deep(error: RecursionError) -> Diagnostic:
@@ -85,14 +90,19 @@ def _saved(error: Exception, session: Session) -> str:
 
 
 def _write_report(error: Exception, session: Session) -> Path:
+    """Under a name that nobody can foresee, in a file that nobody else can read: the folder may
+    be everyone's.
+    """
     contents = {"traceback.txt": _trace(error) + "\n", "run.json": _run(session)}
     contents |= {f"attached/{name}": text for name, text in session.attachments.items()}
     hash = sha256(repr(sorted(contents.items())).encode()).hexdigest()[:12]
     folder = session.crash_dir or os.environ.get("NKIC_CRASH_DIR") or tempfile.gettempdir()
-    path = Path(folder) / f"nkic-crash-{hash}.zip"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    files.write(str(path), _zipped(contents))
-    return path
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    # Never through a link, nor over a file: mkstemp creates what it opens.
+    number, path = tempfile.mkstemp(".zip", f"nkic-crash-{hash}-", folder)
+    with os.fdopen(number, "wb") as stream:
+        stream.write(_zipped(contents))
+    return Path(folder, Path(path).name)
 
 
 def _zipped(contents: dict[str, str]) -> bytes:

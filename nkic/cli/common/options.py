@@ -49,6 +49,15 @@ def _wishes(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) 
             session.levels = replace(session.levels, all_errors=True)
 
 
+def _limits(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> None:
+    session = ctx.ensure_object(Session)
+    session.limit = words
+    if words:
+        from nkic.limits.table import read  # rarely wanted
+
+        session.limits = read(words)
+
+
 def _print_and_leave(ctx: click.Context, text: str) -> None:
     click.echo(text)
     ctx.exit()
@@ -137,6 +146,15 @@ _OPTIONS = (
         callback=_kept,
         group="Messages",
         help="Where to put the report of an internal error. [env: NKIC_CRASH_DIR]",
+    ),
+    _option(
+        "--limit",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=_limits,
+        group="Limits",
+        help="What this process may take of the machine: memory, cpu, core, files, file-size, "
+        "processes; `none` takes a limit away. docs/security.md has the defaults.",
     ),
     _option(
         "--explain",

@@ -6,6 +6,7 @@ would read as "kernel rejected"; so it is not used.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -21,17 +22,27 @@ from nkic.base.diagnostics import Diagnostic, NkicError
 from nkic.cli.common import streams, usage
 from nkic.cli.common.session import Session
 
-USAGE, INTERNAL = 2, 70
+USAGE, LIMIT, INTERNAL = 2, 6, 70
 INTERRUPTED, BROKEN_PIPE, TERMINATED = 130, 141, 143  # 128 and the signal's number
 
 
-def run(command: click.Command, tool: str, argv: Sequence[str] | None = None) -> int:
-    """Runs a command line (that of the process by default) and gives the exit code."""
+def run(
+    command: click.Command,
+    tool: str,
+    argv: Sequence[str] | None = None,
+    *,
+    own_process: bool = False,
+) -> int:
+    """Runs a command line (that of the process by default) and gives the exit code.
+
+    `own_process`: the process is there for this alone, and may be limited for good.
+    """
     argv = sys.argv[1:] if argv is None else argv
     streams.settle()
     session = Session.before_parsing(tool, argv)
+    session.own_process = own_process
     try:
-        with _termination_raises():
+        with _signals_raise():
             code = _finish(session, _attempt(command, session))
             session.end()
     except KeyboardInterrupt:
@@ -41,10 +52,21 @@ def run(command: click.Command, tool: str, argv: Sequence[str] | None = None) ->
     except BrokenPipeError:
         code = BROKEN_PIPE
     except Exception as error:  # reporting itself failed
-        sys.stderr.write(f"error: internal error in {tool}: {type(error).__name__}: {error}\n")
-        code = INTERNAL
+        code, text = _last_words(error, tool)
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{text}\n")
     streams.release()
     return code
+
+
+def _last_words(error: Exception, tool: str) -> tuple[int, str]:
+    """The exit code, and a line that needs nothing more of the machine."""
+    if isinstance(error, MemoryError):
+        return LIMIT, "error[NKI9002]: memory is used up; --limit memory=SIZE sets another limit"
+    if isinstance(error, OSError) and error.errno == errno.EMFILE:
+        advice = "--limit files=NUMBER sets another limit"
+        return LIMIT, f"error[NKI0005]: too many open files; {advice}"
+    return INTERNAL, f"error: internal error in {tool}: {type(error).__name__}: {error}"
 
 
 class _Terminated(BaseException):
@@ -127,17 +149,24 @@ def _finish(session: Session, code: int) -> int:
 
 
 @contextmanager
-def _termination_raises() -> Iterator[None]:
-    """Turns SIGTERM into an exception while inside, so that half-written files are removed."""
+def _signals_raise() -> Iterator[None]:
+    """Turns SIGINT and SIGTERM into exceptions while inside, so that half-written files are
+    removed. Only the first one counts: another must not disturb that.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _leave)
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, _leave)}
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as under nohup
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, _leave)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _leave(number: int, frame: FrameType | None) -> NoReturn:
-    raise _Terminated
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
+    raise KeyboardInterrupt if number == signal.SIGINT else _Terminated

@@ -33,6 +33,11 @@ class Session:
     color: str = "auto"
     verbosity: int = 0
     crash_dir: str | None = None
+    limit: tuple[str, ...] = ()
+    """The words of --limit; `limits` are what they say."""
+    limits: dict[str, int | None] = field(default_factory=dict)
+    own_process: bool = False
+    """The process is the command's own, which may set limits that cannot be taken back."""
     max_errors: int = 0
     """Errors after which the tool stops looking for more; 0 where it does not."""
     levels: Settings = DEFAULT
@@ -61,7 +66,7 @@ class Session:
             self._lines += [json_lines.line(d, self.sources) for d in diagnostics]
         if self.format != SARIF:
             paint = paint_for(sys.stderr, self.color)
-            sys.stderr.write(self._gap() + render(diagnostics, self.format, self.sources, paint))
+            _say(self._gap() + render(diagnostics, self.format, self.sources, paint))
         self._said += diagnostics
 
     def artifact(self, kind: str, path: str, **more: object) -> None:
@@ -69,7 +74,7 @@ class Session:
         line = json_lines.artifact(kind, path, **more)
         self._lines.append(line)
         if self.format == "json":
-            sys.stderr.write(line)
+            _say(line)
 
     def status(self, text: str, level: int = 0) -> None:
         """A line for people about what was done, on standard error, unless -q.
@@ -78,23 +83,23 @@ class Session:
         """
         needed = max(level, 0 if sys.stderr.isatty() else 1)
         if self.format not in ("json", SARIF) and self.verbosity >= needed:
-            sys.stderr.write(self._for_people(text))
+            _say(self._for_people(text))
 
     def tell(self, type: str, text: str, /, **fields: object) -> None:
         """Something that was asked for: `text` to people, an event of this type to programs."""
         line = json_lines.event(type, **fields)
         self._lines.append(line)
         if self.format == "json":
-            sys.stderr.write(line)
+            _say(line)
         elif self.verbosity >= 0 and self.format != SARIF:
-            sys.stderr.write(self._for_people(clean(text, keep="\n\t")))
+            _say(self._for_people(clean(text, keep="\n\t")))
 
     def close(self) -> None:
         """The summary line for people, and the file for machines: SARIF if its name says so."""
         placed = any(d.primary for d in self._said)  # a complaint about the call needs no sum
         if placed and self.format == "human" and self.verbosity >= 0:
             found = "; ".join(filter(None, (summary(self._said, self.max_errors), self._more())))
-            sys.stderr.write(f"{self._gap()}{found}\n")
+            _say(f"{self._gap()}{found}\n")
         elif self.hidden:
             self.status(self._more())
         if self.message_file is not None:
@@ -110,7 +115,7 @@ class Session:
     def end(self) -> None:
         """What can only be said when everything is known; nothing is reported after it."""
         if self.format == SARIF:
-            sys.stderr.write(self._log())
+            _say(self._log())
 
     def _log(self) -> str:
         from nkic.base.render import sarif  # slow to import, and rarely wanted
@@ -124,6 +129,19 @@ class Session:
     def _gap(self) -> str:
         """The blank line that people see between two diagnostics, and before the summary."""
         return "\n" if self._said and self.format == "human" else ""
+
+
+def _say(text: str) -> None:
+    """Writes to standard error. Where it takes no more, as on a full disk, the verdict is still
+    the exit code; a reader who is gone ends the run.
+    """
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError):
+        pass
 
 
 def _peek(argv: Sequence[str], option: str) -> str | None:

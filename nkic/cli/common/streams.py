@@ -21,9 +21,25 @@ def settle() -> None:
     """Makes standard output and error safe to write any text to, also when they were closed."""
     sys.stdout = sys.stdout or _Closed()
     sys.stderr = sys.stderr or _nowhere()
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=FALLBACK)
+            if isinstance(stream.buffer, io.RawIOBase) and stream is getattr(sys, f"__{name}__"):
+                setattr(sys, name, _buffered(stream))
+
+
+def _buffered(stream: io.TextIOWrapper) -> TextIO:
+    """The same with a buffer. Without one (PYTHONUNBUFFERED), Python drops what the system did
+    not take at once, as of a text that is larger than a pipe, and says nothing.
+    """
+    return open(
+        stream.fileno(),
+        "w",
+        encoding=stream.encoding,
+        errors=FALLBACK,
+        closefd=False,
+    )
 
 
 class _Closed(io.TextIOBase):

@@ -43,4 +43,4 @@ def main() -> int:
     A run limits BLAS to one thread (`simulate/threads.py`): others need not be started at all.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", os.environ.get("NKIC_BLAS_THREADS") or "1")
-    return run(command, "nki-run")
+    return run(command, "nki-run", own_process=True)

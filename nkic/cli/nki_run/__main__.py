@@ -2,6 +2,6 @@
 
 import sys
 
-from nkic.cli.nki_run import main
+from nkic.cli import start_nki_run
 
-sys.exit(main())
+sys.exit(start_nki_run())

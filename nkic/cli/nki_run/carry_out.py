@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.text import clean
-from nkic.cli.common import Session
+from nkic.cli.common import Session, walls
 from nkic.cli.nki_run import inspecting
 from nkic.cli.nki_run.conflicts import refuse_conflicts
 from nkic.cli.nki_run.options import CommandLine
@@ -15,6 +15,8 @@ from nkic.cli.nki_run.options import CommandLine
 def carry_out(line: CommandLine, session: Session) -> int:
     """Does it; gives the exit code. Raises `NkicError` with what is wrong."""
     refuse_conflicts(line)
+    walls.warn_of_variables(session)
+    walls.raise_around(session, line.timeout)
     try:
         return _do(line, session)
     except ArtifactFailed as refused:  # the reader knows bytes, not where they came from

@@ -14,7 +14,7 @@ from nkic.base import files, levels
 from nkic.base.diagnostics import Diagnostic, Level, NkicError, ProgramFault, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
-from nkic.cli.common import Session
+from nkic.cli.common import Session, walls
 from nkic.cli.nki_run import tolerances
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
@@ -53,6 +53,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     started = time.perf_counter()
     results = simulate_ranks(first.executable, [one.arrays for one in bound], options)
     seconds = time.perf_counter() - started if line.time else None
+    walls.lift_time()
     for job, result in zip(jobs, results, strict=True):
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic import __version__
+from nkic.arrays.npz import write_npz
+from nkic.arrays.offers import natural
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
@@ -19,8 +21,6 @@ from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine import codecs
 from nkic.machine.dtypes import DType
-from nkic.simulate.io.npz import write_npz
-from nkic.simulate.io.offers import natural
 from nkic.simulate.io.signature import Parameter, Signature
 from nkic.simulate.tolerance import Settings
 

@@ -4,6 +4,7 @@ that `--version`, `--help` and `--explain` answer at once.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
@@ -36,5 +37,9 @@ def command(session: Session, /, **words: Any) -> int:
 
 
 def main() -> int:
-    """Runs the command line of the process; gives the exit code."""
-    return run(command, "nkic")
+    """Runs the command line of the process; gives the exit code.
+
+    NumPy is here for tables, not for sums: its BLAS need not start threads.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    return run(command, "nkic", own_process=True)

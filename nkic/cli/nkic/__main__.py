@@ -2,6 +2,6 @@
 
 import sys
 
-from nkic.cli.nkic import main
+from nkic.cli import start_nkic
 
-sys.exit(main())
+sys.exit(start_nkic())

@@ -10,20 +10,22 @@ from pathlib import Path
 
 from nkic import pipeline
 from nkic.base import files, levels
+from nkic.base.confine import confined
 from nkic.base.diagnostics import CompileFailed, Level, NkicError, UsageFailed, make
 from nkic.base.files import STANDARD
-from nkic.base.source import SourceFile
+from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
-from nkic.cli.common import Session
-from nkic.cli.nkic import outputs, prints, settings
+from nkic.cli.common import Session, walls
+from nkic.cli.nkic import outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, IR, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.compiled import Compiled, Options
 from nkic.forms import FORMS
+from nkic.limits import places
 from nkic.loader import MAX_BYTES, Loader
 from nkic.report.resources import resources
-from nkic.request import Said, request_for
+from nkic.request import Said, find_profile, request_for
 
 STDIN_NAME = "<stdin>"
 
@@ -31,14 +33,16 @@ STDIN_NAME = "<stdin>"
 def carry_out(line: CommandLine, session: Session) -> int:
     """Does it; gives the exit code. Raises `NkicError` with all that is wrong."""
     refuse_conflicts(line)
+    walls.warn_of_variables(session)
     if line.print == CONFIG:
         files.write(STANDARD, _config(line, session))
         return 0
     if line.print is not None:
-        files.write(STANDARD, prints.table(line.print))
+        files.write(STANDARD, prints.table(line.print, as_json=line.json))
         return 0
+    walls.raise_around(session, line.time_limit)
     job = _Job(line, session)
-    with job.failures_shown():
+    with job.failures_shown(), confined(job.loader.folders):
         if line.list_kernels:
             job.list_kernels()
         else:
@@ -51,7 +55,10 @@ def _config(line: CommandLine, session: Session) -> str:
     job = _Job(line, session)
     with job.failures_shown():
         source = job.source() if line.source is not None else None
-        return prints.aligned(list(settings.rows(line, _said(line), source, session)))
+        head, *rows = settings.rows(line, _said(line), source, session)
+        if line.json:
+            return records.document(CONFIG, records.settings(rows))
+        return prints.aligned([head, *rows])
 
 
 class _Job:
@@ -82,9 +89,14 @@ class _Job:
         return self.loader.main(self.path, data)
 
     def list_kernels(self) -> None:
-        """Prints the signatures."""
+        """Prints the signatures, which are the same in every version of NKI."""
+        if self.line.nki is not None:
+            find_profile(self.line.nki, "--nki")
         kernels = pipeline.list_kernels(self.source())
-        files.write(STANDARD, "".join(f"{kernel.signature}\n" for kernel in kernels))
+        text = "".join(f"{kernel.signature}\n" for kernel in kernels)
+        if self.line.json:
+            text = records.document("kernels", records.kernels(kernels))
+        files.write(STANDARD, text)
 
     # ---- compiling -------------------------------------------------------------------------
 
@@ -99,7 +111,8 @@ class _Job:
         if self.path.endswith(IR):
             outputs.refuse_earlier_stages(wanted)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
-        options = Options(line.serial, line.embed_source, last, line.max_errors, line.time_limit)
+        how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
+        options = Options(*how, see=self.see)
         compiled = Compiled(source)
         try:
             self.compile(source, options, compiled)
@@ -108,6 +121,7 @@ class _Job:
         except Exception:
             self.attach(compiled)
             raise
+        walls.lift_time()
         self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
         for one in wanted:
@@ -120,6 +134,10 @@ class _Job:
             return
         request = request_for(source, _said(self.line), os.environ)
         pipeline.compile_source(source, request, self.loader, options, compiled)
+
+    def see(self, place: Span) -> None:
+        """Notes where the compilation is, for the case that it must be ended from outside."""
+        places.note(place._replace(path=self.loader.shown(place.path)))
 
     def attach(self, compiled: Compiled) -> None:
         """Adds the source and the last program to the report of an internal error."""

@@ -18,6 +18,10 @@ _ABOUT_RUNNING = ("check", "time_passes")
 
 def refuse_conflicts(line: CommandLine) -> None:
     """Raises `UsageFailed` for the first conflict."""
+    if line.json and line.print is None and not line.list_kernels:
+        text = "`--json` is for `--print` and `--list-kernels`"
+        advice = "messages are JSON with `--message-format json`"
+        raise UsageFailed([make("conflicting-options", text, help=advice)])
     if line.print == CONFIG:
         _refuse(line, f"--print {CONFIG}", ("list_kernels",), "it prints a table and leaves")
         return
@@ -31,8 +35,9 @@ def refuse_conflicts(line: CommandLine) -> None:
     if line.stdin_name is not None and line.source != STANDARD:
         _say("--stdin-name", line.source, "it names what comes from standard input")
     if line.list_kernels:
-        others = (*_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS, *_ABOUT_RUNNING)
-        _refuse(line, "--list-kernels", others, "it lists the kernels and leaves")
+        about = tuple(name for name in _ABOUT_KERNELS if name != "nki")
+        unwanted = (*about, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS, *_ABOUT_RUNNING)
+        _refuse(line, "--list-kernels", unwanted, "it lists the kernels and leaves")
     if line.check:
         _refuse(line, "--check", _ABOUT_OUTPUTS, "it writes nothing")
     _refuse_made(line.source)

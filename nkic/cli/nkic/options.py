@@ -38,6 +38,7 @@ class CommandLine:
     embed_source: bool
     force: bool
     print: str | None
+    json: bool
     time_passes: bool
     max_errors: int
     time_limit: float
@@ -179,6 +180,12 @@ _OPTIONS = (
         help="Print a table and leave: targets, ops, dtypes, passes, profiles, codes, env, "
         "schema, completion=SHELL; config: every setting of this command line and where it "
         "comes from.",
+    ),
+    _option(
+        _SHOW,
+        "--json",
+        is_flag=True,
+        help="Print the table of --print, or the kernels of --list-kernels, as JSON.",
     ),
     _option(_SHOW, "--time-passes", is_flag=True, help="Print each stage's time and memory."),
     _option(

@@ -8,36 +8,30 @@ from importlib import resources
 from nkic import pipeline
 from nkic.base import diagnostics, explain, profiles
 from nkic.base.diagnostics import NkicError, UsageFailed, make
+from nkic.base.environment import VARIABLES
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped, size
+from nkic.cli.nkic import records
 from nkic.compiled import Timing
 from nkic.loader import Loader
 from nkic.machine import dtypes, listing, targets
 from nkic.machine.memory import PARTITIONS
-from nkic.request import TARGET_VARIABLE
 
 SHELLS = ("bash", "zsh", "fish")
 COMPLETION = "completion"
-ENVIRONMENT = {
-    TARGET_VARIABLE: "the target, where neither option nor inline block names one",
-    "NKIC_CRASH_DIR": "folder for reports of internal errors",
-    "NKIC_BACKTRACE": "1: show where in nkic an internal error happened",
-    "NKIC_BLAS_THREADS": "threads that a run may use for matrix products, 1 if not set",
-    "NO_COLOR": "any value: no colour",
-    "FORCE_COLOR": "not 0: colour, also in a pipe; CLICOLOR_FORCE is the same",
-    "TERM": "dumb: no colour",
-    "_NKIC_COMPLETE": "set by the shell, with COMP_WORDS, for --print completion=SHELL",
-}
 Rows = Iterator[Sequence[str]]
 
 
-def table(wanted: str) -> str:
+def table(wanted: str, *, as_json: bool = False) -> str:
     """The table that --print asks for. Raises `UsageFailed` if there is none of this name."""
     name, _, shell = wanted.partition("=")
     if name == COMPLETION:
-        return completion(shell)
+        script = completion(shell)
+        return records.document(name, {"shell": shell, "script": script}) if as_json else script
     if wanted == "schema":
         return resources.files("nkic.base.render").joinpath("diagnostic.schema.json").read_text()
+    if as_json and wanted in records.TABLES:
+        return records.document(wanted, records.TABLES[wanted]())
     if wanted == "ops":
         return listing.text() + "\n"
     if wanted not in TABLES:
@@ -134,7 +128,7 @@ def _codes() -> Rows:
 
 def _environment() -> Rows:
     yield "variable", "effect"
-    yield from ENVIRONMENT.items()
+    yield from VARIABLES.items()
 
 
 TABLES: dict[str, Callable[[], Rows]] = {

@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.arrays.npz import read_npz
+from nkic.arrays.offers import Offer, natural, offer_npy, offer_raw
+from nkic.arrays.streams import Opened, opened
 from nkic.base.diagnostics import Diagnostic, InputFailed, Level, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, grouped
 from nkic.machine.dtypes import DType
 from nkic.simulate.io import numbers
 from nkic.simulate.io.fills import Generator
-from nkic.simulate.io.npz import read_npz
-from nkic.simulate.io.offers import Offer, natural, offer_npy, offer_raw
 from nkic.simulate.io.signature import Line, Parameter, Signature, in_short, table
 from nkic.simulate.io.specs import NpyFile, RawFile, Spec, Value
-from nkic.simulate.io.streams import Opened, opened
 
 Arrays = dict[str, NDArray[Any]]
 Choice = Offer | Generator | Value | None

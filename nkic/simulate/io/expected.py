@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from nkic.arrays.npz import read_npz
+from nkic.arrays.offers import Offer
+from nkic.arrays.streams import opened
 from nkic.base.diagnostics import InputFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
 from nkic.machine.dtypes import DType
 from nkic.simulate.io.bind import offered_numbers
-from nkic.simulate.io.npz import read_npz
 from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
-from nkic.simulate.io.offers import Offer
 from nkic.simulate.io.signature import Line, Parameter, Signature, in_short, table
-from nkic.simulate.io.streams import opened
 
 
 def load_expected(

@@ -16,15 +16,15 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.arrays import npy
+from nkic.arrays.archive import Content, Member, members
+from nkic.arrays.failures import Damaged, refuse
+from nkic.arrays.npy import Header
+from nkic.arrays.offers import Offer
+from nkic.arrays.streams import Opened
 from nkic.base.text import clean, grouped
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
-from nkic.simulate.io import npy
-from nkic.simulate.io.archive import Content, Member, members
-from nkic.simulate.io.failures import Damaged, refuse
-from nkic.simulate.io.npy import Header
-from nkic.simulate.io.offers import Offer
-from nkic.simulate.io.streams import Opened
 
 DTYPES_MEMBER = "__nki_dtypes__"
 MAX_DTYPES_BYTES = 1 << 20

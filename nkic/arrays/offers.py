@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.arrays import npy
+from nkic.arrays.failures import Damaged, called, refuse
+from nkic.arrays.npy import Element
+from nkic.arrays.streams import Opened, Plain
 from nkic.base.text import grouped
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import BOOL, TFLOAT32, DType
-from nkic.simulate.io import npy
-from nkic.simulate.io.failures import Damaged, called, refuse
-from nkic.simulate.io.npy import Element
-from nkic.simulate.io.streams import Opened, Plain
 
 
 @dataclass(frozen=True)

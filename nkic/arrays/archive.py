@@ -12,8 +12,8 @@ import struct
 import zlib
 from typing import BinaryIO, NamedTuple
 
+from nkic.arrays.failures import Damaged
 from nkic.base.text import clean
-from nkic.simulate.io.failures import Damaged
 
 MAX_MEMBERS = 4096
 MAX_DIRECTORY = 4 << 20  # bytes; a member takes 46 and its name

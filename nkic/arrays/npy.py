@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.arrays.failures import Damaged
 from nkic.base.text import clean
-from nkic.simulate.io.failures import Damaged
 
 MAGIC = b"\x93NUMPY"
 MAX_HEADER = 10_000  # bytes; NumPy reads no longer ones either

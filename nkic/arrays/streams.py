@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from nkic.arrays.failures import Damaged, called
+from nkic.base import confine
 from nkic.base.diagnostics import InputFailed, UsageFailed, make
 from nkic.base.files import STANDARD, cannot_read
 from nkic.base.text import grouped
-from nkic.simulate.io.failures import Damaged, called
 
 SLACK = 1 << 20  # bytes that a file may have beyond its arrays: headers, directory
 
@@ -38,6 +39,16 @@ def opened(path: str, expected: int) -> Iterator[Opened]:
         with _stream(path) as stream:
             yield _whole(stream, path, expected + SLACK)
     except OSError as error:
+        raise UsageFailed([cannot_read(path, error)]) from error
+
+
+@contextmanager
+def opened_file(path: str) -> Iterator[Opened]:
+    """The same for a regular file alone, of which only headers are wanted: `-` is a name here."""
+    try:
+        with confine.opened(path) as stream:
+            yield Opened(stream, os.fstat(stream.fileno()).st_size)
+    except (OSError, ValueError) as error:
         raise UsageFailed([cannot_read(path, error)]) from error
 
 

@@ -1,0 +1,78 @@
+"""Files that a kernel's text names: read only inside of the folders that the user has named.
+
+What a stranger's file says must not decide what nkic reads. Only regular files count: a pipe
+would keep the reader waiting, a device may do anything, and `-` is a file's name like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import BinaryIO
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import cannot_read, refused
+from nkic.base.text import clean, grouped
+
+_folders: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=None)
+
+
+@contextmanager
+def confined(folders: Sequence[Path]) -> Iterator[None]:
+    """Inside, `read` takes files of these folders only. Without it, of all: the kernel is then
+    part of the running program, which reads what it likes.
+    """
+    before = _folders.set(tuple(folders))
+    try:
+        yield
+    finally:
+        _folders.reset(before)
+
+
+def read(path: str, limit: int) -> bytes:
+    """The bytes of a file that a kernel names. Raises `UsageFailed`."""
+    folders = _folders.get()
+    if folders is not None and not is_inside(Path(path), folders):
+        text = f"`{clean(path)}` is not in the kernel's folder, and in none that --include names"
+        advice = "name its folder with --include"
+        raise UsageFailed([make("cannot-read", text, help=advice)])
+    return read_regular(path, limit)
+
+
+def is_inside(path: Path, folders: Sequence[Path]) -> bool:
+    """Links followed, the file lies in one of the folders, links followed there too."""
+    try:
+        real = path.resolve()
+        return any(real.is_relative_to(folder.resolve()) for folder in folders)
+    except (OSError, ValueError, RuntimeError):  # a NUL, or links in a circle
+        return False
+
+
+def read_regular(path: str, limit: int) -> bytes:
+    """The bytes of a regular file of at most `limit`. Raises `UsageFailed`."""
+    try:
+        with opened(path) as stream:
+            data = stream.read(limit + 1)
+    except (OSError, ValueError) as error:
+        raise refused(error, cannot_read(path, error)) from error
+    if len(data) > limit:
+        text = f"`{clean(path)}` is larger than the limit of {grouped(limit)} bytes"
+        raise UsageFailed([make("cannot-read", text)])
+    return data
+
+
+@contextmanager
+def opened(path: str, *, follow: bool = True) -> Iterator[BinaryIO]:
+    """A regular file. Raises `OSError` for any other, without waiting for a pipe's writer, and
+    for a symbolic link unless `follow`.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    number = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
+    with os.fdopen(number, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(None, "it is no regular file")
+        yield stream

@@ -1,0 +1,41 @@
+"""The variables of the environment that nkic reads, in one table, for all of its parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from nkic.base.diagnostics import Diagnostic, Level, make
+from nkic.base.suggest import did_you_mean
+
+OWN = "NKIC_"
+VARIABLES = {
+    "NEURON_PLATFORM_TARGET_OVERRIDE": "the target, where neither option nor inline block names "
+    "one",
+    "NEURON_CC_FLAGS": "from Python: `--target` in it, where the variable above is not set",
+    "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as --no-precise-fp",
+    "NKI_SIMULATOR": "from Python: 1 or nothing; anything else is refused",
+    "NKIC_CACHE_DIR": "from Python: a folder that keeps compiled kernels",
+    "NKIC_CRASH_DIR": "folder for reports of internal errors; without it that for temporary files "
+    "(TMPDIR)",
+    "NKIC_BACKTRACE": "1: show where in nkic an internal error happened",
+    "NKIC_INSTALL": "1: pytest puts nkic in the place of the package nki, as with --nkic",
+    "NKIC_BLESS": "1: nkic's own tests take their present output as expected",
+    "NKIC_BLAS_THREADS": "threads that a run may use for matrix products, 1 if not set",
+    "OPENBLAS_NUM_THREADS": "threads for NumPy's sums, 1 by default; more take away the limit on "
+    "processes",
+    "NO_COLOR": "any value: no colour",
+    "FORCE_COLOR": "not 0: colour, also in a pipe; CLICOLOR_FORCE is the same",
+    "TERM": "dumb: no colour",
+    "_NKIC_COMPLETE": "set by the shell, with COMP_WORDS, for --print completion=SHELL; "
+    "_NKI_RUN_COMPLETE for nki-run",
+}
+
+
+def unknown(names: Iterable[str]) -> Iterator[Diagnostic]:
+    """A warning for each variable that looks like one of ours and is none."""
+    ours = [name for name in VARIABLES if name.startswith(OWN)]
+    for name in sorted(names):
+        if name.startswith(OWN) and name not in VARIABLES:
+            near = did_you_mean(name, ours) or "`nkic --print env` lists the variables"
+            text = f"the environment sets `{name}`, which nkic does not read"
+            yield make("unknown-variable", text, help=near, level=Level.WARNING)

@@ -1,0 +1,51 @@
+"""What the watcher says of a worker that did not come to say it itself."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import suppress
+
+from nkic.base.diagnostics import Diagnostic, NkicError, make
+from nkic.base.source import Span
+from nkic.cli.common import streams
+from nkic.cli.common.session import Session
+from nkic.limits import places
+from nkic.limits.watcher import Ended, Why
+
+LIMIT, INTERNAL = 6, 70
+TIME_OPTIONS = {"nkic": "--time-limit", "nki-run": "--timeout"}
+
+
+def say(ended: Ended, tool: str, argv: list[str]) -> int:
+    """Reports in the form that the command line asks for; gives the exit code."""
+    streams.settle()
+    session = Session.before_parsing(tool, argv)
+    if ended.why is Why.SIGNAL:
+        return ended.code
+    with suppress(NkicError, OSError):  # what cannot be written does not change the verdict
+        session.report([_diagnostic(ended, tool)])
+        session.close()
+        session.end()
+    streams.release()
+    return INTERNAL if ended.why is Why.CRASH else LIMIT
+
+
+def _diagnostic(ended: Ended, tool: str) -> Diagnostic:
+    span = places.read(ended.page.seen)
+    if ended.why is Why.TIME:
+        text = f"{tool} takes more than {TIME_OPTIONS[tool]} {ended.page.seconds:g} s"
+        advice = f"one operation takes all that time; {TIME_OPTIONS[tool]} sets another limit"
+        return _timely(f"{text}, and does not end by itself", span, advice)
+    if ended.why is Why.CPU:
+        advice = "--limit cpu=SECONDS sets another limit"
+        return _timely(f"{tool} has used up its processor time", span, advice)
+    if ended.why is Why.KILLED:
+        text = f"{tool} was killed from outside, as the system does when its memory is used up"
+        return make("out-of-memory", text, span, help="try smaller shapes")
+    name = signal.Signals(ended.code - 128).name
+    return make("internal-error", f"internal error in {tool}: the interpreter ended with {name}")
+
+
+def _timely(text: str, span: Span | None, advice: str) -> Diagnostic:
+    label = "seen here last" if span is not None else ""
+    return make("time-limit", text, span, label=label, help=advice)

@@ -1,0 +1,43 @@
+"""What a command may take of the machine, set once its command line is understood, and what
+it is told by the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from nkic.base import environment, levels
+from nkic.base.diagnostics import Level, UsageFailed
+from nkic.cli.common.session import Session
+from nkic.limits import own, table, watcher
+from nkic.limits.page import NEVER
+
+
+def warn_of_variables(session: Session) -> None:
+    """Says which variables look like settings of nkic's and are none."""
+    said = levels.apply(environment.unknown(os.environ), session.levels)
+    if any(one.level is Level.ERROR for one in said):
+        raise UsageFailed(said)
+    if said and session.verbosity >= 0:
+        session.report(said)
+
+
+def raise_around(session: Session, seconds: float | None) -> None:
+    """Sets every limit of this process; `seconds` is the option for time. Does nothing where the
+    process is not the command's own, as in tests.
+    """
+    if not session.own_process:
+        return
+    cpu = seconds if session.tool == "nkic" else None
+    own.apply(table.values(session.tool, session.limits, cpu, os.environ))
+    page = watcher.page()
+    if page is not None and seconds is not None:
+        page.limit(time.monotonic() + seconds, seconds)
+
+
+def lift_time() -> None:
+    """The work is done: who reads the output may take their time. Processor time goes on."""
+    page = watcher.page()
+    if page is not None:
+        page.limit(NEVER, NEVER)

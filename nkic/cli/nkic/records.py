@@ -1,0 +1,97 @@
+"""The tables of --print for programs: what `--json` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nkic import pipeline
+from nkic.base import diagnostics, explain, profiles
+from nkic.base.environment import VARIABLES
+from nkic.machine import dtypes, listing, targets
+from nkic.request import Setting
+from nkic.syntax.bindings import Kernel
+
+SCHEMA = 1
+Record = dict[str, object]
+
+
+def document(what: str, content: Any) -> str:
+    """The JSON text: a schema's number, what it is, and the content under that name."""
+    made = {"schema": SCHEMA, "print": what, what: content}
+    return json.dumps(made, indent=2, allow_nan=False) + "\n"
+
+
+def settings(rows: Iterable[Setting]) -> list[Record]:
+    """Those of --print config, without the head of the table."""
+    return [{"setting": name, "value": value, "from": origin} for name, value, origin in rows]
+
+
+def kernels(found: Iterable[Kernel]) -> list[Record]:
+    """Those of --list-kernels."""
+    return [{"name": kernel.name, "signature": kernel.signature} for kernel in found]
+
+
+def _targets() -> list[Record]:
+    return [
+        {
+            "name": t.name,
+            "default": t is targets.DEFAULT,
+            "cores": t.max_cores,
+            "sbuf_bytes_per_partition": t.sbuf_bytes,
+            "sbuf_usable_bytes_per_partition": t.sbuf_usable,
+            "psum_banks": t.psum_banks,
+            "dma_engines": t.dma_engines,
+            "also_called": _also(targets.ALIASES, t.name),
+        }
+        for t in targets.TARGETS.values()
+    ]
+
+
+def _dtypes() -> list[Record]:
+    return [
+        {
+            "name": d.name,
+            "bytes": d.size,
+            "lowest": d.lowest,
+            "highest": d.highest,
+            "also_called": _also(dtypes.ALIASES, d.name),
+        }
+        for d in dtypes.DTYPES.values()
+    ]
+
+
+def _also(aliases: dict[str, str], wanted: str) -> list[str]:
+    return [alias for alias, name in aliases.items() if name == wanted]
+
+
+def _passes() -> list[Record]:
+    return [{"stage": name, "makes": made} for name, made in pipeline.STAGES.items()]
+
+
+def _profiles() -> list[Record]:
+    labels = profiles.LABELS.items()
+    return [{"name": label, "default": profile is profiles.DEFAULT} for profile, label in labels]
+
+
+def _codes() -> list[Record]:
+    found = sorted(diagnostics.codes().values(), key=lambda code: code.number)
+    return [
+        {"code": code.number, "slug": code.slug, "meaning": explain.title(code)} for code in found
+    ]
+
+
+def _environment() -> list[Record]:
+    return [{"variable": name, "effect": effect} for name, effect in VARIABLES.items()]
+
+
+TABLES: dict[str, Callable[[], list[Record]]] = {
+    "targets": _targets,
+    "dtypes": _dtypes,
+    "passes": _passes,
+    "profiles": _profiles,
+    "codes": _codes,
+    "env": _environment,
+    "ops": listing.records,
+}

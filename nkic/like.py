@@ -1,0 +1,37 @@
+"""`--like`: types of tensor arguments from the arrays of an npz file, whose data is not read.
+
+The reader is that of `nki-run`, so that what is refused there is refused here.
+"""
+
+from __future__ import annotations
+
+from nkic.arrays.npz import read_npz
+from nkic.arrays.offers import Offer
+from nkic.arrays.streams import opened_file
+from nkic.machine import dtypes
+from nkic.machine.dtypes import BFLOAT16, DType
+from nkic.specialise.request import TensorType
+
+
+def read_like(path: str) -> dict[str, TensorType]:
+    """Name to type of every array. Raises `UsageFailed` and `InputFailed`."""
+    with opened_file(path) as file:
+        return {
+            name: _type(offer, f"--like {path}") for name, offer in read_npz(file, path).items()
+        }
+
+
+def _type(offer: Offer, origin: str) -> TensorType:
+    dtype, note = offer.known or _of_numpy(offer), ""
+    if dtype is None:
+        note = f"its NumPy type {offer.element} is no NKI dtype"
+    elif not offer.shape:
+        note = "it has no dimensions; a tensor in HBM has at least one"
+    return TensorType(dtype, offer.shape or None, origin, note)
+
+
+def _of_numpy(offer: Offer) -> DType | None:
+    """What the elements are where no note says it."""
+    if offer.element == ("V", 2):  # what NumPy makes of a bfloat16 array in an npz file
+        return BFLOAT16
+    return dtypes.DTYPES.get(str(offer.element))

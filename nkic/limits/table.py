@@ -1,0 +1,171 @@
+"""The table of limits: what `--limit NAME=VALUE` sets, and what holds without it.
+
+docs/security.md prints the same table; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import grouped, size
+
+GIB = 1 << 30
+NONE = "none"
+OPTION = "--limit"
+THREADS = "OPENBLAS_NUM_THREADS"
+SPARE_SECONDS = 60  # of processor time beyond the time limit: what starts and ends the command
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
+_SIZE = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+_PLAIN = re.compile(r"\d{1,15}")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One row: `number` is the system's name for it, `defaults` are by tool, None for none."""
+
+    name: str
+    number: int
+    meaning: str
+    unit: str  # bytes, seconds, or what is counted
+    defaults: Mapping[str, int | None]
+    when: str = ""  # what the default depends on
+    least: int = 0  # below it, libraries end the process in their own way
+
+    def read(self, text: str) -> int | None:
+        """The value that `text` gives; None for `none`. Raises `ValueError`."""
+        if text == NONE:
+            return None
+        found = (_SIZE if self.unit == "bytes" else _PLAIN).fullmatch(text.strip())
+        if found is None:
+            raise ValueError(text)
+        return size_of(text) if self.unit == "bytes" else int(found[0])
+
+    def shown(self, value: int | None) -> str:
+        """A value in words: `8.0 GiB`, `900 seconds`, `512`."""
+        if value is None:
+            return NONE
+        if self.unit == "bytes":
+            return size(value)
+        return f"{grouped(value)} {self.unit}" if self.unit == "seconds" else grouped(value)
+
+
+def size_of(text: str) -> int:
+    """`4GiB`, `500M` or `1000000` in bytes; units are powers of 1024. Raises `ValueError`."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(text)
+    return int(found[1]) << _UNITS[(found[2] or "").upper()]
+
+
+def _both(value: int | None) -> dict[str, int | None]:
+    return {"nkic": value, "nki-run": value}
+
+
+LIMITS = {
+    limit.name: limit
+    for limit in (
+        Limit(
+            *("memory", resource.RLIMIT_AS, "address space", "bytes"),
+            {"nkic": 8 * GIB, "nki-run": None},
+            "at most the machine's memory, or what its control group allows",
+            256 << 20,
+        ),
+        Limit(
+            *("cpu", resource.RLIMIT_CPU, "processor time", "seconds"),
+            {"nkic": 900 + SPARE_SECONDS, "nki-run": 24 * 3600},
+            f"nkic: {SPARE_SECONDS} more than --time-limit",
+        ),
+        Limit("core", resource.RLIMIT_CORE, "size of a core dump", "bytes", _both(0)),
+        Limit("files", resource.RLIMIT_NOFILE, "files open at a time", "files", _both(512)),
+        Limit(
+            *("file-size", resource.RLIMIT_FSIZE, "size of a file that is written", "bytes"),
+            {"nkic": 4 * GIB, "nki-run": 64 * GIB},
+        ),
+        Limit(
+            *("processes", resource.RLIMIT_NPROC, "further processes and threads", "processes"),
+            _both(0),
+            f"none where {THREADS} asks for more than one; root is exempt",
+        ),
+    )
+}
+
+
+def read(words: Sequence[str]) -> dict[str, int | None]:
+    """The values of `--limit` by name. Raises `UsageFailed`."""
+    found: dict[str, int | None] = {}
+    for word in words:
+        name, _, text = word.partition("=")
+        limit = LIMITS.get(name)
+        if limit is None:
+            near = did_you_mean(name, LIMITS) or f"known are: {', '.join(LIMITS)}"
+            raise _bad(f"{OPTION}: there is no limit `{name}`", near)
+        if name in found:
+            raise _bad(f"{OPTION}: `{name}` is given twice")
+        try:
+            value = found[name] = limit.read(text)
+        except ValueError:
+            example = "4GiB" if limit.unit == "bytes" else "600"
+            advice = f"for example {OPTION} {name}={example}, or {OPTION} {name}={NONE}"
+            raise _bad(f"{OPTION} {word}: a number of {limit.unit} is wanted", advice) from None
+        if value is not None and value < limit.least:
+            raise _bad(f"{OPTION} {word}: at least {limit.shown(limit.least)} are wanted")
+    return found
+
+
+def _bad(message: str, help: str = "") -> UsageFailed:
+    return UsageFailed([make("bad-value", message, help=help)])
+
+
+def values(
+    tool: str, given: Mapping[str, int | None], seconds: float | None, environ: Mapping[str, str]
+) -> dict[str, int | None]:
+    """Every limit of a command by name: what was given, or its default.
+
+    `seconds` is the value of --time-limit, if the tool has one. Raises `UsageFailed`.
+    """
+    found = {name: limit.defaults[tool] for name, limit in LIMITS.items()}
+    most = machine_memory()
+    sizes = [number for number in (found["memory"], most) if number is not None]
+    found["memory"] = min(sizes, default=None)
+    if seconds is not None:
+        found["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
+    if environ.get(THREADS, "1") != "1":
+        if given.get("processes") == 0:
+            text = f"`{OPTION} processes=0` and {THREADS}={environ[THREADS]} do not go together"
+            raise _bad(text, "a thread counts as a process here")
+        found["processes"] = None
+    return {**found, **given}
+
+
+def machine_memory() -> int | None:
+    """The memory that the machine has, or this control group may take, in bytes."""
+    found: list[int] = []
+    for tell in (_physical, _control_group):
+        with suppress(AttributeError, ValueError, OSError):
+            found.append(tell())
+    return min(found, default=None)
+
+
+def _physical() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _control_group() -> int:
+    return int(_CGROUP.read_text())
+
+
+def rows(tool: str) -> list[tuple[str, str, str, str]]:
+    """The table for people: name, meaning, default, what it depends on."""
+    return [
+        (limit.name, limit.meaning, limit.shown(limit.defaults[tool]), limit.when)
+        for limit in LIMITS.values()
+    ]

@@ -1,0 +1,7 @@
+# Written by `python -m nkic.nki.stubs` from nkic's tables.
+import builtins
+from enum import Enum, IntEnum
+from typing import Any
+
+from nki.language import NkiTensor as NkiTensor
+from nki.language import NkiTensor as Tensor

@@ -1,0 +1,349 @@
+"""The limits of the commands hold whatever the kernel does, and end in one line and exit 6."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nkic.base.diagnostics import UsageFailed
+from nkic.limits import own, table, watcher
+from nkic.limits.page import NEVER, Page
+from tests.harness.commands import KERNEL, ROOT
+
+STUCK = """
+import sys, time
+sys.argv = ["nkic", *sys.argv[1:]]
+from nkic.base.source import Span
+from nkic.limits import places, watcher
+import nkic.pipeline
+
+def stuck(*_, **__):
+    places.note(Span("k.py", 7, 5, 7, 9))
+    print("stuck", flush=True)
+    {body}
+
+nkic.pipeline.compile_source = stuck
+from nkic.cli import start_nkic
+sys.exit(start_nkic())
+"""
+# One operation of Python's that takes minutes: every number has the same hash.
+ENDLESS = "set([i * (2**61 - 1) for i in range(200000)])"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "k.py").write_text(KERNEL, encoding="utf-8")
+    return tmp_path
+
+
+def environment(**more: str) -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("NKI", "PYTHON"))}
+    return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **more}
+
+
+def started(folder: Path, body: str, *words: str) -> subprocess.Popen[str]:
+    """nkic on k.py, where compiling is `body`; it has said so when this returns."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", STUCK.format(body=body), "k.py", "--check", *words],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "stuck\n"
+    return child
+
+
+def ended(child: subprocess.Popen[str]) -> tuple[int, str]:
+    _, said = child.communicate(timeout=60)
+    assert "Traceback" not in said
+    return child.returncode, said
+
+
+def nkic(folder: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "nkic.cli.nkic", *words],
+        cwd=folder,
+        env=environment(**environ),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+    )
+
+
+# ---- time ------------------------------------------------------------------------------------
+
+
+def test_time_ends_one_operation_that_no_signal_reaches(folder: Path) -> None:
+    code, said = ended(started(folder, ENDLESS, "--time-limit", "0.5"))
+    assert code == 6
+    first = said.splitlines()[0]
+    assert first.startswith("k.py:7:5: error[NKI0904]: nkic takes more than --time-limit 0.5 s")
+    assert "--time-limit sets another limit" in said
+
+
+def test_the_message_comes_in_the_form_that_was_asked_for(folder: Path) -> None:
+    words = ("--time-limit", "0.5", "--message-format", "short")
+    code, said = ended(started(folder, ENDLESS, *words))
+    assert code == 6
+    assert re.fullmatch(r"k\.py:7:5: error\[NKI0904\]: .*\n", said)
+
+
+def test_processor_time_ends_it_too(folder: Path) -> None:
+    code, said = ended(started(folder, ENDLESS, "--limit", "cpu=1"))
+    assert (code, said.count("error[NKI0904]")) == (6, 1)
+    assert "has used up its processor time" in said
+
+
+def test_the_runner_is_ended_too(folder: Path) -> None:
+    assert nkic(folder, "k.py", "-o", "k.neff").returncode == 0
+    script = STUCK.format(body=ENDLESS)
+    for name, other in (
+        ("nkic.pipeline.compile_source", "nkic.cli.nki_run.running.simulate_ranks"),
+        ("nkic.pipeline", "nkic.cli.nki_run.running"),
+        ('"nkic"', '"nki-run"'),
+        ("start_nkic", "start_nki_run"),
+    ):
+        script = script.replace(name, other)
+    words = ("k.neff", "--fill", "zeros", "--timeout", "0.5", "--outputs", "o.npz")
+    done = subprocess.run(
+        [sys.executable, "-c", script, *words],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (6, "stuck\n")
+    assert "error[NKI0904]: nki-run takes more than --timeout 0.5 s" in done.stderr
+    assert not (folder / "o.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)],
+)
+def test_signals_end_one_operation(folder: Path, sent: signal.Signals, code: int) -> None:
+    child = started(folder, ENDLESS)
+    child.send_signal(sent)
+    assert ended(child) == (code, "")
+
+
+def test_the_worker_does_not_outlive_its_watcher(folder: Path) -> None:
+    body = f"open('pid', 'w').write(str(__import__('os').getpid())); {ENDLESS}"
+    child = started(folder, body)
+    while not (worker := (folder / "pid").read_text() if (folder / "pid").exists() else ""):
+        time.sleep(0.01)
+    assert int(worker) != child.pid
+    child.kill()
+    child.communicate(timeout=60)
+    for _ in range(500):
+        if not _runs(int(worker)):
+            return
+        time.sleep(0.02)
+    os.kill(int(worker), signal.SIGKILL)
+    raise AssertionError("the worker goes on")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_a_crash_of_the_interpreter_is_said(folder: Path) -> None:
+    code, said = ended(started(folder, "__import__('os').abort()"))
+    assert (code, said) == (
+        70,
+        "error[NKI9001]: internal error in nkic: the interpreter ended with SIGABRT\n",
+    )
+
+
+def test_a_worker_that_the_system_kills(folder: Path) -> None:
+    child = started(folder, "__import__('os').kill(__import__('os').getpid(), 9)")
+    code, said = ended(child)
+    assert code == 6
+    assert said.startswith("k.py:7:5: error[NKI9002]: nkic was killed from outside")
+
+
+def test_an_interrupt_is_heeded_once(folder: Path) -> None:
+    """The second one must not disturb what the first one set off."""
+    body = (
+        "\n    try: open('ready', 'w').close(); time.sleep(60)\n    finally:"
+        "\n        time.sleep(0.5); open('cleaned', 'w').close()"
+    )
+    child = started(folder, body)
+    while not (folder / "ready").exists():
+        time.sleep(0.01)
+    child.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    assert ended(child) == (130, "")
+    assert (folder / "cleaned").exists()
+
+
+# ---- memory and the rest ---------------------------------------------------------------------
+
+
+def test_memory(folder: Path) -> None:
+    code, said = ended(started(folder, "bytearray(3 << 30)", "--limit", "memory=1GiB"))
+    assert code == 6
+    text = "error[NKI9002]: the kernel takes more memory than this process may: 1.0 GiB\n"
+    assert said.startswith(text)
+    assert "--limit memory=SIZE" in said
+
+
+def test_the_size_of_a_file(folder: Path) -> None:
+    done = nkic(folder, "k.py", "-o", "k.neff", "--limit", "file-size=1K")
+    assert done.returncode == 6
+    assert done.stderr.startswith("error[NKI0006]: cannot write `k.neff`: file too large")
+    assert "--limit file-size=SIZE" in done.stderr
+    assert sorted(one.name for one in folder.iterdir()) == ["k.py"]
+    done = nkic(folder, "k.py", "-o", "k.neff", "--limit", "file-size=none")
+    assert done.returncode == 0
+
+
+def test_open_files(folder: Path) -> None:
+    done = nkic(folder, "k.py", "--check", "--limit", "files=3")
+    assert done.returncode == 6, done.stderr
+    assert "too many open files" in done.stderr
+    assert "--limit files=NUMBER" in done.stderr
+
+
+LIMITS_SEEN = """
+    import resource as r
+    found = [r.getrlimit(n) for n in (r.RLIMIT_CORE, r.RLIMIT_NOFILE, r.RLIMIT_CPU)]
+    open("seen", "w").write(str(found))
+    sys.exit(0)
+"""
+
+
+def test_what_a_worker_may_take(folder: Path) -> None:
+    """Core dumps, files, processor time: both the soft and the hard limit."""
+    child = started(folder, LIMITS_SEEN, "--time-limit", "40")
+    ended(child)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    files = 512 if most == resource.RLIM_INFINITY else min(512, most)
+    assert (folder / "seen").read_text() == str([(0, 0), (files, files), (100, 105)])
+
+
+def test_the_tests_process_is_left_alone() -> None:
+    assert watcher.page() is None
+
+
+# ---- the table -------------------------------------------------------------------------------
+
+
+def test_the_documented_table_is_the_table() -> None:
+    text = (ROOT / "docs/security.md").read_text("utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    wanted = []
+    for name, limit in table.LIMITS.items():
+        shown = [limit.shown(limit.defaults[tool]) for tool in ("nkic", "nki-run")]
+        wanted.append(f"| `{name}` | {limit.meaning} | {shown[0]} | {shown[1]} | {limit.when} |")
+    assert [row for row in rows if row.split("`")[1] in table.LIMITS] == wanted
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("memry=1G", "there is no limit `memry`"),
+        ("memory=lots", "a number of bytes is wanted"),
+        ("memory=255MiB", "at least 256.0 MiB are wanted"),
+        ("memory=0", "at least 256.0 MiB are wanted"),
+        ("cpu=-1", "a number of seconds is wanted"),
+        ("cpu=1K", "a number of seconds is wanted"),
+        ("files", "a number of files is wanted"),
+    ],
+)
+def test_wrong_words(word: str, said: str) -> None:
+    with pytest.raises(UsageFailed, match=re.escape(said)):
+        table.read([word])
+    with pytest.raises(UsageFailed, match="given twice"):
+        table.read(["cpu=1", "cpu=2"])
+
+
+def test_words() -> None:
+    found = table.read(["memory=2GiB", "cpu=none", "file-size=500K", "files=64"])
+    assert found == {"memory": 2 << 30, "cpu": None, "file-size": 500 << 10, "files": 64}
+
+
+def test_values_follow_the_machine_and_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table, "machine_memory", lambda: 4 << 30)
+    found = table.values("nkic", {}, 100.5, {})
+    assert (found["memory"], found["cpu"], found["processes"]) == (4 << 30, 160, 0)
+    assert table.values("nki-run", {}, None, {})["memory"] == 4 << 30
+    assert table.values("nki-run", {}, None, {table.THREADS: "4"})["processes"] is None
+    with pytest.raises(UsageFailed, match="do not go together"):
+        table.values("nki-run", {"processes": 0}, None, {table.THREADS: "4"})
+    assert table.values("nkic", {"memory": None, "cpu": 7}, 100, {})["memory"] is None
+    monkeypatch.setattr(table, "machine_memory", lambda: 64 << 30)
+    assert table.values("nkic", {}, 100, {})["memory"] == 8 << 30
+    assert table.values("nki-run", {}, None, {})["memory"] == 64 << 30
+
+
+class System:
+    """setrlimit and getrlimit, kept in a table."""
+
+    def __init__(self, before: tuple[int, int]) -> None:
+        self.now = before
+
+    def getrlimit(self, number: int) -> tuple[int, int]:
+        return self.now
+
+    def setrlimit(self, number: int, values: tuple[int, int]) -> None:
+        self.now = values
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("files", (1024, 4096), (512, 512)),
+        ("files", (100, 200), (100, 200)),
+        ("files", (100, -1), (100, 512)),
+        ("cpu", (-1, -1), (512, 517)),
+    ],
+)
+def test_a_limit_is_only_lowered(
+    monkeypatch: pytest.MonkeyPatch, name: str, before: Any, after: Any
+) -> None:
+    system = System(before)
+    monkeypatch.setattr(own.resource, "getrlimit", system.getrlimit)
+    monkeypatch.setattr(own.resource, "setrlimit", system.setrlimit)
+    own.apply({name: 512})
+    assert system.now == after
+    own.apply({name: None})
+    assert system.now == after
+
+
+# ---- the page --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    yield Page()
+
+
+def test_a_page_keeps_time_and_place(page: Page) -> None:
+    assert (page.deadline, page.seen) == (NEVER, "")
+    page.see("1\n2\nsome/päth")
+    page.limit(5.0, 2.5)
+    assert (page.deadline, page.seconds, page.seen) == (5.0, 2.5, "1\n2\nsome/päth")
+    page.see("x" * 5000)  # too long: the place before stays
+    assert page.seen == "1\n2\nsome/päth"
+    page.limit(NEVER, NEVER)
+    assert page.seconds == NEVER
