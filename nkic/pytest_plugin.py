@@ -126,12 +126,16 @@ class Checker:
         Raises `CompileError`, `RunError` and `AssertionError`.
         """
         __tracebackhide__ = True
-        from nkic.api import ApiError
+        from nkic.api.tracebacks import boundary, without_nkic
 
+        checked = boundary(self._checked)
         try:
-            return self._checked(kernel, args, kwargs, expected, (rtol, atol), grid, guard)
-        except (ApiError, AssertionError) as error:
-            raise error.with_traceback(None) from None  # the way through nkic tells nobody
+            return checked(kernel, args, kwargs, expected, (rtol, atol), grid, guard)
+        except AssertionError as error:
+            own = without_nkic(error.__traceback__)
+            if own is error.__traceback__:  # what a comparison found: the way there tells nobody
+                raise error.with_traceback(None) from None
+            raise  # of the kernel's own
 
     def _checked(
         self,

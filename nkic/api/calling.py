@@ -64,8 +64,10 @@ def prepare(
         given = replace(given_for(how), args={name: type_of(a, name) for name, a in arrays.items()})
         job, inside = of_live(kernel, given, consts, how.get("evaluate"), How.of(how))
     folder = how.get("cache_dir") or os.environ.get(cache.VARIABLE) or None
-    native = isinstance(job, NativeJob)
-    artifact = cache.traced(job, folder) if native else cache.compiled(job, folder)
+    if isinstance(job, NativeJob):
+        artifact = cache.traced(job, folder)
+    else:
+        artifact = cache.compiled(job, folder)
     job.warn(artifact)
     return Prepared(artifact, {**arrays, **inside})
 

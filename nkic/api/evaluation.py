@@ -78,7 +78,7 @@ def _setting(path: str, changed: int) -> Any:
 
 
 def _kinds(kernel: types.FunctionType) -> Iterator[str]:
-    """"ours" or "foreign" for every name of NKI that the kernel and its functions use, "missing"
+    """ "ours" or "foreign" for every name of NKI that the kernel and its functions use, "missing"
     for a name that has no value.
     """
     waiting, seen = [kernel], {kernel}
@@ -111,10 +111,5 @@ def _is_nki(value: Any) -> bool:
 
 
 def _is_ours(value: Any) -> bool:
-    if isinstance(value, types.ModuleType):
-        return bool(getattr(value, OURS, False))
-    if isinstance(value, types.FunctionType):
-        return str(value.__globals__.get("__name__", "")).startswith("nkic.")
-    return any(kind.__module__.startswith("nkic.") for kind in type(value).__mro__) or any(
-        kind.__module__.startswith("nkic.") for kind in getattr(value, "__mro__", ())
-    )
+    module = value if isinstance(value, types.ModuleType) else sys.modules.get(value.__module__)
+    return bool(getattr(module, OURS, False)) or type(value).__module__.startswith("nkic.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import linecache
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -18,7 +19,7 @@ _CALLED = "called from here"
 
 
 def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Errors leave the function without nkic's frames, but for one."""
+    """Exceptions leave the function without nkic's frames: a bare `raise` adds none."""
 
     @functools.wraps(function)
     def call(*args: _P.args, **named: _P.kwargs) -> _R:
@@ -26,7 +27,9 @@ def boundary(function: Callable[_P, _R]) -> Callable[_P, _R]:
         try:
             return function(*args, **named)
         except ApiError as error:
-            raise error.with_traceback(error.frames) from None
+            error.__cause__, error.__suppress_context__ = None, True
+            error.with_traceback(error.frames)
+            raise
         except Exception as error:
             error.with_traceback(without_nkic(error.__traceback__))
             raise
@@ -83,11 +86,22 @@ def _frame(span: Span, path: str) -> TracebackType:
         at.col_offset, at.end_col_offset = span.column - 1, span.end_column - 1
     code = compile(ast.Module([raised], []), path, "exec")
     try:
-        exec(code.replace(co_name="kernel"), {"stop": _Stop(), "__name__": "kernel"})
+        exec(code.replace(co_name=_function(path, span.line)), {"stop": _Stop()})
     except _Stop as stop:
         assert stop.__traceback__ is not None and stop.__traceback__.tb_next is not None
         return stop.__traceback__.tb_next
     raise AssertionError("unreachable")
+
+
+def _function(path: str, line: int) -> str:
+    """The innermost function around a line, as its name stands in tracebacks."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return "kernel"
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    around = [node for node in found if node.lineno <= line <= (node.end_lineno or 0)]
+    return max(around, key=lambda node: node.lineno).name if around else "kernel"
 
 
 class _Stop(Exception):

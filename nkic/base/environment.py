@@ -15,6 +15,7 @@ VARIABLES = {
     "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as --no-precise-fp",
     "NKI_SIMULATOR": "from Python: 1 or nothing; anything else is refused",
     "NKIC_CACHE_DIR": "from Python: a folder that keeps compiled kernels",
+    "NKIC_EVALUATE": "from Python: native or closed, how live kernels are evaluated",
     "NKIC_CRASH_DIR": "folder for reports of internal errors; without it that for temporary files "
     "(TMPDIR)",
     "NKIC_BACKTRACE": "1: show where in nkic an internal error happened",

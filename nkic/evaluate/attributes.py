@@ -281,13 +281,10 @@ def put(m: Machine, owner: Any, name: str, value: Any) -> None:
     kind = owner.__class__
     if kind in INSTANCES:
         hook = owner.cls.find("__setattr__")
-        if hook is not UNSET and hook.__class__ is not Builtin:
-            m.call(hook, (owner, name, value), {})
-            return
         if hook is not UNSET:
-            hook.call(m, owner, name, value)
-            return
-        put_field(m, owner, name, value)
+            m.call(hook, (owner, name, value), {})
+        else:
+            put_field(m, owner, name, value)
     elif kind is Class:
         _put_in_class(m, owner, name, value)
     elif kind is Function and not names.is_special(name):
@@ -334,6 +331,10 @@ def _put_in_class(m: Machine, owner: Class, name: str, value: Any) -> None:
         raise _not_assignable(m, owner, name)
     if names.is_special(name) and not names.may_define(name) and name not in names.ASSIGNABLE:
         raise _not_assignable(m, owner, name)
+    for cls in owner.mro:
+        if "check_put" in cls.extra:
+            cls.extra["check_put"](m, owner, name)
+            break
     m.allocate(100)
     owner.members[name] = value
 

@@ -228,10 +228,7 @@ def _hides(value: Any) -> bool:
 
 @builtin("chr", _FUNCTIONS)
 def _chr(m: Machine, i: Any, /) -> str:
-    number = m.index(i)
-    if not -(1 << 31) <= number < 1 << 31:
-        raise OverflowError("Python int too large to convert to C int")
-    return chr(number)
+    return chr(m.index(i))
 
 
 @builtin("ord", _FUNCTIONS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -128,3 +129,19 @@ def enter_cells(code: Code, frame: Frame, cells: Sequence[list[Any]]) -> None:
         frame[slot] = [UNSET]
     for slot, cell in zip(code.free, cells, strict=True):
         frame[slot] = cell
+
+
+_COUNTS = re.compile(r"takes (?:from (\d+) to )?(\d+) positional arguments? but (\d+) were given")
+
+
+def without_machine(error: TypeError) -> TypeError:
+    """Python's message about too many arguments, without the machine that every function takes."""
+    inside = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    counts = _COUNTS.search(str(error))
+    if counts is None or (inside is not None and inside.tb_next is not None):
+        return error
+    least, most, given = (int(count or 0) - 1 for count in counts.groups())
+    takes = f"from {least} to {most}" if counts[1] else str(most)
+    plural, were = "" if most == 1 and not counts[1] else "s", "was" if given == 1 else "were"
+    text = f"takes {takes} positional argument{plural} but {given} {were} given"
+    return TypeError(str(error).replace(counts[0], text))

@@ -354,6 +354,9 @@ def index(m: Machine, value: Any) -> int:
         if not isinstance(found, int):
             raise TypeError(f"__index__ returned non-int (type {m.class_of(found).name})")
         return int(found)
+    served = m.class_of(value).find("__index__")
+    if served.__class__ is Builtin and value.__class__ is not int:
+        return int(served.call(m, value))
     return operator.index(value)
 
 
@@ -376,7 +379,7 @@ def is_instance(m: Machine, value: Any, kinds: Any) -> bool:
         hook = kinds.extra.get("accepts")
         return bool(hook(m, value)) if hook is not None else False
     if isinstance(kinds, tuple):
-        m.charge(len(kinds))
+        m.charge(16 + len(kinds))
         m.deepen()
         try:
             return any(is_instance(m, value, one) for one in kinds)

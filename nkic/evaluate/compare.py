@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 FLAT = frozenset({int, float, bool, str, type(None), bytes, type(...), range})
+_OBJECT = 24  # steps for a container that is compared
 _LONG = 4096  # characters that are compared in a step
 _ORDERED = (list, tuple)
 _SETS = (set, frozenset)
@@ -35,10 +36,11 @@ _OPERATORS = {
 def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
     """`left < right` and the like; the result need not be a truth value."""
     function, method, reflected = _OPERATORS[symbol]
-    one, other = left.__class__, right.__class__
+    one: Any = left.__class__
+    other: Any = right.__class__
     if one in FLAT and other in FLAT:
         if one is str or one is bytes:
-            m.charge(len(left) // _LONG)
+            m.charge(_size(left) // _LONG)
         return function(left, right)
     if one in INSTANCES or other in INSTANCES:
         found = _by_methods(m, symbol, left, right, method, reflected)
@@ -49,7 +51,7 @@ def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
     if isinstance(left, dict) and isinstance(right, dict) and symbol in ("==", "!="):
         return _dicts(m, left, right) is (symbol == "==")
     if isinstance(left, (*_SETS, *VIEWS)) and isinstance(right, (*_SETS, *VIEWS)):
-        m.charge(len(left) + len(right))
+        m.charge(_size(left) + _size(right))
     if symbol in ("==", "!=") and (one in INSTANCES or other in INSTANCES):
         return _as_payload(m, function, left, right, symbol)
     if one is slice and other is slice and symbol in ("==", "!="):
@@ -59,6 +61,10 @@ def compare(m: Machine, symbol: str, left: Any, right: Any) -> Any:
         return function(left, right)
     except TypeError as error:
         raise _not_ordered(m, symbol, left, right, error) from None
+
+
+def _size(value: Any) -> int:
+    return len(value)
 
 
 def _as_payload(m: Machine, function: Any, left: Any, right: Any, symbol: str) -> bool:
@@ -152,7 +158,7 @@ def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
             return symbol == "!="
         kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
         raise TypeError(f"'{symbol}' not supported between instances of {kinds}")
-    m.charge(1 + min(len(left), len(right)))
+    m.charge(_OBJECT + min(len(left), len(right)))
     if symbol in ("==", "!=") and len(left) != len(right):
         return symbol == "!="
     for one, other in zip(left, right, strict=False):
@@ -164,7 +170,7 @@ def _sequences(m: Machine, symbol: str, left: Any, right: Any) -> bool:
 
 
 def _dicts(m: Machine, left: dict[Any, Any], right: dict[Any, Any]) -> bool:
-    m.charge(1 + len(left))
+    m.charge(_OBJECT + len(left))
     if len(left) != len(right):
         return False
     return all(key in right and equal(m, value, right[key]) for key, value in left.items())
@@ -259,8 +265,10 @@ def _check_tuple(m: Machine, key: tuple[Any, ...], size: int, depth: int) -> Non
 def stable_hash(m: Machine, value: Any) -> int:
     """`hash(value)`, the same in every process: equal values have equal hashes."""
     check_key(m, value, 0)
-    if isinstance(value, str) and value.__class__ not in INSTANCES:
-        return crc32(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, str) and (
+        value.__class__ not in INSTANCES or m.class_of(value).find("__hash__") is UNSET
+    ):
+        return crc32(str.__str__(value).encode("utf-8", "surrogatepass"))
     if isinstance(value, bytes):
         return crc32(value)
     if value.__class__ is tuple:

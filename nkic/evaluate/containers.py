@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.attributes import described
+from nkic.evaluate.budget import POINTER
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, ClassMethod
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
@@ -80,12 +81,15 @@ def _of_instance(m: Machine, owner: Any, key: Any) -> Any:
         m.check_key(key, dict.__len__(owner))
         if dict.__contains__(owner, key):
             return dict.__getitem__(owner, key)
-        method = owner.cls.find("__missing__")
+        method = m.class_of(owner).find("__missing__")
         if method is not UNSET:
             return m.call(method, (owner, key), None)
         raise KeyError(key)
     for kind in _PLAIN_SEQUENCES:
         if isinstance(owner, kind):
+            if key.__class__ is int:
+                return kind.__getitem__(owner, key)
+            m.elements(len(owner), "the copy")
             return _of_sequence(m, kind.__getitem__(owner, slice(None)), key)
     raise TypeError(f"'{owner.cls.name}' object is not subscriptable")
 
@@ -249,6 +253,8 @@ def joined(m: Machine, function: Any, left: Any, right: Any) -> Any:
             raise
         kinds = f"'{m.class_of(left).name}' and '{m.class_of(right).name}'"
         raise TypeError(f"{symbol}: {kinds}") from None
+    if result.__class__ is frozenset:
+        return KernelFrozenSet(result)
     return KernelSet(result) if result.__class__ is set else result
 
 
@@ -257,7 +263,7 @@ def merge(m: Machine, found: dict[Any, Any], more: Any) -> None:
     pairs = mapping(m, more)
     if pairs is None:
         raise TypeError(f"'{m.class_of(more).name}' object is not a mapping")
-    m.elements(3 * len(pairs), "the dict")
+    m.allocate(3 * POINTER * len(pairs))
     m.allow_length(len(found) + len(pairs), "the dict")
     dict.update(found, pairs)
 
@@ -303,7 +309,7 @@ def spread_mapping(m: Machine, value: Any) -> dict[str, Any]:
     if found is None:
         kind = m.class_of(value).name
         raise TypeError(f"argument after ** must be a mapping, not {kind}")
-    m.elements(3 * len(found), "the arguments")
+    m.allocate(3 * POINTER * len(found))
     if not all(isinstance(key, str) for key in found):
         raise TypeError("keywords must be strings")
     return {str(key): part for key, part in found.items()}

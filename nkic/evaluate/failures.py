@@ -373,22 +373,27 @@ def _type_error(failure: Failure) -> _Said:
     if call is None or not _WRONG_CALL.search(said.message):
         return said
     function = next(_computed(failure, call.func), None)
-    if isinstance(function, Builtin | HostFunction | Method) and not isinstance(
-        getattr(function, "function", None), Function
-    ):
-        owner = function.function if isinstance(function, Method) else function
-        name = getattr(owner, "name", "function").rpartition(".")[2]
+    owner = function.function if isinstance(function, Method) else function
+    if isinstance(owner, Builtin) and owner.call.__module__.startswith("nkic.evaluate"):
+        name = owner.name.rpartition(".")[2]
         text = f"`{name}` is called with the wrong number or names of arguments"
         return said._replace(message=text)
     parameters = _parameters(function)
     if parameters is None:
-        return said
+        return said._replace(slug="wrong-call") if _is_languages(owner) else said
     text = re.sub(r"^\S*<locals>\.", "", said.message)
     unknown = _NO_SUCH.search(text)
     near = did_you_mean(unknown[1], parameters) if unknown else ""
     listed = ", ".join(parameters)
     help = near or f"its parameters are {listed or 'none'}"
     return _Said("wrong-call", text, help, unknown[1] if unknown else "")
+
+
+def _is_languages(function: Any) -> bool:
+    """A function or class of the language, or a kernel's class without an `__init__` of its own."""
+    if isinstance(function, Class):
+        return function.machine is not None or function.payload.__module__.startswith("nkic.")
+    return isinstance(function, HostFunction | Builtin)
 
 
 def _parameters(function: Any) -> list[str] | None:

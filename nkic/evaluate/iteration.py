@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.base.device import DeviceRange
 from nkic.evaluate.errors import KernelError
-from nkic.evaluate.objects import INSTANCES, UNSET, Class, ErrorInstance, Generator, Steps
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class, ErrorInstance, Generator, Steps
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -33,10 +33,11 @@ def iterate(m: Machine, value: Any, where: str = "") -> Iterable[Any]:
     if kind in INSTANCES:
         return _of_instance(m, value)
     if isinstance(value, set | frozenset):
-        m.charge(2 * len(value))
+        m.charge(16 * len(value))  # they are put in order
         return iter(value)
-    if kind in m.iterables:
-        return value  # type: ignore[no-any-return]
+    served = m.class_of(value).find("__iter__")
+    if served.__class__ is Builtin:
+        return served.call(m, value)  # type: ignore[no-any-return]
     if kind is Class and "iterate" in value.extra:
         return value.extra["iterate"](m, value)  # type: ignore[no-any-return]
     if kind is Class:
@@ -53,8 +54,6 @@ def iterate(m: Machine, value: Any, where: str = "") -> Iterable[Any]:
             "a loop on the device is gone through by a `for` statement only",
             help="write a `for` statement, or use `range`",
         )
-    if hasattr(value, "cannot_iterate"):
-        value.cannot_iterate()
     raise TypeError(f"'{m.class_of(value).name}' object is not iterable")
 
 

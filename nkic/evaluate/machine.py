@@ -12,8 +12,8 @@ from typing import Any
 
 from nkic.base.source import NOWHERE, CallChain
 from nkic.evaluate import attributes, classes, compare, containers, exceptions, iteration, texts
-from nkic.evaluate.budget import Budget, Limits, Spent
-from nkic.evaluate.calls import bind, enter_cells
+from nkic.evaluate.budget import CALL_COST, Budget, Limits, Spent
+from nkic.evaluate.calls import bind, enter_cells, without_machine
 from nkic.evaluate.code import AT, FUNCTION, Code, Frame
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import (
@@ -57,8 +57,8 @@ class Machine(Budget):
 
     __slots__ = (
         *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
-        *("opaque", "formatting", "in_place_kinds", "callables", "hints", "_serials", "_chains"),
-        *("show", "iterables", "quiet"),
+        *("opaque", "formatting", "callables", "hints", "_serials", "_chains"),
+        *("show", "quiet"),
     )
 
     def __init__(self, limits: Limits, table: Mapping[type, Class]) -> None:
@@ -71,10 +71,8 @@ class Machine(Budget):
         self.classes: dict[type, Class] = dict(table)
         self.opaque = frozenset({Instance, ErrorInstance})
         self.formatting: frozenset[type] = frozenset()
-        self.in_place_kinds: frozenset[type] = frozenset()
         self.callables: dict[type, Callable[..., Any]] = dict(CALLABLES)
         self.hints: list[Hint] = []
-        self.iterables: frozenset[type] = frozenset()
         self.quiet: tuple[type, ...] = ()
         self.builtins: dict[Str, Any] = {}
         self.show: Callable[[Str], None] = lambda text: None
@@ -174,14 +172,15 @@ class Machine(Budget):
         if generator.running:
             raise ValueError("generator already executing")
         self.deepen()
-        self.charge(2)
+        self.charge(CALL_COST)
         generator.running = True
         self.stack.append(generator.frame)
         try:
             return getattr(generator.values, method)(value)
         except StopIteration as stop:
             left = stop.value
-            raise StopIteration(left[0] if left.__class__ is tuple else None) from None
+            value = left[0] if left.__class__ is tuple else None
+            raise (StopIteration() if value is None else StopIteration(value)) from None
         except BaseException as error:
             self.note(error)
             raise
@@ -431,7 +430,10 @@ def _builtin(m: Machine, function: Builtin, args: Sequence[Any], named: Mapping[
     m.left -= 8
     if m.left < 0:
         raise Spent(m.limits)
-    return function.call(m, *args, **named)
+    try:
+        return function.call(m, *args, **named)
+    except TypeError as error:
+        raise without_machine(error) from None
 
 
 def _host(m: Machine, function: HostFunction, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
@@ -451,7 +453,11 @@ def _class(m: Machine, cls: Class, args: Sequence[Any], named: Mapping[Str, Any]
 
 
 def _wrapped(m: Machine, found: Any, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
-    return m.call(found.function, args, named)
+    m.deepen()
+    try:
+        return m.call(found.function, args, named)
+    finally:
+        m.level -= 1
 
 
 CALLABLES: dict[type, Callable[..., Any]] = {

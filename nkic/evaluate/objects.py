@@ -8,6 +8,7 @@ what a kernel sees of a value is in the table of its class, `Class.members`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -154,8 +155,30 @@ class Function:
         """For functions of ours that call what a kernel gave them."""
         return self.machine.call(self, args, named)
 
+    @property
+    def __signature__(self) -> Signature:
+        """For `inspect.signature`, where a message names the parameters."""
+        return Signature(list(_parameters(self)))
+
     def __repr__(self) -> str:
         return f"<function {self.qualname}>"
+
+
+def _parameters(function: Function) -> Iterator[Parameter]:
+    code = function.code
+    first = len(code.positional) - len(function.defaults)
+    for place, name in enumerate(code.positional):
+        named = place >= code.positional_only
+        kind = Parameter.POSITIONAL_OR_KEYWORD if named else Parameter.POSITIONAL_ONLY
+        default = function.defaults[place - first] if place >= first else Parameter.empty
+        yield Parameter(name, kind, default=default)
+    if code.rest:
+        yield Parameter(code.rest, Parameter.VAR_POSITIONAL)
+    for name in code.named_only:
+        default = function.named_defaults.get(name, Parameter.empty)
+        yield Parameter(name, Parameter.KEYWORD_ONLY, default=default)
+    if code.more:
+        yield Parameter(code.more, Parameter.VAR_KEYWORD)
 
 
 class Method:
@@ -425,6 +448,7 @@ class Steps:
     def __next__(self) -> Any:
         m = self.machine
         m.deepen()
+        m.left -= 8
         try:
             return next(self.values)
         finally:

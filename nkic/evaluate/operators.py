@@ -170,10 +170,19 @@ def _by_methods(m: Machine, left: Any, right: Any, name: str, reflected: str) ->
 
 def _plain(m: Machine, symbol: str, left: Any, right: Any) -> tuple[Any, Any]:
     """The numbers, text or containers that objects of kernel classes are, if they are."""
+    if symbol == "*" and (isinstance(left, SEQUENCES) or isinstance(right, SEQUENCES)):
+        left, right = _times(m, left), _times(m, right)
     for one in (left, right):
         if one.__class__ in INSTANCES and m.class_of(one).payload in m.opaque:
             raise _unsupported(m, symbol, left, right, None)
     return left, right
+
+
+def _times(m: Machine, value: Any) -> Any:
+    """How often a sequence is repeated, where an object with `__index__` says so."""
+    kind: Any = value.__class__
+    counts = kind in m.opaque and m.class_of(value).find("__index__") is not UNSET
+    return m.index(value) if counts else value
 
 
 def _unsupported(
@@ -225,6 +234,8 @@ def in_place(m: Machine, symbol: str, left: Any, right: Any) -> Any:
             result = m.call(method, (left, right), {})
             if result is not NotImplemented:
                 return result
+        if isinstance(left, list) and symbol == "+":
+            return m.extended(left, right)
         return OPERATIONS[symbol](m, left, right)
     if kind is list and symbol == "+":
         return m.extended(left, right)
@@ -233,9 +244,11 @@ def in_place(m: Machine, symbol: str, left: Any, right: Any) -> Any:
         if kind is not list:
             return m.joined(function, left, right)
         return function(left, right)
-    if kind in m.in_place_kinds:
-        return function(left, right)
-    return OPERATIONS[symbol](m, left, right)
+    try:
+        return OPERATIONS[symbol](m, left, right)
+    except TypeError as error:
+        wrong, _, kinds = str(error).partition(f" for {symbol}: ")
+        raise TypeError(f"{wrong} for {symbol}=: {kinds}") if kinds else error from None
 
 
 # ---- unary operators ----------------------------------------------------------------------------

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _PLAIN = frozenset({int, float, bool, type(None), type(...), bytes})
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 _READ = 4000  # characters of a value that a message shows the first of
+_PIECE = 10  # steps for a part of a text that is written
 _SHORT = 64  # digits of a number that is written in the step of its call
 _NUMBER = re.compile(r"\d+")
 _BRACKETS: dict[type, tuple[str, str]] = {
@@ -37,13 +38,15 @@ _BRACKETS: dict[type, tuple[str, str]] = {
 
 def text(m: Machine, value: Any) -> str:
     """`str(value)`."""
-    if value.__class__ is str:
+    kind: Any = value.__class__
+    if kind is str:
         return str(value)
-    if value.__class__ in INSTANCES:
+    if kind in INSTANCES:
         method = value.cls.find("__str__")
         if method is not UNSET:
             return _returned(m, "__str__", m.call(method, (value,), {}))
-        if isinstance(value, str) and value.cls.find("__repr__") is UNSET:
+        has_repr = value.cls.find("__repr__") is not UNSET
+        if isinstance(value, str) and not has_repr:
             return str.__str__(value)
         if isinstance(value, ErrorInstance):
             return _error_text(m, value)
@@ -98,7 +101,7 @@ class Writer:
     def add(self, piece: str) -> None:
         """Appends a piece, if there is room for it."""
         self._length += len(piece)
-        self.m.charge(1 + (len(piece) >> 2))
+        self.m.charge(_PIECE + (len(piece) >> 2))
         if self._length > self._limit:
             raise KernelError(
                 "too-large",

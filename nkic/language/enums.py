@@ -106,8 +106,7 @@ class Operator:
                 error.message = f"nl.{self.name}: {error.message}"
             raise
         except TypeError as error:
-            inside = error.__traceback__
-            if inside is None or inside.tb_next is not None:
+            if _fits(function, args, more):
                 raise
             raise self._wrong_call(function, error, more) from None
 
@@ -128,6 +127,15 @@ class Operator:
 
     def __repr__(self) -> str:
         return f"nl.{self.name}"
+
+
+def _fits(function: Any, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:
+    """The arguments are those that the function takes."""
+    try:
+        inspect.signature(function).bind(*args, **more)
+    except TypeError:
+        return False
+    return True
 
 
 def _signature(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:

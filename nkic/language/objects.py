@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from types import FunctionType
@@ -77,8 +78,14 @@ class NKIObject:
         names = field_names(type(self))
         given = _given(type(self).__name__, names, values, named)
         for name in names:
-            setattr(self, name, given.get(name, getattr(type(self), name, None)))
+            value = given[name] if name in given else _default(type(self), name)
+            object.__setattr__(self, name, value)  # a dataclass may be frozen
         self.__post_init__()
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if cls.__init__ is NKIObject.__init__:  # in the class itself, `@dataclass` leaves it alone
+            cls.__init__ = NKIObject.__init__  # type: ignore[method-assign]
 
     def __post_init__(self, *_: Any) -> None:
         """Called after the fields are set."""
@@ -105,6 +112,14 @@ def field_names(made: type) -> list[str]:
         own = vars(kind).items()
         found |= dict.fromkeys(n for n, v in own if n not in declared and _is_value(n, v))
     return list(found)
+
+
+def _default(made: type, name: str) -> Any:
+    """What a field is that is left out."""
+    field = getattr(made, "__dataclass_fields__", {}).get(name)
+    if field is not None and field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return getattr(made, name, None)
 
 
 def _is_value(name: str, value: Any) -> bool:

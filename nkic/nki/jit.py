@@ -111,6 +111,7 @@ class Kernel:
             return arrays.in_jax(self, args, kwargs)
         return self.call(*args, **kwargs).values
 
+    @boundary
     def call(self, *args: Any, **kwargs: Any) -> Call:
         """The same, with cycles and report in `called.result`."""
         called = self.run(args, kwargs)
@@ -125,6 +126,7 @@ class Kernel:
         _tell(called)
         return called
 
+    @boundary
     def ranks(self, calls: Sequence[Sequence[Any] | Mapping[str, Any]]) -> list[Any]:
         """Runs the kernel on several devices together, as ranks 0, 1, …: the arguments of each in
         their order, or by name. Gives the results of each.
@@ -135,6 +137,7 @@ class Kernel:
             _tell(called)
         return [arrays.settle(called) for called in found]
 
+    @boundary
     def prepare(self, *args: Any, **kwargs: Any) -> api.Prepared:
         """Compiles for these arguments without running."""
         with arrays.adapting():

@@ -16,6 +16,7 @@ from typing import Any
 
 from nkic import api
 from nkic.api.errors import CompileError, raising, refuse
+from nkic.api.tracebacks import boundary
 from nkic.base.suggest import did_you_mean
 from nkic.nki import arrays
 from nkic.nki.jit import How, Kernel, kernel_of
@@ -68,6 +69,7 @@ class Measured:
 
     __iter__ = None
 
+    @boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the kernel, gives its results, and keeps what it found."""
         called = self.kernel.run(args, kwargs)

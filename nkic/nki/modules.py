@@ -94,7 +94,7 @@ def _part_of_language(module: str) -> dict[str, Any]:
 
 
 def _of_space(module: str, space: Namespace) -> Iterator[tuple[str, Any]]:
-    enums = {found: names.enumeration(module, found) for found in ENUMS.values()}
+    enums = {found: names.enumeration("nki.isa", found) for found in ENUMS.values()}
     watched = space.__dict__["@watched"]
     for name in names_of(space):
         value = _unwatched(watched[name]) if name in watched else getattr(space, name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from nkic.base.diagnostics import Reporter
 from nkic.base.source import SourceFile
+from nkic.base.suggest import did_you_mean
 from nkic.evaluate.interpreter import Interpreter, provided_modules
 from nkic.evaluate.library import records
 from nkic.evaluate.modules import Space
@@ -58,7 +59,9 @@ class LanguageSpace:
     def submodule(self, name: str) -> tuple[str, str, str]:
         """What to say of a module that is not there."""
         said = submodule(self.namespace, name)
-        return said.slug, said.text, said.help
+        within = f"{self._contents['@name']}."
+        inner = [n.removeprefix(within) for n in provide.MODULES if n.startswith(within)]
+        return said.slug, said.text, said.help or did_you_mean(name, inner)
 
     def names(self) -> list[str]:
         """The public names."""
@@ -86,7 +89,7 @@ class World:
     def _function(self, name: str) -> Any:
         found = self.spaces[library.MODULE].get(self.interpreter.machine, name)
         if found is UNSET:
-            raise LookupError(f"the standard library has no {name}")
+            raise self.spaces[library.MODULE].missing(name)
         return found
 
 

@@ -45,9 +45,7 @@ def instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield from ((core, ids) for ids in found if cores == 1 or spread.core(ids, cores) == core)
 
 
-def inputs_of(
-    bound: Bound, request: Request, trace: Trace, kernel: Kernel
-) -> Iterator[Parameter]:
+def inputs_of(bound: Bound, request: Request, trace: Trace, kernel: Kernel) -> Iterator[Parameter]:
     """A tensor in shared HBM for every tensor argument and every tensor inside an argument, in
     the order of the signature.
     """

@@ -21,7 +21,7 @@ from nkic.language.collectives import Collective
 from nkic.language.creation import ParDim, TensorClass, ndarray
 from nkic.language.dtypes_api import MemoryRegion
 from nkic.language.enums import ENUMS, Operator
-from nkic.language.isa import NkiValidationError
+from nkic.language.isa import Filling, NkiValidationError
 from nkic.language.loops import DynamicRange
 from nkic.language.names import NoReorder, TileSize
 from nkic.language.objects import Decorator, Kernel, ReplicaGroup
@@ -39,11 +39,11 @@ SURFACE: dict[type, str] = {
         shape strides offset dtype buffer name ndim size base_tensor is_contiguous get_pattern
         is_indirect slice select vector_select permute broadcast expand_dim squeeze_dim reshape
         reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect
-        __getitem__ __setitem__
+        __getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__
     """,
     NkiInstruction: "depends_on",
-    VirtualRegister: "",
-    DynamicSlice: "start size",
+    VirtualRegister: "__abs__ __int__ __float__ __index__",
+    DynamicSlice: "start size __iter__",
     DynamicRange: "",
     DType: "name size bits kind is_float is_integer lowest highest smallest",
     Buffer: "name value on_chip",
@@ -58,6 +58,7 @@ SURFACE: dict[type, str] = {
     Kernel: "with_schedule __getitem__ __name__",
     Decorator: "__name__",
     Binder: "",
+    Filling: "",
     Collective: "",
     TensorAnnotation: "shape __getitem__",
     ReplicaGroup: "groups",
@@ -66,7 +67,7 @@ SURFACE: dict[type, str] = {
 # Classes whose objects are made, or asked for, under the name of the class.
 _MADE = (ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion)
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLED = (Binder, Collective, Operator, Decorator)
+_CALLED = (Binder, Filling, Collective, Operator, Decorator)
 
 
 @cache

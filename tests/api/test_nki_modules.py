@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nkic.language.enums import ENUMS
 from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
 from nkic.nki import modules, packages, stubs
 from nkic.nki.names import OutsideKernel
-from nkic.language.enums import ENUMS
 from tests.unit.test_language_complete import PUBLIC
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -72,7 +72,7 @@ def request_in(path: Path, said: Said) -> Request:
 def only_kernel(module: ModuleType, name: str | None) -> Kernel:
     """The kernel of a module that is called so, or its only one."""
     found = [one for one in vars(module).values() if isinstance(one, Kernel)]
-    return vars(module)[name] if name is not None else found[0]  # type: ignore[no-any-return]
+    return vars(module)[name] if name is not None else found[0]
 
 
 def given_of(request: Request, kernel: Kernel | None = None) -> Given:

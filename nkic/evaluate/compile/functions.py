@@ -7,8 +7,8 @@ from functools import lru_cache
 from typing import Any
 
 from nkic.base.source import SourceFile
-from nkic.evaluate.budget import Spent
-from nkic.evaluate.code import AT, FUNCTION, MACHINE, Code, Evaluate, Frame
+from nkic.evaluate.budget import CALL_COST, Spent
+from nkic.evaluate.code import AT, FIRST, FUNCTION, MACHINE, Code, Evaluate, Frame
 from nkic.evaluate.compile import expressions, statements
 from nkic.evaluate.compile.expressions import NAMESPACE
 from nkic.evaluate.compile.generators import Generators, yields
@@ -178,24 +178,17 @@ def _code(unit: Unit, node: nodes.Node, run: Run, parameters: Iterable[str] = ()
         source=unit.source,
         run=run,
         size=unit.size,
-        cost=unit.cost + 4,
+        cost=unit.cost + CALL_COST,
         boxed=boxed,
         fresh=fresh,
         free=tuple(unit.free.values()),
         outer=tuple(unit.outer),
         names={name: (at.slot, at.boxed) for name, at in known.items()},
     )
-    code.blank = (UNSET,) * (unit.size - statements_first() - len(list(parameters)))
+    code.blank = (UNSET,) * (unit.size - FIRST - len(list(parameters)))
     code.is_plain_entry = not (boxed or fresh or code.free)
     code.names |= {name: (slot, True) for name, slot in unit.free.items()}
     return code
-
-
-def statements_first() -> int:
-    """The first slot of a frame that a unit uses."""
-    from nkic.evaluate.code import FIRST
-
-    return FIRST
 
 
 def _docstring(body: tuple[nodes.Statement, ...]) -> str | None:

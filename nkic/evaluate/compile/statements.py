@@ -259,6 +259,7 @@ class Statements(Comprehensions):
             m, each = f[MACHINE], values(f)
             f[AT] = header
             if isinstance(each, DeviceRange):
+                f[AT] = node
                 device_for(f, each, store, body)
                 return None if orelse is None else orelse(f)
             for value in m.iterate(each):

@@ -44,7 +44,7 @@ def _init(m: Machine, owner: Any, iterable: Any = (), maxlen: Any = None) -> Non
 
 def _put(m: Machine, owner: Any, value: Any, left: bool) -> None:
     """Appends at an end; what is too many goes at the other one."""
-    m.charge(3)
+    m.charge(8)
     size, most = list.__len__(owner), _most(owner)
     if most == 0:
         return

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
 
 MODULE: dict[str, Any] = {}
+_ELEMENT = 6  # steps for making an element and handing it on
 
 
 def _steps(name: str) -> Callable[[Callable[..., Iterator[Any]]], None]:
@@ -42,9 +43,9 @@ def _begun(m: Machine, value: Any) -> Iterator[Any]:
 
 def _chained(m: Machine, several: Any) -> Iterator[Any]:
     for values in several:
-        m.charge(1)
+        m.charge(_ELEMENT)
         for value in m.iterate(values):
-            m.charge(1)
+            m.charge(_ELEMENT)
             yield value
 
 
@@ -75,7 +76,7 @@ def _count(m: Machine, start: Any = 0, step: Any = 1) -> Iterator[Any]:
 
 def _counted(m: Machine, value: Any, step: Any) -> Iterator[Any]:
     while True:
-        m.charge(1)
+        m.charge(_ELEMENT)
         yield value
         value = OPERATIONS["+"](m, value, step)
 
@@ -88,13 +89,13 @@ def _cycle(m: Machine, iterable: Any, /) -> Iterator[Any]:
 def _cycled(m: Machine, values: Iterator[Any]) -> Iterator[Any]:
     kept: list[Any] = []
     for value in values:
-        m.charge(3)
+        m.charge(_ELEMENT + 2)
         m.allow_length(len(kept) + 1, "the list")
         kept.append(value)
         yield value
     while kept:
         for value in kept:
-            m.charge(1)
+            m.charge(_ELEMENT)
             yield value
 
 
@@ -106,7 +107,7 @@ def _repeat(m: Machine, object: Any, times: Any = UNSET) -> Iterator[Any]:
 
 def _repeated(m: Machine, value: Any, times: int | None) -> Iterator[Any]:
     while times is None or times > 0:
-        m.charge(1)
+        m.charge(_ELEMENT)
         yield value
         times = None if times is None else times - 1
 
@@ -126,7 +127,7 @@ def _accumulated(m: Machine, values: Iterator[Any], func: Any, total: Any) -> It
             return
     yield total
     for value in values:
-        m.charge(2)
+        m.charge(_ELEMENT)
         add = OPERATIONS["+"]
         total = add(m, total, value) if func is None else m.call(func, (total, value), None)
         yield total
@@ -139,7 +140,7 @@ def _starmap(m: Machine, function: Any, iterable: Any, /) -> Iterator[Any]:
 
 def _star_mapped(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(2)
+        m.charge(_ELEMENT)
         yield m.call(function, tuple(m.listed(value)), None)
 
 
@@ -150,7 +151,7 @@ def _takewhile(m: Machine, predicate: Any, iterable: Any, /) -> Iterator[Any]:
 
 def _taken_while(m: Machine, predicate: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(1)
+        m.charge(_ELEMENT)
         if not m.truth(m.call(predicate, (value,), None)):
             return
         yield value
@@ -164,7 +165,7 @@ def _dropwhile(m: Machine, predicate: Any, iterable: Any, /) -> Iterator[Any]:
 def _dropped_while(m: Machine, predicate: Any, values: Iterator[Any]) -> Iterator[Any]:
     dropping = True
     for value in values:
-        m.charge(1)
+        m.charge(_ELEMENT)
         if dropping and m.truth(m.call(predicate, (value,), None)):
             continue
         dropping = False
@@ -178,7 +179,7 @@ def _filterfalse(m: Machine, function: Any, iterable: Any, /) -> Iterator[Any]:
 
 def _filtered_false(m: Machine, function: Any, values: Iterator[Any]) -> Iterator[Any]:
     for value in values:
-        m.charge(1)
+        m.charge(_ELEMENT)
         found = value if function is None else m.call(function, (value,), None)
         if not m.truth(found):
             yield value
@@ -234,7 +235,7 @@ def _sliced(m: Machine, values: Iterator[Any], start: int, stop: Any, step: int)
     while stop is None or place < stop:
         if stop is not None and wanted >= stop:
             wanted = stop  # what is before the end is taken all the same
-        m.charge(1)
+        m.charge(_ELEMENT)
         value = next(values, UNSET)
         if value is UNSET:
             return
@@ -251,7 +252,7 @@ def _compress(m: Machine, data: Any, selectors: Any) -> Iterator[Any]:
 
 def _compressed(m: Machine, data: Iterator[Any], selectors: Iterator[Any]) -> Iterator[Any]:
     for value in data:
-        m.charge(1)
+        m.charge(_ELEMENT)
         chosen = next(selectors, UNSET)
         if chosen is UNSET:
             return
@@ -334,7 +335,7 @@ def _tee(m: Machine, iterable: Any, n: Any = 2, /) -> tuple[Steps, ...]:
 
 def _shared(m: Machine, values: Iterator[Any], node: list[Any]) -> Iterator[Any]:
     while True:
-        m.charge(1)
+        m.charge(_ELEMENT)
         if not node:
             value = next(values, UNSET)
             if value is UNSET:
@@ -358,7 +359,7 @@ class _Groups:
 
     def read(self) -> bool:
         """Reads one value; False at the end."""
-        self.m.charge(2)
+        self.m.charge(_ELEMENT)
         self.value = next(self.values, UNSET)
         if self.value is UNSET:
             self.key = UNSET

@@ -190,9 +190,6 @@ def _isclose(m: Machine, a: Any, b: Any, *, rel_tol: Any = 1e-09, abs_tol: Any =
     return math.isclose(real(m, a), real(m, b), **tolerances)
 
 
-_MOST_STEPS = 1 << 20
-
-
 @function("nextafter", MODULE)
 def _nextafter(m: Machine, x: Any, y: Any, /, *, steps: Any = None) -> float:
     """`steps` is of Python 3.12."""
@@ -203,7 +200,7 @@ def _nextafter(m: Machine, x: Any, y: Any, /, *, steps: Any = None) -> float:
     if count < 0:
         raise ValueError("steps must be a non-negative integer")
     while count and first != last and first == first and last == last:
-        m.charge(1)
+        m.charge(8)
         first, count = math.nextafter(first, last), count - 1
     return first if last == last else last
 

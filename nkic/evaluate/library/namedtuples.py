@@ -12,6 +12,7 @@ from nkic.evaluate.calls import bind
 from nkic.evaluate.code import FIRST, Code
 from nkic.evaluate.library.support import function, representation, short_name
 from nkic.evaluate.objects import (
+    INSTANCES,
     Builtin,
     Class,
     ClassMethod,
@@ -91,7 +92,7 @@ def _field(cls: Class, name: str, place: int) -> Getter:
 
 
 def _check(m: Machine, cls: Class, owner: Any, name: str) -> None:
-    if owner.__class__ is not TupleInstance or not owner.cls.is_a(cls):
+    if owner.__class__ not in INSTANCES or not owner.cls.is_a(cls):
         raise TypeError(f"descriptor '{name}' requires a '{short_name(cls)}' object")
 
 

@@ -59,9 +59,7 @@ def _is_iterator(m: Machine, value: Any) -> bool:
     kind = value.__class__
     if kind in INSTANCES:
         return value.cls.find("__next__") is not UNSET
-    if kind is Steps or kind is Generator or kind in ITERATORS:
-        return True
-    return kind in m.iterables and hasattr(kind, "__next__")
+    return kind is Steps or kind is Generator or kind in ITERATORS
 
 
 def _until(m: Machine, function: Any, sentinel: Any) -> Iterator[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.compare import FLAT
-from nkic.evaluate.objects import INSTANCES, Builtin, Class, ListInstance, TupleInstance
+from nkic.evaluate.objects import Builtin, Class, ListInstance, TupleInstance
 from nkic.evaluate.tables import builtin_class, method
 from nkic.evaluate.types.shared import arity, host, hosted, inheritable, makes, no_keywords, own
 
@@ -224,7 +224,7 @@ def sort_keys(m: Machine, keys: list[Any]) -> list[Any]:
 
 def in_order(m: Machine, values: list[Any], key: Any, reverse: Any) -> list[Any]:
     """The values in ascending order; equal ones keep theirs."""
-    backwards = m.truth(reverse) if reverse.__class__ in INSTANCES else bool(m.index(reverse))
+    backwards = m.truth(reverse)
     m.elements(len(values), "the list")
     keys = values if key is None else [m.call(key, (value,), None) for value in values]
     keys = sort_keys(m, keys)

@@ -53,7 +53,7 @@ class _Library:
         for file, space in globals_of.items():
             exec(compile(file.text, file.path, "exec", dont_inherit=True), space)
         found = {name: globals_of[file][name] for name, file in library.sources().items()}
-        known = {"_promoted": library.promoted, "_require": library.require, **found}
+        known = {**vars(self._spaces()[library.MODULE]), **found}
         for space in globals_of.values():
             later = {n: known[v.name] for n, v in space.items() if isinstance(v, _Later)}
             space.update(later)

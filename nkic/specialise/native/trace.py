@@ -120,7 +120,7 @@ class _Tracer:
     def _call(self, bound: Bound, inputs: tuple[Parameter, ...]) -> Any:
         function = self.kernel.function
         given = self._arguments(bound, inputs)
-        call = inspect.BoundArguments(inspect.signature(function), given)  # type: ignore[arg-type]
+        call = inspect.BoundArguments(inspect.signature(function), given)
         try:
             found = places.run(function, *call.args, **call.kwargs)
         except KernelError as error:

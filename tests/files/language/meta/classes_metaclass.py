@@ -1,12 +1,12 @@
 # test: check
 # args: a=float32[128,64]
-"""Classes have bases and nothing else in their header."""
+"""Classes have bases and nothing else in their header, and Python asks for every attribute."""
 import nki
 import nki.isa as nisa
 import nki.language as nl
 
 class Fancy(nl.NKIObject, metaclass=type):  # error[not-in-nki]: a class with keywords in its header
-    def __getattr__(self, name):  # error[hidden-attribute]: `__getattr__`
+    def __getattribute__(self, name):  # error[hidden-attribute]: `__getattribute__`
         return 1
 
 

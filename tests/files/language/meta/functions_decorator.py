@@ -1,6 +1,6 @@
 # test: check
 # args: a=float32[128,64]
-"""Decorators are those that NKI knows."""
+"""A decorator is any function of the kernel's."""
 import nki
 import nki.isa as nisa
 import nki.language as nl
@@ -9,7 +9,7 @@ def twice(function):
     return lambda n: function(function(n))
 
 
-@twice  # error[unknown-decorator]: `twice` is no decorator that NKI knows
+@twice
 def more(n):
     return n + 1
 
@@ -17,6 +17,7 @@ def more(n):
 @nki.jit
 def kernel(a):
     n = more(1)
+    assert n == 4  # error[assertion-failed]: assertion failed: n == 4
     tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=tile, src=a)

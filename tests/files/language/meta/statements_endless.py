@@ -10,7 +10,7 @@ import nki.language as nl
 def kernel(a):
     n = 1
     while n:
-        n += 1  # error@-1[runaway]: 10,000,000 steps
+        n += 1  # error@-1[runaway]: 100,000,000 steps
     tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=tile, src=a)

@@ -1,0 +1,140 @@
+"""Everything that a kernel can reach, gone through: nothing of the host's is among it."""
+
+from __future__ import annotations
+
+import io
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from nkic.base.diagnostics import Reporter
+from nkic.base.kernel_errors import KernelError
+from nkic.base.profiles import Profile
+from nkic.evaluate import attributes, objects
+from nkic.evaluate.machine import Machine
+from nkic.evaluate.modules import ModuleValue, Provided
+from nkic.evaluate.objects import INSTANCES, Builtin, Class, Function, HostFunction
+from nkic.language.trace import Trace, tracing
+from nkic.machine import targets
+from nkic.parse import parse
+from nkic.resolve import resolve
+from nkic.specialise.closed import PROVIDED, World
+from nkic.syntax import names
+from tests.harness.metalanguage import HEAD, SourceFile
+
+HOST = (
+    *(types.ModuleType, types.FrameType, types.CodeType, types.TracebackType, types.FunctionType),
+    *(types.BuiltinFunctionType, types.MethodType, types.GeneratorType, io.IOBase, type, Machine),
+)
+SOURCE = f"""{HEAD}
+import nki.isa as nisa
+import nki.collectives as ncc
+import math, numpy, dataclasses, enum, functools, itertools, collections, operator, typing, string
+import contextlib, copy, abc, os, sys, textwrap
+from dataclasses import dataclass
+class Base(nl.NKIObject):
+    n: int = 1
+    def method(self): return self
+    @property
+    def prop(self): return 2
+    @classmethod
+    def make(cls): return cls()
+@dataclass
+class Data:
+    x: list
+class Mode(enum.Enum):
+    A = 1
+class Row(typing.NamedTuple):
+    a: int
+def generate(n=(1, 2), *rest, **more):
+    yield n
+def outer():
+    held = [1]
+    return lambda: held
+@functools.lru_cache
+def cached(x): return x
+def failing():
+    try: 1 / 0
+    except ZeroDivisionError as error: return error
+VALUES = [Base(), Data([1]), Mode.A, Row(1), generate(), outer(), cached, failing(), {{1: 2}}, {{3}},
+    range(3), slice(1), b'x', 1.5, None, ..., NotImplemented, Base().method, 'x'.join, len, map(len, []),
+    functools.partial(len, []), itertools.count(), collections.deque(), collections.Counter(),
+    operator.attrgetter('x'), int | str, typing.Any, super(Base, Base()), iter([]), zip(), enumerate([]),
+    property(len), staticmethod(len), numpy.finfo(numpy.float32), numpy.zeros((2, 2)), nl.ds(0, 4),
+    nl.tile_size, nl.no_reorder(), nl.float32, nl.sbuf, nisa.engine.vector, nl.add]
+@nki.jit
+def kernel():
+    return VALUES, nki, nl, nisa, ncc, math, numpy, dataclasses, enum, functools, itertools, \\
+        collections, operator, typing, string, contextlib, copy, abc, os, sys, textwrap
+"""
+# Names that are asked of every value, besides those that its class offers.
+ASKED = (
+    *names.SPECIAL_METHODS,
+    *names.words("""
+        __class__ __dict__ __bases__ __mro__ __subclasses__ __globals__ __code__ __closure__ mro
+        __defaults__ __self__ __func__ __wrapped__ __module__ __init_subclass__ __traceback__
+        __context__ __cause__ gi_frame gi_code cr_frame f_back tb_frame __builtins__ __loader__
+        __spec__ __reduce__ __reduce_ex__ __getstate__ __weakref__ __sizeof__ __dir__ args obj
+        func keywords function machine code runtime cells fields cls members payload make extra
+        nkic_frames nkic_value space world values frame _access _register _row call
+    """),
+)
+
+
+def edges(m: Machine, value: Any) -> Iterator[Any]:
+    """What a kernel gets from a value: its elements and its attributes."""
+    if isinstance(value, dict):
+        yield from (*value.keys(), *value.values())
+    elif isinstance(value, list | tuple | set | frozenset):
+        yield from value
+    known = list(attributes.offered(value, m.class_of(value)))
+    if isinstance(value, Provided):
+        known += value.space.names()
+    if isinstance(value, ModuleValue):
+        known += value.runtime.module.bindings
+    for name in dict.fromkeys((*known, *ASKED)):
+        try:
+            yield attributes.get(m, value, name)
+        except (KernelError, AttributeError, TypeError, NameError, objects.ErrorInstance):
+            continue
+
+
+def reachable(m: Machine, start: Any) -> dict[int, Any]:
+    """Every value that can be reached, by its identity."""
+    found: dict[int, Any] = {}
+    waiting = [start, *m.builtins.values()]
+    while waiting:
+        value = waiting.pop()
+        if id(value) in found or isinstance(value, int | float | str | bytes):
+            continue
+        found[id(value)] = value
+        assert len(found) < 100_000
+        waiting += edges(m, value)
+    return found
+
+
+def test_nothing_of_the_hosts_can_be_reached() -> None:
+    report, profile = Reporter(), Profile.NKI_0_7
+    source = SourceFile("kernel.py", SOURCE)
+    resolved = resolve(
+        source,
+        "kernel",
+        load=lambda name, importer: None,
+        parse=parse,
+        provided=PROVIDED,
+        report=report,
+        profile=profile,
+    )
+    trace = Trace(targets.DEFAULT, profile, report)
+    with tracing(trace):
+        world = World(resolved, trace)
+        trace.begin(())
+        interpreter = world.interpreter
+        value = interpreter.call(interpreter.kernel().function, {})
+        found = interpreter.run(lambda: reachable(interpreter.machine, value))
+    assert len(found) > 1500
+    kinds = {type(one) for one in found.values()}
+    assert {Class, Function, Builtin, HostFunction} <= kinds
+    assert kinds & INSTANCES
+    wrong = [one for one in found.values() if isinstance(one, HOST)]
+    assert wrong == []
