@@ -14,9 +14,9 @@ def kernel(a, n):
     nisa.register_load(last, count)
     for i in nl.dynamic_range(4):  # warning[deprecated]: is deprecated
         nisa.tensor_scalar(dst=x, data=x, op0=nl.add, operand0=1)
-    for i in nl.dynamic_range(2, 8, 3):  # warning[deprecated]: is deprecated
+    for i in nl.dynamic_range(2, 8, 3):
         nisa.tensor_copy(dst=x[:, nl.ds(i, 2)], src=x[:, 0:2])
-    for i in nl.dynamic_range(first, last, 2):  # warning[deprecated]: is deprecated
+    for i in nl.dynamic_range(first, last, 2):
         tile = nl.ndarray((128, 1), dtype=a.dtype, buffer=nl.sbuf)
         nisa.dma_copy(dst=tile, src=a.ap([[64, 128], [1, 1]], scalar_offset=i, indirect_dim=1))
         nisa.tensor_tensor(dst=x[:, 0:1], data1=x[:, 0:1], data2=tile, op=nl.add)
