@@ -20,9 +20,10 @@ EXAMPLES = (
 )
 HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
 
-The kernel's file is read as text: nothing in it is imported or executed, so that compiling is
-safe whoever wrote it. What the kernel is compiled for comes from the options, from the arrays
-of --like, and from the file's own block of comments, in this order. Nothing is sent anywhere.
+The kernel's file is read as text: host code in it is neither imported nor executed. What the
+kernel is compiled for comes from the options, from the arrays of --like, and from the file's own
+block of comments, in this order. Nothing is sent anywhere. docs/security.md says which limits
+this process keeps to.
 """
 
 
