@@ -20,8 +20,8 @@ from nkic.parse.tokens import Bracket, Token, Tokens
 from nkic.parse.words import literal_pattern, words
 
 CLOSERS = {"(": ")", "[": "]", "{": "}"}
-_BLANK_LINES = re.compile(r"(?:[ \t\f]*+(?:#[^\n]*+)?\n)*+")
-_MARGIN = re.compile(r"[ \t\f]*+")
+_BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:#[^\n]*)?\n)*")
+_MARGIN = re.compile(r"[ \t\f]*")
 _TAB = 8  # columns, as in Python
 
 
