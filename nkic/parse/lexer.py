@@ -9,6 +9,7 @@ so that the parser can complain first if something before it is wrong.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from nkic.base.diagnostics import CompileFailed
@@ -338,10 +339,11 @@ class _Lexer:
         if last.kind != self.words.fixed["="]:
             return
         start = self.brackets[-1].field_start
-        text = self.text[start:end]
-        for first, past in reversed([c for c in self.comments if c[0] >= start]):
-            text = text[: first - start] + text[past - start :]
-        self.tokens[-1] = last._replace(text=text)
+        pieces = []
+        for first, past in self.comments[bisect_left(self.comments, (start, 0)) :]:
+            pieces.append(self.text[start:first])
+            start = past
+        self.tokens[-1] = last._replace(text="".join([*pieces, self.text[start:end]]))
 
     def _end_string(self, position: int, string: _OpenString) -> int:
         end = position + len(string.quote)
