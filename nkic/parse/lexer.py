@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import SourceFile, Span
 from nkic.parse import lexical_errors as errors
-from nkic.parse.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_FIELDS
+from nkic.parse.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_FIELDS, MAX_NAME
 from nkic.parse.lookahead import settle
 from nkic.parse.tokens import Bracket, Token, Tokens
 from nkic.parse.words import literal_pattern, words
@@ -217,7 +217,11 @@ class _Lexer:
 
     def _check_name(self, start: int, end: int) -> None:
         text = self.text[start:end]
-        if not text.isascii() and not text.isidentifier():
+        if text.isascii():
+            return
+        if len(text) > MAX_NAME:
+            raise errors.name_too_long(text, self._span(start, end))
+        if not text.isidentifier():
             raise errors.bad_name(text, self._span(start, end))
 
     def _other_word(self, start: int, end: int) -> int:

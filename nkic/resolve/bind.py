@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from nkic.base.diagnostics import CompileFailed, make
 from nkic.base.source import SourceFile
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Binding, Import, Kind, SourceModule
 from nkic.syntax.walk import walk
 
+MAX_SHARED = 1_000_000  # changes of module-level values, counted for each name of the value
 _DEFINITIONS = {nodes.FunctionDef: Kind.FUNCTION, nodes.ClassDef: Kind.CLASS}
 _SETTLED = frozenset({Kind.FUNCTION, Kind.IMPORT})
 
@@ -107,11 +109,24 @@ def _with_changes(tree: nodes.Module, bindings: dict[str, Binding]) -> dict[str,
     """Adds the statements that change a value without binding a name: `TABLE["a"] = 1`."""
     same = _aliases(tree)
     changes: dict[str, list[int]] = {}
+    told = 0
     for index, statement in enumerate(tree.body):
         for name in sorted(set(_changed(statement))):
+            told += len(same.get(name, [name]))
+            if told > MAX_SHARED:
+                raise _shared_too_much(name, statement)
             for one in same.get(name, [name]):
                 changes.setdefault(one, []).append(index)
     return {name: _changing(old, changes.get(name, [])) for name, old in bindings.items()}
+
+
+def _shared_too_much(name: str, statement: nodes.Statement) -> CompileFailed:
+    text = (
+        f"this changes `{name}`, whose value has other names too: more than {MAX_SHARED} changes,"
+        " counted once for each name"
+    )
+    help = "change the value before other names are given to it"
+    return CompileFailed([make("too-large", text, statement.span, help=help)])
 
 
 def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
