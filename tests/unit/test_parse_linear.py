@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import sys
 import unicodedata
+from pathlib import Path
 
 import pytest
 
-from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.base.diagnostics import CompileFailed, Reporter, code
 from nkic.base.source import SourceFile
-from nkic.parse import parse
+from nkic.loader import MAX_BYTES
+from nkic.parse import limits, parse
 from nkic.parse.limits import MAX_NAME
 from nkic.resolve import mentions, resolve, subset
 from nkic.resolve.bind import MAX_SHARED
@@ -113,6 +115,23 @@ def refused(text: str) -> tuple[str, tuple[int, ...], str]:
     (found,) = raised.value.diagnostics
     assert found.primary is not None
     return found.code.slug, found.primary.span[1:3], found.message
+
+
+def test_the_table_in_the_docs_has_the_limits() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "language.md").read_text("utf-8")
+    rows = [line.split("|")[2:4] for line in page.split("\n") if "| NKI" in line]
+    told = {(limit.strip(), code.strip()) for limit, code in rows}
+    wanted = {
+        (f"{MAX_BYTES >> 20} MiB", "cannot-read"),
+        (f"{limits.MAX_BRACKETS:,}", "too-many-levels"),
+        (f"{limits.MAX_BLOCKS:,}", "too-many-levels"),
+        (f"{limits.MAX_FIELDS:,}", "too-many-levels"),
+        (f"{limits.MAX_NESTING:,}", "too-many-levels"),
+        (f"{sys.get_int_max_str_digits():,}", "bad-number"),
+        (f"{MAX_NAME:,}", "too-large"),
+        (f"{MAX_SHARED:,}", "too-large"),
+    }
+    assert {(limit, code(slug).number) for limit, slug in wanted} <= told
 
 
 def test_a_long_name_outside_ascii_is_refused_where_it_stands() -> None:
