@@ -11,7 +11,7 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all bless bench demo samples conformance accuracy \
+.PHONY: help setup check lint types test test-all fuzz bless bench demo samples conformance accuracy \
 	grammar docs stubs clean
 
 help:  ## list the targets
@@ -39,6 +39,13 @@ test: $(STAMP)  ## the tests, without the long sweeps
 
 test-all: $(STAMP)  ## all tests
 	$(PYTEST) $(ARGS)
+
+# TARGET is one of parse, neff, npz, ir, kernel, or all of them in turn; SECONDS is for each.
+TARGET ?= parse neff npz ir kernel
+SECONDS ?= 1800
+fuzz: $(STAMP)  ## fuzz what reads strangers' files: make fuzz [TARGET=parse] [SECONDS=600]
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	for target in $(TARGET); do $(PY) -m tests.fuzz $$target --seconds $(SECONDS) || exit 1; done
 
 bless: $(STAMP)  ## accept the present output as expected; review it with git diff
 	NKIC_BLESS=1 $(PY) -m pytest tests/test_files.py $(ARGS)

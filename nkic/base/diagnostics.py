@@ -194,6 +194,7 @@ class Reporter:
     _found: dict[_Key, Diagnostic] = field(default_factory=dict)
     _again: Counter[_Key] = field(default_factory=Counter)  # beside the first time
     _doubts: list[Diagnostic] = field(default_factory=list)
+    _errors: int = 0  # among those found
 
     def add(self, diagnostic: Diagnostic) -> None:
         """Keeps `diagnostic`; raises `CompileFailed` at the `max_errors`-th different error."""
@@ -201,7 +202,7 @@ class Reporter:
         if key in self._found:
             self._again[key] += 1
             return
-        self._found[key] = diagnostic
+        self._keep(key, diagnostic)
         if self.full:
             raise CompileFailed(self.all)
 
@@ -215,7 +216,11 @@ class Reporter:
         doubts, self._doubts = self._doubts, []
         for one in doubts:
             if _key(one) not in self._found:
-                self._found[_key(one)] = replace(one, level=level)
+                self._keep(_key(one), replace(one, level=level))
+
+    def _keep(self, key: _Key, diagnostic: Diagnostic) -> None:
+        self._found[key] = diagnostic
+        self._errors += diagnostic.level is Level.ERROR
 
     def knows(self, slug: str, span: Span) -> bool:
         """Something was reported with this code at this place."""
@@ -251,8 +256,7 @@ class Reporter:
     @property
     def full(self) -> bool:
         """There are as many errors as are wanted."""
-        errors = sum(d.level is Level.ERROR for d in self._found.values())
-        return errors >= self.max_errors
+        return self._errors >= self.max_errors
 
     def stop_if_errors(self) -> None:
         """Raises `CompileFailed` if there is any error: stages end with this."""

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from nkic.base.diagnostics import Fix
 from nkic.base.source import SourceFile, Span
 
+_LONGEST = 100  # characters; edits are counted in time that is the square of this
+
 
 class Guess(str):
     """``did you mean `exp`?``, as a text that remembers which word stands for which name.
@@ -71,8 +73,11 @@ def _nearest(word: str, names: Iterable[str]) -> tuple[str, int, int] | None:
     Near is: equal but for case, or made of the same parts in another order
     (`copy_tensor`, `tensor_copy`), or at most one edit for every three characters away (one
     in two characters; one letter is never near another). Of equally near names the one that
-    sorts first, so that messages do not change between runs.
+    sorts first, so that messages do not change between runs. A word too long to have been typed
+    is near to nothing.
     """
+    if len(word) > _LONGEST:
+        return None
     limit = max(len(word) > 1, len(word) // 3)
     scored = [(_distance(word, name, limit), name) for name in set(names) if name != word]
     best, name = min(scored, default=(limit + 1, ""))

@@ -65,14 +65,17 @@ def call_arguments_comma(span: Span, *items: Argument) -> CallArguments:
 def _ordered(span: Span, items: Iterable[Argument | None]) -> CallArguments:
     args: list[n.Expression] = []
     keywords: list[n.Keyword] = []
+    unpacking: n.Keyword | None = None  # the first `**`
     for item in items:
         if isinstance(item, n.Keyword):
             keywords.append(item)
+            if item.arg is None:
+                unpacking = unpacking or item
         elif isinstance(item, BareGenerator):
             raise _needs_parentheses(item.node)
         elif item is not None:
             if keywords:
-                _check_after_keywords(item, keywords)
+                _check_after_keywords(item, keywords[-1], unpacking)
             args.append(item)
     _check_repeated(keywords)
     return CallArguments(span, tuple(args), tuple(keywords), False)
@@ -87,9 +90,7 @@ def _needs_parentheses(node: n.GeneratorExp) -> CompileFailed:
     )
 
 
-def _check_after_keywords(item: n.Expression, keywords: Sequence[n.Keyword]) -> None:
-    last = keywords[-1]
-    unpacking = next((keyword for keyword in keywords if keyword.arg is None), None)
+def _check_after_keywords(item: n.Expression, last: n.Keyword, unpacking: n.Keyword | None) -> None:
     if isinstance(item, n.Starred):
         if unpacking is None:
             return

@@ -114,16 +114,22 @@ def _check_no_mix(pieces: Iterable[n.Constant | n.JoinedStr]) -> None:
 def _merged(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Joins neighbouring texts and leaves out empty ones."""
     found: list[Part] = []
+    texts: list[n.Constant] = []
     for part in parts:
-        if isinstance(part, n.Constant) and not part.value:
-            continue
-        last = found[-1] if found else None
-        if isinstance(part, n.Constant) and isinstance(last, n.Constant):
-            text = f"{last.value!s}{part.value!s}"
-            found[-1] = n.Constant(last.span.to(part.span), text)
-        else:
-            found.append(part)
-    return tuple(found)
+        if isinstance(part, n.FormattedValue):
+            found += [*_joined(texts), part]
+            texts = []
+        elif part.value:
+            texts.append(part)
+    return (*found, *_joined(texts))
+
+
+def _joined(texts: list[n.Constant]) -> list[n.Constant]:
+    """One constant of several next to each other."""
+    if len(texts) < 2:
+        return texts
+    value = "".join([str(text.value) for text in texts])
+    return [n.Constant(texts[0].span.to(texts[-1].span), value)]
 
 
 def _unescaped(span: Span, body: str) -> str:

@@ -9,19 +9,20 @@ so that the parser can complain first if something before it is wrong.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import SourceFile, Span
 from nkic.parse import lexical_errors as errors
-from nkic.parse.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_FIELDS
+from nkic.parse.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_FIELDS, MAX_NAME
 from nkic.parse.lookahead import settle
 from nkic.parse.tokens import Bracket, Token, Tokens
 from nkic.parse.words import literal_pattern, words
 
 CLOSERS = {"(": ")", "[": "]", "{": "}"}
-_BLANK_LINES = re.compile(r"(?:[ \t\f]*+(?:#[^\n]*+)?\n)*+")
-_MARGIN = re.compile(r"[ \t\f]*+")
+_BLANK_LINES = re.compile(r"(?:[ \t\f]*(?:#[^\n]*)?\n)*")
+_MARGIN = re.compile(r"[ \t\f]*")
 _TAB = 8  # columns, as in Python
 
 
@@ -216,7 +217,11 @@ class _Lexer:
 
     def _check_name(self, start: int, end: int) -> None:
         text = self.text[start:end]
-        if not text.isascii() and not text.isidentifier():
+        if text.isascii():
+            return
+        if len(text) > MAX_NAME:
+            raise errors.name_too_long(text, self._span(start, end))
+        if not text.isidentifier():
             raise errors.bad_name(text, self._span(start, end))
 
     def _other_word(self, start: int, end: int) -> int:
@@ -338,10 +343,11 @@ class _Lexer:
         if last.kind != self.words.fixed["="]:
             return
         start = self.brackets[-1].field_start
-        text = self.text[start:end]
-        for first, past in reversed([c for c in self.comments if c[0] >= start]):
-            text = text[: first - start] + text[past - start :]
-        self.tokens[-1] = last._replace(text=text)
+        pieces = []
+        for first, past in self.comments[bisect_left(self.comments, (start, 0)) :]:
+            pieces.append(self.text[start:first])
+            start = past
+        self.tokens[-1] = last._replace(text="".join([*pieces, self.text[start:end]]))
 
     def _end_string(self, position: int, string: _OpenString) -> int:
         end = position + len(string.quote)

@@ -7,7 +7,7 @@ import unicodedata
 
 from nkic.base.diagnostics import CompileFailed, Fix, Label
 from nkic.base.source import Span
-from nkic.parse.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_FIELDS
+from nkic.parse.limits import MAX_BLOCKS, MAX_BRACKETS, MAX_FIELDS, MAX_NAME
 from nkic.parse.refuse import refusal
 from nkic.parse.tokens import Bracket, Token
 
@@ -54,6 +54,16 @@ def bad_name(text: str, span: Span) -> CompileFailed:
     index = next(cannot, 0)
     column = span.column + index
     return _foreign_character(text[index], span._replace(column=column, end_column=column + 1))
+
+
+def name_too_long(text: str, span: Span) -> CompileFailed:
+    """A name outside ASCII that would take long to bring into its normal form."""
+    return refusal(
+        "too-large",
+        f"this name has {len(text)} characters; a name that is not ASCII has at most {MAX_NAME}",
+        span,
+        help="choose a shorter name",
+    )
 
 
 def _foreign_character(character: str, span: Span) -> CompileFailed:

@@ -23,7 +23,8 @@ def settle(
     """
     for index in marked:
         if tokens[index].kind == words.with_:
-            _settle_with(tokens, index, words)
+            if index == first or tokens[index - 1].text == "async":  # elsewhere none can stand
+                _settle_with(tokens, index, words)
         elif not _is_keyword(tokens, index, first, in_match, words):
             tokens[index] = tokens[index]._replace(kind=words.name)
     return tokens[first].kind == words.match

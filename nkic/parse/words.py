@@ -33,8 +33,9 @@ def _master_pattern(tables: Tables) -> re.Pattern[str]:
     operators.sort(key=len, reverse=True)  # the longest first
     name = tables.patterns["NAME"]
     groups = {
-        "word": rf"(?>{name})(?![\"'])",  # before a quote it may be a string's prefix
-        "newline": r"(?:\#[^\n]*+)?\n",
+        # The whole word; before a quote it may be a string's prefix.
+        "word": rf"{name}(?![\"'A-Za-z0-9_\x80-\U0010FFFF])",
+        "newline": r"(?:\#[^\n]*)?\n",
         "number": tables.patterns["NUMBER"],
         "operator": "|".join(map(re.escape, operators)),
         "opening": r"[(\[{]",
@@ -47,7 +48,7 @@ def _master_pattern(tables: Tables) -> re.Pattern[str]:
         "bad": r"[\s\S]",
     }
     choices = "|".join(f"(?P<{group}>{pattern})" for group, pattern in groups.items())
-    return re.compile(rf"[ \t\f]*+(?:{choices})")
+    return re.compile(rf"[ \t\f]*(?:{choices})")
 
 
 @cache
@@ -63,4 +64,4 @@ def literal_pattern(quote: str, raw: bool) -> re.Pattern[str]:
     plain = rf"[^\\{{}}\n{first}]" if len(quote) == 1 else rf"[^\\{{}}{first}]"
     inner_quote = "" if len(quote) == 1 else rf"|{first}(?!{first}{first})"
     named = "" if raw else r"|\\N\{[^{}\"'\n]*\}"
-    return re.compile(rf"(?:{plain}++{inner_quote}{named}|\\(?=[{{}}])|\\[\s\S])*+")
+    return re.compile(rf"(?:{plain}+{inner_quote}{named}|\\(?=[{{}}])|\\[\s\S])*")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from nkic.base.diagnostics import CompileFailed, make
 from nkic.base.source import SourceFile
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Binding, Import, Kind, SourceModule
 from nkic.syntax.walk import walk
 
+MAX_SHARED = 1_000_000  # changes of module-level values, counted for each name of the value
 _DEFINITIONS = {nodes.FunctionDef: Kind.FUNCTION, nodes.ClassDef: Kind.CLASS}
 _SETTLED = frozenset({Kind.FUNCTION, Kind.IMPORT})
 
@@ -18,8 +20,33 @@ def bind(
     name: str, source: SourceFile, tree: nodes.Module, *, trusted: bool = False
 ) -> SourceModule:
     """The module that a file makes."""
-    stars = tuple(_star_imports(tree))[::-1]
-    return SourceModule(name, source, tree, _bindings(tree), stars, trusted)
+    found = _Parts(tree)
+    return SourceModule(
+        name, source, tree, _bindings(tree, found), found.stars, trusted, found.imports
+    )
+
+
+class _Parts:
+    """What stands anywhere on module level, blocks included: found in one walk."""
+
+    def __init__(self, tree: nodes.Module) -> None:
+        self.definitions: dict[str, list[nodes.FunctionDef | nodes.ClassDef]] = {}
+        self.imports: dict[str, list[Import]] = {}  # by the name that they bind
+        stars: list[str] = []
+        for node in scopes.own([tree]):
+            if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
+                self.definitions.setdefault(node.name, []).append(node)
+            elif isinstance(node, nodes.Import | nodes.ImportFrom):
+                self._add_import(node)
+                stars += _star_imports(node)
+        self.stars = tuple(dict.fromkeys(reversed(stars)))
+
+    def _add_import(self, node: nodes.Import | nodes.ImportFrom) -> None:
+        first: dict[str, nodes.Alias] = {}
+        for alias in node.names:
+            first.setdefault(scopes.alias_name(alias), alias)
+        for name, alias in first.items():
+            self.imports.setdefault(name, []).append(_target(name, node, alias))
 
 
 class _Definition(NamedTuple):
@@ -30,43 +57,34 @@ class _Definition(NamedTuple):
     simple: bool  # it does nothing else: a definition or an import on module level
 
 
-def _bindings(tree: nodes.Module) -> dict[str, Binding]:
+_SIMPLE = nodes.FunctionDef | nodes.ClassDef | nodes.Import | nodes.ImportFrom
+
+
+def _bindings(tree: nodes.Module, parts: _Parts) -> dict[str, Binding]:
     found: dict[str, list[_Definition]] = {}
     for index, statement in enumerate(tree.body):
-        simple = isinstance(statement, nodes.FunctionDef | nodes.ClassDef | nodes.Import)
-        simple = simple or isinstance(statement, nodes.ImportFrom)
+        simple = isinstance(statement, _SIMPLE)
         for name in sorted(scopes.bound_by([statement])):
             found.setdefault(name, []).append(_Definition(index, statement, simple))
-    bindings = {name: _binding(name, places) for name, places in found.items()}
+    bindings = {name: _binding(name, places, parts) for name, places in found.items()}
     return _with_changes(tree, bindings)
 
 
-def _binding(name: str, places: list[_Definition]) -> Binding:
+def _binding(name: str, places: list[_Definition], parts: _Parts) -> Binding:
     indices = tuple(definition.place for definition in places)
     node, span = places[0].node, places[0].node.span
     if len(places) > 1 or not places[0].simple:
-        return Binding(name, Kind.VALUE, indices, span, _only_definition(name, places))
+        # The function or class among several ways to bind a name, such as `f = nki.jit(f)`.
+        made = parts.definitions.get(name, [])
+        return Binding(name, Kind.VALUE, indices, span, made[0] if len(made) == 1 else None)
     if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
         return Binding(name, _DEFINITIONS[type(node)], indices, node.name_span, node)
-    return Binding(name, Kind.IMPORT, indices, span, target=_target(name, node))
+    return Binding(name, Kind.IMPORT, indices, span, target=parts.imports[name][0])
 
 
-def _only_definition(
-    name: str, places: list[_Definition]
-) -> nodes.FunctionDef | nodes.ClassDef | None:
-    """The function or class among several ways to bind a name, such as `f = nki.jit(f)`."""
-    parts = (node for place in places for node in scopes.own([place.node]))
-    definitions = (n for n in parts if isinstance(n, nodes.FunctionDef | nodes.ClassDef))
-    found = [node for node in definitions if node.name == name]
-    return found[0] if len(found) == 1 else None
-
-
-def _target(name: str, node: nodes.Statement) -> Import:
+def _target(name: str, node: nodes.Import | nodes.ImportFrom, alias: nodes.Alias) -> Import:
     if isinstance(node, nodes.ImportFrom):
-        alias = next(a for a in node.names if scopes.alias_name(a) == name)
         return Import(request(node), alias.name)
-    assert isinstance(node, nodes.Import)
-    alias = next(a for a in node.names if scopes.alias_name(a) == name)
     return Import(alias.name if alias.asname else name)
 
 
@@ -74,10 +92,7 @@ def import_targets(module: SourceModule, binding: Binding) -> tuple[Import, ...]
     """The imports that may bind a name: one, or several in `try: … except ImportError: …`."""
     if binding.target is not None:
         return (binding.target,)
-    parts = scopes.own(module.tree.body[index] for index in binding.statements)
-    imports = (n for n in parts if isinstance(n, nodes.Import | nodes.ImportFrom))
-    found = (n for n in imports if any(scopes.alias_name(a) == binding.name for a in n.names))
-    return tuple(_target(binding.name, node) for node in found)
+    return tuple(module.imports.get(binding.name, ()))
 
 
 def request(node: nodes.ImportFrom) -> str:
@@ -85,21 +100,33 @@ def request(node: nodes.ImportFrom) -> str:
     return "." * node.level + (node.module or "")
 
 
-def _star_imports(tree: nodes.Module) -> Iterator[str]:
-    for node in scopes.own([tree]):
-        if isinstance(node, nodes.ImportFrom) and any(a.name == "*" for a in node.names):
-            yield request(node)
+def _star_imports(node: nodes.Import | nodes.ImportFrom) -> Iterator[str]:
+    if isinstance(node, nodes.ImportFrom) and any(alias.name == "*" for alias in node.names):
+        yield request(node)
 
 
 def _with_changes(tree: nodes.Module, bindings: dict[str, Binding]) -> dict[str, Binding]:
     """Adds the statements that change a value without binding a name: `TABLE["a"] = 1`."""
     same = _aliases(tree)
     changes: dict[str, list[int]] = {}
+    told = 0
     for index, statement in enumerate(tree.body):
         for name in sorted(set(_changed(statement))):
+            told += len(same.get(name, [name]))
+            if told > MAX_SHARED:
+                raise _shared_too_much(name, statement)
             for one in same.get(name, [name]):
                 changes.setdefault(one, []).append(index)
     return {name: _changing(old, changes.get(name, [])) for name, old in bindings.items()}
+
+
+def _shared_too_much(name: str, statement: nodes.Statement) -> CompileFailed:
+    text = (
+        f"this changes `{name}`, whose value has other names too: more than {MAX_SHARED} changes,"
+        " counted once for each name"
+    )
+    help = "change the value before other names are given to it"
+    return CompileFailed([make("too-large", text, statement.span, help=help)])
 
 
 def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
@@ -108,10 +135,18 @@ def _aliases(tree: nodes.Module) -> dict[str, list[str]]:
     for node in tree.body:
         if isinstance(node, nodes.Assign) and isinstance(node.value, nodes.Name):
             targets = [target.id for target in node.targets if isinstance(target, nodes.Name)]
-            known = [one for name in (*targets, node.value.id) for one in same.get(name, [name])]
-            group = list(dict.fromkeys(known))
-            same.update(dict.fromkeys(group, group))
+            for name in targets:
+                _join(same, name, node.value.id)
     return same
+
+
+def _join(same: dict[str, list[str]], one: str, other: str) -> None:
+    """Makes two groups one: the smaller joins the larger, so that few names move often."""
+    smaller, larger = sorted((same.get(n, [n]) for n in (one, other)), key=len)
+    if smaller is larger or smaller == larger:
+        return
+    larger += smaller
+    same.update(dict.fromkeys([*smaller, larger[0]], larger))
 
 
 def _changing(binding: Binding, changes: list[int]) -> Binding:
@@ -127,13 +162,20 @@ def _changed(statement: nodes.Statement) -> Iterator[str]:
 
     Those in loops and branches count; `if __name__ == "__main__":` holds host code.
     """
-    if isinstance(statement, nodes.If):
-        if not any(isinstance(n, nodes.Name) and n.id == "__name__" for n in walk(statement.test)):
-            parts = (*statement.body, *statement.orelse)
-            yield from (name for part in parts for name in _changed(part))
-    elif isinstance(statement, nodes.For):
-        yield from (name for part in statement.body for name in _changed(part))
-    elif isinstance(statement, nodes.Expr) and isinstance(statement.value, nodes.Call):
+    waiting = [statement]  # a loop, because `elif` nests as deep as the file is long
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, nodes.If):
+            if not any(isinstance(n, nodes.Name) and n.id == "__name__" for n in walk(node.test)):
+                waiting += [*node.body, *node.orelse]
+        elif isinstance(node, nodes.For):
+            waiting += node.body
+        else:
+            yield from _changed_by(node)
+
+
+def _changed_by(statement: nodes.Statement) -> Iterator[str]:
+    if isinstance(statement, nodes.Expr) and isinstance(statement.value, nodes.Call):
         yield from _method_owner(statement.value)
     elif isinstance(statement, nodes.Assign | nodes.Delete):
         yield from (name for target in statement.targets for name in _root(target))

@@ -181,11 +181,11 @@ def dotted(expression: nodes.Expression, module: SourceModule) -> str:
     """The full name of `a.b.c`, with what the module's imports say of `a`; "" if it has none."""
     parts: list[str] = []
     while isinstance(expression, nodes.Attribute):
-        parts.insert(0, expression.attr)
+        parts.append(expression.attr)
         expression = expression.value
     if not isinstance(expression, nodes.Name):
         return ""
-    return ".".join([_imported(expression.id, module), *parts])
+    return ".".join([_imported(expression.id, module), *reversed(parts)])
 
 
 def _imported(name: str, module: SourceModule) -> str:

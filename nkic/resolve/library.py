@@ -36,6 +36,7 @@ class Library:
     provided: Collection[str]
     modules: dict[str, SourceModule] = field(default_factory=dict)
     _found: dict[tuple[str, str], Found] = field(default_factory=dict)
+    _stars: dict[str, tuple[SourceModule, ...]] = field(default_factory=dict)
 
     def add(self, name: str, source: SourceFile, *, trusted: bool = False) -> SourceModule:
         """Reads a file, unless it is read already."""
@@ -85,12 +86,19 @@ class Library:
             at = waiting.pop()
             if name in at.bindings:
                 return at, at.bindings[name]
-            for request in reversed(at.stars if not name.startswith("_") else ()):
-                found = self.find(request, at)
-                if isinstance(found, SourceModule) and found.source.path not in seen:
+            for found in () if name.startswith("_") else self._star_sources(at):
+                if found.source.path not in seen:
                     seen.add(found.source.path)
                     waiting.append(found)
         return module, None
+
+    def _star_sources(self, module: SourceModule) -> tuple[SourceModule, ...]:
+        """The files whose every name a module imports with a star, the first import first."""
+        if module.source.path not in self._stars:
+            found = [self.find(request, module) for request in reversed(module.stars)]
+            sources = tuple([one for one in found if isinstance(one, SourceModule)])
+            self._stars[module.source.path] = sources
+        return self._stars[module.source.path]
 
     def provided_stars(self, module: SourceModule) -> tuple[str, ...]:
         """The provided modules whose every name a module imports with a star."""

@@ -17,7 +17,7 @@ Definition = nodes.FunctionDef | nodes.ClassDef
 
 
 class Path(NamedTuple):
-    """`root.first.second`, a chain of attributes that begins with a name."""
+    """`root.first.second`, a whole chain of attributes that begins with a name."""
 
     root: str
     attributes: tuple[str, ...]
@@ -73,13 +73,14 @@ def _mentions(
     hidden: tuple[tuple[str, Span], ...],
 ) -> Mentions:
     attributes = [node for node in everything if isinstance(node, nodes.Attribute)]
+    owners = {node.value for node in attributes}  # `a.b` is told by the path of `a.b.c`
     near = {node.id for node in everything if isinstance(node, nodes.Name)}
     near |= {node.name for node in everything if isinstance(node, nodes.Arg)}
     return Mentions(
         tuple(sorted(uses, key=lambda node: node.span)),
         frozenset(node.func for node in everything if isinstance(node, nodes.Call)),
         frozenset(node.attr for node in attributes),
-        tuple([path for node in attributes if (path := _path(node)) is not None]),
+        tuple([path for node in attributes if node not in owners and (path := _path(node))]),
         frozenset(near),
         hidden,
     )
@@ -111,9 +112,9 @@ def _path(node: nodes.Attribute) -> Path | None:
     attributes: list[str] = []
     at: nodes.Expression = node
     while isinstance(at, nodes.Attribute):
-        attributes.insert(0, at.attr)
+        attributes.append(at.attr)
         at = at.value
-    return Path(at.id, tuple(attributes)) if isinstance(at, nodes.Name) else None
+    return Path(at.id, tuple(reversed(attributes))) if isinstance(at, nodes.Name) else None
 
 
 def _hidden(node: nodes.Node) -> Iterator[tuple[str, Span]]:

@@ -9,6 +9,7 @@ depends on them is found when the kernel is evaluated.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -25,6 +26,7 @@ from nkic.resolve.mentions import Definition, Mentions, Path
 from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Binding, HostModule, Import, Kind, SourceModule
 
+MAX_GUESSES = 20  # unknown names for which a message looks for a similar one
 Given = Callable[[str], frozenset[str]]
 """The variables of a module, by its dotted name, that come from a running program."""
 
@@ -38,19 +40,24 @@ class Reach:
     report: Reporter
     given: Given
     reached: dict[Definition, SourceModule] = field(default_factory=dict)
-    _waiting: list[Definition] = field(default_factory=list)
+    _waiting: deque[Definition] = field(default_factory=deque)
     _methods: dict[str, list[tuple[SourceModule, nodes.FunctionDef]]] = field(default_factory=dict)
     _inner: set[Definition] = field(default_factory=set)  # methods: their class has the signature
     _attributes: set[str] = field(default_factory=set)
-    _values: set[tuple[str, str]] = field(default_factory=set)
+    _values: set[nodes.Statement] = field(default_factory=set)
+    _pending: deque[tuple[SourceModule, nodes.Statement]] = field(default_factory=deque)
     _followed: set[tuple[str, str, bool]] = field(default_factory=set)
+    _advice: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def run(self, module: SourceModule, kernel: nodes.FunctionDef) -> tuple[Definition, ...]:
         """Everything that `kernel` reaches, itself first."""
         self._add(module, kernel)
         while self._waiting:
-            definition = self._waiting.pop(0)
+            definition = self._waiting.popleft()
             self._visit(self.reached[definition], definition)
+            while self._pending:  # a queue, because a value may be made of thousands of others
+                module, statement = self._pending.popleft()
+                self._scan(module, mentions.of_values((statement,)), called=False)
         return tuple(self.reached)
 
     def _add(self, module: SourceModule, definition: Definition) -> None:
@@ -122,17 +129,24 @@ class Reach:
     def _unknown(self, module: SourceModule, name: nodes.Name, near: frozenset[str]) -> None:
         if names.is_special(name.id):
             return
-        known = [*module.bindings, *sorted(names.BUILTINS), *sorted(near)]
         if name.id in names.REFUSED_BUILTINS:
             advice = names.REFUSED_BUILTINS[name.id]
             text = f"`{name.id}` is not available"
             self.report.error("unknown-name", text, name.span, help=advice)
             return
         # As in Python, nothing is wrong until the name is evaluated.
-        advice = names.customary(name.id) or did_you_mean(name.id, known)
+        advice = self._guess(module, name.id, near)
         text = f"`{name.id}` is not defined"
         fixes = respelt(advice, module.source, name.span)
         self.report.doubt(make("unknown-name", text, name.span, help=advice, fixes=fixes))
+
+    def _guess(self, module: SourceModule, name: str, near: frozenset[str]) -> str:
+        """What was meant by an unknown name: of the first few, each of which asks all others."""
+        key = (module.source.path, name)
+        if key not in self._advice and len(self._advice) < MAX_GUESSES:
+            known = [*module.bindings, *sorted(names.BUILTINS), *sorted(near)]
+            self._advice[key] = names.customary(name) or did_you_mean(name, known)
+        return self._advice.get(key, "")
 
     def _check_sub_kernel(self, module: SourceModule, name: nodes.Name, binding: Binding) -> None:
         if self.profile not in subset.SUB_KERNEL.refused or binding.node is None:
@@ -141,21 +155,28 @@ class Reach:
             self._refuse(subset.SUB_KERNEL, name.span)
 
     def _follow(self, module: SourceModule, binding: Binding, *, functions: bool = True) -> None:
+        """Goes from a name to what it stands for, through imports from file to file."""
+        waiting = [(module, binding)]
+        while waiting:
+            module, binding = waiting.pop()
+            if self._seen(module, binding, functions):
+                continue
+            self._arrive(module, binding, functions)
+            for target in reversed(import_targets(module, binding)):
+                holder, found = self.library.member(target, module)
+                if found is not None and isinstance(holder, SourceModule):
+                    waiting.append((holder, found))
+
+    def _arrive(self, module: SourceModule, binding: Binding, functions: bool) -> None:
         if binding.node is not None and (functions or binding.kind is not Kind.FUNCTION):
             self._add(module, binding.node)
         if binding.kind is Kind.IMPORT:
-            if self._seen(module, binding, functions):
-                return
             check_import(module, binding, self.profile, self.library.provided, self.report)
-        for target in import_targets(module, binding):
-            holder, found = self.library.member(target, module)
-            if found is not None and isinstance(holder, SourceModule):
-                self._follow(holder, found, functions=functions)
         if binding.kind is Kind.VALUE:
             self._value(module, binding)
 
     def _seen(self, module: SourceModule, binding: Binding, functions: bool) -> bool:
-        """The import was followed before: imports can lead in circles."""
+        """The name was followed before: imports can lead in circles."""
         key = (module.source.path, binding.name, functions)
         known = key in self._followed
         self._followed.add(key)
@@ -163,12 +184,11 @@ class Reach:
 
     def _value(self, module: SourceModule, binding: Binding) -> None:
         """The functions and classes that a module-level value may hold."""
-        key = (module.source.path, binding.name)
-        if key in self._values:
-            return
-        self._values.add(key)
-        statements = tuple([module.tree.body[index] for index in binding.statements])
-        self._scan(module, mentions.of_values(statements), called=False)
+        for index in binding.statements:
+            statement = module.tree.body[index]
+            if statement not in self._values:
+                self._values.add(statement)
+                self._pending.append((module, statement))
 
     def _chain(self, module: SourceModule, path: Path) -> None:
         """`package.module.function`, where an import binds the package."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from typing import Protocol
@@ -59,8 +59,8 @@ class Binding:
 class SourceModule:
     """A file of kernel source with the names that it binds.
 
-    `stars` are the modules of its `from … import *` statements, last first. `trusted` marks
-    files of our own standard library.
+    `stars` are the modules of its `from … import *` statements, last first, `imports` what the
+    others ask for, by the name that they bind. `trusted` marks files of our own standard library.
     """
 
     name: str
@@ -69,6 +69,7 @@ class SourceModule:
     bindings: Mapping[str, Binding]
     stars: tuple[str, ...] = ()
     trusted: bool = False
+    imports: Mapping[str, Sequence[Import]] = field(default_factory=dict)
 
     @cached_property
     def calls(self) -> Mapping[tuple[int, int], nodes.Call]:

@@ -93,22 +93,28 @@ _BLOCKS = frozenset({nodes.If, nodes.For, nodes.While, nodes.With, nodes.Try})
 _LEAVES = nodes.Return | nodes.Raise | nodes.Break | nodes.Continue
 
 
-def _unreachable(node: nodes.Node) -> list[nodes.Node]:
+def _unreachable(node: nodes.Node) -> set[nodes.Node]:
     blocks = (getattr(node, name, ()) for name in ("body", "orelse", "finalbody"))
-    return [part for block in blocks for part in block[len(reachable(block)) :]]
+    return {part for block in blocks for part in block[len(reachable(block)) :]}
 
 
 def reachable(block: tuple[nodes.Statement, ...]) -> tuple[nodes.Statement, ...]:
     """The statements of a block up to the first that leaves it."""
-    ends = (number for number, node in enumerate(block, 1) if _leaves(node))
+    # Of the last one nobody has to know: a chain of `elif` is the last one of every `else`.
+    ends = (number for number, node in enumerate(block[:-1], 1) if _leaves(node))
     return block[: next(ends, len(block))]
 
 
 def _leaves(node: nodes.Statement) -> bool:
     """Nothing after the statement is ever reached."""
-    if isinstance(node, nodes.If) and node.orelse:
-        return _leaves(node.body[-1]) and _leaves(node.orelse[-1])
-    return isinstance(node, _LEAVES)
+    waiting = [node]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, nodes.If) and at.orelse:
+            waiting += [at.orelse[-1], at.body[-1]]
+        elif not isinstance(at, _LEAVES):
+            return False
+    return True
 
 
 class Names(NamedTuple):
@@ -175,12 +181,15 @@ def alias_name(alias: nodes.Alias) -> str:
 
 def target_names(target: nodes.Expression) -> Iterator[str]:
     """The names that an assignment target binds; attributes and items bind none."""
-    if isinstance(target, nodes.Name):
-        yield target.id
-    elif isinstance(target, nodes.Starred):
-        yield from target_names(target.value)
-    elif isinstance(target, nodes.Tuple | nodes.List):
-        yield from (name for part in target.elts for name in target_names(part))
+    waiting = [target]
+    while waiting:
+        at = waiting.pop()
+        if isinstance(at, nodes.Name):
+            yield at.id
+        elif isinstance(at, nodes.Starred):
+            waiting.append(at.value)
+        elif isinstance(at, nodes.Tuple | nodes.List):
+            waiting += reversed(at.elts)
 
 
 def _of_definition(node: nodes.FunctionDef | nodes.ClassDef) -> Iterable[str]:
@@ -219,11 +228,13 @@ def _of_alias(node: nodes.TypeAlias) -> Iterable[str]:
 
 def _walrus_inside(scope: Comprehension) -> Iterator[str]:
     """`:=` inside a comprehension binds in the scope around it."""
-    for node in own(inside(scope)):
-        if isinstance(node, nodes.NamedExpr):
-            yield node.target.id
-        elif isinstance(node, Comprehension):
-            yield from _walrus_inside(node)
+    waiting = [scope]
+    while waiting:
+        for node in own(inside(waiting.pop())):
+            if isinstance(node, nodes.NamedExpr):
+                yield node.target.id
+            elif isinstance(node, Comprehension):
+                waiting.append(node)
 
 
 # The names that one node binds in its own scope, by the node's class.
@@ -248,7 +259,7 @@ def taken_from_outside(
     `local` are names that `parts` see and scopes nested in them do not: those of a class body.
     Statements that no way leads to do not count.
     """
-    yield from _taken(list(parts), local, frozenset())
+    yield from _taken(parts, local, frozenset())
 
 
 def taken_by(scope: Scope) -> Iterator[nodes.Name]:
@@ -258,21 +269,54 @@ def taken_by(scope: Scope) -> Iterator[nodes.Name]:
     yield from _taken(_live_inside(scope), names, below)
 
 
+class _Frame(NamedTuple):
+    """A scope that is being walked.
+
+    `names` are those that it alone sees, `globals` those that it takes from the module.
+    `entered` are its names that scopes in it see too; `covered` is how often the names that it
+    declares global were in sight before.
+    """
+
+    parts: Iterator[nodes.Node]
+    names: frozenset[str]
+    globals: frozenset[str] = frozenset()
+    entered: frozenset[str] = frozenset()
+    covered: tuple[tuple[str, int], ...] = ()
+
+
 def _taken(
-    parts: list[nodes.Node], here: frozenset[str], below: frozenset[str]
+    parts: Iterable[nodes.Node], here: frozenset[str], below: frozenset[str]
 ) -> Iterator[nodes.Name]:
-    waiting = [(parts, here, below)]
-    while waiting:
-        pieces, here, below = waiting.pop()
-        for node in own(pieces, live=True):
-            if isinstance(node, nodes.Name):
-                if node.id not in here:
-                    yield node
-            elif is_scope(node):
-                names = bound(node) | below - _local(node).globals
-                # Functions in a class body do not see the names of the class.
-                deeper = below if isinstance(node, nodes.ClassDef) else names
-                waiting.append((_live_inside(node), names, deeper))
+    """`here` are the names that `parts` see, `below` those that scopes in them see."""
+    in_sight = dict.fromkeys(below, 1)  # how many of the scopes around bind a name
+    frames = [_Frame(own(parts, live=True), here)]
+    while frames:
+        frame = frames[-1]
+        node = next(frame.parts, None)
+        if node is None:
+            _leave(frames.pop(), in_sight)
+        elif isinstance(node, nodes.Name):
+            seen = node.id not in frame.globals and in_sight.get(node.id)
+            if not seen and node.id not in frame.names:
+                yield node
+        elif is_scope(node):
+            frames.append(_enter(node, in_sight))
+
+
+def _enter(scope: Scope, in_sight: dict[str, int]) -> _Frame:
+    local, parts = _local(scope), own(_live_inside(scope), live=True)
+    if isinstance(scope, nodes.ClassDef):  # functions in its body do not see its names
+        return _Frame(parts, local.bound, local.globals)
+    covered = tuple([(name, in_sight.pop(name, 0)) for name in local.globals])
+    for name in local.bound:
+        in_sight[name] = in_sight.get(name, 0) + 1
+    return _Frame(parts, frozenset(), frozenset(), local.bound, covered)
+
+
+def _leave(frame: _Frame, in_sight: dict[str, int]) -> None:
+    for name in frame.entered:
+        in_sight[name] -= 1
+    in_sight.update(frame.covered)
 
 
 def _live_inside(scope: Scope) -> list[nodes.Node]:

@@ -116,6 +116,12 @@ def test_order_is_the_files() -> None:
     assert list(load(savez(z=SMALL, a=SMALL, m=SMALL))) == ["z", "a", "m"]
 
 
+def test_an_archive_without_members_has_no_arrays() -> None:
+    stream = io.BytesIO()
+    zipfile.ZipFile(stream, "w").close()
+    assert read_npz(opened_bytes(stream.getvalue()), "d.npz") == {}
+
+
 def test_members_with_underscores_are_no_arrays() -> None:
     assert list(load(zipped(("__notes__", b"hi"), ("x.npy", npy_bytes(SMALL))))) == ["x"]
 
