@@ -14,6 +14,8 @@ from math import prod
 from pathlib import Path
 
 import msgpack
+from nkic.simulate.io.npz import read_npz
+from nkic.simulate.io.streams import Opened
 
 from nkic import pipeline
 from nkic.base.diagnostics import ArtifactFailed, CompileFailed, InputFailed, UsageFailed
@@ -24,8 +26,6 @@ from nkic.neff.limits import Limits
 from nkic.neff.load import load
 from nkic.parse import decode, parse
 from nkic.request import Said, request_for
-from nkic.simulate.io.npz import read_npz
-from nkic.simulate.io.streams import Opened
 from nkic.syntax.walk import walk
 
 SEEDS = Path(__file__).parent / "seeds"

@@ -19,12 +19,12 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from nkic.specialise.budget import Limits
 
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.parse import parse
 from nkic.specialise import evaluate
-from nkic.specialise.budget import Limits
 from tests.harness.hostile import program, programs
 
 # Families of `tests/harness/hostile.py` in which the present evaluator has known holes: it runs
