@@ -126,7 +126,7 @@ def test_the_runner_is_ended_too(folder: Path) -> None:
         encoding="utf-8",
         timeout=60,
     )
-    assert (done.returncode, done.stdout) == (6, "stuck\n")
+    assert (done.returncode, done.stdout) == (6, "stuck\n"), done.stderr
     assert "error[NKI0904]: nki-run takes more than --timeout 0.5 s" in done.stderr
     assert not (folder / "o.npz").exists()
 
