@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -70,11 +71,13 @@ class Parts:
 
 def _of_nki(value: Any) -> Any:
     """What the language has under the name that a value has in some package called nki."""
-    known = names.nki(value)
+    member = isinstance(value, enum.Enum)
+    known = names.nki(type(value) if member else value)
     space = active().spaces.get(known.module) if known is not None else None
     if known is None or space is None or "." in known.name:
         return KEEP
-    return getattr(space, known.name, KEEP)
+    found = getattr(space, known.name, KEEP)
+    return getattr(found, value.name, KEEP) if member else found
 
 
 def enters(kind: type) -> bool:

@@ -12,12 +12,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from nkic.base.source import SourceFile
+from nkic.base.source import NOWHERE, SourceFile
 from nkic.syntax import nodes
 
 Frame = list[Any]
 Evaluate = Callable[[Frame], Any]
 MACHINE, AT, FUNCTION, FIRST = 0, 1, 2, 3
+
+
+class Unset:
+    """The one value of this class stands for a variable that has no value yet."""
+
+    def __repr__(self) -> str:
+        return "<unset>"
+
+
+UNSET = Unset()
 
 BREAK, CONTINUE = "break", "continue"  # what statements give that leave their block
 
@@ -36,7 +46,7 @@ class Code:
     qualname: str
     node: nodes.Node
     source: SourceFile
-    args: nodes.Arguments = field(default_factory=lambda: nodes.Arguments(None))  # type: ignore[arg-type]
+    args: nodes.Arguments = nodes.Arguments(NOWHERE)
     run: Any = None
     plain: int = -1
     size: int = 0
@@ -58,8 +68,6 @@ class Code:
 
     def locals(self, frame: Frame) -> dict[str, Any]:
         """The variables that have a value, for messages."""
-        from nkic.evaluate.objects import UNSET
-
         found = {}
         for name, (slot, boxed) in self.names.items():
             value = frame[slot]

@@ -232,7 +232,8 @@ def check_key(m: Machine, key: Any, size: int) -> None:
     if kind is bytes or kind is float:
         m.charge(1 + (size >> 4))
         return
-    if isinstance(key, tuple) and (kind is tuple or key.cls.find("__hash__") is UNSET):  # type: ignore[attr-defined]
+    own = kind in INSTANCES and m.class_of(key).find("__hash__") is not UNSET
+    if isinstance(key, tuple) and not own:
         _check_tuple(m, key, size, 0)
     elif isinstance(key, frozenset):
         m.charge(1 + len(key) + (size >> 2))

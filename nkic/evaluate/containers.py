@@ -271,8 +271,6 @@ def merge(m: Machine, found: dict[Any, Any], more: Any) -> None:
 def mapping(m: Machine, value: Any) -> dict[Any, Any] | None:
     """A value with keys as a dict; None for others."""
     if isinstance(value, dict):
-        if value.__class__ in INSTANCES and value.cls.find("keys") is not UNSET:  # type: ignore[attr-defined]
-            pass
         return value
     if value.__class__ in INSTANCES and value.cls.find("keys") is not UNSET:
         keys = listed(m, m.call(value.cls.find("keys"), (value,), None))

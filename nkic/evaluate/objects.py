@@ -11,20 +11,12 @@ from collections.abc import Callable, Iterator
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate.code import UNSET as UNSET
+from nkic.evaluate.code import Code
+
 if TYPE_CHECKING:
-    from nkic.evaluate.code import Code
     from nkic.evaluate.machine import Machine
     from nkic.evaluate.modules import Runtime
-
-
-class Unset:
-    """The one value of this class stands for a variable that has no value yet."""
-
-    def __repr__(self) -> str:
-        return "<unset>"
-
-
-UNSET = Unset()
 
 
 # ---- classes ------------------------------------------------------------------------------------

@@ -10,7 +10,9 @@ OCP 8-bit floating point (which bit patterns are infinities and NaNs).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal
 
 from nkic.base.suggest import nearest
@@ -57,6 +59,15 @@ class DType:
     def is_integer(self) -> bool:
         """An integer; bool is none."""
         return self.kind in ("int", "uint")
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's type of this name, which NumPy asks for: `np.zeros(shape, nl.float32)`. Those
+        that it lacks are in ml_dtypes.
+        """
+        with suppress(ImportError):
+            import_module("ml_dtypes")
+        return import_module("numpy").dtype(self.name)
 
     def __eq__(self, other: object) -> bool:
         # NKI's dtypes are documented as text (`DType = str`): kernels may be given their names.

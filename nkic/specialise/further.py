@@ -56,16 +56,22 @@ def _missing_module(binding: Binding, module: SourceModule, spaces: Spaces) -> I
         yield make(said.slug, said.text, binding.span, help=said.help, fixes=fixes)
 
 
+_PARTS = 8  # of a module's full name, at most
+
+
 def _space(node: nodes.Expression, module: SourceModule, local: frozenset[str]) -> str:
     """The full name of the module that an expression is, if imports of the file say so."""
-    if isinstance(node, nodes.Attribute):
-        return f"{_space(node.value, module, local)}.{node.attr}"
+    path: list[str] = []
+    while isinstance(node, nodes.Attribute) and len(path) < _PARTS:
+        path.append(node.attr)
+        node = node.value
     if not isinstance(node, nodes.Name) or node.id in local or node.id not in module.bindings:
         return ""
     target = module.bindings[node.id].target
     if target is None:
         return ""
-    return f"{target.request}.{target.member}" if target.member else target.request
+    member = [target.member] if target.member else []
+    return ".".join([target.request, *member, *reversed(path)])
 
 
 def _certain(definition: Definition) -> Iterator[nodes.Node]:

@@ -1,5 +1,5 @@
 """Kernels and the values that tests call them with. The module is imported by the tests and read
-by nkic; what it imports as `nki` is never needed: the functions are not run by Python.
+by nkic. What it imports as `nki` is needed where Python itself evaluates the kernels.
 """
 
 import dataclasses

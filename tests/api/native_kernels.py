@@ -29,6 +29,16 @@ class Weights:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Settings(nl.NKIObject):
+    """Fields of NKI's objects may be left out, of a dataclass's as well."""
+
+    rows: int
+    columns: int
+    names: list[str] = field(default_factory=list)
+    scale = 2.0
+
+
 def doubled(x):
     """2x into a new output."""
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
@@ -97,7 +107,7 @@ def with_weights(x, weights):
 @nki.jit
 def with_constant(x):
     """x + a table that NumPy computes."""
-    table = np.cumsum(np.ones((x.shape[0], x.shape[1])), axis=1)
+    table = np.cumsum(np.ones((x.shape[0], x.shape[1]), nl.bfloat16).astype(x.dtype), axis=1)
     bias = nl.load(nl.shared_constant(table))
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=nl.add(nl.load(x), bias))

@@ -8,6 +8,7 @@ import linecache
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -18,12 +19,36 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import nkic.nki
 from nkic import api
 from nkic.api import cache, names
+from nkic.nki import modules
 from tests.api import kernels as k
 
 X = np.arange(128 * 4, dtype=np.float32).reshape(128, 4)
 Y = X + 1
+
+
+@pytest.fixture(params=["closed", "native"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Both ways to evaluate a kernel; natively with nkic in the place of nki."""
+    found: str = request.param
+    monkeypatch.setenv("NKIC_EVALUATE", found)
+    cache.clear()
+    if found == "closed":
+        yield found
+        return
+    was = nkic.nki.installed()
+    nkic.nki.install()
+    for name, module in {"nl": "language", "nisa": "isa", "ncc": "collectives"}.items():
+        monkeypatch.setattr(k, name, modules.built(f"nki.{module}"), raising=False)
+    yield found
+    if not was:
+        nkic.nki.uninstall()
+
+
+# Python itself has every builtin, takes any value, and needs no source.
+in_the_closed_world = pytest.mark.parametrize("way", ["closed"], indirect=True)
 
 
 def values(kernel: Any, *args: Any, **kwargs: Any) -> Any:
@@ -77,6 +102,7 @@ def test_a_result_is_shown_with_a_timeline() -> None:
     assert result.report.splitlines()[-1] in result.svg
 
 
+@in_the_closed_world
 @pytest.mark.parametrize("value", [input, bytearray, memoryview, breakpoint])
 def test_builtins_that_kernels_do_not_have(value: Any) -> None:
     with pytest.raises(api.CompileError, match=f"argument `factor` is .*{value.__name__}"):
@@ -186,6 +212,7 @@ def test_cells_of_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(values(space["kernel"], X), X * 3)
 
 
+@in_the_closed_world
 def test_no_source() -> None:
     space: dict[str, Any] = {"__name__": "nowhere"}
     exec("def kernel(x):\n    return x\n", space)
@@ -196,6 +223,7 @@ def test_no_source() -> None:
 # ---- errors --------------------------------------------------------------------------------------
 
 
+@in_the_closed_world
 def test_what_cannot_be_described_names_the_argument() -> None:
     with pytest.raises(api.CompileError, match=r"argument `factor` is object\(…\)"):
         values(k.scaled, X, object())
@@ -258,8 +286,9 @@ def test_the_folder_is_shared_and_a_torn_file_is_not_used(tmp_path: Path) -> Non
     np.testing.assert_array_equal(third.values, X * 4.5)
 
 
-def test_processes_agree_on_the_artifact(tmp_path: Path) -> None:
+def test_processes_agree_on_the_artifact(tmp_path: Path, way: str) -> None:
     code = (
+        f"import nkic; {'nkic.install()' if way == 'native' else ''}\n"
         "import numpy as np, sys\nfrom nkic import api\nfrom tests.api import kernels as k\n"
         "x = np.zeros((128, 4), np.float32)\n"
         "print(api.call(k.with_params, (x, k.Params(x + 1)), cache_dir=sys.argv[1]).artifact.id)"
@@ -290,6 +319,7 @@ def test_threads() -> None:
         assert all(pool.map(call, range(20)))
 
 
+@in_the_closed_world
 def test_user_code_is_never_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = dict(sys.modules)
     values(k.with_params, X, k.Params(Y))

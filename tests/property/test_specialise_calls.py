@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from nkic.base.diagnostics import NkicError, Reporter
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
+from nkic.language import library
+from nkic.language import names as language
 from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
 from nkic.parse import parse
 from nkic.resolve import resolve
-from nkic.language import library, names as language
 from nkic.specialise import PROVIDED, specialise
 from nkic.specialise.request import Request, TensorType
 

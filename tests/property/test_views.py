@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from nkic.base.source import NOWHERE, CallChain
 from nkic.check.bounds import out_of_bounds
 from nkic.ir.tensors import Tensor, View
+from nkic.language.tensors import indexing, patterns, reshapes, views
 from nkic.machine import dtypes
 from nkic.machine.memory import Buffer
-from nkic.language.tensors import indexing, patterns, reshapes, views
 
 FLOAT32 = dtypes.find("float32")
 HERE = CallChain(NOWHERE)

@@ -45,7 +45,8 @@ ATTEMPTS: dict[str, list[str]] = {
         "class A:\n    __class__ = type(kernel)\nreturn A().__globals__",
         "return type('X', (object,), {'__del__': print})",
         "return super(object, object).__getattribute__('__subclasses__')()",
-        "class A(Exception):\n    def __reduce__(self): return (print, ('x',))\nreturn A().__reduce__()",
+        "class A(Exception):\n    def __reduce__(self): return (print, ('x',))\n"
+        "return A().__reduce__()",
         "class A:\n    def __init_subclass__(cls): cls.__subclasshook__ = print\n"
         "class B(A): pass\nreturn B.__subclasshook__.__self__",
         "class A:\n    __slots__ = ('__dict__', '__globals__')\nreturn A().__globals__",
@@ -55,22 +56,23 @@ ATTEMPTS: dict[str, list[str]] = {
         f'setattr(C, "{_GENERATED}", 1)\ndataclass(init=False)(C)',
         "from dataclasses import dataclass\n@dataclass(init=False)\nclass C:\n"
         f'    match {{"{_GENERATED}": 1}}:\n        case __annotations__: pass',
-        "from dataclasses import make_dataclass\n"
-        f'return make_dataclass("C", ["{_GENERATED}"])',
+        f'from dataclasses import make_dataclass\nreturn make_dataclass("C", ["{_GENERATED}"])',
         f'from collections import namedtuple\nreturn namedtuple("C", ["{_GENERATED}"])',
         f'from collections import namedtuple\nreturn namedtuple("{_GENERATED}", ["x"])',
         f'from typing import NamedTuple\nreturn NamedTuple("C", [("{_GENERATED}", int)])',
         f'from enum import Enum\nreturn Enum("C", ["{_GENERATED}"])',
         "from dataclasses import dataclass, field\n@dataclass\nclass C:\n"
         "    x: int = field(default_factory=__import__)\nreturn C()",
-        "from dataclasses import dataclass\n@dataclass\nclass C:\n    x: 'open(\"pwned\", \"w\")' = 1\n"
+        "from dataclasses import dataclass\n@dataclass\nclass C:\n"
+        '    x: \'open("pwned", "w")\' = 1\n'
         "return C()",
         "from typing import get_type_hints\nclass C:\n    x: '__import__(\"os\")'\n"
         "return get_type_hints(C)",
         "from dataclasses import dataclass\n@dataclass\nclass C:\n    __import__: int = 1\n"
         "return C.__init__.__globals__",
         "from functools import wraps\n@wraps(kernel)\ndef f(): pass\nreturn f.__wrapped__.__code__",
-        "from string import Formatter\nreturn Formatter().vformat('{0.__globals__}', (kernel,), {})",
+        "from string import Formatter\n"
+        "return Formatter().vformat('{0.__globals__}', (kernel,), {})",
     ],
     "patterns": [
         "def f(): pass\nK = type(f)\nclass X:\n    __match_args__ = ('__globals__',)\n"
@@ -109,7 +111,8 @@ ATTEMPTS: dict[str, list[str]] = {
         "return ''.join.__func__, ''.join.__self__.__globals__",
         "return len.__call__.__self__.__module__.__loader__",
         "from functools import partial\nreturn partial(print).func.__self__",
-        "from functools import lru_cache\n@lru_cache\ndef f(): pass\nreturn f.__wrapped__.__globals__",
+        "from functools import lru_cache\n@lru_cache\ndef f(): pass\n"
+        "return f.__wrapped__.__globals__",
         "class A:\n    def f(self): pass\nreturn A().f.__func__.__globals__",
         "return nl.ndarray.__call__.__globals__",
         "return nki.jit._apply, nki.jit._options",
@@ -124,7 +127,8 @@ ATTEMPTS: dict[str, list[str]] = {
         "return (x for x in [1]).gi_frame.f_back.f_globals",
         "def g():\n    yield 1\nreturn g().gi_frame, g().gi_code",
         "try: 1 / 0\nexcept ZeroDivisionError as e: return e.__traceback__.tb_frame",
-        "try: 1 / 0\nexcept ZeroDivisionError as e: return e.with_traceback(None).__traceback__.tb_next",
+        "try: 1 / 0\n"
+        "except ZeroDivisionError as e: return e.with_traceback(None).__traceback__.tb_next",
         "try: [][1]\nexcept IndexError as e: return e.__context__.__traceback__.tb_frame",
         "try: x.y\nexcept NameError as e: return e.nkic_frames",
         "try: nl.nope\nexcept AttributeError as e: return e.obj.__dict__",
@@ -132,7 +136,8 @@ ATTEMPTS: dict[str, list[str]] = {
         "import sys\nreturn sys._getframe().f_globals",
         "import sys\nreturn sys.exc_info()[2].tb_frame",
         "import inspect\nreturn inspect.currentframe()",
-        "class CM:\n    def __enter__(self): pass\n    def __exit__(self, t, v, tb): self.tb = tb; return True\n"
+        "class CM:\n    def __enter__(self): pass\n"
+        "    def __exit__(self, t, v, tb): self.tb = tb; return True\n"
         "c = CM()\nwith c: 1 / 0\nreturn c.tb.tb_frame",
     ],
     "text": [
@@ -144,7 +149,8 @@ ATTEMPTS: dict[str, list[str]] = {
         "class A:\n    def __format__(self, s): return open(s)\nreturn format(A(), '/etc/passwd')",
         "class A:\n    def __str__(self): return __import__('os').getcwd()\nreturn str(A())",
         'return "%(__globals__)s" % {"x": kernel}',
-        "class A(str):\n    def format(self, *a): return a[0].__globals__\nreturn A().format(kernel)",
+        "class A(str):\n    def format(self, *a): return a[0].__globals__\n"
+        "return A().format(kernel)",
     ],
     "builtins": [
         "return open('/etc/passwd').read()",

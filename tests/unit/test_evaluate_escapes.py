@@ -194,7 +194,7 @@ OUT = frozenset({"hidden-attribute", "unknown-name", "wrong-type", "wrong-value"
 LARGE = frozenset({"too-large", "wrong-value", "runaway"})
 ENDLESS = frozenset({"runaway", "too-large", "too-deep"})
 REFUSED = OUT | {
-    *("not-in-nki", "host-module", "unknown-attribute", "unknown-decorator", "wrong-base"),
+    *("not-in-nki", "host-module", "unknown-attribute", "wrong-base"),
     *("bad-syntax", "import-failed"),
 }
 

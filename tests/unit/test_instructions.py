@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from nkic.base.profiles import Profile
+from nkic.language import isa
 from nkic.machine import listing
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import BY_OPCODE, ROWS, _unique
 from nkic.machine.operands import Access, Kind, Row
 from nkic.machine.targets import TRN1, TRN2
-from nkic.language import isa
 from tests.unit import public_isa
 from tests.unit.instances import COLUMN, T, facts_of, tile
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from nkic.base.profiles import Profile
-from nkic.machine import dtypes
-from nkic.machine.memory import Buffer
 from nkic.language import library
 from nkic.language.binder import Binder
 from nkic.language.names import names
 from nkic.language.provide import namespaces
 from nkic.language.tensors.tensor import NkiTensor
+from nkic.machine import dtypes
+from nkic.machine.memory import Buffer
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "nki_language_0_6.txt"
 _LINE = re.compile(r"(?P<name>[\w.]+)(?:\((?P<parameters>.*)\))?")

@@ -147,7 +147,8 @@ def test_a_long_name_outside_ascii_is_refused_where_it_stands() -> None:
 def test_a_name_at_the_limit_is_taken() -> None:
     name = "é" * MAX_NAME
     tree = parse.__wrapped__(SourceFile("k.py", unicodedata.normalize("NFD", "é") + f"\n{name}"))
-    assert [statement.value.id for statement in tree.body] == ["é", name]  # type: ignore[union-attr]
+    found: list[Any] = list(tree.body)
+    assert [statement.value.id for statement in found] == ["é", name]
 
 
 def test_values_with_many_names_are_changed_only_so_often() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.profiles import Profile
-from nkic.machine.instructions import ROWS
 from nkic.language import library
 from nkic.language.versions import deprecated, removed, since
+from nkic.machine.instructions import ROWS
 from tests.harness.kernels import compile_text
 
 TEXT = """# /// nkic

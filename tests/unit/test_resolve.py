@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.parse import parse
 from nkic.resolve import list_kernels
@@ -272,7 +273,7 @@ def helper(x, y):
     global z
     yield x
 """
-    _, said = resolved(text)
+    _, said = resolved(text, profile=Profile.NKI_0_6)
     assert sorted((one.primary.span.line, one.code.slug) for one in said if one.primary) == [
         (6, "unknown-name"),
         (7, "not-in-nki"),

@@ -74,8 +74,15 @@ def test_rule(key: str, profile: Profile) -> None:
 
 
 def test_what_no_version_has_is_said_of_kernel_code() -> None:
-    _, said = resolved(f"{HEAD}def kernel():\n    global x\n", "kernel")
-    assert said[0].message == "`global` cannot be used in kernel code"
+    _, said = resolved(f"{HEAD}def kernel():\n    async def f(): pass\n    f()\n", "kernel")
+    assert said[0].message == "`async` cannot be used in kernel code"
+
+
+def test_what_a_later_version_has_names_the_one_without() -> None:
+    text = f"{HEAD}def kernel():\n    global x\n"
+    _, said = resolved(text, "kernel", profile=Profile.NKI_0_6)
+    assert said[0].message == "`global` cannot be used in NKI 0.6"
+    assert resolved(text, "kernel", profile=Profile.NKI_0_7)[1] == ()
 
 
 def test_what_one_version_lacks_names_it() -> None:
@@ -128,13 +135,12 @@ def test_the_documented_table_is_this_one() -> None:
     "code",
     [
         "x = y.__dict__",
-        "x = y.__class__.__mro__",
+        "x = y.__class__.__globals__",
         "x = y.gi_frame",
         "x = y.f_globals",
         "x = y.co_code",
         "class A(nl.NKIObject):\n        def __del__(self): pass",
         "class A(nl.NKIObject):\n        def __getattribute__(self, name): pass",
-        "class A(nl.NKIObject):\n        def __init_subclass__(cls): pass",
     ],
 )
 def test_hidden_attributes(code: str) -> None:

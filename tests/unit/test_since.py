@@ -10,8 +10,8 @@ import pytest
 from nkic.base.diagnostics import CompileFailed, Diagnostic
 from nkic.base.profiles import Profile
 from nkic.language import library
-from nkic.language.versions import deprecated, removed, since
 from nkic.language.names import names
+from nkic.language.versions import deprecated, removed, since
 from tests.harness.bless import blessing
 from tests.harness.language import run
 

@@ -9,17 +9,18 @@ import pytest
 
 from nkic.base import profiles
 from nkic.base.diagnostics import Reporter
+from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.ir.program import Instruction, Loop
 from nkic.ir.tensors import View
+from nkic.language import isa
+from nkic.language import names as language
+from nkic.language.binder import Binder
+from nkic.language.trace import Trace, tracing
 from nkic.machine import targets
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.instructions import ROWS
-from nkic.language import isa, names as language
-from nkic.language.binder import Binder
-from nkic.base.kernel_errors import KernelError
-from nkic.language.trace import Trace, tracing
 
 
 class Names:

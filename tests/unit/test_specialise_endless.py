@@ -6,10 +6,10 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed
 from nkic.compiled import Compiled
+from nkic.evaluate.budget import Limits
 from nkic.loader import Loader
 from nkic.pipeline import compile_source
 from nkic.specialise.arguments import parse_arg
-from nkic.evaluate.budget import Limits
 from nkic.specialise.closed import RECORDING, VIEWING
 from nkic.specialise.request import Request
 

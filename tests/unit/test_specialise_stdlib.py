@@ -12,11 +12,11 @@ import pytest
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
+from nkic.language import library
+from nkic.language.names import names
 from nkic.machine import dtypes
 from nkic.pipeline import compile_source
 from nkic.simulate.simulate import simulate
-from nkic.language import library
-from nkic.language.names import names
 from nkic.specialise.request import Request, TensorType
 
 Array = np.ndarray[Any, Any]

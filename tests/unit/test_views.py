@@ -9,13 +9,13 @@ import pytest
 
 from nkic.base.source import NOWHERE, CallChain
 from nkic.ir.tensors import Tensor, View
+from nkic.language.registers import VirtualRegister
+from nkic.language.tensors import indexing, patterns, reshapes, views
+from nkic.language.tensors.indexing import DynamicSlice
+from nkic.language.tensors.views import ViewError
 from nkic.machine import dtypes
 from nkic.machine.facts import Register
 from nkic.machine.memory import Buffer
-from nkic.language.tensors import indexing, patterns, reshapes, views
-from nkic.language.tensors.indexing import DynamicSlice
-from nkic.language.registers import VirtualRegister
-from nkic.language.tensors.views import ViewError
 
 
 def make(shape: tuple[int, ...], buffer: Buffer = Buffer.SBUF, dtype: str = "float32") -> View:

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from nkic.evaluate import attributes
-from nkic.evaluate.calls import without_machine
-from nkic.evaluate.code import AT, FUNCTION, MACHINE, Evaluate, Frame
-from nkic.evaluate.compare import compare
+from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
+from nkic.evaluate.compile.arithmetic import (
+    ARITHMETIC,
+    HALF,
+    SMALL_STEPS,
+    compared,
+    comparing,
+    small,
+)
+from nkic.evaluate.compile.closures import (
+    nothing,
+    of_module,
+    plain_call,
+    refusing_complex,
+    tuple_of,
+    unset,
+)
 from nkic.evaluate.compile.units import GLOBAL, Unit, Variable, check_name
 from nkic.evaluate.errors import Refused
-from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Function
-from nkic.evaluate.operators import OPERATIONS, SMALL, unary
-from nkic.evaluate.texts import converted, formatted
+from nkic.evaluate.objects import INSTANCES, UNSET, Function
+from nkic.evaluate.operators import OPERATIONS, unary
 from nkic.syntax import names, nodes
 
-BUILTIN_COST = 8  # steps of a call of a function of the tables
 MAX_DEPTH = 1500  # of expressions within expressions
 _WEIGHTS = {nodes.Slice: 14, nodes.Dict: 58, nodes.Set: 54, nodes.Lambda: 80, nodes.Call: 4}
-_BYTES_PER_ELEMENT = 2  # steps for the eight bytes of an element
-_DISPLAY = 14  # steps for the bytes of an empty list or tuple
 
 
 class Expressions:
@@ -56,7 +65,7 @@ class Expressions:
         """A literal."""
         value = node.value
         if isinstance(value, complex):
-            return _refusing_complex(node)
+            return refusing_complex(node)
         if isinstance(value, int) and value.bit_length() > 1 << 16:
             raise Refused("too-large", "the number is too large for kernel code", node.span)
         return lambda f: value
@@ -78,7 +87,7 @@ class Expressions:
     def variable(self, name: str, at: Variable, node: nodes.Node) -> Evaluate:
         """The closure that reads a variable."""
         if at.slot < 0:
-            return _global(name, node)
+            return of_module(name, node)
         slot = at.slot
         if at.boxed:
 
@@ -145,7 +154,7 @@ class Expressions:
     def slice(self, node: nodes.Slice) -> Evaluate:
         """`lower:upper:step`."""
         parts = (node.lower, node.upper, node.step)
-        lower, upper, step = (_none if one is None else self.expression(one) for one in parts)
+        lower, upper, step = (nothing if one is None else self.expression(one) for one in parts)
 
         def make(f: Frame) -> Any:
             first, last, by = lower(f), upper(f), step(f)
@@ -167,11 +176,11 @@ class Expressions:
                 return found
         starred = any(isinstance(one, nodes.Starred) for one in node.args)
         spread = any(one.arg is None for one in node.keywords)
-        arguments = self.sequence(node.args) if starred else _tuple_of(self.several(node.args))
+        arguments = self.sequence(node.args) if starred else tuple_of(self.several(node.args))
         named = self._keywords(node, spread)
         if isinstance(node.func, nodes.Attribute) and self._is_open(node.func.attr):
             return self._method_call(node, node.func, arguments, named)
-        return _plain_call(node, self.expression(node.func), arguments, named)
+        return plain_call(node, self.expression(node.func), arguments, named)
 
     def _is_open(self, attribute: str) -> bool:
         """The attribute is one that `attributes.get` finds without further ado."""
@@ -245,6 +254,28 @@ class Expressions:
 
         return make
 
+    def sequence(self, elts: Sequence[nodes.Expression]) -> Evaluate:
+        """A list of elements, some of them with a star."""
+        parts = [
+            (isinstance(one, nodes.Starred), self.expression(getattr(one, "value", one)), one)
+            if isinstance(one, nodes.Starred)
+            else (False, self.expression(one), one)
+            for one in elts
+        ]
+
+        def make(f: Frame) -> list[Any]:
+            found: list[Any] = []
+            for star, part, node in parts:
+                value = part(f)
+                if star:
+                    f[AT] = node
+                    f[MACHINE].extended(found, value)
+                else:
+                    found.append(value)
+            return found
+
+        return make
+
     def starred(self, node: nodes.Starred) -> Evaluate:
         """A star where none can stand."""
         raise Refused("bad-syntax", "can't use starred expression here", node.span)
@@ -254,9 +285,9 @@ class Expressions:
     def binary(self, node: nodes.BinOp) -> Evaluate:
         """`left op right`."""
         left, right = self.expression(node.left), self.expression(node.right)
-        if node.op in _ARITHMETIC:
+        if node.op in ARITHMETIC:
             fused = self._fused(node, left, right)
-            return fused or _ARITHMETIC[node.op](node, left, right)
+            return fused or ARITHMETIC[node.op](node, left, right)
         apply = OPERATIONS[node.op]
 
         def run(f: Frame) -> Any:
@@ -268,16 +299,16 @@ class Expressions:
 
     def _fused(self, node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate | None:
         """An operator of a plain variable and a small number, without a call for either."""
-        slot, number = self._local(node.left), _small(node.right)
+        slot, number = self._local(node.left), small(node.right)
         if slot < 0 or number is None:
             return None
-        apply, fast = OPERATIONS[node.op], _SMALL_STEPS.get(node.op)
+        apply, fast = OPERATIONS[node.op], SMALL_STEPS.get(node.op)
         if fast is None or (number <= 0 and node.op in ("//", "%")):
             return None
 
         def run(f: Frame) -> Any:
             one = f[slot]
-            if one.__class__ is int and -_HALF < one < _HALF:
+            if one.__class__ is int and -HALF < one < HALF:
                 return fast(one, number)
             one = left(f)
             f[AT] = node
@@ -346,9 +377,9 @@ class Expressions:
         """`left op0 comparators0 op1 …`."""
         if len(node.ops) == 1:
             left, right = self.expression(node.left), self.expression(node.comparators[0])
-            return _compared(node, node.ops[0], left, right)
+            return compared(node, node.ops[0], left, right)
         parts = self.several((node.left, *node.comparators))
-        tests = [_comparing(op) for op in node.ops]
+        tests = [comparing(op) for op in node.ops]
 
         def run(f: Frame) -> Any:
             left, result = parts[0](f), None
@@ -368,119 +399,6 @@ class Expressions:
         test = self.test(self.expression(node.test), node.test)
         body, orelse = self.expression(node.body), self.expression(node.orelse)
         return lambda f: body(f) if test(f) else orelse(f)
-
-    # ---- displays --------------------------------------------------------------------------
-
-    def tuple(self, node: nodes.Tuple) -> Evaluate:
-        """`a, b`."""
-        self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
-        if any(isinstance(one, nodes.Starred) for one in node.elts):
-            parts = self.sequence(node.elts)
-            return lambda f: tuple(parts(f))
-        return _tuple_of(self.several(node.elts))
-
-    def list(self, node: nodes.List) -> Evaluate:
-        """`[a, b]`."""
-        self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
-        if any(isinstance(one, nodes.Starred) for one in node.elts):
-            return self.sequence(node.elts)
-        parts = self.several(node.elts)
-        return lambda f: [part(f) for part in parts]
-
-    def sequence(self, elts: Sequence[nodes.Expression]) -> Evaluate:
-        """A list of elements, some of them with a star."""
-        parts = [
-            (isinstance(one, nodes.Starred), self.expression(getattr(one, "value", one)), one)
-            if isinstance(one, nodes.Starred)
-            else (False, self.expression(one), one)
-            for one in elts
-        ]
-
-        def make(f: Frame) -> list[Any]:
-            found: list[Any] = []
-            for star, part, node in parts:
-                value = part(f)
-                if star:
-                    f[AT] = node
-                    f[MACHINE].extended(found, value)
-                else:
-                    found.append(value)
-            return found
-
-        return make
-
-    def set(self, node: nodes.Set) -> Evaluate:
-        """`{a, b}`."""
-        parts = self.sequence(node.elts)
-
-        def make(f: Frame) -> Any:
-            values = parts(f)
-            f[AT] = node
-            return f[MACHINE].make_set(values)
-
-        return make
-
-    def dict(self, node: nodes.Dict) -> Evaluate:
-        """`{key: value}`."""
-        self.unit.cost += 25 * len(node.values)
-        parts = [
-            (None if key is None else self.expression(key), self.expression(value))
-            for key, value in zip(node.keys, node.values, strict=True)
-        ]
-
-        def make(f: Frame) -> dict[Any, Any]:
-            found: dict[Any, Any] = {}
-            for key, value in parts:
-                if key is None:
-                    more = value(f)
-                    f[AT] = node
-                    f[MACHINE].merge(found, more)
-                    continue
-                name = key(f)
-                content = value(f)
-                if name.__class__ is not str:
-                    f[AT] = node
-                    f[MACHINE].check_key(name, len(found))
-                found[name] = content
-            return found
-
-        return make
-
-    # ---- text ------------------------------------------------------------------------------
-
-    def joined(self, node: nodes.JoinedStr) -> Evaluate:
-        """A f-string."""
-        parts = [self._part(part) for part in node.values]
-
-        def make(f: Frame) -> str:
-            found = [part(f) for part in parts]
-            f[AT] = node
-            size = sum(map(len, found))
-            f[MACHINE].text(size)
-            return "".join(found)
-
-        return make
-
-    def _part(self, node: nodes.Constant | nodes.FormattedValue) -> Evaluate:
-        return self.constant(node) if isinstance(node, nodes.Constant) else self.formatted(node)
-
-    def formatted(self, node: nodes.FormattedValue) -> Evaluate:
-        """`{value!conversion:format_spec}`."""
-        value, conversion = self.expression(node.value), node.conversion
-        spec = None if node.format_spec is None else self.joined(node.format_spec)
-
-        def make(f: Frame) -> str:
-            shown = value(f)
-            if spec is None and not conversion:
-                if shown.__class__ is str:
-                    return shown
-                f[AT] = node.value
-                return formatted(f[MACHINE], shown, "")
-            form = "" if spec is None else spec(f)
-            f[AT] = node.value
-            return converted(f[MACHINE], shown, conversion, form)
-
-        return make
 
     def await_(self, node: nodes.Await) -> Evaluate:
         """`await`, which nothing in kernels can answer."""
@@ -508,221 +426,6 @@ _SERVED = frozenset(
 )
 
 
-def unset(name: str) -> UnboundLocalError:
-    """The error about a variable without a value."""
-    error = UnboundLocalError(
-        f"cannot access local variable '{name}' where it is not associated with a value"
-    )
-    error.name = name
-    return error
-
-
-def _refusing_complex(node: nodes.Constant) -> Evaluate:
-    def refuse(f: Frame) -> Any:
-        text = "complex numbers cannot be used in kernel code"
-        help = "keep real and imaginary parts in two tensors"
-        raise Refused("not-in-nki", text, node.span, help)
-
-    return refuse
-
-
-def _none(f: Frame) -> None:
-    return None
-
-
-def _global(name: str, node: nodes.Node) -> Evaluate:
-    def load(f: Frame) -> Any:
-        value = f[FUNCTION].globals.get(name, UNSET)
-        if value is UNSET:
-            f[AT] = node
-            return f[FUNCTION].runtime.lookup(name)
-        return value
-
-    return load
-
-
-def _tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
-    """A tuple of values; the commonest lengths without a loop."""
-    if not parts:
-        return lambda f: ()
-    if len(parts) == 1:
-        (only,) = parts
-        return lambda f: (only(f),)
-    if len(parts) == 2:
-        one, two = parts
-        return lambda f: (one(f), two(f))
-    if len(parts) == 3:
-        first, second, third = parts
-        return lambda f: (first(f), second(f), third(f))
-    return lambda f: tuple([part(f) for part in parts])
-
-
-def _plain_call(
-    node: nodes.Call, func: Evaluate, arguments: Evaluate, named: Evaluate | None
-) -> Evaluate:
-    if named is None:
-
-        def run(f: Frame) -> Any:
-            function, args = func(f), arguments(f)
-            f[AT] = node
-            m = f[MACHINE]
-            if function.__class__ is Function:
-                return m.invoke(function, args, None)
-            if function.__class__ is Builtin:
-                m.left -= BUILTIN_COST
-                try:
-                    return function.call(m, *args)
-                except TypeError as error:
-                    raise without_machine(error) from None
-            return m.call(function, args, None)
-
-        return run
-
-    def run_named(f: Frame) -> Any:
-        function, args, more = func(f), arguments(f), named(f)
-        f[AT] = node
-        return f[MACHINE].call(function, args, more)
-
-    return run_named
-
-
-# ---- operators that numbers take mostly ---------------------------------------------------------
-
-
-def _add(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
-    apply = OPERATIONS["+"]
-
-    def run(f: Frame) -> Any:
-        one, other = left(f), right(f)
-        if one.__class__ is int and other.__class__ is int:
-            result = one + other
-            if -SMALL < result < SMALL:
-                return result
-        f[AT] = node
-        return apply(f[MACHINE], one, other)
-
-    return run
-
-
-def _subtract(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
-    apply = OPERATIONS["-"]
-
-    def run(f: Frame) -> Any:
-        one, other = left(f), right(f)
-        if one.__class__ is int and other.__class__ is int:
-            result = one - other
-            if -SMALL < result < SMALL:
-                return result
-        f[AT] = node
-        return apply(f[MACHINE], one, other)
-
-    return run
-
-
-_HALF = 1 << 31
-
-
-def _multiply(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
-    apply = OPERATIONS["*"]
-
-    def run(f: Frame) -> Any:
-        one, other = left(f), right(f)
-        plain = one.__class__ is int and other.__class__ is int
-        if plain and -_HALF < one < _HALF and -_HALF < other < _HALF:
-            return one * other
-        f[AT] = node
-        return apply(f[MACHINE], one, other)
-
-    return run
-
-
-def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
-    apply = OPERATIONS[symbol]
-
-    def compile_(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
-        def run(f: Frame) -> Any:
-            one, other = left(f), right(f)
-            plain = one.__class__ is int and other.__class__ is int
-            if plain and 0 < other < SMALL and -SMALL < one < SMALL:
-                return function(one, other)
-            f[AT] = node
-            return apply(f[MACHINE], one, other)
-
-        return run
-
-    return compile_
-
-
-def _small(node: nodes.Expression) -> int | None:
-    """The value of a literal that is a small integer."""
-    value = node.value if isinstance(node, nodes.Constant) else None
-    return value if type(value) is int and value < _HALF else None
-
-
-# Of two integers below 2 ** 31, so that no result needs a look at the limits.
-_SMALL_STEPS: dict[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
-}
-_ARITHMETIC: dict[str, Callable[[nodes.BinOp, Evaluate, Evaluate], Evaluate]] = {
-    "+": _add,
-    "-": _subtract,
-    "*": _multiply,
-    "//": _divided("//", operator.floordiv),
-    "%": _divided("%", operator.mod),
-}
-
-
-def _comparing(op: str) -> Callable[[Any, Any, Any], Any]:
-    """The function of a comparison: machine, left, right."""
-    if op == "is":
-        return lambda m, left, right: m.identical(left, right)
-    if op == "is not":
-        return lambda m, left, right: not m.identical(left, right)
-    if op == "in":
-        return lambda m, left, right: m.contains(right, left)
-    if op == "not in":
-        return lambda m, left, right: not m.contains(right, left)
-    return lambda m, left, right: compare(m, op, left, right)
-
-
-_FAST: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def _compared(node: nodes.Compare, op: str, left: Evaluate, right: Evaluate) -> Evaluate:
-    if op == "is" or op == "is not":
-        wanted = op == "is"
-        return lambda f: f[MACHINE].identical(left(f), right(f)) is wanted
-    test, fast = _comparing(op), _FAST.get(op)
-    if fast is None:
-
-        def run(f: Frame) -> Any:
-            one, other = left(f), right(f)
-            f[AT] = node
-            return test(f[MACHINE], one, other)
-
-        return run
-
-    def run_fast(f: Frame) -> Any:
-        one, other = left(f), right(f)
-        if one.__class__ is int and other.__class__ is int:
-            return fast(one, other)
-        f[AT] = node
-        return test(f[MACHINE], one, other)
-
-    return run_fast
-
-
 _COMPILERS: dict[type[nodes.Node], Callable[[Any, Any], Evaluate]] = {
     nodes.Constant: Expressions.constant,
     nodes.Name: Expressions.name,
@@ -739,10 +442,4 @@ _COMPILERS: dict[type[nodes.Node], Callable[[Any, Any], Evaluate]] = {
     nodes.Await: Expressions.await_,
     nodes.Yield: Expressions.yield_,
     nodes.YieldFrom: Expressions.yield_,
-    nodes.Tuple: Expressions.tuple,
-    nodes.List: Expressions.list,
-    nodes.Set: Expressions.set,
-    nodes.Dict: Expressions.dict,
-    nodes.JoinedStr: Expressions.joined,
-    nodes.FormattedValue: Expressions.formatted,
 }

@@ -7,7 +7,9 @@ from typing import Any
 
 from nkic.evaluate import attributes
 from nkic.evaluate.code import AT, FUNCTION, MACHINE, Frame
-from nkic.evaluate.compile.expressions import NAMESPACE, Expressions, unset
+from nkic.evaluate.compile.closures import unset
+from nkic.evaluate.compile.displays import Displays
+from nkic.evaluate.compile.expressions import NAMESPACE
 from nkic.evaluate.compile.units import GLOBAL, check_name
 from nkic.evaluate.errors import Refused
 from nkic.evaluate.objects import UNSET
@@ -18,7 +20,7 @@ Store = Callable[[Frame, Any], None]
 Run = Callable[[Frame], Any]
 
 
-class Targets(Expressions):
+class Targets(Displays):
     """Compiles assignments of one unit."""
 
     def store(self, node: nodes.Expression) -> Store:

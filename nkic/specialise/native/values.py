@@ -14,8 +14,9 @@ from typing import Any
 
 KEEP = object()  # what `replace` gives for a value that stays
 Replace = Callable[[Any, str], Any]
+_PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, slice})
 _LEAVES = (
-    *(type(None), bool, int, float, complex, str, bytes, range, slice),
+    *(int, float, complex, str, bytes, type, Enum),
     *(types.FunctionType, types.BuiltinFunctionType, types.ModuleType),
 )
 _MAX_DEPTH = 500
@@ -36,7 +37,7 @@ class Copier:
 
     def value(self, value: Any, where: str) -> Any:
         """The value, or its copy with tensors inside. `where` is its place in the call."""
-        if type(value) in _LEAVES:
+        if type(value) in _PLAIN:
             return value
         known = self._made.get(id(value), KEEP)
         if known is not KEEP:
@@ -45,7 +46,7 @@ class Copier:
         found = self._replace(value, where)
         if found is not KEEP:
             return found
-        if self._depth > _MAX_DEPTH or isinstance(value, (*_LEAVES, type, Enum)):
+        if self._depth > _MAX_DEPTH or isinstance(value, _LEAVES):
             return value
         self._alive.append(value)  # its id must not be given again
         self._depth += 1

@@ -1,0 +1,146 @@
+"""Operators as closures: those of two small integers without a call of the machine's."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
+from nkic.evaluate.compare import compare
+from nkic.evaluate.operators import OPERATIONS, SMALL
+from nkic.syntax import nodes
+
+
+def _add(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+    apply = OPERATIONS["+"]
+
+    def run(f: Frame) -> Any:
+        one, other = left(f), right(f)
+        if one.__class__ is int and other.__class__ is int:
+            result = one + other
+            if -SMALL < result < SMALL:
+                return result
+        f[AT] = node
+        return apply(f[MACHINE], one, other)
+
+    return run
+
+
+def _subtract(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+    apply = OPERATIONS["-"]
+
+    def run(f: Frame) -> Any:
+        one, other = left(f), right(f)
+        if one.__class__ is int and other.__class__ is int:
+            result = one - other
+            if -SMALL < result < SMALL:
+                return result
+        f[AT] = node
+        return apply(f[MACHINE], one, other)
+
+    return run
+
+
+HALF = 1 << 31
+
+
+def _multiply(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+    apply = OPERATIONS["*"]
+
+    def run(f: Frame) -> Any:
+        one, other = left(f), right(f)
+        plain = one.__class__ is int and other.__class__ is int
+        if plain and -HALF < one < HALF and -HALF < other < HALF:
+            return one * other
+        f[AT] = node
+        return apply(f[MACHINE], one, other)
+
+    return run
+
+
+def _divided(symbol: str, function: Callable[[int, int], int]) -> Any:
+    apply = OPERATIONS[symbol]
+
+    def compile_(node: nodes.BinOp, left: Evaluate, right: Evaluate) -> Evaluate:
+        def run(f: Frame) -> Any:
+            one, other = left(f), right(f)
+            plain = one.__class__ is int and other.__class__ is int
+            if plain and 0 < other < SMALL and -SMALL < one < SMALL:
+                return function(one, other)
+            f[AT] = node
+            return apply(f[MACHINE], one, other)
+
+        return run
+
+    return compile_
+
+
+def small(node: nodes.Expression) -> int | None:
+    """The value of a literal that is a small integer."""
+    value = node.value if isinstance(node, nodes.Constant) else None
+    return value if type(value) is int and value < HALF else None
+
+
+# Of two integers below 2 ** 31, so that no result needs a look at the limits.
+SMALL_STEPS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+ARITHMETIC: dict[str, Callable[[nodes.BinOp, Evaluate, Evaluate], Evaluate]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "//": _divided("//", operator.floordiv),
+    "%": _divided("%", operator.mod),
+}
+
+
+def comparing(op: str) -> Callable[[Any, Any, Any], Any]:
+    """The function of a comparison: machine, left, right."""
+    if op == "is":
+        return lambda m, left, right: m.identical(left, right)
+    if op == "is not":
+        return lambda m, left, right: not m.identical(left, right)
+    if op == "in":
+        return lambda m, left, right: m.contains(right, left)
+    if op == "not in":
+        return lambda m, left, right: not m.contains(right, left)
+    return lambda m, left, right: compare(m, op, left, right)
+
+
+_FAST: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def compared(node: nodes.Compare, op: str, left: Evaluate, right: Evaluate) -> Evaluate:
+    if op == "is" or op == "is not":
+        wanted = op == "is"
+        return lambda f: f[MACHINE].identical(left(f), right(f)) is wanted
+    test, fast = comparing(op), _FAST.get(op)
+    if fast is None:
+
+        def run(f: Frame) -> Any:
+            one, other = left(f), right(f)
+            f[AT] = node
+            return test(f[MACHINE], one, other)
+
+        return run
+
+    def run_fast(f: Frame) -> Any:
+        one, other = left(f), right(f)
+        if one.__class__ is int and other.__class__ is int:
+            return fast(one, other)
+        f[AT] = node
+        return test(f[MACHINE], one, other)
+
+    return run_fast

@@ -1,0 +1,118 @@
+"""What blocks do when they run: loops on the device, `try`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.base.device import DeviceCondition, DeviceRange
+from nkic.evaluate.code import AT, BREAK, CONTINUE, MACHINE, Frame
+from nkic.evaluate.compile.targets import Run
+from nkic.evaluate.errors import KernelError
+
+# ---- loops on the device ------------------------------------------------------------------------
+
+
+def device_for(f: Frame, each: DeviceRange, store: Any, body: Run) -> None:
+    """A loop that the device goes through: its body is evaluated once."""
+    m = f[MACHINE]
+    m.device_loops += 1
+    store(f, each.enter())
+    _stay(f, body(f))
+    m.device_loops -= 1
+    each.leave()
+
+
+def device_while(f: Frame, condition: DeviceCondition, test: Run, body: Run) -> None:
+    """`while register:`; the condition is still a register after the body."""
+    m, header = f[MACHINE], f[AT]
+    m.device_loops += 1
+    condition.enter_while()
+    _stay(f, body(f))
+    last = test(f)
+    f[AT] = header
+    if not isinstance(last, DeviceCondition):
+        raise KernelError(
+            "device-loop-misuse",
+            "the condition was a register before the loop and is none after its body",
+        )
+    m.device_loops -= 1
+    last.leave_while()
+
+
+def _stay(f: Frame, left: Any) -> None:
+    """Refuses `break` and `return` out of a loop on the device."""
+    if left is None or left is CONTINUE:
+        return
+    word = "break" if left is BREAK else "return"
+    raise KernelError(
+        "device-loop-misuse",
+        f"`{word}` cannot leave a loop that runs on the device",
+        help="the loop's body is compiled once; let its range or condition end it",
+    )
+
+
+# ---- try ----------------------------------------------------------------------------------------
+
+
+def then(body: Run, orelse: Run | None) -> Run:
+    if orelse is None:
+        return body
+
+    def run(f: Frame) -> Any:
+        left = body(f)
+        return left if left is not None else orelse(f)
+
+    return run
+
+
+def tried(body: Run, handlers: list[Any], orelse: Run | None) -> Run:
+    def run(f: Frame) -> Any:
+        m = f[MACHINE]
+        before = m.device_loops, m.level, len(m.stack)
+        try:
+            left = body(f)
+        except Exception as error:
+            handler, value = m.handler_for(f, error, handlers, before)
+            if handler is None:
+                raise
+        else:
+            return left if left is not None or orelse is None else orelse(f)
+        return handle(f, handler, value)
+
+    return run
+
+
+def handle(f: Frame, handler: Any, value: Any) -> Any:
+    """Runs the block of a handler for the exception that it catches."""
+    _, store, forget, block, _ = handler
+    m = f[MACHINE]
+    if store is not None:
+        store(f, value)
+    m.handling.append(value)
+    try:
+        return block(f)
+    finally:
+        m.handling.pop()
+        if forget is not None:
+            forget(f)
+
+
+def finally_(body: Run, last: Run) -> Run:
+    def run(f: Frame) -> Any:
+        m = f[MACHINE]
+        try:
+            left = body(f)
+        except Exception as error:
+            if m.is_fatal(error):
+                raise
+            m.note(error)
+            handled = m.handling_of(error)
+            with handled:
+                found = last(f)
+            if found is not None:
+                return found
+            raise
+        found = last(f)
+        return left if found is None else found
+
+    return run

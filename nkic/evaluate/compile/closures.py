@@ -1,0 +1,91 @@
+"""Closures that need no compiler: calls, names of the module, tuples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.evaluate.calls import without_machine
+from nkic.evaluate.code import AT, FUNCTION, MACHINE, Evaluate, Frame
+from nkic.evaluate.errors import Refused
+from nkic.evaluate.objects import UNSET, Builtin, Function
+from nkic.syntax import nodes
+
+BUILTIN_COST = 8  # steps of a call of a function of the tables
+
+
+def unset(name: str) -> UnboundLocalError:
+    """The error about a variable without a value."""
+    error = UnboundLocalError(
+        f"cannot access local variable '{name}' where it is not associated with a value"
+    )
+    error.name = name
+    return error
+
+
+def refusing_complex(node: nodes.Constant) -> Evaluate:
+    def refuse(f: Frame) -> Any:
+        text = "complex numbers cannot be used in kernel code"
+        help = "keep real and imaginary parts in two tensors"
+        raise Refused("not-in-nki", text, node.span, help)
+
+    return refuse
+
+
+def nothing(f: Frame) -> None:
+    return None
+
+
+def of_module(name: str, node: nodes.Node) -> Evaluate:
+    def load(f: Frame) -> Any:
+        value = f[FUNCTION].globals.get(name, UNSET)
+        if value is UNSET:
+            f[AT] = node
+            return f[FUNCTION].runtime.lookup(name)
+        return value
+
+    return load
+
+
+def tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
+    """A tuple of values; the commonest lengths without a loop."""
+    if not parts:
+        return lambda f: ()
+    if len(parts) == 1:
+        (only,) = parts
+        return lambda f: (only(f),)
+    if len(parts) == 2:
+        one, two = parts
+        return lambda f: (one(f), two(f))
+    if len(parts) == 3:
+        first, second, third = parts
+        return lambda f: (first(f), second(f), third(f))
+    return lambda f: tuple([part(f) for part in parts])
+
+
+def plain_call(
+    node: nodes.Call, func: Evaluate, arguments: Evaluate, named: Evaluate | None
+) -> Evaluate:
+    if named is None:
+
+        def run(f: Frame) -> Any:
+            function, args = func(f), arguments(f)
+            f[AT] = node
+            m = f[MACHINE]
+            if function.__class__ is Function:
+                return m.invoke(function, args, None)
+            if function.__class__ is Builtin:
+                m.left -= BUILTIN_COST
+                try:
+                    return function.call(m, *args)
+                except TypeError as error:
+                    raise without_machine(error) from None
+            return m.call(function, args, None)
+
+        return run
+
+    def run_named(f: Frame) -> Any:
+        function, args, more = func(f), arguments(f), named(f)
+        f[AT] = node
+        return f[MACHINE].call(function, args, more)
+
+    return run_named

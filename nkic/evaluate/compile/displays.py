@@ -1,0 +1,116 @@
+"""Displays and f-strings to closures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
+from nkic.evaluate.compile import expressions
+from nkic.evaluate.compile.closures import tuple_of
+from nkic.evaluate.compile.expressions import Expressions
+from nkic.evaluate.texts import converted, formatted
+from nkic.syntax import nodes
+
+_BYTES_PER_ELEMENT = 2  # steps for the eight bytes of an element
+_DISPLAY = 14  # steps for the bytes of an empty list or tuple
+
+
+class Displays(Expressions):
+    """Compiles displays of one unit."""
+
+    def tuple(self, node: nodes.Tuple) -> Evaluate:
+        """`a, b`."""
+        self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
+        if any(isinstance(one, nodes.Starred) for one in node.elts):
+            parts = self.sequence(node.elts)
+            return lambda f: tuple(parts(f))
+        return tuple_of(self.several(node.elts))
+
+    def list(self, node: nodes.List) -> Evaluate:
+        """`[a, b]`."""
+        self.unit.cost += _DISPLAY + _BYTES_PER_ELEMENT * len(node.elts)
+        if any(isinstance(one, nodes.Starred) for one in node.elts):
+            return self.sequence(node.elts)
+        parts = self.several(node.elts)
+        return lambda f: [part(f) for part in parts]
+
+    def set(self, node: nodes.Set) -> Evaluate:
+        """`{a, b}`."""
+        parts = self.sequence(node.elts)
+
+        def make(f: Frame) -> Any:
+            values = parts(f)
+            f[AT] = node
+            return f[MACHINE].make_set(values)
+
+        return make
+
+    def dict(self, node: nodes.Dict) -> Evaluate:
+        """`{key: value}`."""
+        self.unit.cost += 25 * len(node.values)
+        parts = [
+            (None if key is None else self.expression(key), self.expression(value))
+            for key, value in zip(node.keys, node.values, strict=True)
+        ]
+
+        def make(f: Frame) -> dict[Any, Any]:
+            found: dict[Any, Any] = {}
+            for key, value in parts:
+                if key is None:
+                    more = value(f)
+                    f[AT] = node
+                    f[MACHINE].merge(found, more)
+                    continue
+                name = key(f)
+                content = value(f)
+                if name.__class__ is not str:
+                    f[AT] = node
+                    f[MACHINE].check_key(name, len(found))
+                found[name] = content
+            return found
+
+        return make
+
+    def joined(self, node: nodes.JoinedStr) -> Evaluate:
+        """A f-string."""
+        parts = [self._part(part) for part in node.values]
+
+        def make(f: Frame) -> str:
+            found = [part(f) for part in parts]
+            f[AT] = node
+            size = sum(map(len, found))
+            f[MACHINE].text(size)
+            return "".join(found)
+
+        return make
+
+    def _part(self, node: nodes.Constant | nodes.FormattedValue) -> Evaluate:
+        return self.constant(node) if isinstance(node, nodes.Constant) else self.formatted(node)
+
+    def formatted(self, node: nodes.FormattedValue) -> Evaluate:
+        """`{value!conversion:format_spec}`."""
+        value, conversion = self.expression(node.value), node.conversion
+        spec = None if node.format_spec is None else self.joined(node.format_spec)
+
+        def make(f: Frame) -> str:
+            shown = value(f)
+            if spec is None and not conversion:
+                if shown.__class__ is str:
+                    return shown
+                f[AT] = node.value
+                return formatted(f[MACHINE], shown, "")
+            form = "" if spec is None else spec(f)
+            f[AT] = node.value
+            return converted(f[MACHINE], shown, conversion, form)
+
+        return make
+
+
+expressions._COMPILERS |= {
+    nodes.Tuple: Displays.tuple,
+    nodes.List: Displays.list,
+    nodes.Set: Displays.set,
+    nodes.Dict: Displays.dict,
+    nodes.JoinedStr: Displays.joined,
+    nodes.FormattedValue: Displays.formatted,
+}
