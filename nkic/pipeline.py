@@ -17,7 +17,7 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, NamedTuple, NoReturn
 
-from nkic import __version__, allocate, check, schedule
+from nkic import __version__, allocate, check, prove, schedule
 from nkic.base.diagnostics import (
     ArtifactFailed,
     CompileFailed,
@@ -250,12 +250,14 @@ def _from_program(
     yield "allocate", placed
     check.find_banks(placed, report)
     report.stop_if_errors()
-    _prove("allocate", allocate.audit(placed))
+    readings = prove.read(lowered)
+    _prove("lower", prove.prove_returned(program, lowered))
+    _prove("allocate", prove.prove_addresses(placed, readings))
     yield "allocate-audit", None
 
     ordered = schedule.schedule(placed, graphs, options.serial)
     yield "schedule", ordered
-    _prove("schedule", schedule.audit(ordered))
+    _prove("schedule", prove.prove_order(lowered, ordered, readings))
     schedule.warn(ordered, report)
     yield "schedule-audit", None
 
