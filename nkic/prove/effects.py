@@ -35,8 +35,10 @@ Areas = dict[Box, list[list[int]]]  # of one tensor: lists of cells, to be fille
 class Reading:
     """The effects of all instructions of one core, by number."""
 
-    def __init__(self, body: Body) -> None:
+    def __init__(self, body: Body = ()) -> None:
         self.body = body
+        self.names: dict[int, str] = {}  # of tensors
+        self.wholes: dict[int, Box] = {}  # tensors as boxes, where one is accessed in parts too
         self.touches: dict[int, Touches] = {}
         self.tensors: dict[int, Tensor] = {}
         self.count = 0  # cells, numbered over all tensors and state
@@ -72,7 +74,7 @@ class Reading:
     def what(self, cells: Sequence[int], storage: int) -> tuple[str, str]:
         """The rule that an access comes under, and what it is an access to."""
         if storage >= 0:
-            return "memory", f"`{self.tensors[storage].name}`"
+            return "memory", f"`{self.names[storage]}`"
         name = next(name for name, cell in self.state.items() if cell[0] == cells[0])
         return ("register" if name.startswith("register ") else "state"), name
 
@@ -86,7 +88,7 @@ class Reading:
                 self.count += 1
                 continue
             if WHOLE in boxes:
-                boxes.setdefault(_whole(self.tensors[number]), []).extend(boxes.pop(WHOLE))
+                boxes.setdefault(self.wholes[number], []).extend(boxes.pop(WHOLE))
             grid, base = Grid(boxes.keys()), self.count
             for box, same in boxes.items():
                 found = [base + cell for cell in grid.cells(box)]
@@ -117,11 +119,6 @@ def _axes(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 
 WHOLE: Box = ()  # instead of the box of a whole tensor, which most accesses touch
-
-
-def _whole(tensor: Tensor) -> Box:
-    box = tuple((0, length) for length in axes_of(tensor))
-    return ((0, tensor.partitions), *box) if tensor.on_chip else box
 
 
 def modes_of(row: Row, facts: Facts) -> tuple[int, ...]:
@@ -193,6 +190,12 @@ class _Reader:
             self.refined[key] = modes_of(row, one.facts(self.target))
         return self.refined[key]
 
+    def whole(self, tensor: Tensor) -> None:
+        box = tuple((0, length) for length in axes_of(tensor))
+        self.reading.wholes[tensor.number] = (
+            ((0, tensor.partitions), *box) if tensor.on_chip else box
+        )
+
     def cells(self, pattern: AccessPattern) -> list[int]:
         """The cells of a pattern, which `Reading.cut` will find."""
         cells: list[int] = []
@@ -200,7 +203,10 @@ class _Reader:
         tensor = pattern.tensor
         if tensor.number not in self.areas:
             self.reading.tensors[tensor.number] = tensor
+            self.reading.names[tensor.number] = tensor.name
             self.areas[tensor.number] = {}
+        elif tensor.number not in self.reading.wholes:
+            self.whole(tensor)
         self.areas[tensor.number].setdefault(area_of(pattern), []).append(cells)
         return cells
 
