@@ -26,7 +26,7 @@ def prove_addresses(placed: Program, readings: tuple[Reading, ...]) -> list[Find
         missing = list(_misplaced(placed, reading))
         found += missing
         if not missing:
-            found += _overlaps(placed, body, reading)
+            found += [*_out_of_lane(placed, reading), *_overlaps(placed, body, reading)]
     return found
 
 
@@ -45,6 +45,21 @@ def _misplaced(placed: Program, reading: Reading) -> Iterator[Finding]:
         if not (rows and 0 <= byte <= sizes[tensor.buffer] - tensor.bytes):
             text = f"`{tensor.name}` at partition {partition}, byte {byte:,} leaves its memory"
             yield Finding("address", text, tensor.at)
+
+
+def _out_of_lane(placed: Program, reading: Reading) -> Iterator[Finding]:
+    """Accumulators and generators are the lanes' own, so that moved tiles find those of others."""
+    state = {cell[0] for name, cell in reading.state.items() if not name.startswith("register ")}
+    if not state:
+        return
+    users = [t for t in reading.touches.values() if any(s < 0 and c[0] in state for c, _, s in t)]
+    for number in dict.fromkeys(storage for found in users for _, _, storage in found):
+        tensor = reading.tensors.get(number)
+        if tensor is not None and tensor.on_chip:
+            partition = placed.addresses[number].partition
+            if partition != tensor.first:
+                text = f"`{tensor.name}` is at partition {partition}, and is used with the state of"
+                yield Finding("lane", f"{text} lanes from {tensor.first} on", tensor.at)
 
 
 class Uses(NamedTuple):

@@ -12,6 +12,7 @@ from nkic.machine.operands import Row
 
 RULES = {
     "address": "a tensor on chip has an address, inside its memory",
+    "lane": "what uses the state of an engine's lanes is in the partitions that the kernel chose",
     "overlap": "no two tensors in use at the same time share a byte",
     "once": "each instruction is there exactly once, on its engine and in its loops",
     "semaphore": "a semaphore has one signaller and one waiter, and a loop leaves it as it was",

@@ -26,7 +26,7 @@ def main() -> int:
     silent: list[str] = []
     for name in options.case or names():
         before, start = table.total(), time.monotonic()
-        silent += sweep(subject(name), options.limit, table)
+        silent += sweep(subject(name), options.limit, table, min(options.limit or 10, 10))
         taken = time.monotonic() - start
         print(f"{name:32} {table.total() - before:>7,} outcomes {taken:6.1f} s", flush=True)
     print(markdown(table))

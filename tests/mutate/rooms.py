@@ -18,11 +18,7 @@ STAGES = (
     f"{U}test_lower_accumulate.py",
     f"{U}test_device_loops.py",
     f"{U}test_ordering.py",
-    "tests/test_files.py",
     f"{U}test_cores.py",
-    f"{U}test_resources.py",
-    f"{U}test_check_warnings.py",
-    f"{U}test_orders.py",
     "tests/property/test_overlap.py",
     "tests/property/test_allocator.py",
     "tests/property/test_random_programs.py",
@@ -65,9 +61,6 @@ RULES = (
     f"{U}test_costs.py",
     f"{U}test_patterns.py",
     f"{U}test_arguments.py",
-    f"{U}test_check_warnings.py",
-    f"{U}test_machine.py",
-    "tests/test_files.py",
 )
 
 

@@ -9,6 +9,7 @@ from types import FrameType
 
 import pytest
 
+from nkic.allocate.movable import movable
 from nkic.ir.program import Program
 from nkic.machine.memory import Address, Buffer
 from nkic.prove import prove_addresses, read
@@ -92,6 +93,44 @@ def test_a_tensor_without_an_address() -> None:
     rest = {n: a for n, a in made.placed.addresses.items() if n != 1}
     (found,) = made.addresses(replace(made.placed, addresses=rest))
     assert (found.rule, found.what) == ("address", "`t1` has no address")
+
+
+def accumulated() -> Made:
+    """Two reductions into one accumulator, which each lane has for itself."""
+    tensors = [*(declare(i, f"t{i}", "32, 256") for i in range(2)), declare(2, "sums", "32, 1")]
+    tile, column = "[0+32, 0; 1x256]", "[0+32, 0; 1x1]"
+    body = [
+        op(
+            i,
+            "activation",
+            "scalar",
+            dst=f"%{i}{tile}",
+            op="'copy'",
+            data=f"%{i}{tile}",
+            bias="0.0",
+            reduce_op="'add'",
+            reduce_res=f"%2{column}",
+            reduce_cmd=command,
+        )
+        for i, command in enumerate(("'reset_reduce'", "'reduce'"))
+    ]
+    return make(program("\n".join([*tensors, "core", *(f"  {s}" for s in body)])))
+
+
+def test_what_accumulates_stays_in_its_lanes() -> None:
+    made = accumulated()
+    assert made.addresses() == []
+    assert movable(made.lowered.cores[0], made.lowered.target) == set()
+    (found,) = made.addresses(moved(made, t1=(32, 0)))
+    assert found.rule == "lane" and "`t1` is at partition 32" in found.what
+
+
+def test_what_does_not_accumulate_may_move() -> None:
+    tensors = [declare(i, f"t{i}", "32, 256") for i in range(2)]
+    body = [copy(0, "%1[0+32, 0; 1x256]", "%0[0+32, 0; 1x256]")]
+    made = make(program("\n".join([*tensors, "core", *(f"  {s}" for s in body)])))
+    assert movable(made.lowered.cores[0], made.lowered.target) == {0, 1}
+    assert made.addresses(moved(made, t1=(32, 0))) == []
 
 
 def loops(count: int) -> Program:

@@ -484,6 +484,16 @@ def test_serial_schedules_are_proven() -> None:
 
 def test_every_rule_has_a_name_and_a_sentence() -> None:
     assert set(RULES) == {
-        *("address", "overlap", "once", "semaphore", "deadlock", "memory", "bytes", "state"),
+        *(
+            "address",
+            "lane",
+            "overlap",
+            "once",
+            "semaphore",
+            "deadlock",
+            "memory",
+            "bytes",
+            "state",
+        ),
         *("register", "user", "pin", "returned", "file"),
     }
