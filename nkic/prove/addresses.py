@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from nkic.ir.program import Body, Instruction, Loop, Program
+from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.ir.tensors import Tensor
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.prove.boxes import bands
@@ -97,10 +97,9 @@ def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Te
 
 
 def _ends(loop: Loop) -> tuple[int, int]:
-    """The numbers of the first and the last instruction of a loop."""
-    first, last = loop.body[0], loop.body[-1]
-    low = _ends(first)[0] if isinstance(first, Loop) else first.number
-    return low, _ends(last)[1] if isinstance(last, Loop) else last.number
+    """The numbers of the first and the last instruction of a loop; -1 where it has none."""
+    numbers = [one.number for one in instructions(loop.body)]
+    return (numbers[0], numbers[-1]) if numbers else (-1, -1)
 
 
 Ranges = list[tuple[int, int, int]]  # low, high, tensor; in order

@@ -26,9 +26,11 @@ def main() -> int:
     silent: list[str] = []
     for name in options.case or names():
         before, start = table.total(), time.monotonic()
-        silent += sweep(subject(name), options.limit, table, min(options.limit or 10, 10))
+        found = list(sweep(subject(name), options.limit, table, min(options.limit or 10, 10)))
+        silent += found
         taken = time.monotonic() - start
-        print(f"{name:32} {table.total() - before:>7,} outcomes {taken:6.1f} s", flush=True)
+        count = f"{table.total() - before:>7,} outcomes, {len(found)} silent"
+        print(f"{name:32} {count} {taken:8.1f} s", flush=True)
     print(markdown(table))
     for one in silent:
         print(f"silent: {one}")

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from nkic.allocate import allocate
 from nkic.base.diagnostics import ArtifactFailed, Reporter
 from nkic.check import find_meetings
+from nkic.depend import depend
 from nkic.ir.effects import touches_of
 from nkic.ir.program import Program
 from nkic.lower import lower
@@ -33,6 +35,8 @@ from nkic.neff.verify_meetings import verify_meetings
 from nkic.neff.verify_patterns import problem
 from nkic.prove import read
 from nkic.prove.model import READ, UPDATE, WRITE
+from nkic.schedule import schedule
+from nkic.schedule.races import races
 from nkic.simulate import Options, simulate
 from tests.programs import code, declare, load, op, program
 from tests.unit.instances import Case, tile
@@ -277,3 +281,20 @@ def test_transfers_of_all_queues_share_the_engines() -> None:
     pool = timing(ROWS["dma_copy"], facts, Engine.DMA).pool / 1000
     assert pool > 0.1 * one
     assert eight == pytest.approx(one + 7 * pool, abs=1e-6)
+
+
+# Races of two cores
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_an_engine_knows_what_it_did_before_it_met_the_other_core(together: bool) -> None:
+    barrier = op(1, "core_barrier", "sync", data="%0[0; 1x4]", cores="(0, 1)")
+    reads = op(0, "register_load", "sync", dst="$0", src="%0[0; 1x1]")
+    writes = load(2, "%0[0; 1x4]", "%1[0; 1x4]")
+    first, second = ([reads, barrier], [barrier, writes]) if together else ([reads], [writes])
+    text = ["%0 h: int32[4] shared_hbm", "%1 w: int32[4] shared_hbm"]
+    for body in (first, second):
+        text += ["core", *(f"  {line}" for line in body)]
+    found = program("\n".join(text))
+    placed, graphs = allocate(found, depend(found), Reporter())
+    assert len(races(schedule(placed, graphs))) == (not together)

@@ -411,6 +411,14 @@ def test_what_a_loop_may_not_do_orders_nothing_after_it() -> None:
     assert found.rules(inside) == {"memory"}
 
 
+def test_loops_without_instructions_are_proven() -> None:
+    empty = ("loop 1 $0 = 0 to 4 by 1", "  loop 2 $1 = 0 to 4 by 1", "  end", "end")
+    found = made(tiles(2), *ROUND_TRIP, *empty)
+    assert found.addresses() == []
+    inside = (*empty[:3], "  " + memset(0, 2), "  loop 3 $2 = 0 to 1 by 1", *empty[2:])
+    assert make(program("\n".join([tiles(2), "core", *inside]))).addresses() == []
+
+
 # What is returned, and what allocate puts off
 
 
