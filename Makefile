@@ -11,7 +11,7 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all fuzz bless bench demo samples conformance accuracy \
+.PHONY: help setup check lint types test test-all fuzz bless bench faults mutate demo samples conformance accuracy \
 	grammar docs stubs clean
 
 help:  ## list the targets
@@ -52,6 +52,12 @@ bless: $(STAMP)  ## accept the present output as expected; review it with git di
 
 bench: $(STAMP)  ## time the compiler and the simulator
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.bench $(ARGS)
+
+faults: $(STAMP)  ## break schedules and files in every way, and count who notices
+	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.faults $(ARGS)
+
+mutate: $(STAMP)  ## change the code at single points, and see whether the tests notice
+	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.mutate $(ARGS)
 
 demo: $(STAMP)  ## compile a sample kernel, run it on data, compare with NumPy
 	@$(PY) -m samples.data 01_tensor_add build

@@ -18,7 +18,7 @@ class Options:
 
     serial: bool = False
     embed_source: bool = False
-    last: str = "write"
+    last: str = "file-audit"
     max_errors: int = 20
     seconds: float = 900.0  # after which to give up
     see: Callable[[Span], None] = lambda place: None  # is told, now and then, where the work is

@@ -65,5 +65,5 @@ FORMS = {
         "schedule", ".sched", "with streams", lambda c: schedule_text(c.results["schedule"])
     ),
     "asm": Form("emit", ".asm", "the records as text", lambda c: dump(c.executable)),
-    "neff": Form("write", ".neff", "the file that nki-run runs", lambda c: c.data),
+    "neff": Form("file-audit", ".neff", "the file that nki-run runs", lambda c: c.data),
 }

@@ -17,7 +17,7 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, NamedTuple, NoReturn
 
-from nkic import __version__, allocate, check, schedule
+from nkic import __version__, allocate, check, prove, schedule
 from nkic.base.diagnostics import (
     ArtifactFailed,
     CompileFailed,
@@ -38,6 +38,7 @@ from nkic.language.trace import here
 from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.machine.memory import Buffer
+from nkic.neff.read import read as decode
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
@@ -58,12 +59,13 @@ STAGES = {
     "lower": "views to access patterns, engines chosen, accumulation decided",
     "depend": "which instruction must wait for which",
     "allocate": "addresses in SBUF and PSUM",
-    "allocate-audit": "proof: no two tensors in use share a byte",
+    "allocate-audit": "proof: no two tensors in use share a byte, all are inside their memories",
     "schedule": "a stream of instructions per engine and queue, ordered by semaphores",
-    "schedule-audit": "proof: every conflicting pair of accesses of a core is ordered",
+    "schedule-audit": "proof: what conflicts on a core is in program order, nothing is stuck",
     "emit": "streams to records",
     "verify": "proof: the records keep the rules that the runner enforces",
     "write": "records to the bytes of the file",
+    "file-audit": "proof: the bytes, read again, hold what was proven",
 }
 ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # said on the command line
 LAST_CHECK = "schedule-audit"  # after it nothing is found wrong with a kernel
@@ -250,12 +252,14 @@ def _from_program(
     yield "allocate", placed
     check.find_banks(placed, report)
     report.stop_if_errors()
-    _prove("allocate", allocate.audit(placed))
+    readings = prove.read(lowered)
+    _prove("lower", prove.prove_returned(program, lowered))
+    _prove("allocate", prove.prove_addresses(placed, readings))
     yield "allocate-audit", None
 
     ordered = schedule.schedule(placed, graphs, options.serial)
     yield "schedule", ordered
-    _prove("schedule", schedule.audit(ordered))
+    _prove("schedule", prove.prove_order(lowered, ordered, readings))
     schedule.warn(ordered, report)
     yield "schedule-audit", None
 
@@ -264,7 +268,16 @@ def _from_program(
     with _format_limits():
         _verify(executable)
         yield "verify", None
-        yield "write", write(executable, embed_source=options.embed_source)
+        data = write(executable, embed_source=options.embed_source)
+        yield "write", data
+    _prove("write", prove.prove_file(ordered, _file(decode(data))))
+    yield "file-audit", None
+
+
+def _file(found: Executable) -> prove.File:
+    """What was read again, as the proof takes it."""
+    ports = (found.tensors, found.inputs, found.outputs, found.streams, found.constants)
+    return prove.File(found.target, found.cores, *ports)
 
 
 def _run(steps: Iterator[Step], report: Reporter, options: Options, compiled: Compiled) -> Compiled:

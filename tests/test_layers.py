@@ -27,7 +27,8 @@ ALLOWED = {
     "depend": DATA,
     "allocate": DATA,
     "schedule": DATA,
-    "neff": "base machine",
+    "prove": DATA,
+    "neff": "base machine prove",
     "emit": f"{DATA} neff",
     "simulate": "base machine arrays neff",
     "report": "base machine neff",
@@ -38,7 +39,7 @@ ALLOWED = {
     "request": "base machine specialise like",
     "limits": "base",
     "pipeline": f"{DATA} limits syntax parse resolve specialise"
-    " check lower depend allocate schedule neff emit compiled",
+    " check lower depend allocate schedule prove neff emit compiled",
     "forms": "base ir neff syntax parse compiled",
     "api": f"{DATA} arrays neff parse specialise compiled loader request pipeline forms simulate"
     " report figures",

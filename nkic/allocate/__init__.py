@@ -1,4 +1,4 @@
-"""allocate: gives every on-chip tensor an address, and proves the result.
+"""allocate: gives every on-chip tensor an address.
 
 Takes a program with access patterns and its dependence graphs; gives the program with
 `addresses`, and the graphs with reuse edges: a tensor that takes over bytes waits until the
@@ -10,7 +10,6 @@ lives on chip).
 """
 
 from nkic.allocate.allocate import allocate
-from nkic.allocate.audit import audit
 from nkic.allocate.peak import peak
 
-__all__ = ["allocate", "audit", "peak"]
+__all__ = ["allocate", "peak"]

@@ -4,6 +4,7 @@ A compute engine's lanes follow the partitions one to one, and each operand may 
 own number of partitions allows (Trainium/Inferentia2 architecture guide, cross-partition
 connectivity). What the rows of the PE array hold follows from the partition it came from, so the
 operands of the tensor engine stay; so does what is found at run time, and what cores exchange.
+Accumulators and random number generators are the lanes' own: what uses them stays, too.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _may_move(
     starts = _other_starts(pattern.tensor)
     if not starts or pattern.dynamic is not None:
         return False
-    if one.engine is Engine.TENSOR or one.row.meets:
+    if one.engine is Engine.TENSOR or one.row.meets or any(one.row.effects(facts)):
         return False
     return all(_legal(one, _moved(facts, name, start), known) for start in starts)
 

@@ -1,7 +1,7 @@
 """What an instruction does to memory and engine state: the one reading of a row's effects.
 
-depend, allocate and both audits ask here, so that a row's `access` and `effects` mean the
-same to all of them.
+depend, allocate and schedule ask here, so that a row's `access` and `effects` mean the same to
+all of them. The proofs have a reader of their own.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ a byte that is touched, and may add some where the pattern does not follow the t
 (a step inside an axis, a negative step, a run that wraps, a run-time offset).
 
 `Cells` cuts a tensor along the sides of all its boxes, so that two accesses conflict exactly
-when they share a cell; dependence and audits then need no pairwise tests.
+when they share a cell; dependence then needs no pairwise tests.
 """
 
 from __future__ import annotations

@@ -37,6 +37,18 @@ def verify(executable: Executable, limits: Limits = LIMITS) -> None:
         refuse_unsound(error, executable)
 
 
+def verify_ordered(executable: Executable) -> None:
+    """Raises `ArtifactFailed` for two accesses of one core that conflict and that nothing orders.
+    Not part of `verify`: a file may give wrong numbers.
+    """
+    from nkic.neff.verify_orders import verify_orders  # here: few runs want the proofs
+
+    try:
+        verify_orders(executable)
+    except Unsound as error:
+        refuse_unsound(error, executable)
+
+
 def check(executable: Executable, limits: Limits) -> None:
     """As `verify`, but raises `Unsound`, which knows the record."""
     target = _target(executable, limits)

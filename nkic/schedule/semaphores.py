@@ -1,7 +1,7 @@
 """Waits and signals for an order of issue: only those that nothing else implies.
 
 What is known to be complete is kept as a clock: for each stream, how many of its items are
-known complete. Rules, which the runner obeys and the audit uses too:
+known complete. Rules, which the runner obeys:
 - a stream starts its items in order, and they complete in order;
 - on a compute engine an item that starts has the results of all items before it (the engine
   interlocks); a DMA queue starts a transfer while earlier ones are still under way;

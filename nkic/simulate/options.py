@@ -16,7 +16,8 @@ class Options:
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
     `max_turns`: as often may one loop run whose end is decided at run time.
     `timeline`: of how many instructions the times are kept.
-    `check_races`: accesses of two cores to shared HBM that nothing orders are a fault.
+    `check_races`: accesses of two cores to shared HBM that nothing orders are a fault, and a
+    program in which nothing orders two accesses of one core is refused (ArtifactFailed).
     `accumulate`: in which order and type instructions add up; None is as a device was measured
     to do it, and "exact" where none was. `blas_threads`: how many NumPy's BLAS may use.
     `report_bounds`: how far each element of the results may be from exact arithmetic.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from nkic.machine.codecs import storage
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
+from nkic.neff.verify import verify_ordered
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.decode import Decoder
 from nkic.simulate.machine import Machine
@@ -50,6 +51,8 @@ def simulate_ranks(
     together, its counts those of its own. Otherwise as `simulate`.
     """
     wanted = options or Options()
+    if wanted.check_races:
+        verify_ordered(executable)
     with _without_collector(), blas_threads(wanted.blas_threads):
         return _run(executable, inputs, wanted)
 

@@ -355,7 +355,7 @@ def test_times_of_all_stages(nkic: Run) -> None:
 def test_an_internal_error_is_ours(
     nkic: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline.allocate, "audit", lambda program: ["two tensors overlap"])
+    monkeypatch.setattr(pipeline.prove, "prove_addresses", lambda *made: ["two tensors overlap"])
     ran = nkic("k.py", "--crash-dir", str(folder / "crash"))
     said = failure(ran, 70, "internal-error")
     assert "allocate made a wrong program: two tensors overlap" in said
@@ -369,6 +369,6 @@ def test_an_internal_error_is_ours(
 def test_an_audit_of_the_schedule_is_heeded_too(
     nkic: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline.schedule, "audit", lambda schedule: ["a", "b"])
+    monkeypatch.setattr(pipeline.prove, "prove_order", lambda *made: ["a", "b"])
     ran = nkic("k.py", "--crash-dir", str(folder))
     assert "schedule made a wrong program: a, and 1 more" in failure(ran, 70, "internal-error")

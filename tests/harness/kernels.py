@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nkic.base.diagnostics import Diagnostic, NkicError
 from nkic.base.levels import DEFAULT, Settings, Wish, apply
+from nkic.compiled import DEFAULT as DEFAULT_OPTIONS
 from nkic.compiled import Compiled, Options
 from nkic.forms import FORMS
 from nkic.loader import Loader
@@ -11,7 +12,7 @@ from nkic.pipeline import LAST_CHECK, STAGES, compile_source
 from nkic.request import Said, request_for
 from tests.harness.directives import BadCase, Case
 
-LAST = {"compile": "write", "check": LAST_CHECK}
+LAST = {"compile": DEFAULT_OPTIONS.last, "check": LAST_CHECK}
 
 
 Outcome = tuple[Compiled | None, tuple[Diagnostic, ...]]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nkic import allocate, schedule
+from nkic import allocate, prove, schedule
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.render import PLAIN, render
 from nkic.check import check
@@ -42,15 +42,17 @@ def _depend(state: dict[str, Any], report: Reporter) -> str:
 
 
 def _allocate(state: dict[str, Any], report: Reporter) -> str:
+    state["lowered"] = state["program"]
     placed = allocate.allocate(state["program"], state["graphs"], report)
     state["program"], state["graphs"] = placed
-    assert allocate.audit(state["program"]) == []
+    state["readings"] = prove.read(state["lowered"])
+    assert prove.prove_addresses(state["program"], state["readings"]) == []
     return program_text(state["program"])
 
 
 def _schedule(state: dict[str, Any], report: Reporter) -> str:
     ordered = schedule.schedule(state["program"], state["graphs"])
-    assert schedule.audit(ordered) == []
+    assert prove.prove_order(state["lowered"], ordered, state["readings"]) == []
     return schedule_text(ordered)
 
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nkic.allocate import allocate
-from nkic.allocate import audit as audit_addresses
 from nkic.base.diagnostics import Reporter
 from nkic.check import check
 from nkic.depend import depend
@@ -21,7 +20,9 @@ from nkic.lower import lower
 from nkic.neff.read import read
 from nkic.neff.verify import verify
 from nkic.neff.write import write
-from nkic.schedule import audit, schedule
+from nkic.prove import prove_addresses, prove_order
+from nkic.prove import read as read_effects
+from nkic.schedule import schedule
 from nkic.simulate import Result, simulate
 from tests.programs import op, program
 
@@ -139,9 +140,10 @@ def run(found: Program, data: Floats, serial: bool) -> Result:
     check(found, report)
     lowered = lower(found, report)
     placed, graphs = allocate(lowered, depend(lowered), report)
-    assert audit_addresses(placed) == []
+    effects = read_effects(lowered)
+    assert prove_addresses(placed, effects) == []
     done = schedule(placed, graphs, serial)
-    assert audit(done) == []
+    assert prove_order(lowered, done, effects) == []
     executable = read(write(emit(done, {})))
     verify(executable)
     result = simulate(executable, {"x": data})

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from nkic import api
-from nkic.allocate import allocate, audit
+from nkic.allocate import allocate
 from nkic.api import CompileError
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.source import SourceFile
 from nkic.depend import depend
 from nkic.ir.program import Program
+from nkic.prove import prove_addresses, read
 from tests.programs import code, copy, declare, load, op, program
 
 HEAD = "import nki\nimport nki.isa as nisa\nimport nki.language as nl\n\n\n"
@@ -57,7 +58,7 @@ def test_tensors_of_many_partitions_do_not() -> None:
 
 def placed(found: Program) -> Program:
     done, _ = allocate(found, depend(found), Reporter())
-    assert audit(done) == []
+    assert prove_addresses(done, read(found)) == []
     return done
 
 

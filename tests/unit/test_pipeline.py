@@ -109,7 +109,8 @@ def test_peaks_count_bytes_that_change_hands_once() -> None:
 def test_a_finding_of_an_audit_is_no_fault_of_the_kernel(
     stage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(getattr(pipeline, stage), "audit", lambda made: ["one", "two"])
+    proof = {"allocate": "prove_addresses", "schedule": "prove_order"}[stage]
+    monkeypatch.setattr(pipeline.prove, proof, lambda *made: ["one", "two"])
     with pytest.raises(AuditFailed, match=f"{stage} made a wrong program: one, and 1 more"):
         run()
 

@@ -1,8 +1,6 @@
-"""schedule and its audit, from printed programs alone."""
+"""schedule, from printed programs alone; what it makes is proven."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 
@@ -10,10 +8,11 @@ from nkic.allocate import allocate
 from nkic.base.diagnostics import Reporter
 from nkic.depend import depend
 from nkic.ir.program import Program
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamLoop, slots
+from nkic.ir.schedule import Schedule, StreamLoop, slots
 from nkic.ir.text import schedule_text
 from nkic.machine.engines import Engine
-from nkic.schedule import audit, schedule
+from nkic.prove import prove_order, read
+from nkic.schedule import schedule
 from tests.programs import copy, declare, load, op, program
 
 TILE = "[0+128, 0; 1x512]"
@@ -28,7 +27,7 @@ def tiles(count: int, hbm: int = 2) -> str:
 def scheduled(found: Program, serial: bool = False) -> Schedule:
     placed, graphs = allocate(found, depend(found), Reporter())
     done = schedule(placed, graphs, serial)
-    assert audit(done) == []
+    assert prove_order(found, done, read(found)) == []
     return done
 
 
@@ -153,53 +152,6 @@ def test_a_device_loop_keeps_semaphores_balanced_and_is_ordered() -> None:
             for signal in slot.signals:
                 given[signal] = given.get(signal, 0) + 1
     assert taken == given
-
-
-def without(done: Schedule, stream: int, index: int, **changes: object) -> Schedule:
-    """The schedule with one slot changed."""
-    core = list(done.cores[0])
-    items = list(core[stream].items)
-    slot = items[index]
-    assert isinstance(slot, Slot)
-    items[index] = slot._replace(**changes)  # type: ignore[arg-type]
-    core[stream] = Stream(core[stream].id, tuple(items))
-    return replace(done, cores=(tuple(core),))
-
-
-def test_the_audit_sees_every_missing_wait() -> None:
-    done = scheduled(program(ROUND_TRIP))
-    checked = 0
-    for number, stream in enumerate(done.cores[0]):
-        for index, slot in enumerate(stream.items):
-            if isinstance(slot, Slot) and slot.waits:
-                found = audit(without(done, number, index, waits=()))
-                assert found and "does not wait" in found[0].what
-                checked += 1
-    assert checked == 2
-
-
-def test_the_audit_sees_a_missing_signal_as_a_deadlock() -> None:
-    done = scheduled(program(ROUND_TRIP))
-    dma = next(i for i, s in enumerate(done.cores[0]) if str(s.id) == "dma0")
-    found = audit(without(done, dma, 0, signals=()))
-    assert any("never comes" in disorder.what for disorder in found)
-
-
-def test_the_audit_sees_bytes_taken_over_too_early() -> None:
-    """Two tensors at one address, ordered in the program but not in the schedule."""
-    text = "\n".join(
-        [
-            tiles(0, hbm=1),
-            "%1 a: float32[128, 512] sbuf at (0, 0)",
-            "%2 b: float32[128, 512] sbuf at (0, 0)",
-            "core",
-            "  " + op(0, "memset", "vector", dst=f"%1{TILE}", value="0.0"),
-            "  " + op(1, "memset", "gpsimd", dst=f"%2{TILE}", value="1.0"),
-        ]
-    )
-    found = program(text)
-    disorder = audit(schedule(found, depend(found)))
-    assert any("takes over bytes" in d.what for d in disorder)
 
 
 @pytest.mark.parametrize("serial", [False, True])

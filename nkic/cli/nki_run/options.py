@@ -246,8 +246,8 @@ _OPTIONS = (
         _RUN,
         "--race-check",
         is_flag=True,
-        help="Accesses of two cores to shared HBM that nothing orders are an error, those at "
-        "run-time offsets too.",
+        help="Accesses that nothing orders are an error: of one core to anything, of two cores to "
+        "shared HBM, those at run-time offsets too.",
     ),
     _option(
         _RUN,

@@ -1,0 +1,133 @@
+"""Proof of an allocation: every tensor is inside its memory, and no two that are in use at the
+same time share a byte.
+
+One walk finds from which instruction to which each tensor is in use, one sweep over those ends
+keeps the ranges of bytes in use in order. Both are linear in the program, device loops included.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from nkic.ir.program import Body, Instruction, Loop, Program, instructions
+from nkic.ir.tensors import Tensor
+from nkic.machine.memory import PARTITIONS, Buffer
+from nkic.prove.boxes import bands
+from nkic.prove.effects import Reading, Touches, reading_of
+from nkic.prove.model import Finding, Storage
+
+
+def prove_addresses(placed: Program, readings: tuple[Reading, ...]) -> list[Finding]:
+    """What is wrong with the addresses of `placed`; empty means proven."""
+    found = []
+    for body, reading in zip(placed.cores, readings, strict=True):
+        missing = list(_misplaced(placed, reading))
+        found += missing
+        if not missing:
+            found += [*_out_of_lane(placed, reading), *_overlaps(placed, body, reading)]
+    return found
+
+
+def _misplaced(placed: Program, reading: Reading) -> Iterator[Finding]:
+    target = placed.target
+    sizes = {Buffer.SBUF: target.sbuf_usable, Buffer.PSUM: target.psum_bytes}
+    for number, tensor in reading.tensors.items():
+        if not tensor.on_chip:
+            continue
+        address = placed.addresses.get(number)
+        if address is None:
+            yield Finding("address", f"`{tensor.name}` has no address", tensor.at)
+            continue
+        partition, byte = address
+        rows = 0 <= partition <= PARTITIONS - tensor.partitions
+        if not (rows and 0 <= byte <= sizes[tensor.buffer] - tensor.bytes):
+            text = f"`{tensor.name}` at partition {partition}, byte {byte:,} leaves its memory"
+            yield Finding("address", text, tensor.at)
+
+
+def _out_of_lane(placed: Program, reading: Reading) -> Iterator[Finding]:
+    """Accumulators and generators are the lanes' own, so that moved tiles find those of others."""
+    state = {cell[0] for name, cell in reading.state.items() if not name.startswith("register ")}
+    if not state:
+        return
+    users = [t for t in reading.touches.values() if any(s < 0 and c[0] in state for c, _, s in t)]
+    for number in dict.fromkeys(storage for found in users for _, _, storage in found):
+        tensor = reading.tensors.get(number)
+        if tensor is not None and tensor.on_chip:
+            partition = placed.addresses[number].partition
+            if partition != tensor.first:
+                text = f"`{tensor.name}` is at partition {partition}, and is used with the state of"
+                yield Finding("lane", f"{text} lanes from {tensor.first} on", tensor.at)
+
+
+class Uses(NamedTuple):
+    """By tensor: the first and the last instruction at which it is in use."""
+
+    first: dict[int, int]
+    last: dict[int, int]
+
+
+def _overlaps(placed: Program, body: Body, reading: Reading) -> Iterator[Finding]:
+    touches = reading_of(body, placed.target, reading).touches
+    uses = uses_of(body, touches, reading.tensors)
+    storages = reading.storages(placed)
+    for memory in ("sbuf", "psum"):
+        own = [storage for storage in storages if storage.memory == memory]
+        yield from _sweep(own, uses, reading)
+
+
+def uses_of(body: Body, touches: Mapping[int, Touches], tensors: Mapping[int, Tensor]) -> Uses:
+    """A tensor that a loop touches and does not declare is in use for as long as it runs."""
+    uses = Uses({}, {})
+    for item in body:
+        if isinstance(item, Instruction):
+            number = item.number
+            for _, _, storage in touches[number]:
+                uses.first.setdefault(storage, number)
+                uses.last[storage] = number
+            continue
+        inside, (first, last) = uses_of(item.body, touches, tensors), _ends(item)
+        for storage in inside.first:
+            own = storage >= 0 and item.number in tensors[storage].scope
+            uses.first.setdefault(storage, inside.first[storage] if own else first)
+            uses.last[storage] = inside.last[storage] if own else last
+    return uses
+
+
+def _ends(loop: Loop) -> tuple[int, int]:
+    """The numbers of the first and the last instruction of a loop; -1 where it has none."""
+    numbers = [one.number for one in instructions(loop.body)]
+    return (numbers[0], numbers[-1]) if numbers else (-1, -1)
+
+
+Ranges = list[tuple[int, int, int]]  # low, high, tensor; in order
+
+
+def _sweep(own: list[Storage], uses: Uses, reading: Reading) -> Iterator[Finding]:
+    """Goes through the ends of all uses, those that end before those that begin."""
+    starts = sorted({storage.partition for storage in own})
+    in_use: list[Ranges] = [[] for _ in starts]
+    events = [(uses.first[storage.key], 1, index) for index, storage in enumerate(own)]
+    events += [(uses.last[storage.key] + 1, 0, index) for index, storage in enumerate(own)]
+    events.sort()
+    for when, begins, index in events:
+        key, _, partition, low, partitions, size = own[index]
+        entry = (low, low + size, key)
+        for band in bands(starts, partition, partitions) if len(starts) > 1 else (0,):
+            ranges = in_use[band]
+            at = bisect_left(ranges, entry)
+            if not begins:
+                del ranges[at]
+                continue
+            # What is in use shares no byte as long as all is well: two neighbours may.
+            for first, last, other in ranges[max(0, at - 1) : at + 1]:
+                if first < entry[1] and low < last:
+                    yield _overlap(reading.tensors[key], reading.tensors[other], when)
+            ranges.insert(at, entry)
+
+
+def _overlap(tensor: Tensor, other: Tensor, when: int) -> Finding:
+    text = f"`{tensor.name}` and `{other.name}` share bytes at instruction {when}"
+    return Finding("overlap", text, tensor.at)

@@ -1,0 +1,44 @@
+"""Conflicts that nothing orders, where no order of the program is known: in a file, whose streams
+are all that there is. The order in which the streams happen to run stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from nkic.prove.effects import Reading
+from nkic.prove.ledger import Ledger
+from nkic.prove.model import READ, Storage
+from nkic.prove.run import Core, Decision, Start
+from nkic.prove.tenancy import Tenancy
+
+
+class Unordered(NamedTuple):
+    """`start` does not wait for `last`, or for a former owner of its bytes (None)."""
+
+    start: Start
+    last: Start | None
+    what: str
+
+
+def unordered(core: Core, reading: Reading, storages: Sequence[Storage]) -> Iterator[Unordered]:
+    """Pairs of accesses of a core, whose streams have been run, that may come in either order."""
+    for event in core.sequence:
+        if isinstance(event, Decision):
+            for register in event.registers:
+                reading.register(register, READ)
+    ledger = Ledger(reading.count, core.lines)
+    tenancy = Tenancy(storages, ledger)
+    for event in core.sequence:
+        if isinstance(event, Decision):
+            start, touches = event.start, [reading.register(r, READ) for r in event.registers]
+        else:
+            start, touches = event, reading.touches[event[3]]
+        for cells, mode, storage in touches:
+            last = (ledger.read if mode == READ else ledger.write)(start, cells)
+            if last is not None:
+                yield Unordered(start, last, reading.what(cells, storage)[1])
+            if tenancy.hands and tenancy.access(start, storage):
+                former = reading.names[tenancy.former[storage]]
+                yield Unordered(start, None, f"the bytes of `{former}`")

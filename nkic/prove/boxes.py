@@ -1,0 +1,127 @@
+"""Areas of tensors, and the cells that they cut a tensor into.
+
+An area is a box over the axes of the tensor's shape. It covers every byte that a pattern touches;
+it may cover more where the pattern does not run along the axes. Two accesses conflict when their
+areas have a cell in common: no pair of accesses is compared.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from math import prod
+
+from nkic.prove.model import Box
+
+Dims = tuple[tuple[int, int], ...]
+MOST_CELLS = 1 << 16  # of a tensor; beyond it neighbours are joined
+
+
+def area(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
+    """The box over `axes` of the elements, of `size` bytes, that (step, num) pairs visit."""
+    spans = _spans(axes, size, dims)
+    if spans is not None:
+        box, rest = [], offset * size
+        for length, pitch, span in zip(axes, pitches(axes), spans, strict=True):
+            first, rest = divmod(rest, pitch)
+            if first + span >= length:
+                return _hull(axes, size, offset, dims)
+            box.append((first, first + span + 1))
+        return tuple(box)
+    return _hull(axes, size, offset, dims)
+
+
+@lru_cache(maxsize=4096)
+def pitches(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Bytes from one index of an axis to the next."""
+    return tuple(prod(axes[at + 1 :]) for at in range(len(axes)))
+
+
+@lru_cache(maxsize=65536)
+def _spans(axes: tuple[int, ...], size: int, dims: Dims) -> tuple[int, ...] | None:
+    """How far the pattern reaches along each axis, or None where it does not follow the axes."""
+    spans = [0] * len(axes)
+    for step, num in dims:
+        if step < 0 < num - 1:
+            return None
+        if num > 1 and step > 0 and not _along(axes, spans, step * size, num):
+            return None
+    spans[-1] += size - 1
+    return tuple(spans)
+
+
+def _along(axes: tuple[int, ...], spans: list[int], step: int, num: int) -> bool:
+    """Adds `num` steps of `step` bytes. A run that fills an axis goes on along the outer one."""
+    widths = pitches(axes)
+    found = [
+        at
+        for at, width in enumerate(widths)
+        if step % width == 0 and (at == 0 or step < widths[at - 1])
+    ]
+    if not found:
+        return False
+    at = found[0]
+    step //= widths[at]
+    while at > 0 and spans[at] == 0 and step * num > axes[at]:
+        row, rest = divmod(axes[at], step)
+        if rest or num % row:
+            return False
+        spans[at] = axes[at] - step
+        at, step, num = at - 1, 1, num // row
+    spans[at] += step * (num - 1)
+    return True
+
+
+def _hull(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
+    """The box around all bytes from the lowest to the highest."""
+    ends = [step * (num - 1) for step, num in dims]
+    low = (offset + sum(min(0, end) for end in ends)) * size
+    high = (offset + sum(max(0, end) for end in ends)) * size + size - 1
+    box, inside = [], True
+    for length, pitch in zip(axes, pitches(axes), strict=True):
+        (first, low), (last, high) = divmod(low, pitch), divmod(high, pitch)
+        box.append((first, last + 1) if inside else (0, length))
+        inside = inside and first == last
+    return tuple(box)
+
+
+class Grid:
+    """A tensor cut at the sides of boxes."""
+
+    def __init__(self, boxes: Collection[Box]) -> None:
+        rank = len(next(iter(boxes)))
+        sides = [sorted({side for box in boxes for side in box[axis]}) for axis in range(rank)]
+        cuts = _thinned([list(axis) for axis in sides])
+        self.sizes = [max(1, len(axis) - 1) for axis in cuts]
+        self.count = prod(self.sizes)
+        # By side: the first cell along the axis of a box that begins there, and of one that ends.
+        both = list(zip(sides, cuts, strict=True))
+        self.firsts = [{side: bisect_right(cut, side) - 1 for side in own} for own, cut in both]
+        self.lasts = [{side: bisect_left(cut, side) for side in own} for own, cut in both]
+
+    def cells(self, box: Box) -> Sequence[int]:
+        """The numbers of the cells that `box`, which the grid was made for, covers."""
+        numbers: Sequence[int] = (0,)
+        along = zip(box, self.firsts, self.lasts, self.sizes, strict=True)
+        for (low, high), firsts, lasts, size in along:
+            first, last = firsts[low], lasts[high]
+            if last <= first + 1:
+                numbers = [number * size + first for number in numbers]
+            else:
+                here = range(first, last)
+                numbers = [number * size + cell for number in numbers for cell in here]
+        return numbers
+
+
+def _thinned(cuts: list[list[int]]) -> list[list[int]]:
+    """Without every other inner cut of the finest axis, until there are few enough cells."""
+    while prod(max(1, len(axis) - 1) for axis in cuts) > MOST_CELLS:
+        finest = max(cuts, key=len)
+        finest[:] = [*finest[:-1:2], finest[-1]]
+    return cuts
+
+
+def bands(starts: Sequence[int], start: int, count: int) -> range:
+    """Partitions are cut where tensors begin, at `starts`: the bands that a tensor covers."""
+    return range(bisect_left(starts, start), bisect_left(starts, start + count))

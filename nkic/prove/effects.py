@@ -1,0 +1,235 @@
+"""What instructions touch, read off the rows: memory, engine state, registers.
+
+Nothing of this is shared with depend and allocate, whose work is judged by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from nkic.ir.program import Body, Instruction, Program, instructions
+from nkic.ir.tensors import AccessPattern, Tensor, View
+from nkic.machine.facts import Facts, Register
+from nkic.machine.operands import Access, Effects, Row, no_access, no_effects
+from nkic.machine.targets import Target
+from nkic.prove.boxes import Grid, area
+from nkic.prove.model import READ, UPDATE, WRITE, Box, Storage
+
+MODES = {
+    Access.READ: READ,
+    Access.WRITE: WRITE,
+    Access.UPDATE: UPDATE,
+    Access.ORDER: UPDATE,  # nothing may pass it
+}
+
+
+# One access: the cells of a tensor, or the one that stands for a piece of state; what happens to
+# them; the tensor's number, -1 for state. Plain tuples: there are three for each instruction.
+Touch = tuple[list[int], int, int]
+Touches = list[Touch]
+Areas = dict[Box, list[list[int]]]  # of one tensor: lists of cells, to be filled
+
+
+class Reading:
+    """The effects of all instructions of one core, by number."""
+
+    def __init__(self, body: Body = ()) -> None:
+        self.body = body
+        self.names: dict[int, str] = {}  # of tensors
+        self.wholes: dict[int, Box] = {}  # tensors as boxes, where one is accessed in parts too
+        self.touches: dict[int, Touches] = {}
+        self.tensors: dict[int, Tensor] = {}
+        self.count = 0  # cells, numbered over all tensors and state
+        self.state: dict[str, list[int]] = {}  # the cell of each piece, by name
+        self._placed: tuple[object, list[Storage]] = (None, [])
+
+    def cell_of(self, name: str, mode: int) -> Touch:
+        """An access to a piece of engine state or to a register."""
+        found = self.state.get(name)
+        if found is None:
+            found = self.state[name] = [self.count]
+            self.count += 1
+        return found, mode, -1
+
+    def register(self, number: int, mode: int) -> Touch:
+        """An access to a register."""
+        return self.cell_of(f"register {number}", mode)
+
+    def storages(self, placed: Program) -> list[Storage]:
+        """Where the tensors on chip lie in `placed`; all must have addresses."""
+        if self._placed[0] is not placed:
+            addresses = placed.addresses
+            self._placed = (
+                placed,
+                [
+                    Storage(number, t.buffer.value, *addresses[number], t.partitions, t.bytes)
+                    for number, t in self.tensors.items()
+                    if t.on_chip
+                ],
+            )
+        return self._placed[1]
+
+    def what(self, cells: Sequence[int], storage: int) -> tuple[str, str]:
+        """The rule that an access comes under, and what it is an access to."""
+        if storage >= 0:
+            return "memory", f"`{self.names[storage]}`"
+        name = next(name for name, cell in self.state.items() if cell[0] == cells[0])
+        return ("register" if name.startswith("register ") else "state"), name
+
+    def cut(self, areas: Mapping[int, Areas]) -> None:
+        """Gives every area its cells. Most tensors are always accessed whole."""
+        for number, boxes in areas.items():
+            if len(boxes) == 1:
+                (same,) = boxes.values()
+                for cells in same:
+                    cells.append(self.count)
+                self.count += 1
+                continue
+            if WHOLE in boxes:
+                boxes.setdefault(self.wholes[number], []).extend(boxes.pop(WHOLE))
+            grid, base = Grid(boxes.keys()), self.count
+            for box, same in boxes.items():
+                found = [base + cell for cell in grid.cells(box)]
+                for cells in same:
+                    cells.extend(found)
+            self.count += grid.count
+
+
+def read(program: Program) -> tuple[Reading, ...]:
+    """The effects of every core of a lowered program."""
+    return tuple(_Reader(body, program.target).read() for body in program.cores)
+
+
+def reading_of(body: Body, target: Target, known: Reading) -> Reading:
+    """The effects of `body`: those that are `known`, unless allocate has put instructions off."""
+    return known if known.body is body else _Reader(body, target).read()
+
+
+def axes_of(tensor: Tensor) -> tuple[int, ...]:
+    """The lengths of a tensor's axes, that of partitions left out, the innermost in bytes."""
+    return _axes(tensor.shape[1:] if tensor.on_chip else tensor.shape, tensor.dtype.size)
+
+
+@lru_cache(maxsize=4096)
+def _axes(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+    sizes = shape or (1,)
+    return (*sizes[:-1], sizes[-1] * size)
+
+
+WHOLE: Box = ()  # instead of the box of a whole tensor, which most accesses touch
+
+
+def modes_of(row: Row, facts: Facts) -> tuple[int, ...]:
+    """What an instance does to each operand: the row's word, refined by its attributes."""
+    return tuple(MODES[row.access(o.name, facts) or o.access] for o in row.operands)
+
+
+def area_of(pattern: AccessPattern) -> Box:
+    """What `pattern` may touch of its tensor: anything, where that is known at run time only."""
+    tensor, dtype, start, partitions, offset, dims, dynamic = pattern
+    if dynamic is not None:
+        return WHOLE
+    if not tensor.on_chip:
+        return area(axes_of(tensor), dtype.size, offset, dims)
+    whole = dims == ((1, tensor.free),) and partitions == tensor.partitions
+    if whole and offset == 0 and dtype is tensor.dtype:
+        return WHOLE
+    return ((start, start + partitions), *area(axes_of(tensor), dtype.size, offset, dims))
+
+
+class _Reader:
+    """Reads one body. Patterns and attributes that are one object are looked at once; the program
+    keeps them alive meanwhile.
+    """
+
+    def __init__(self, body: Body, target: Target) -> None:
+        self.target = target
+        self.reading = Reading(body)
+        self.areas: dict[int, Areas] = {}
+        self.known: dict[int, list[int]] = {}  # cells by the pattern's identity
+        self.fixed: dict[Row, tuple[int, ...]] = {}
+        self.refined: dict[tuple[Row, int], tuple[int, ...]] = {}
+        self.effects: dict[tuple[object, ...], Effects] = {}
+
+    def read(self) -> Reading:
+        touches = self.reading.touches
+        for one in instructions(self.reading.body):
+            touches[one.number] = self.instruction(one)
+        self.reading.cut(self.areas)
+        return self.reading
+
+    def instruction(self, one: Instruction) -> Touches:
+        found: Touches = []
+        known, row = self.known, one.row
+        for operand, mode in zip(one.operands, self.fixed.get(row) or self.modes(one), strict=True):
+            if type(operand) is AccessPattern:
+                cells = known.get(id(operand))
+                if cells is None:
+                    cells = self.cells(operand)
+                found.append((cells, mode, operand.tensor.number))
+                if operand.dynamic is not None:
+                    found.append(self.source(operand))
+            elif type(operand) is Register:
+                found.append(self.reading.register(operand.number, mode))
+            elif type(operand) is View:
+                raise TypeError(f"{row.name} has not been lowered")
+        if row.effects is not no_effects:
+            found += self.state(one)
+        return found
+
+    def modes(self, one: Instruction) -> tuple[int, ...]:
+        """What it does to each operand, where that depends on its attributes, or is not known."""
+        row = one.row
+        if row.access is no_access:
+            found = self.fixed[row] = tuple(MODES[o.access] for o in row.operands)
+            return found
+        key = (row, id(one.attributes))
+        if key not in self.refined:
+            self.refined[key] = modes_of(row, one.facts(self.target))
+        return self.refined[key]
+
+    def whole(self, tensor: Tensor) -> None:
+        box = tuple((0, length) for length in axes_of(tensor))
+        self.reading.wholes[tensor.number] = (
+            ((0, tensor.partitions), *box) if tensor.on_chip else box
+        )
+
+    def cells(self, pattern: AccessPattern) -> list[int]:
+        """The cells of a pattern, which `Reading.cut` will find."""
+        cells: list[int] = []
+        self.known[id(pattern)] = cells
+        tensor = pattern.tensor
+        if tensor.number not in self.areas:
+            self.reading.tensors[tensor.number] = tensor
+            self.reading.names[tensor.number] = tensor.name
+            self.areas[tensor.number] = {}
+        elif tensor.number not in self.reading.wholes:
+            self.whole(tensor)
+        self.areas[tensor.number].setdefault(area_of(pattern), []).append(cells)
+        return cells
+
+    def source(self, pattern: AccessPattern) -> Touch:
+        """A run-time offset is read where it stands."""
+        source: Any = pattern.dynamic.source if pattern.dynamic is not None else None
+        if type(source) is Register:
+            return self.reading.register(source.number, READ)
+        cells = self.known.get(id(source))
+        return self.cells(source) if cells is None else cells, READ, source.tensor.number
+
+    def state(self, one: Instruction) -> Iterator[Touch]:
+        key = (one.row, id(one.attributes), one.engine, *map(_form, one.operands))
+        effects = self.effects.get(key)
+        if effects is None:
+            effects = self.effects[key] = one.row.effects(one.facts(self.target))
+        for name in dict.fromkeys((*effects.reads, *effects.writes)):
+            mode = READ * (name in effects.reads) + WRITE * (name in effects.writes)
+            yield self.reading.cell_of(name, mode)
+
+
+def _form(operand: object) -> object:
+    """An operand without its place, which no row's effects depend on."""
+    if type(operand) is not AccessPattern:
+        return operand
+    return operand.tensor.buffer, operand.dtype, operand.partitions, operand.dims

@@ -1,0 +1,107 @@
+"""A schedule's streams as the proofs see them, and whether each instruction is in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nkic.ir.program import Body, Instruction, Loop
+from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop
+from nkic.machine.facts import Register
+from nkic.prove.model import Finding, Item, Line, Round
+
+Path = tuple[int, ...]  # numbers of loops, outermost first
+
+
+def read_streams(schedule: Schedule) -> tuple[list[list[Line]], list[Finding]]:
+    """The streams of every core, and where they do not have each instruction of the program
+    exactly once, in its place.
+    """
+    cores, found = [], []
+    for body, streams in zip(schedule.program.cores, schedule.cores, strict=True):
+        reader = _Streams(body)
+        cores.append([reader.stream(stream) for stream in streams])
+        reader.finish()
+        found += reader.found
+    return cores, found
+
+
+@dataclass
+class _Streams:
+    """What is in one core's streams against what is in its body."""
+
+    body: Body
+    found: list[Finding] = field(default_factory=list)
+    wanted: dict[int, tuple[Instruction, Path]] = field(default_factory=dict)
+    loops: dict[int, tuple[Loop, Path]] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+    entered: set[int] = field(default_factory=set)  # loops, by this stream
+
+    def __post_init__(self) -> None:
+        self.expect(self.body, ())
+
+    def expect(self, body: Body, path: Path) -> None:
+        for item in body:
+            if isinstance(item, Loop):
+                self.loops[item.number] = (item, path)
+                self.expect(item.body, (*path, item.number))
+            else:
+                self.wanted[item.number] = (item, path)
+
+    def stream(self, stream: Stream) -> Line:
+        self.entered.clear()
+        items = self.items(stream.items, (), stream)
+        return Line(stream.id.engine, stream.id.queue, items)
+
+    def items(
+        self, items: Sequence[StreamItem], path: Path, stream: Stream
+    ) -> tuple[Item | Round, ...]:
+        found: list[Item | Round] = []
+        for item in items:
+            if not isinstance(item, Slot):
+                found.append(self.loop(item, path, stream))
+                continue
+            one, waits, signals = item
+            if one is None:
+                found.append(Item(-1, waits, signals))
+                continue
+            number, row = one.number, one.row
+            wanted, its_path = self.wanted.get(number, (None, path))
+            fits = wanted is one and its_path == path and one.engine is stream.id.engine
+            if not fits or number in self.seen:
+                self.misplaced(one, path, stream)
+            self.seen.add(number)
+            found.append(Item(number, waits, signals, row if row.together is not None else None))
+        return tuple(found)
+
+    def loop(self, item: StreamLoop, path: Path, stream: Stream) -> Round:
+        loop = item.loop
+        wanted, its_path = self.loops.get(loop.number, (None, path))
+        if loop.number in self.entered or wanted != loop or its_path != path:
+            text = f"stream {stream.id} has a loop that the program does not have there"
+            self.found.append(Finding("once", text, loop.at))
+        self.entered.add(loop.number)
+        bounds = tuple(v.number for v in (loop.start, loop.stop) if isinstance(v, Register))
+        condition = loop.condition.number if loop.condition is not None else -1
+        inside = self.items(item.items, (*path, loop.number), stream)
+        return Round(loop.number, bounds, condition, inside)
+
+    def misplaced(self, one: Instruction, path: Path, stream: Stream) -> None:
+        wanted, its_path = self.wanted.get(one.number, (None, path))
+        if wanted != one:
+            self.complain(one, "is not in the program")
+        elif its_path != path:
+            self.complain(one, "is in other loops than in the program")
+        elif one.engine is not stream.id.engine:
+            self.complain(one, f"is in the stream {stream.id}")
+        elif one.number in self.seen:
+            self.complain(one, "is in the streams twice")
+
+    def finish(self) -> None:
+        """What is in no stream."""
+        for number, (instruction, _) in self.wanted.items():
+            if number not in self.seen:
+                self.complain(instruction, "is in no stream")
+
+    def complain(self, one: Instruction, what: str) -> None:
+        self.found.append(Finding("once", f"{one.row.name} #{one.number} {what}", one.at))

@@ -1,0 +1,189 @@
+"""Proof of a schedule: what conflicts is ordered, and in the order of the program.
+
+The streams are run abstractly first (`run`), which gives each instruction the clock that it
+starts with. Then the program is walked in its own order: each access must have in its clock the
+last accesses that conflict with it (`ledger`). So a pair that is ordered the wrong way round is
+found like one that is not ordered at all. Bytes that change hands (`tenancy`) are looked at in
+the order of the placed program, in which allocate may have put writes off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from nkic.ir.program import Body, Instruction, Loop, Program, instructions
+from nkic.ir.schedule import Schedule
+from nkic.prove.effects import Reading, reading_of
+from nkic.prove.ledger import Ledger
+from nkic.prove.lines import read_streams
+from nkic.prove.model import READ, Finding
+from nkic.prove.moved import moved
+from nkic.prove.run import ITERATIONS, AbstractRun, Core, Runner, Start
+from nkic.prove.tenancy import Tenancy
+
+
+def prove_order(lowered: Program, schedule: Schedule, readings: Sequence[Reading]) -> list[Finding]:
+    """What is wrong with `schedule`, a schedule of `lowered`; empty means proven.
+
+    `readings` are the effects of `lowered`. What a later proof relies on is proven first, and
+    nothing else is said where that fails.
+    """
+    placed = schedule.program
+    lines, found = read_streams(schedule)
+    numbers = [moved(old, new) for old, new in zip(lowered.cores, placed.cores, strict=True)]
+    found += [finding for one in numbers if isinstance(one, list) for finding in one]
+    run = AbstractRun(lines)
+    if found := found or list(_shared(run.cores)):
+        return found
+    stuck = run.run()
+    if found := [*_unbalanced(run.cores), *_stuck(stuck, placed), *_apart(run)]:
+        return found
+    for number, core in enumerate(run.cores):
+        own = numbers[number]
+        if not isinstance(own, list):
+            reading, body = readings[number], lowered.cores[number]
+            walk = _Walk(core, reading, own)
+            tenancy = Tenancy(reading.storages(placed), walk.ledger)
+            if own is None:  # one walk for both
+                walk.tenancy = tenancy if tenancy.hands else None
+            elif tenancy.hands:
+                found += _taken_over(tenancy, placed, core, reading)
+            walk.walk(body)
+            found += walk.found
+    return list(dict.fromkeys(found))
+
+
+def _shared(cores: Sequence[Core]) -> Iterator[Finding]:
+    for core in cores:
+        for semaphore, one, other in core.shared():
+            text = f"core {core.number}: semaphore {semaphore} is shared by {one.name} and "
+            yield Finding("semaphore", text + other.name)
+
+
+def _unbalanced(cores: Sequence[Core]) -> Iterator[Finding]:
+    for core in cores:
+        for semaphore, loop in core.unbalanced.items():
+            text = f"core {core.number}: loop {loop} does not leave semaphore {semaphore} as it was"
+            yield Finding("semaphore", text)
+
+
+def _stuck(runners: Sequence[Runner], program: Program) -> Iterator[Finding]:
+    for runner in runners:
+        body = program.cores[runner.core.number]
+        number = runner.next.key if runner.next is not None else -1
+        at = next((i.at for i in instructions(body) if i.number == number), None)
+        text = f"stream {runner.line.name} waits for a signal that never comes"
+        yield Finding("deadlock", text, at)
+
+
+def _apart(run: AbstractRun) -> Iterator[Finding]:
+    for one, other in run.apart:
+        yield Finding("deadlock", f"one core comes to {one.name}, another to {other.name}")
+
+
+class _Walk:
+    """The program of one core in its own order. Bodies of loops are walked twice, as they run.
+
+    `numbers` are those of the program's instructions in the schedule.
+    """
+
+    def __init__(self, core: Core, reading: Reading, numbers: Mapping[int, int] | None) -> None:
+        self.core = core
+        self.reading = reading
+        self.numbers = numbers
+        for decisions in core.decided.values():
+            for _, registers in decisions:
+                for register in registers:
+                    reading.register(register, READ)  # the ledger has room for it
+        self.ledger = Ledger(reading.count, core.lines)
+        self.found: list[Finding] = []
+        self.latest: dict[int, Start] = {}  # by instruction
+        self.pinned: tuple[int, Start | None] = (0, None)
+        self.tenancy: Tenancy | None = None
+
+    def walk(self, body: Body, visit: int = 0) -> None:
+        starts, numbers = self.core.starts, self.numbers
+        for item in body:
+            if isinstance(item, Loop):
+                self.loop(item, visit)
+            else:
+                number = item.number if numbers is None else numbers[item.number]
+                self.instruction(item, starts[number][visit])
+
+    def loop(self, loop: Loop, visit: int) -> None:
+        self.decide(loop, visit, 0)
+        for turn in range(ITERATIONS):
+            self.walk(loop.body, visit * ITERATIONS + turn)
+            self.decide(loop, visit, turn + 1)
+
+    def decide(self, loop: Loop, visit: int, turn: int) -> None:
+        """Every stream reads the registers that decide whether the loop goes on."""
+        for start, registers in self.core.decided.get((loop.number, visit, turn), ()):
+            for register in registers:
+                cells, _, _ = self.reading.register(register, READ)
+                if self.ledger.read(start, cells) is not None:
+                    name = self.core.lines[start[0]].name
+                    text = f"stream {name} decides about loop {loop.number} by register {register}"
+                    text += " without waiting for what sets it"
+                    self.found.append(Finding("register", text, loop.at))
+
+    def instruction(self, one: Instruction, start: Start) -> None:
+        ledger, tenancy = self.ledger, self.tenancy
+        for cells, mode, storage in self.reading.touches[one.number]:
+            last = (ledger.read if mode == READ else ledger.write)(start, cells)
+            if last is not None:
+                self.conflict(one, cells, storage)
+            if tenancy is not None and tenancy.access(start, storage):
+                self.found.append(_still_in_use(one, storage, tenancy, self.reading))
+        if one.after:
+            self.user(one, start)
+        if one.pinned or self.pinned[0]:
+            self.pin(one, start)
+        self.latest[one.number] = start
+
+    def conflict(self, one: Instruction, cells: Sequence[int], storage: int) -> None:
+        rule, name = self.reading.what(cells, storage)
+        text = f"{one.row.name} conflicts with an access to {name} that it does not wait for"
+        self.found.append(Finding(rule, text, one.at))
+
+    def user(self, one: Instruction, start: Start) -> None:
+        for source in one.after:
+            last = self.latest.get(source)
+            if last is None or not self.ledger.follows(start, last):
+                text = f"{one.row.name} does not wait for #{source}, as the kernel wants"
+                self.found.append(Finding("user", text, one.at))
+
+    def pin(self, one: Instruction, start: Start) -> None:
+        region, last = self.pinned
+        if region == one.pinned and last is not None and not self.ledger.follows(start, last):
+            text = f"{one.row.name} does not wait for the instruction before it in a no_reorder"
+            self.found.append(Finding("pin", f"{text} region", one.at))
+        self.pinned = (one.pinned, start)
+
+
+def _taken_over(
+    tenancy: Tenancy, placed: Program, core: Core, reading: Reading
+) -> Iterator[Finding]:
+    """Accesses to bytes that their former owner may still use, in the order of `placed`."""
+    body, starts = placed.cores[core.number], core.starts
+    touches = reading_of(body, placed.target, reading).touches
+    for one, visit in _as_run(body):
+        for _, _, storage in touches[one.number]:
+            if tenancy.access(starts[one.number][visit], storage):
+                yield _still_in_use(one, storage, tenancy, reading)
+
+
+def _still_in_use(one: Instruction, storage: int, tenancy: Tenancy, reading: Reading) -> Finding:
+    name, its = reading.tensors[storage].name, reading.tensors[tenancy.former[storage]].name
+    text = f"{one.row.name}: `{name}` takes over bytes of `{its}`, which are still in use"
+    return Finding("bytes", text, one.at)
+
+
+def _as_run(body: Body, visit: int = 0) -> Iterator[tuple[Instruction, int]]:
+    """The instructions with which time it is that they run; bodies of loops twice."""
+    for item in body:
+        if isinstance(item, Instruction):
+            yield item, visit
+        else:
+            for turn in range(ITERATIONS):
+                yield from _as_run(item.body, visit * ITERATIONS + turn)

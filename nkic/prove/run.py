@@ -1,0 +1,267 @@
+"""The streams of all cores run abstractly, without values and times, as semaphores let them.
+
+Every item gets a clock: for each stream of its core, how many items are surely complete when it
+starts. Rules, which the runner obeys:
+- a stream starts its items in order, and they complete in order;
+- an item of a compute engine finds all items before it complete; a transfer does not;
+- an item that waited for a signal knows all that the signalling item knew, and that this item is
+  complete, and all before it in its stream.
+Device loops are run twice, which shows what one iteration may do to the next. That one may not
+run at all is kept in mind: after a loop nothing is known that only its items made known, but for
+those items themselves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from nkic.machine.operands import Row
+from nkic.prove.model import Item, Line, Round
+
+Clock = list[int]  # by stream of the core; never changed once it is given away
+ITERATIONS = 2
+DECISION = -2  # the key of what a stream does when it decides whether a loop goes on
+
+
+# The start of an item: its stream, its number in that stream (counted from 1), what is known to be
+# complete, and the instruction's number. A plain tuple: every instruction has one.
+Start = tuple[int, int, Clock, int]
+
+
+class Decision(NamedTuple):
+    """A stream reads registers to decide about a loop, just before the item at that position."""
+
+    start: Start
+    registers: tuple[int, ...]
+
+
+Event = tuple[Literal["enter", "turn", "leave"], Round, int]
+Place = tuple[int, int, int]  # a loop's number, which time it is entered, which iteration
+
+
+class Runner:
+    """One stream on its way."""
+
+    def __init__(self, core: Core, index: int, line: Line) -> None:
+        self.core = core
+        self.index = index
+        self.line = line
+        self.known: Clock = [0] * len(core.lines)
+        self.position = 0
+        self.steps = _unrolled(line.items)
+        self.entries: list[tuple[Clock, int]] = []  # of the loops that are open
+        self.next: Item | None = None
+        self.advance()
+
+    def advance(self) -> None:
+        """Finds the next item, deciding about the loops on the way."""
+        for step in self.steps:
+            if type(step) is Item:
+                self.next = step
+                return
+            self.pass_edge(*step)
+        self.next = None
+
+    def pass_edge(self, edge: str, loop: Round, times: int) -> None:
+        """The stream enters a loop, goes on with it, or leaves it. `times` tells which."""
+        core, visit = self.core, times // (ITERATIONS + 1)
+        turn = times % (ITERATIONS + 1)
+        place = (loop.loop, visit, turn)
+        if edge == "enter":
+            core.entered[loop.loop, visit][self.index] = self.position
+            self.entries.append((self.known, self.position))
+        registers = (*(loop.bounds if edge == "enter" else ()), loop.condition)
+        registers = tuple(r for r in registers if r >= 0)
+        if registers:
+            start = (self.index, self.position + 1, self.known, DECISION)
+            core.decided[place].append(Decision(start, registers))
+            core.sequence.append(core.decided[place][-1])
+        core.compare(place, self.index)
+        if edge == "leave":
+            self.known = self.after(core.entered[loop.loop, visit], *self.entries.pop())
+
+    def after(self, entered: dict[int, int], before: Clock, position: int) -> Clock:
+        """What is known after a loop that may not have run at all."""
+        if self.known is before:
+            return before
+        return [
+            now if line in entered and then >= entered[line] else min(now, then)
+            for line, (now, then) in enumerate(zip(self.known, before, strict=True))
+        ]
+
+
+class Core:
+    """The streams of one core, their semaphores, and what was found on the way.
+
+    `starts` are those of each instruction, one after the other; `decided` the decisions about
+    loops; `sequence` all of them as they came; `unbalanced` semaphores that a loop does not leave
+    as it found them.
+    """
+
+    def __init__(self, number: int, lines: Sequence[Line]) -> None:
+        self.number = number
+        self.lines = lines
+        self.tokens: dict[int, deque[Start]] = defaultdict(deque)
+        self.parked: dict[int, Runner] = {}
+        self.starts: dict[int, list[Start]] = defaultdict(list)
+        self.decided: dict[Place, list[Decision]] = defaultdict(list)
+        self.sequence: list[Start | Decision] = []
+        self.entered: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
+        self.unbalanced: dict[int, int] = {}  # by semaphore, a loop
+        self.sent: dict[int, int] = defaultdict(int)
+        self.taken: dict[int, int] = defaultdict(int)
+        self.marks: dict[Place, dict[int, int]] = defaultdict(dict)
+        self.users = [_semaphores(line.items) for line in lines]
+        self.runners = [Runner(self, index, line) for index, line in enumerate(lines)]
+
+    def shared(self) -> Iterator[tuple[int, Line, Line]]:
+        """Semaphores that two streams signal, or that two wait for."""
+        for side in (0, 1):
+            owner: dict[int, Line] = {}
+            for line, users in zip(self.lines, self.users, strict=True):
+                for semaphore in sorted(users[EVERYWHERE][side]):
+                    other = owner.setdefault(semaphore, line)
+                    if other is not line:
+                        yield semaphore, other, line
+
+    def compare(self, place: Place, line: int) -> None:
+        """At the edges of a loop's iterations, what one stream signalled another has taken."""
+        marks = self.marks[place]
+        signals, waits = self.users[line][place[0]]
+        for used, counts in ((signals, self.sent), (waits, self.taken)):
+            for semaphore in used:
+                if marks.setdefault(semaphore, counts[semaphore]) != counts[semaphore]:
+                    self.unbalanced.setdefault(semaphore, place[0])
+
+
+class AbstractRun:
+    """Runs the streams of all cores to their end, or as far as they can go."""
+
+    def __init__(self, cores: Sequence[Sequence[Line]]) -> None:
+        self.cores = [Core(number, lines) for number, lines in enumerate(cores)]
+        self.arrived: dict[tuple[object, int], dict[int, Runner]] = defaultdict(dict)
+        self.apart: list[tuple[Row, Row]] = []  # rows that met, and are not the same
+
+    def run(self) -> list[Runner]:
+        """The streams that can never go on."""
+        ready = [runner for core in self.cores for runner in core.runners]
+        ready.reverse()
+        while ready:
+            self.advance(ready.pop(), ready)
+        runners = [runner for core in self.cores for runner in core.runners]
+        return [runner for runner in runners if runner.next is not None]
+
+    def advance(self, runner: Runner, ready: list[Runner]) -> None:
+        """Runs a stream until it has to wait."""
+        while (item := runner.next) is not None:
+            if item.waits and not _there(runner, item):
+                return
+            if item.meets is None:
+                _step(runner, item, ready)
+            elif not self.meet(runner, item.meets, ready):
+                return
+
+    def meet(self, runner: Runner, row: Row, ready: list[Runner]) -> bool:
+        """The stream has come to a rendezvous; whether the same one of every core has."""
+        here = self.arrived[runner.line.engine, runner.line.queue]
+        here[runner.core.number] = runner
+        if len(here) < len(self.cores):
+            return False
+        parties = list(here.values())
+        here.clear()
+        for party in parties:
+            item = party.next
+            if item is not None:
+                if item.meets is not None and item.meets is not row:
+                    self.apart.append((row, item.meets))
+                _step(party, item, ready)
+        ready += [party for party in parties if party is not runner]
+        return True
+
+
+def _there(runner: Runner, item: Item) -> bool:
+    """Whether all signals that `item` waits for have come; parks the stream if not."""
+    tokens = runner.core.tokens
+    for semaphore, count in item.waits:
+        if len(tokens[semaphore]) < count:
+            runner.core.parked[semaphore] = runner
+            return False
+    return True
+
+
+def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
+    """The item takes what it waited for, starts, and signals."""
+    core = runner.core
+    key, waits, signals, _ = item
+    if waits:
+        runner.known = _joined(core, runner.known, waits)
+    runner.position += 1
+    start = (runner.index, runner.position, runner.known, key)
+    if key >= 0:
+        core.starts[key].append(start)
+        core.sequence.append(start)
+    for semaphore in signals:
+        core.tokens[semaphore].append(start)
+        core.sent[semaphore] += 1
+        if semaphore in core.parked:
+            ready.append(core.parked.pop(semaphore))
+    runner.advance()
+
+
+def _joined(core: Core, known: Clock, waits: tuple[tuple[int, int], ...]) -> Clock:
+    """What a stream knows once it has taken those signals."""
+    taken = []
+    for semaphore, count in waits:
+        core.taken[semaphore] += count
+        queue = core.tokens[semaphore]
+        for _ in range(count):
+            taken.append(queue.popleft())
+    joined = list(map(max, known, *[start[2] for start in taken]))
+    for line, position, _, _ in taken:
+        if joined[line] < position:
+            joined[line] = position
+    return joined
+
+
+def _unrolled(items: Sequence[Item | Round], visit: int = 0) -> Iterator[Item | Event]:
+    """The items as they are run, with the edges of loops. A loop inside one that runs for the
+    `visit`th time is itself entered for the (2 x `visit` + iteration)th time.
+    """
+    for item in items:
+        if isinstance(item, Item):
+            yield item
+            continue
+        first = visit * (ITERATIONS + 1)
+        yield "enter", item, first
+        for turn in range(ITERATIONS):
+            yield from _unrolled(item.items, visit * ITERATIONS + turn)
+            yield ("turn" if turn + 1 < ITERATIONS else "leave"), item, first + turn + 1
+
+
+Semaphores = tuple[set[int], set[int]]
+EVERYWHERE = -1  # instead of a loop's number: the whole stream
+
+
+def _semaphores(items: Sequence[Item | Round]) -> dict[int, Semaphores]:
+    """By loop: the semaphores that its items signal and wait for."""
+    found: dict[int, Semaphores] = {}
+
+    def visit(items: Sequence[Item | Round]) -> Semaphores:
+        signals: set[int] = set()
+        waits: set[int] = set()
+        for item in items:
+            if isinstance(item, Item):
+                signals.update(item.signals)
+                for semaphore, _ in item.waits:
+                    waits.add(semaphore)
+                continue
+            inside = visit(item.items)
+            found[item.loop] = inside
+            signals |= inside[0]
+            waits |= inside[1]
+        return signals, waits
+
+    found[EVERYWHERE] = visit(items)
+    return found

@@ -1,0 +1,115 @@
+"""Breaks a case in every way and finds out who notices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from random import Random
+from typing import Any
+
+from nkic.base.diagnostics import ArtifactFailed, LimitHit, ProgramFault
+from nkic.emit import emit
+from nkic.ir.program import Program
+from nkic.neff.records import Executable
+from nkic.neff.verify import verify, verify_ordered
+from nkic.schedule import schedule as scheduled
+from tests.faults import inject
+from tests.faults.cases import Subject, outcome
+from tests.faults.inject import Fault
+from tests.harness.proofs import differences
+
+# Who notices, in the order in which they are asked.
+PROOF, VERIFIER, RACES, RUNNER, SAME, SILENT = (
+    *("proof", "verifier", "race check", "runner", "same values", "silent"),
+)
+NOTICED = (PROOF, VERIFIER, RACES, RUNNER, SAME, SILENT)
+Key = tuple[str, str, str]  # of what, kind, who
+Table = Counter[Key]
+WHATS = ("schedule", "allocation", "file", "file, not proven")
+
+
+def sweep(subject: Subject, limit: int | None, table: Table, unproven: int = 10) -> Iterator[str]:
+    """Counts in `table`; yields the faults that changed values in silence. At most `limit` of a
+    kind; `unproven` of a kind are given to readers of the file who know no program.
+    """
+    schedule, placed = subject.stage("schedule"), subject.stage("allocate")
+    executable = subject.compiled.executable
+    of_streams = [*inject.of_schedule(schedule), *inject.of_offsets(schedule)]
+    # The graphs with the edges for bytes that change hands are kept by nobody: made once more.
+    edges = list(inject.of_edges(placed, _graphs(subject)))
+    for fault in _chosen([*of_streams, *edges], limit, subject.name):
+        broken = fault.make()
+        who = PROOF if subject.order(broken) else _run(subject, emit(broken, {}))
+        yield from _note(table, subject, "schedule", fault, who)
+    for fault in _chosen(inject.of_addresses(placed), limit, subject.name):
+        who = _allocation(subject, fault.make())
+        yield from _note(table, subject, "allocation", fault, who)
+    for fault in _chosen(inject.of_records(executable), limit, subject.name):
+        broken = fault.make()
+        who = PROOF if differences(schedule, broken) else _run(subject, broken)
+        yield from _note(table, subject, "file", fault, who)
+    for fault in _chosen(inject.of_records(executable), unproven, subject.name):
+        table[WHATS[-1], fault.kind, _run(subject, fault.make())] += 1
+
+
+def _note(table: Table, subject: Subject, what: str, fault: Fault, who: str) -> Iterator[str]:
+    table[what, fault.kind, who] += 1
+    if who == SILENT:
+        yield f"{subject.name}: {what}, {fault.kind}"
+
+
+def _graphs(subject: Subject) -> Any:
+    from nkic.allocate import allocate
+    from nkic.base.diagnostics import Reporter
+    from nkic.depend import depend
+
+    lowered = subject.stage("lower")
+    return allocate(lowered, depend(lowered), Reporter())[1]
+
+
+def _allocation(subject: Subject, placed: Program) -> str:
+    """Addresses: those who judge them, then those who judge a schedule of them."""
+    if subject.addresses(placed):
+        return PROOF
+    ordered = scheduled(placed, _graphs(subject))
+    return PROOF if subject.order(ordered) else _run(subject, emit(ordered, {}))
+
+
+def _run(subject: Subject, executable: Executable) -> str:
+    try:
+        verify(executable)
+    except ArtifactFailed:
+        return VERIFIER
+    try:
+        verify_ordered(executable)
+    except ArtifactFailed:
+        return RACES
+    try:
+        found = outcome(executable, subject.inputs, races=True)
+    except (ProgramFault, LimitHit, ArtifactFailed):
+        return RUNNER
+    return SAME if found == subject.outputs else SILENT
+
+
+def _chosen(faults: Iterable[Fault], limit: int | None, seed: str) -> list[Fault]:
+    """All, or `limit` of each kind, always the same ones."""
+    found = list(faults)
+    if limit is None:
+        return found
+    rng, kept = Random(seed), []
+    for kind in dict.fromkeys(fault.kind for fault in found):
+        own = [fault for fault in found if fault.kind == kind]
+        kept += own if len(own) <= limit else rng.sample(own, limit)
+    return kept
+
+
+def markdown(table: Table) -> str:
+    """The table of docs/faults.md."""
+    lines = ["| of | fault | all | " + " | ".join(NOTICED) + " |", "|---|---|" + "---:|" * 7]
+    for what in WHATS:
+        kinds = dict.fromkeys(kind for w, kind, _ in table if w == what)
+        for kind in sorted(kinds):
+            cells = [table[what, kind, who] for who in NOTICED]
+            figures = " | ".join(f"{n:,}" for n in (sum(cells), *cells))
+            lines.append(f"| {what} | {kind} | {figures} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,134 @@
+"""Schedules and files of small programs, and ways to break them, for tests of the proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from nkic.allocate import allocate
+from nkic.base.diagnostics import Reporter
+from nkic.depend import depend
+from nkic.emit import emit
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.program import Program
+from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop
+from nkic.lower import lower
+from nkic.neff.read import read as decode
+from nkic.neff.records import Executable, StreamRecord
+from nkic.neff.write import write
+from nkic.prove import File, Finding, prove_addresses, prove_file, prove_order, read
+from nkic.schedule import schedule
+
+Graphs = tuple[DependenceGraph, ...]
+Items = list[StreamItem]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A program on its way through the stages."""
+
+    lowered: Program
+    placed: Program
+    schedule: Schedule
+
+    def order(self, changed: Schedule | None = None) -> list[Finding]:
+        """What the proof of the schedule finds."""
+        return prove_order(self.lowered, changed or self.schedule, read(self.lowered))
+
+    def addresses(self, changed: Program | None = None) -> list[Finding]:
+        """What the proof of the allocation finds."""
+        return prove_addresses(changed or self.placed, read(self.lowered))
+
+    def rules(self, changed: Schedule) -> set[str]:
+        """The rules that a changed schedule breaks."""
+        return {finding.rule for finding in self.order(changed)}
+
+    def file(self) -> Executable:
+        """What a reader of the file gets."""
+        return decode(write(emit(self.schedule, {})))
+
+
+def make(program: Program, serial: bool = False, graphs: Graphs | None = None) -> Made:
+    """Takes `program` as far as a schedule; with `graphs`, that of other dependences."""
+    lowered = lower(program, Reporter())
+    placed, found = allocate(lowered, graphs or depend(lowered), Reporter())
+    return Made(lowered, placed, schedule(placed, found, serial))
+
+
+def differences(found: Schedule, executable: Executable) -> list[Finding]:
+    """What the proof of a file finds."""
+    e = executable
+    ports = (e.tensors, e.inputs, e.outputs, e.streams, e.constants)
+    return prove_file(found, File(e.target, e.cores, *ports))
+
+
+def edited(found: Schedule, name: str, edit: Callable[[Items], None], core: int = 0) -> Schedule:
+    """The schedule with the items of stream `name` changed by `edit`, loops opened nowhere."""
+    return _with(found, core, lambda s: _edited(s, edit) if str(s.id) == name else s)
+
+
+def in_loops(found: Schedule, edit: Callable[[Items], None], core: int = 0) -> Schedule:
+    """The schedule with `edit` applied to the items of every loop of every stream."""
+
+    def deeper(items: Sequence[StreamItem]) -> tuple[StreamItem, ...]:
+        return tuple(_loop(i) if isinstance(i, StreamLoop) else i for i in items)
+
+    def _loop(loop: StreamLoop) -> StreamLoop:
+        inside = list(deeper(loop.items))
+        edit(inside)
+        return StreamLoop(loop.loop, tuple(inside))
+
+    return _with(found, core, lambda s: Stream(s.id, deeper(s.items)))
+
+
+def _edited(stream: Stream, edit: Callable[[Items], None]) -> Stream:
+    items = list(stream.items)
+    edit(items)
+    return Stream(stream.id, tuple(items))
+
+
+def _with(found: Schedule, core: int, change: Callable[[Stream], Stream]) -> Schedule:
+    cores = list(found.cores)
+    cores[core] = tuple(change(stream) for stream in cores[core])
+    return replace(found, cores=tuple(cores))
+
+
+def slot(item: StreamItem) -> Slot:
+    """An item that is no loop."""
+    assert isinstance(item, Slot)
+    return item
+
+
+def swapped(at: int) -> Callable[[Items], None]:
+    """Exchanges the instructions of two neighbours; their waits and signals stay."""
+
+    def edit(items: Items) -> None:
+        one, two = slot(items[at]), slot(items[at + 1])
+        items[at] = one._replace(instruction=two.instruction)
+        items[at + 1] = two._replace(instruction=one.instruction)
+
+    return edit
+
+
+def dropped(at: int) -> Callable[[Items], None]:
+    """Leaves an instruction out; its waits and signals stay."""
+
+    def edit(items: Items) -> None:
+        items[at] = slot(items[at])._replace(instruction=None)
+
+    return edit
+
+
+def without_waits(at: int) -> Callable[[Items], None]:
+    """An item that waits for nothing."""
+
+    def edit(items: Items) -> None:
+        items[at] = slot(items[at])._replace(waits=())
+
+    return edit
+
+
+def with_stream(found: Executable, index: int, stream: StreamRecord) -> Executable:
+    """The executable with one stream replaced."""
+    streams = (*found.streams[:index], stream, *found.streams[index + 1 :])
+    return replace(found, streams=streams)

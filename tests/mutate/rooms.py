@@ -1,0 +1,92 @@
+"""Where random changes are made, and the quick tests that concern each place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+U = "tests/unit/"
+STAGES = (
+    f"{U}test_prove_order.py",
+    f"{U}test_prove_addresses.py",
+    f"{U}test_schedule.py",
+    f"{U}test_allocate.py",
+    f"{U}test_depend.py",
+    f"{U}test_packing.py",
+    f"{U}test_exact.py",
+    f"{U}test_lower_accumulate.py",
+    f"{U}test_device_loops.py",
+    f"{U}test_ordering.py",
+    f"{U}test_cores.py",
+    "tests/property/test_overlap.py",
+    "tests/property/test_allocator.py",
+    "tests/property/test_random_programs.py",
+)
+PROOFS = (
+    f"{U}test_prove_order.py",
+    f"{U}test_prove_addresses.py",
+    f"{U}test_prove_file.py",
+    f"{U}test_prove_work.py",
+    f"{U}test_verify_orders.py",
+    f"{U}test_exact.py",
+    "tests/property/test_prove_boxes.py",
+    f"{U}test_faults.py",
+)
+FILES = (
+    f"{U}test_neff_verify.py",
+    f"{U}test_exact.py",
+    f"{U}test_verify_orders.py",
+    f"{U}test_neff_read.py",
+    f"{U}test_neff_limits.py",
+    f"{U}test_cores.py",
+    f"{U}test_indirect.py",
+    "tests/property/test_neff.py",
+)
+RULES = (
+    f"{U}test_exact.py",
+    f"{U}test_rules.py",
+    f"{U}test_rules_shared.py",
+    f"{U}test_rules_tensor.py",
+    f"{U}test_rules_vector.py",
+    f"{U}test_rules_select.py",
+    f"{U}test_rules_scalar_gpsimd.py",
+    f"{U}test_rules_dma.py",
+    f"{U}test_rules_gather.py",
+    f"{U}test_rules_mx.py",
+    f"{U}test_instructions.py",
+    f"{U}test_collectives.py",
+    f"{U}test_connectivity.py",
+    f"{U}test_indirect.py",
+    f"{U}test_costs.py",
+    f"{U}test_patterns.py",
+    f"{U}test_arguments.py",
+)
+
+
+class Room(NamedTuple):
+    """Modules, as patterns under nkic/, and their tests."""
+
+    patterns: tuple[str, ...]
+    tests: tuple[str, ...]
+
+    def modules(self) -> list[Path]:
+        """The modules, in order."""
+        found = {path for pattern in self.patterns for path in (ROOT / "nkic").glob(pattern)}
+        return sorted(path for path in found if path.name != "__init__.py")
+
+
+ROOMS = {
+    "allocate": Room(("allocate/*.py",), STAGES),
+    "depend": Room(("depend/*.py", "ir/effects.py", "ir/overlap.py"), STAGES),
+    "lower": Room(("lower/*.py",), STAGES),
+    "schedule": Room(("schedule/*.py",), STAGES),
+    "prove": Room(("prove/*.py",), PROOFS),
+    "verifier": Room(("neff/verify*.py",), FILES),
+    "rules": Room(
+        ("machine/rules.py", "machine/tiles.py", "machine/constraints.py",
+         "machine/indirection.py", "machine/patterns.py", "machine/instructions/*rules.py"),
+        RULES,
+    ),
+    "costs": Room(("machine/costs.py", "machine/timing.py"), RULES),
+}  # fmt: skip

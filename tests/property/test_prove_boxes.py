@@ -1,0 +1,99 @@
+"""The proofs' own areas: they cover every byte that a pattern touches, and are never coarser than
+those that depend orders by, or a sound schedule would be refused.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nkic.base.source import CallChain, Span
+from nkic.ir.overlap import Cells, box
+from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.memory import Buffer
+from nkic.prove.boxes import MOST_CELLS, Grid, area
+from nkic.prove.effects import WHOLE, area_of, axes_of
+from nkic.prove.model import Box
+
+AT = CallChain(Span("k.py", 1, 1, 1, 1))
+TYPES = [DTYPES[name] for name in ("float32", "bfloat16", "uint8")]
+
+
+@st.composite
+def patterns(draw: st.DrawFn) -> AccessPattern:
+    """An access inside a tensor of up to three small axes."""
+    shape = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)))
+    dtype = draw(st.sampled_from(TYPES))
+    tensor = Tensor(0, "t", dtype, shape, Buffer.SHARED_HBM, AT)
+    elements = prod(shape)
+    dims: list[tuple[int, int]] = []
+    low = high = 0
+    for _ in range(draw(st.integers(1, 3))):
+        step, num = draw(st.integers(-elements, elements)), draw(st.integers(1, 6))
+        reach = step * (num - 1)
+        if max(high, high + reach) - min(low, low + reach) < elements:
+            dims.append((step, num))
+            low, high = min(low, low + reach), max(high, high + reach)
+    offset = draw(st.integers(-low, elements - 1 - high))
+    return AccessPattern(tensor, dtype, 0, 0, offset, tuple(dims) or ((1, 1),))
+
+
+def touched(pattern: AccessPattern) -> set[int]:
+    size = pattern.dtype.size
+    starts = {
+        pattern.offset + sum(step * i for (step, _), i in zip(pattern.dims, at, strict=True))
+        for at in product(*(range(num) for _, num in pattern.dims))
+    }
+    return {start * size + byte for start in starts for byte in range(size)}
+
+
+def covered(box: Box, axes: tuple[int, ...]) -> set[int]:
+    found = set()
+    for index in product(*(range(low, high) for low, high in box)):
+        byte = 0
+        for position, length in zip(index, axes, strict=True):
+            byte = byte * length + position
+        found.add(byte)
+    return found
+
+
+@given(patterns())
+@settings(max_examples=400, deadline=None)
+def test_an_area_covers_what_is_touched_and_no_more_than_depends(pattern: AccessPattern) -> None:
+    found = area_of(pattern)
+    assert found != WHOLE
+    mine = covered(found, axes_of(pattern.tensor))
+    assert touched(pattern) <= mine <= covered(box(pattern), axes_of(pattern.tensor))
+
+
+def test_a_step_inside_an_axis_and_a_run_over_several() -> None:
+    axes = (4, 6, 8)
+    assert area(axes, 1, 8, ((8, 2), (2, 3))) == ((0, 1), (1, 3), (0, 5))
+    assert area(axes, 1, 48, ((1, 96),)) == ((1, 3), (0, 6), (0, 8))
+    assert area(axes, 2, 24, ((1, 4),)) == ((1, 2), (0, 1), (0, 8))
+    assert area(axes, 1, 95, ((-1, 8),)) == ((1, 2), (5, 6), (0, 8))
+
+
+@given(st.lists(patterns(), min_size=2, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_cells_are_shared_just_where_boxes_overlap(found: list[AccessPattern]) -> None:
+    rank = len(axes_of(found[0].tensor))
+    boxes = [b for p in found if len(b := area_of(p)) == rank]
+    grid, theirs = Grid(dict.fromkeys(boxes)), Cells(boxes)
+    for one, other in product(boxes, boxes):
+        both = all(a < d and c < b for (a, b), (c, d) in zip(one, other, strict=True))
+        assert bool({*grid.cells(one)} & {*grid.cells(other)}) == both
+        assert bool({*theirs[one]} & {*theirs[other]}) == both
+
+
+def test_too_many_cells_are_joined_and_none_is_lost() -> None:
+    boxes: list[Box] = [((r, r + 1), (c, c + 1)) for r in range(600) for c in (r, r + 7)]
+    grid = Grid(dict.fromkeys(boxes))
+    assert grid.count <= MOST_CELLS
+    assert all(grid.cells(one) and max(grid.cells(one)) < grid.count for one in boxes)
+    whole = Grid(dict.fromkeys([*boxes, ((0, 600), (0, 607))]))
+    assert len(whole.cells(((0, 600), (0, 607)))) == whole.count

@@ -1,0 +1,119 @@
+"""Random programs of all rows, four ways: scheduled, scheduled in tight memory, serial, and
+interpreted straight from the recorded program. The same bits every time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+from numpy.typing import NDArray
+
+from nkic.allocate import allocate
+from nkic.base.diagnostics import CompileFailed, ProgramFault, Reporter
+from nkic.check import check
+from nkic.depend import depend
+from nkic.emit import emit
+from nkic.ir.program import Loop, Program, instructions
+from nkic.lower import lower
+from nkic.machine.memory import Buffer
+from nkic.machine.targets import TRN2
+from nkic.neff.read import read as decode
+from nkic.neff.verify import verify, verify_ordered
+from nkic.neff.write import write
+from nkic.prove import prove_addresses, prove_order, prove_returned, read
+from nkic.schedule import schedule
+from nkic.simulate import Options, simulate
+from tests.harness.interpret import interpret, random_inputs
+from tests.harness.proofs import differences
+from tests.harness.whole_programs import random_whole, usable
+
+Arrays = Mapping[str, NDArray[Any]]
+UNCHECKED = Options(check_init=False)
+ROOMY = TRN2.sbuf_usable
+
+
+def compiled_and_run(
+    found: Program, inputs: Arrays, serial: bool = False, sbuf: int = ROOMY
+) -> dict[str, bytes]:
+    """Through every stage and every proof of both tools, bytes included."""
+    lowered = lower(found, Reporter())
+    tight = replace(lowered, target=replace(lowered.target, sbuf_usable=sbuf))
+    placed, graphs = allocate(tight, depend(tight), Reporter())
+    effects = read(tight)
+    assert prove_returned(found, tight) == []
+    assert prove_addresses(placed, effects) == []
+    done = schedule(placed, graphs, serial)
+    assert prove_order(tight, done, effects) == []
+    executable = decode(write(emit(done, {})))
+    assert differences(done, executable) == []
+    verify(executable)
+    verify_ordered(executable)
+    result = simulate(executable, inputs, UNCHECKED)
+    return {name: array.tobytes() for name, array in result.outputs.items()}
+
+
+def least(found: Program, inputs: Arrays) -> int:
+    """The least SBUF, to a power of two, that the program fits into."""
+    size = ROOMY
+    lowered = lower(found, Reporter())
+    while size > 1024:
+        tight = replace(lowered, target=replace(lowered.target, sbuf_usable=size // 2))
+        try:
+            allocate(tight, depend(tight), Reporter())
+        except CompileFailed:
+            return size
+        size //= 2
+    return size
+
+
+def four_ways(seed: int, cores: int) -> bool:
+    """Whether the program of that seed runs at all: its indices may lead outside."""
+    rng = Random(seed)
+    found = random_whole(rng, rng.randrange(1, 4), rng.randrange(2, 12), cores)
+    check(found, Reporter())
+    inputs = random_inputs(found, seed)
+    try:
+        expected = interpret(found, inputs)
+    except ProgramFault:
+        return False
+    assert compiled_and_run(found, inputs) == expected
+    assert compiled_and_run(found, inputs, serial=True) == expected
+    assert compiled_and_run(found, inputs, sbuf=least(found, inputs)) == expected
+    return True
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_four_ways_agree(cores: int) -> None:
+    assert sum(four_ways(seed, cores) for seed in range(12)) >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_ten_thousand_agree(part: int) -> None:
+    ran = [four_ways(1000 + 500 * part + n, 1 + n % 2) for n in range(500)]
+    assert sum(ran) >= 250
+
+
+def test_the_programs_have_everything() -> None:
+    found = [random_whole(Random(seed), 3, 12, 1) for seed in range(60)]
+    rows = {one.row.name for p in found for one in instructions(p.cores[0])}
+    assert set(usable()) - rows == set() and len(rows) >= 45
+    assert any(isinstance(item, Loop) for p in found for item in p.cores[0])
+    assert any(t.buffer is Buffer.PSUM for p in found for t in p.tensors)
+    assert any(one.row.effects.__name__ != "no_effects" for p in found
+               for one in instructions(p.cores[0]))  # fmt: skip
+
+
+def test_tight_memory_takes_bytes_over() -> None:
+    found = random_whole(Random(5), 3, 6)
+    inputs = random_inputs(found, 5)
+    lowered = lower(found, Reporter())
+    size = least(found, inputs)
+    tight = replace(lowered, target=replace(lowered.target, sbuf_usable=size))
+    placed, _ = allocate(tight, depend(tight), Reporter())
+    own = [t for t in found.tensors if t.buffer is Buffer.SBUF and t.number in placed.addresses]
+    assert len({placed.addresses[t.number] for t in own}) < len(own)

@@ -1,0 +1,132 @@
+"""`nki-run --race-check` within one core: accesses that nothing in the file orders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nkic.base.diagnostics import ArtifactFailed, ProgramFault
+from nkic.neff.records import Executable, InstructionRecord
+from nkic.neff.verify import verify, verify_ordered
+from nkic.simulate import Options, simulate
+from tests.harness.proofs import make, with_stream
+from tests.programs import copy, declare, load, op, program
+
+TILE, HBM = "[0+128, 0; 1x512]", "[0; 512x128, 1x512]"
+HEAD = [
+    *(f"%{i} h{i}: float32[128, 512] shared_hbm" for i in range(2)),
+    *(declare(2 + i, f"t{i}", "128, 512") for i in range(2)),
+    "%4 word: int32[1, 1] shared_hbm",
+    "input x = %0",
+    "input word = %4",
+    "output output_0 = %1",
+    "core",
+]
+STRAIGHT = [
+    load(0, f"%2{TILE}", f"%0{HBM}"),
+    op(1, "reciprocal", dst=f"%3{TILE}", data=f"%2{TILE}"),
+    copy(2, f"%2{TILE}", f"%3{TILE}", "gpsimd"),
+    load(3, f"%1{HBM}", f"%2{TILE}"),
+]
+LOOP = [
+    op(0, "register_load", "sync", dst="$1", src="%4[0; 1x1]"),
+    load(1, f"%2{TILE}", f"%0{HBM}"),
+    "loop 1 $0 = 0 to $1 by 1",
+    "  " + op(2, "reciprocal", dst=f"%3{TILE}", data=f"%2{TILE}"),
+    "  " + copy(3, f"%2{TILE}", f"%3{TILE}", "gpsimd"),
+    "  " + copy(4, "%3[0+128, 0; 1x1] by scalar $0 stride 1 limit 512 axis 1", "%2[0+128, 0; 1x1]"),
+    "end",
+    load(5, f"%1{HBM}", f"%2{TILE}"),
+]
+
+
+def executable(*body: str) -> Executable:
+    found = make(program("\n".join([*HEAD, *(f"  {line}" for line in body)])))
+    return found.file()
+
+
+def slots(found: Executable) -> list[tuple[int, int, InstructionRecord]]:
+    return [
+        (s, at, item)
+        for s, stream in enumerate(found.streams)
+        for at, item in enumerate(stream.items)
+        if isinstance(item, InstructionRecord)
+    ]
+
+
+def changed(found: Executable, stream: int, at: int, **fields: object) -> Executable:
+    record = found.streams[stream]
+    new = record.items[at]._replace(**fields)  # type: ignore[arg-type]
+    items = (*record.items[:at], new, *record.items[at + 1 :])
+    return with_stream(found, stream, record._replace(items=items))
+
+
+@pytest.mark.parametrize("body", [STRAIGHT, LOOP])
+def test_what_the_compiler_writes_is_ordered(body: list[str]) -> None:
+    verify_ordered(executable(*body))
+
+
+def test_every_wait_of_an_instruction_that_is_dropped_is_found() -> None:
+    found, count = executable(*STRAIGHT), 0
+    for stream, at, item in slots(found):
+        if item.waits:
+            broken = changed(found, stream, at, waits=())
+            verify(broken)  # it may give wrong numbers: that is all
+            with pytest.raises(ArtifactFailed, match="nothing orders it and another access to"):
+                verify_ordered(broken)
+            count += 1
+    assert count == 3
+
+
+def test_the_message_tells_both_streams_the_tensor_and_the_line() -> None:
+    found = executable(*STRAIGHT)
+    stream, at = next((s, a) for s, a, i in slots(found) if i.row and i.row.name == "reciprocal")
+    with pytest.raises(ArtifactFailed) as caught:
+        verify_ordered(changed(found, stream, at, waits=()))
+    (one,) = caught.value.diagnostics
+    # The two have no order, so that either may be told as the later one.
+    assert one.message.startswith("core0.dma0 item 0, dma_copy: nothing orders it and another ")
+    assert "access to `t0` by gpsimd" in one.message
+    assert any("k.py:10:1" in note for note in one.notes)
+
+
+def test_a_decision_that_nothing_orders_is_found() -> None:
+    found = executable(*LOOP)
+    for stream, record in enumerate(found.streams):
+        if record.name != "core0.gpsimd":
+            continue
+        bare = tuple(
+            i._replace(waits=()) if isinstance(i, InstructionRecord) and i.row is None else i
+            for i in record.items
+        )
+        broken = with_stream(found, stream, record._replace(items=bare))
+        with pytest.raises(ArtifactFailed, match="another access to register 1 by gpsimd"):
+            verify_ordered(broken)
+
+
+def test_bytes_that_change_hands_are_looked_at() -> None:
+    text = [
+        "%1 a: float32[128, 512] sbuf fixed (0, 0)",
+        "%2 b: float32[128, 512] sbuf fixed (0, 0)",
+        "core",
+        "  " + op(0, "memset", "vector", dst=f"%1{TILE}", value="0.0"),
+        "  " + op(1, "memset", "gpsimd", dst=f"%2{TILE}", value="1.0"),
+    ]
+    found = make(program("\n".join(text))).file()
+    verify_ordered(found)
+    stream = next(s for s, r in enumerate(found.streams) if r.name == "core0.gpsimd")
+    with pytest.raises(ArtifactFailed, match="the bytes of `a`"):
+        verify_ordered(changed(found, stream, 0, waits=()))
+
+
+def test_a_run_asks_for_it_only_if_it_is_told_to() -> None:
+    found = executable(*STRAIGHT)
+    stream, at = next((s, a) for s, a, i in slots(found) if i.row and i.row.name == "tensor_copy")
+    broken = changed(found, stream, at, waits=())
+    arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
+    with pytest.raises(ArtifactFailed, match="nothing orders"):
+        simulate(broken, arrays, Options(check_races=True))
+    outcome = simulate(found, arrays, Options(check_races=True)).outputs["output_0"]
+    assert np.array_equal(outcome, arrays["x"])
+    with pytest.raises(ProgramFault):  # here it shows: the copy runs before there is anything
+        simulate(broken, arrays)
