@@ -49,7 +49,8 @@ class Running(TypedDict, total=False):
     `precise_fp` rounds after every instruction, by default as NKI_PRECISE_FP says, else yes;
     `accumulate` is "exact", "float32" or "pairwise", by default as a device was measured to add
     up, else exact; `report_error_bound` finds how far results may be from exact arithmetic;
-    `max_cycles` of the simulated clock, `max_memory` in bytes and `timeout` in seconds are limits.
+    `max_cycles` of the simulated clock, `max_memory` in bytes and `timeout` in seconds are limits;
+    `levels` are levels of warnings.
     """
 
     init_check: bool
@@ -59,6 +60,7 @@ class Running(TypedDict, total=False):
     max_cycles: int | None
     max_memory: int | None
     timeout: float | None
+    levels: Settings | None
 
 
 class Calling(Preparing, Running, total=False):

@@ -12,14 +12,23 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.api import options
+from nkic.api import options, warned
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.artifact import Artifact
 from nkic.api.errors import RunError, raising
 from nkic.api.html import table
 from nkic.api.options import Running
 from nkic.arrays.offers import Offer
-from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base import levels
+from nkic.base.diagnostics import (
+    Diagnostic,
+    Level,
+    NkicError,
+    ProgramFault,
+    UsageFailed,
+    make,
+)
+from nkic.base.levels import DEFAULT, Settings
 from nkic.base.suggest import did_you_mean
 from nkic.figures import blas_threads, figures, is_precise
 from nkic.machine.orders import ORDERS, Order
@@ -45,8 +54,9 @@ class Result:
     installed): what the kernel returned as `output_0` …, then inputs that it updated in place.
 
     `cycles` are of the target's base clock, `time_ns` is simulated time. `remarks` say what was
-    done to inputs. `error_bounds`, where `report_error_bound` asked for them, say by output how far
-    each element may be from exact arithmetic (docs/fidelity.md).
+    done to inputs, and what of the program a device would do otherwise. `error_bounds`, where
+    `report_error_bound` asked for them, say by output how far each element may be from exact
+    arithmetic (docs/fidelity.md).
     """
 
     outputs: Mapping[str, Array]
@@ -121,7 +131,8 @@ def run(
 
     `fill` makes what is missing ("zeros", "randn(0)", …), `cast` converts other element types.
     Other options: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`, `max_cycles`,
-    `max_memory` (bytes), `timeout` (seconds), as those of `nki-run`. Raises `RunError`.
+    `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, as those of `nki-run`. Raises
+    `RunError`; warnings come as `NkicWarning`.
     """
     options.check("run", how, Running)
     return _run(artifact, [inputs], fill, cast, how)[0]
@@ -154,8 +165,25 @@ def _run(
         settings = _settings(how)
         check_memory(executable, how.get("max_memory"), len(inputs))
         bound = [bind(artifact.signature, _wanted(one, fill, cast)) for one in inputs]
+        wishes = how.get("levels") or DEFAULT
+        said = [_heard(executable, one.remarks, wishes, NkicError) for one in bound]
         found = simulate_ranks(executable, [one.arrays for one in bound], settings)
-        return [_result(artifact, b, f, settings) for b, f in zip(bound, found, strict=True)]
+        told = [_heard(executable, one.remarks, wishes, ProgramFault) for one in found]
+    return [
+        _result(artifact, b, f, settings, (*before, *after))
+        for b, f, before, after in zip(bound, found, said, told, strict=True)
+    ]
+
+
+def _heard(
+    executable: Executable, found: Sequence[Diagnostic], wishes: Settings, failure: type[NkicError]
+) -> tuple[Diagnostic, ...]:
+    """Remarks at the levels asked for: errors are raised as `failure`, warnings passed on."""
+    remarks = levels.apply(found, wishes, executable.sources)
+    if any(one.level is Level.ERROR for one in remarks):
+        raise failure(remarks)
+    warned.warn(remarks, lambda path: path)
+    return tuple(remarks)
 
 
 def _settings(how: Running) -> Options:
@@ -200,7 +228,13 @@ def _spec(name: str, value: Any) -> Spec | Offer:
     raise UsageFailed([make("bad-argument", text, help="pass a NumPy array")])
 
 
-def _result(artifact: Artifact, bound: Bound, found: Simulated, settings: Options) -> Result:
+def _result(
+    artifact: Artifact,
+    bound: Bound,
+    found: Simulated,
+    settings: Options,
+    remarks: tuple[Diagnostic, ...],
+) -> Result:
     signature = artifact.signature
     kinds = {p.name: p.dtype for p in signature.outputs}
     outputs = {name: presented(array, kinds[name]) for name, array in found.outputs.items()}
@@ -211,7 +245,7 @@ def _result(artifact: Artifact, bound: Bound, found: Simulated, settings: Option
         found.time_ns,
         found.engines,
         run,
-        bound.remarks,
+        remarks,
         found.timeline,
         artifact.executable,
         found.bounds,

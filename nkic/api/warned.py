@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePath
 from types import ModuleType
 from typing import Any
 
@@ -38,7 +39,8 @@ def _warn(found: Diagnostic, path_of: Callable[[str], str]) -> None:
     span = found.primary.span
     path = path_of(span.path)
     module = next(_modules(path), None)
-    name = module.__name__ if module is not None else None
+    # Python drops warnings without the name of a module, as if it were shutting down.
+    name = module.__name__ if module is not None else PurePath(path).stem
     registry: dict[Any, Any] | None = None
     if module is not None:
         registry = module.__dict__.setdefault("__warningregistry__", {})

@@ -32,6 +32,9 @@ UNSET = Unset()
 BREAK, CONTINUE = "break", "continue"  # what statements give that leave their block
 
 
+_NO_PARAMETERS = nodes.Arguments(NOWHERE)
+
+
 @dataclass
 class Code:
     """One function, lambda, generator expression, class body or module-level statement.
@@ -46,7 +49,7 @@ class Code:
     qualname: str
     node: nodes.Node
     source: SourceFile
-    args: nodes.Arguments = nodes.Arguments(NOWHERE)
+    args: nodes.Arguments = _NO_PARAMETERS
     run: Any = None
     plain: int = -1
     size: int = 0

@@ -50,6 +50,9 @@ class Space(Protocol):
     def names(self) -> list[str]:
         """What `from module import *` gives."""
 
+    def keeps(self, name: str) -> bool:
+        """The name has the same value each time it is asked for."""
+
 
 class Table:
     """A provided module that is a table of values."""
@@ -77,17 +80,22 @@ class Table:
         """The public names."""
         return sorted(name for name in self.contents if not name.startswith("_"))
 
+    def keeps(self, name: str) -> bool:
+        """A table does not change."""
+        return True
+
 
 class Provided:
-    """A provided module as a value. Nothing can change it."""
+    """A provided module as a value. Nothing can change it. `known` are values found before."""
 
-    __slots__ = ("inner", "module_name", "space", "world")
+    __slots__ = ("known", "module_name", "space", "world")
     is_module = True
 
     def __init__(self, world: World, name: str, space: Space) -> None:
         self.world = world
         self.module_name = name
         self.space = space
+        self.known: dict[str, Any] = {}
 
     def __repr__(self) -> str:
         return f"<module '{self.module_name}'>"
@@ -235,8 +243,13 @@ class World:
 
 def of_provided(m: Machine, module: Provided, name: str) -> Any:
     """`module.name`, where a provided module may have modules of its own."""
+    found = module.known.get(name, UNSET)
+    if found is not UNSET:
+        return found
     found = module.space.get(m, name)
     if found is not UNSET:
+        if module.space.keeps(name):
+            module.known[name] = found
         return found
     inner = f"{module.module_name}.{name}"
     if inner in module.world.provided:

@@ -67,6 +67,10 @@ class LanguageSpace:
         """The public names."""
         return names_of(self.namespace)
 
+    def keeps(self, name: str) -> bool:
+        """Names that are deprecated warn each time."""
+        return name not in self._contents["@watched"]
+
 
 class World:
     """What one instance of the kernel is evaluated in: module-level values start afresh."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -83,26 +83,43 @@ class SourceModule:
         found = [node for node in walk(self.tree) if isinstance(node, nodes.Statement)]
         return tuple(sorted(found, key=lambda node: node.span[1:3]))
 
+    @cached_property
+    def _starts(self) -> tuple[tuple[int, int], ...]:
+        """Where each of `statements` starts."""
+        return tuple(node.span[1:3] for node in self.statements)
+
+    @cached_property
+    def _around(self) -> tuple[int, ...]:
+        """The index of the statement that holds each of `statements`; -1 at module level."""
+        found: list[int] = []
+        for index, node in enumerate(self.statements):
+            outer = index - 1
+            while outer >= 0 and self.statements[outer].span[3:] < node.span[3:]:
+                outer = found[outer]
+            found.append(outer)
+        return tuple(found)
+
+    def _holding(self, span: Span) -> Iterator[nodes.Statement]:
+        """The statements that hold `span`, innermost first."""
+        index = bisect.bisect_right(self._starts, span[1:3]) - 1
+        while index >= 0:
+            if self.statements[index].span[3:] >= span[3:]:
+                yield self.statements[index]
+            index = self._around[index]
+
     def statement_at(self, span: Span) -> nodes.Statement | None:
         """The innermost statement that starts at or before `span` and holds it."""
-        starts = [node.span[1:3] for node in self.statements]
-        last = bisect.bisect_right(starts, span[1:3])
-        holds = (n for n in reversed(self.statements[:last]) if n.span[3:] >= span[3:])
-        return next(holds, None)
+        return next(self._holding(span), None)
 
     def loops_around(self, span: Span) -> tuple[nodes.For, ...]:
         """The `for` loops of one function whose bodies hold `span`, outermost first."""
-        starts = [node.span[1:3] for node in self.statements]
-        last = bisect.bisect_right(starts, span[1:3])
         found: list[nodes.For] = []
-        for node in self.statements[:last]:
-            if node.span[3:] < span[3:]:
-                continue
+        for node in self._holding(span):
             if isinstance(node, nodes.FunctionDef):
-                found.clear()
-            elif isinstance(node, nodes.For) and node.body[0].span[1:3] <= span[1:3]:
+                break
+            if isinstance(node, nodes.For) and node.body[0].span[1:3] <= span[1:3]:
                 found.append(node)
-        return tuple(found)
+        return tuple(reversed(found))
 
 
 @dataclass(frozen=True)

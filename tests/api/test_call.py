@@ -22,6 +22,7 @@ import pytest
 import nkic.nki
 from nkic import api
 from nkic.api import cache, names
+from nkic.base.levels import DEFAULT, Wish
 from nkic.nki import modules
 from tests.api import kernels as k
 
@@ -395,3 +396,21 @@ def test_text_that_a_loader_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "edited", module)
     spec.loader.exec_module(module)
     assert np.array_equal(values(module.double, X), 2 * X)
+
+
+def test_a_part_of_the_result_that_nothing_writes_is_an_error() -> None:
+    with pytest.raises(api.CompileError, match="NKI0257"):
+        values(k.unwritten_output, X)
+    allowed = DEFAULT.adding(Wish.ALLOW, "NKI0257")
+    found = api.call(k.unwritten_output, [X], levels=allowed).values
+    np.testing.assert_array_equal(found[:64], X[:64])
+
+
+def test_what_the_run_noticed_is_a_remark_or_what_the_levels_make_of_it() -> None:
+    big = np.full_like(X, 2.0**65)
+    (remark,) = api.call(k.logarithm, [big]).result.remarks
+    assert remark.code.number == "NKI0703" and "outside of the range of nl.log" in remark.message
+    with pytest.warns(api.NkicWarning, match="NKI0703: .*outside of the range"):
+        api.call(k.logarithm, [big], levels=DEFAULT.adding(Wish.WARN, "NKI0703"))
+    with pytest.raises(api.RunError, match="NKI0703"):
+        api.call(k.logarithm, [big], levels=DEFAULT.adding(Wish.DENY, "NKI0703"))

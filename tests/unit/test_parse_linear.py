@@ -6,6 +6,7 @@ import gc
 import sys
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
