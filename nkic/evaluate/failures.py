@@ -6,8 +6,10 @@ Values that the failing expression names are shown as they were.
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -397,10 +399,15 @@ def _is_languages(function: Any) -> bool:
 
 
 def _parameters(function: Any) -> list[str] | None:
-    """Names of the parameters of what is called, if that is a function of the kernel's."""
+    """Names of the parameters of what is called, if they are known."""
     if isinstance(function, Class):
         found = function.find("__init__")
-        return _parameters(Method(found, None)) if isinstance(found, Function) else None
+        if isinstance(found, Function):
+            return _parameters(Method(found, None))
+        named = list(getattr(found, "parameters", ()))
+        return named or (_of_host(function.payload) if _is_languages(function) else None)
+    if isinstance(function, HostFunction):
+        return _of_host(function.call)
     bound = isinstance(function, Method)
     function = function.function if isinstance(function, Method) else function
     function = getattr(function, "function", function)
@@ -409,6 +416,12 @@ def _parameters(function: Any) -> list[str] | None:
     code = function.code
     found = [*code.positional[1 if bound else 0 :], *code.named_only]
     return [*found, *filter(None, (code.rest, code.more))]
+
+
+def _of_host(function: Callable[..., Any]) -> list[str] | None:
+    with suppress(ValueError):  # some builtins do not tell
+        return list(inspect.signature(function).parameters)
+    return None
 
 
 def _import_error(failure: Failure) -> _Said:

@@ -7,7 +7,7 @@ what a kernel sees of a value is in the table of its class, `Class.members`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
@@ -201,12 +201,19 @@ class Method:
 class Builtin:
     """A function of the interpreter's tables. It is called with the machine first."""
 
-    __slots__ = ("call", "name", "static")
+    __slots__ = ("call", "name", "parameters", "static")
 
-    def __init__(self, name: str, call: Callable[..., Any], static: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        call: Callable[..., Any],
+        static: bool = False,
+        parameters: Sequence[str] = (),
+    ) -> None:
         self.name = name
         self.call = call
         self.static = static  # of a class: it is not bound to objects
+        self.parameters = parameters  # where the kernel itself gave it some: fields of a dataclass
         rename(call, name)
 
     def __call__(self, *args: Any, **named: Any) -> Any:

@@ -359,7 +359,7 @@ def test_the_text_says_which_parameters_came_later() -> None:
 def test_the_text_counts_what_each_target_and_profile_has() -> None:
     total, targets, profiles = listing.text().splitlines()[-3:]
     assert total == f"{len(ROWS)} instructions; nki.isa and nki.collectives of NKI 0.6 are complete"
-    assert targets.endswith(f"trn3 {len(ROWS)}") and profiles.endswith(f"0.6 {len(ROWS)}")
+    assert targets.endswith(f"trn3 {len(ROWS)}") and f"0.6 {len(ROWS)}" in profiles
     assert "partial" not in listing.text() and "not supported" not in listing.text()
 
 

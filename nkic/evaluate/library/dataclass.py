@@ -150,7 +150,7 @@ def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: Options) -> B
             put(m, owner, spec.name, value)
         _after(m, cls, owner, first, specs)
 
-    return Builtin(f"{cls.name}.__init__", call)
+    return Builtin(f"{cls.name}.__init__", call, parameters=[s.name for s in signature.specs])
 
 
 def _after(m: Machine, cls: Class, owner: Any, first: list[Any], specs: dict[str, Spec]) -> None:
