@@ -71,13 +71,22 @@ def _sources(tensor: Tensor) -> tuple[Tensor, ...]:
 
 
 def _names(view: View) -> str:
-    names = dict.fromkeys(f"`{tensor.name}`" for tensor in _sources(view.tensor))
+    names = dict.fromkeys(f"`{_named(tensor)}`" for tensor in _sources(view.tensor))
     return " and ".join(names)
+
+
+def _named(tensor: Tensor) -> str:
+    """The tensor's name; of a result without one the expression that made it."""
+    place = tensor.at.primary
+    module = active().module_of(place.path)
+    if tensor.at.span.path not in _COMPUTE or active().name_of(tensor.at) or module is None:
+        return tensor.name
+    return _short(module, place) or tensor.name
 
 
 def _labels(tensors: Iterable[Tensor]) -> Iterable[Label]:
     for tensor in dict.fromkeys(tensors):
-        yield Label(tensor.at.primary, f"`{tensor.name}` is {shown(tensor)}")
+        yield Label(tensor.at.primary, f"`{_named(tensor)}` is {shown(tensor)}")
 
 
 def computed(result: View, *operands: View) -> None:
@@ -111,12 +120,18 @@ def _asked() -> _Asked | None:
 def _within(place: Span, node: nodes.Node) -> bool:
     """The node decides by what is at the place: by its own value, if it is a call."""
     if isinstance(node, nodes.Call):
-        return node.span == place
+        return node.span == place and _decides(node.func)
     if isinstance(node, nodes.UnaryOp) and node.op != "not":
         return False
     if isinstance(node, nodes.Compare) and len(node.ops) == 1 and "in" not in node.ops[0]:
         return False
     return node.span[1:3] <= place[1:3] and place[3:] <= node.span[3:]
+
+
+def _decides(function: nodes.Expression) -> bool:
+    """It is a function of Python's or NumPy's: those of `nki.language` compute."""
+    holder = function.value if isinstance(function, nodes.Attribute) else None
+    return not (isinstance(holder, nodes.Name) and holder.id == "nl")
 
 
 def _advice() -> str:
@@ -196,16 +211,18 @@ def _called(node: nodes.Node) -> str:
 
 def _text(asked: _Asked, node: nodes.Node, otherwise: str) -> str:
     """The node as the kernel has it, if that is short."""
-    text = asked.module.source.text_of(node.span)
-    return text if len(text) <= _LONGEST and "\n" not in text else otherwise
+    return _short(asked.module, node.span) or otherwise
+
+
+def _short(module: SourceModule, place: Span) -> str:
+    text = module.source.text_of(place)
+    return text if len(text) <= _LONGEST and "\n" not in text else ""
 
 
 _SAME = "ask with `is` whether it is the same tensor; nl.equal compares elements"
-_LARGER = (
-    "use nl.maximum(x, y) for the larger of two elements, nl.max(x, axis=1) for the largest of a row"
-)
+_LARGER = "use nl.maximum(x, y) for the larger of two elements, nl.max(x, axis=1) for that of a row"
 _SMALLER = (
-    "use nl.minimum(x, y) for the smaller of two elements, nl.min(x, axis=1) for the least of a row"
+    "use nl.minimum(x, y) for the smaller of two elements, nl.min(x, axis=1) for that of a row"
 )
 _ORDER = "nisa.max8 finds the eight largest elements of each partition, in order"
 _OF_CALLS = {

@@ -15,6 +15,7 @@ from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
 from nkic.ir.tensors import View
+from nkic.language import library
 from nkic.language.complain import complain
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import plain
@@ -257,7 +258,8 @@ class NkiTensor:
         _library("_assign", "assignment to a tensor")(self[key], value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        near = _OTHER_NAMES.get(name) or did_you_mean(name, _public_names())
+        near = _OTHER_NAMES.get(name) or library.as_function(name)
+        near = near or did_you_mean(name, _public_names())
         text = f"a tensor has no attribute `{name}`"
         raise Missing("unknown-attribute", text, name, near)
 
@@ -270,6 +272,8 @@ _OTHER_NAMES = {
     "flatten": "use flatten_dims(start, end) or reshape",
     "squeeze": "use squeeze_dim(dim)",
     "unsqueeze": "use expand_dim(dim)",
+    "std": "write nl.sqrt(nl.var(t, axis=1))",
+    "argmax": "use nisa.max8, then nisa.nc_find_index8",
     "item": "values are known only on the device",
     "numpy": "values are known only on the device",
 }
