@@ -10,10 +10,10 @@ import pytest
 
 from nkic.base.diagnostics import Diagnostic, Level
 from nkic.base.profiles import DEFAULT
-from nkic.language import provide
 from nkic.language.meanings import MEANT
 from nkic.language.namespace import names_of
 from nkic.request import Said
+from nkic.specialise.native.surface import spaces
 from tests.harness import two_ways
 from tests.harness.kernels import compile_text
 
@@ -175,6 +175,6 @@ def test_a_float_in_a_shape() -> None:
 
 
 def test_meant_names_exist() -> None:
-    known = provide.namespaces(DEFAULT, lambda file, name: None)["nki.language"]  # type: ignore[arg-type,return-value]
+    known = spaces(DEFAULT)["nki.language"]
     assert set(MEANT.values()) - set(names_of(known)) == set()
     assert set(MEANT) & set(names_of(known)) == set()
