@@ -99,7 +99,7 @@ def test_both_ways_say_the_same(body: str, message: str, advice: str, tmp_path: 
     request = two_ways.request_in(path, Said(args=["a=float32[128,64]"]))
     with two_ways.live_module(path) as module:
         native, closed = two_ways.both(module.kernel, two_ways.given_of(request))
-    if body in WIDER:  # Python's own place is the whole of `not …`, or of the loop's head
+    if body in WIDER:  # the two ways differ in the column: of `not`, and of a loop's iterable
         assert [one[:3] for one in native.places] == [one[:3] for one in closed.places]
     else:
         assert native.places == closed.places
