@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nkic.base.diagnostics import Fix, Label, Level, make, within
-from nkic.base.source import Span
+from nkic.base.source import CallChain, Span
 from nkic.base.suggest import respelt
 from nkic.ir.tensors import Tensor
 from nkic.language.trace import active, here
@@ -21,14 +21,16 @@ def complain(
     fixes: Iterable[Fix] = (),
     argument: str = "",
     position: int | None = None,
+    at: CallChain | None = None,
 ) -> None:
     """Reports at the call that the kernel is making, with the calls that led there.
 
     `argument` names the parameter that is wrong, `position` its place among positional
-    arguments: then the message points there, if the call shows it.
+    arguments: then the message points there, if the call shows it. `at` is where else the kernel
+    stood.
     """
     active().recording()
-    at = here()
+    at = at or here()
     places = at.user_frames()
     labels = [Label(span, "called from here") for span in places[1:]]
     if about is not None:

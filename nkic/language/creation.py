@@ -101,8 +101,9 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     parts = [part if isinstance(part, int) else plain(part) for part in parts]
     for axis, part in enumerate(parts):
         if isinstance(part, float):
-            help = f"use `//` for whole numbers: {brief(part)} is a float"
-            raise _bad_shape(f"size {axis} of {tuple(parts)} is a float", help)
+            whole = f"write {int(part)}, or " if part.is_integer() else "write "
+            help = f"{whole}`//` in place of `/`, which gives an int"
+            raise _bad_shape(f"dimension {axis} of the shape is a float, {brief(part)}", help)
         if not isinstance(part, int) or isinstance(part, bool):
             raise _bad_shape(f"size {axis} of a shape is no int: {brief(part)}")
         if isinstance(part, ParDim) and axis:

@@ -16,6 +16,7 @@ from nkic.base import profiles
 from nkic.base.diagnostics import Label
 from nkic.base.kernel_errors import KernelError
 from nkic.base.source import SHIPPED, SourceFile
+from nkic.language.meanings import MEANT
 from nkic.language.namespace import Namespace
 from nkic.language.texts import brief
 from nkic.language.trace import active, here
@@ -24,6 +25,7 @@ from nkic.machine.dtypes import DType
 from nkic.syntax.bindings import STDLIB
 
 MODULE = "nkic.stdlib"
+_SUMMED = ("sum", "max", "min")  # what nisa.tensor_reduce has by operators of the same meaning
 _DEFINITION = re.compile(r"(?m)^def (\w+)\(")
 Load = Callable[[SourceFile, str], Callable[..., Any]]
 
@@ -44,6 +46,20 @@ def sources() -> dict[str, SourceFile]:
 def public() -> tuple[str, ...]:
     """The functions that are names of `nki.language`."""
     return tuple(name for name in sources() if not name.startswith("_"))
+
+
+def as_function(name: str) -> str:
+    """What to write for a method of tensors, or a function of NumPy, of this name; or nothing."""
+    name = MEANT.get(name, name)
+    file = sources().get(name)
+    if file is None or name.startswith("_"):
+        return ""
+    if active().profile < profiles.Profile.NKI_0_3:
+        return "write it with the instructions of nki.isa"
+    if file.path != f"{STDLIB}reduction.py":
+        return f"write nl.{name}, which is a function"
+    reduces = ", or nisa.tensor_reduce" if name in _SUMMED else ""
+    return f"write nl.{name}(t, axis=1){reduces}"
 
 
 def namespace(load: Load) -> Namespace:

@@ -7,6 +7,7 @@ from typing import Any
 
 from nkic.base.device import DeviceRange
 from nkic.base.kernel_errors import KernelError
+from nkic.base.source import CallChain
 from nkic.base.text import grouped
 from nkic.language.hosted import plain
 from nkic.language.registers import VirtualRegister
@@ -56,11 +57,18 @@ def _checked(made: range) -> range:
 class DynamicRange(DeviceRange):
     """What `for` goes through to make a loop on the device."""
 
-    def __init__(self, first: int | Register, last: int | Register, step: int) -> None:
+    def __init__(
+        self,
+        first: int | Register,
+        last: int | Register,
+        step: int,
+        of_for: CallChain | None = None,
+    ) -> None:
         self._first = first
         self._last = last
         self._step = step
         self._loop: OpenLoop | None = None
+        self._of_for = of_for  # the call, where a `for` goes through it, which is deprecated
 
     def enter(self) -> VirtualRegister:
         """Opens the loop and gives its counter, which nothing may write."""
@@ -71,8 +79,10 @@ class DynamicRange(DeviceRange):
         return VirtualRegister(counter, frozen=True)
 
     def leave(self) -> None:
-        """Closes the loop."""
+        """Closes the loop. What is deprecated is said now: an error in its body comes first."""
         active().close_loop(self._loop)
+        if self._of_for is not None:
+            deprecated.warn("a loop over `nl.dynamic_range`", deprecated.DYNAMIC_FOR, self._of_for)
 
     def __iter__(self) -> Iterator[VirtualRegister]:
         """What Python's own `for` goes through: the body once."""
@@ -88,11 +98,10 @@ class DynamicRange(DeviceRange):
 
 def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> DynamicRange:
     """A loop on the device; bounds are ints or registers."""
-    deprecated.warn("a loop over `nl.dynamic_range`", deprecated.DYNAMIC_FOR)
-    return _dynamic(start, stop, step)
+    return _dynamic(start, stop, step, here())
 
 
-def _dynamic(start: Any, stop: Any, step: Any) -> DynamicRange:
+def _dynamic(start: Any, stop: Any, step: Any, of_for: CallChain | None = None) -> DynamicRange:
     first, last = (0, start) if stop is None else (start, stop)
     if type(step) is not int or step < 1:
         raise KernelError(
@@ -101,7 +110,7 @@ def _dynamic(start: Any, stop: Any, step: Any) -> DynamicRange:
             argument="step",
             position=2,
         )
-    return DynamicRange(_bound(first), _bound(last), step)
+    return DynamicRange(_bound(first), _bound(last), step, of_for)
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 1) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.suggest import did_you_mean
+from nkic.language.meanings import meant
 
 
 class Absent(NamedTuple):
@@ -70,7 +71,9 @@ class Namespace:
         if known is not None:
             return Missing(known.slug, known.text, name, known.help)
         text = f"`{module}` has no `{name}`"
-        near = self.__dict__["@elsewhere"].get(name) or did_you_mean(name, names_of(self))
+        names = names_of(self)
+        near = self.__dict__["@elsewhere"].get(name) or meant(name, names)
+        near = near or did_you_mean(name, names)
         return Missing("unknown-attribute", text, name, near or self.__dict__["@advice"])
 
 

@@ -111,6 +111,7 @@ class Trace:
         self.constants: dict[int, bytes] = {}
         self.messages: list[str] = []
         self.reads: dict[str, str] = {}
+        self.computed: dict[int, tuple[Tensor, ...]] = {}  # by operators, from these
         self.written: set[int] = set()
         self.read: set[int] = set()
         self.own_inputs: frozenset[int] = frozenset()

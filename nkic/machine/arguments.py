@@ -23,7 +23,12 @@ def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
             yield _wrong(operand.name, value, accepts(operand))
     for name, attribute, accepted in _checks(row):
         setting = attributes.get(name)
-        if not (accepted(setting) or (setting is None and attribute.optional)):
+        if accepted(setting) or (setting is None and attribute.optional):
+            continue
+        if attribute.kind in (Kind.ALU, Kind.ACTIVATION) and setting in NO_ENGINE:
+            text = f"`{name}` is nl.{setting}, which no engine has as an operator"
+            yield Violation("argument-kind", text, name, NO_ENGINE[setting])
+        else:
             yield _wrong(name, setting, takes(attribute), _operator_advice(attribute, setting))
 
 
@@ -38,8 +43,6 @@ def _wrong(name: str, value: Any, wanted: str, advice: str = "") -> Violation:
 
 def _operator_advice(attribute: Attribute, value: Any) -> str:
     """Where an operator goes that stands where a function should, or the other way round."""
-    if attribute.kind in (Kind.ALU, Kind.ACTIVATION) and value in NO_ENGINE:
-        return NO_ENGINE[value]
     if attribute.kind is Kind.ALU and value in ACTIVATIONS:
         return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
     if attribute.kind is Kind.ACTIVATION and value in ALU:

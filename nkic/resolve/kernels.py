@@ -13,6 +13,7 @@ from nkic.resolve.library import Library
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Kernel, SourceModule
 from nkic.syntax.places import function_at
+from nkic.syntax.walk import walk
 
 _WRAPPERS = frozenset({"jit", "trace", "baremetal", "benchmark", "profile"})
 _MAKERS = frozenset({"nki.jit", "nki.trace"})  # called on a function, they make a kernel of it
@@ -72,10 +73,37 @@ def _only(module: SourceModule, found: tuple[Kernel, ...], report: Reporter) -> 
     for function in _functions(module):
         for decorator in function.decorators:
             _check_spelling(decorator, module, report)
+    _check_inner(module, report)
     functions = [n.name for n in _functions(module)]
     advice = "put `@nki.jit` on the function to compile, or name it with `-k`"
     near = f"; functions in the file: {_listed(functions)}" if functions else ""
     return report.fatal("no-kernel", f"`{module.source.path}` has no kernel{near}", help=advice)
+
+
+def _check_inner(module: SourceModule, report: Reporter) -> None:
+    """Reports kernels that a function of the file makes: they exist when it has been called."""
+    for function in _functions(module):
+        inner = (node for node in walk(function) if isinstance(node, nodes.FunctionDef))
+        found = next((n for n in inner if n is not function and _is_kernel(n, module)), None)
+        if found is not None:
+            report.fatal(
+                "no-kernel",
+                f"the kernel `{found.name}` is inside of the function `{function.name}`, so it "
+                "exists only when that has been called",
+                found.name_span,
+                help="move it to the top of the file, with what it takes from "
+                f"`{function.name}` as arguments; or run a program that calls "
+                f"`{function.name}` with `python -m nkic`",
+            )
+
+
+def _is_kernel(node: nodes.FunctionDef, module: SourceModule) -> bool:
+    return any(_made_by(decorator, module) in _MAKERS for decorator in node.decorators)
+
+
+def _made_by(decorator: nodes.Expression, module: SourceModule) -> str:
+    func = decorator.func if isinstance(decorator, nodes.Call) else decorator
+    return dotted(func, module)
 
 
 def _check_spelling(decorator: nodes.Expression, module: SourceModule, report: Reporter) -> None:

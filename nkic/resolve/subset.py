@@ -37,6 +37,7 @@ class Violation(NamedTuple):
     span: Span
 
 
+_IDENTITY = ", or compile with `--nki 0.4`: NKI 0.3 does not compare identities"
 RULES = {
     "async": Rule("`async`", NEVER, "write plain functions and loops: the compiler schedules"),
     "await": Rule("`await`", NEVER, "call the function: the compiler schedules"),
@@ -69,8 +70,8 @@ RULES = {
     "dict-key": Rule("a dict key that is not a string", BETA2, "use string keys"),
     "matmul": Rule("the operator `@`", BETA2, "call `nisa.nc_matmul`"),
     "property": Rule("a property", BETA2, "make it a method and call it"),
-    "is": Rule("`is`", NKI_0_3, "use `==`: NKI 0.3 does not compare identities"),
-    "is-not": Rule("`is not`", NKI_0_3, "use `!=`: NKI 0.3 does not compare identities"),
+    "is": Rule("`is`", NKI_0_3, f"use `==`{_IDENTITY}"),
+    "is-not": Rule("`is not`", NKI_0_3, f"use `!=`{_IDENTITY}"),
 }
 SUB_KERNEL = Rule(
     "a decorated kernel inside another kernel",

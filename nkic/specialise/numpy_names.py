@@ -15,6 +15,7 @@ from nkic.evaluate.objects import Builtin, Class, Getter, HostFunction
 from nkic.evaluate.operators import OPERATIONS
 from nkic.evaluate.tables import OBJECT, builtin
 from nkic.language.arrays import makers
+from nkic.language.library import as_function
 from nkic.language.texts import brief
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
@@ -77,9 +78,16 @@ class NumpyTable(Table):
     def missing(self, name: str) -> Exception:
         """The error about a name that is not there."""
         if name not in _ARRAYS:
-            return super().missing(name)
+            return self._unknown(name)
         help = "pass the data to the kernel, use a list of numbers, or make a tensor with `nl`"
         return Missing("host-module", f"kernels have no `numpy.{name}`", name, help)
+
+    def _unknown(self, name: str) -> Exception:
+        found = super().missing(name)
+        instead = as_function(name)
+        if isinstance(found, Missing) and instead:
+            found.help = f"of tensors it is a function of NKI's: {instead}"
+        return found
 
 
 @cache

@@ -375,7 +375,7 @@ def kernel(a):
 @pytest.mark.parametrize(
     ("line", "slug", "words"),
     [
-        ("if tile[0:1, 0:1]: pass", "tensor-value", "neither true nor false"),
+        ("if tile[0:1, 0:1]: pass", "tensor-value", "nothing can be decided by them"),
         ("for row in tile: pass", "tensor-value", "iterated"),
         ("float(tile)", "tensor-value", "number"),
         ("tile.T", "unknown-attribute", "`T`"),

@@ -47,8 +47,16 @@ def _stay(f: Frame, left: Any) -> None:
     raise KernelError(
         "device-loop-misuse",
         f"`{word}` cannot leave a loop that runs on the device",
-        help="the loop's body is compiled once; let its range or condition end it",
+        help=_LEAVE[word],
     )
+
+
+_LEAVE = {
+    "break": "the body is compiled once, and a register ends the loop early: "
+    "`nl.while_loop(go, body)` runs `body` until the register that it returns is 0",
+    "return": "the body is compiled once: keep the result in a tensor made before the loop, and "
+    "return it after the loop",
+}
 
 
 # ---- try ----------------------------------------------------------------------------------------

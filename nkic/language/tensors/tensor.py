@@ -15,11 +15,12 @@ from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
 from nkic.ir.tensors import View
+from nkic.language import library
 from nkic.language.complain import complain
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import plain
 from nkic.language.registers import VirtualRegister
-from nkic.language.tensors import indexing, patterns, reshapes, views
+from nkic.language.tensors import decisions, indexing, patterns, reshapes, views
 from nkic.language.tensors.views import ViewError
 from nkic.language.texts import brief
 from nkic.language.trace import GHOST, NkiInstruction, active
@@ -226,30 +227,20 @@ class NkiTensor:
         return f"NkiTensor({self.name}: {self.dtype.name}[{sizes}] in {self.buffer.value})"
 
     def __bool__(self) -> bool:
-        """A whole tensor is true, as objects are: kernels ask in this way whether there is one.
-        A part of a tensor is asked for its value, which nobody knows yet.
+        """A tensor that was given or declared is true, as objects are: kernels ask in this way
+        whether there is one. Of what was computed, and of a part, the value is asked for.
         """
-        if self._access == views.whole(self._access.tensor):
-            text = f"{self!r} is true because it is a tensor, whatever its values are"
-            complain("tensor-value", text, help="write `is not None`", level=Level.WARNING)
-            return True
-        raise KernelError(
-            "tensor-value",
-            f"the values of {self!r} are not known while the kernel is compiled, so it is "
-            "neither true nor false",
-            help="choose elements with nl.where, or compare shapes and dtypes; "
-            "`is None` asks whether there is a tensor",
-        )
+        if decisions.is_computed(self._access):
+            raise decisions.undecided(self._access)
+        text = f"`{self.name}` is true because it is a tensor, whatever its values are"
+        complain("tensor-value", text, help="write `is not None`", level=Level.WARNING)
+        return True
 
     def _no_loop(self, *_: Any) -> NoReturn:
-        text = f"{self!r} cannot be iterated: {_UNKNOWN}"
-        help = "loop over `range(t.shape[i])` and index the tensor"
-        raise KernelError("tensor-value", text, help=help)
+        raise decisions.no_loop(self._access)
 
     def _no_number(self, *_: Any) -> NoReturn:
-        text = f"{self!r} cannot be converted to a number: {_UNKNOWN}"
-        help = "compute with `nl` functions or `nisa` instructions, or give the kernel the number"
-        raise KernelError("tensor-value", text, help=f"{help} as an argument")
+        raise decisions.no_number(self._access)
 
     __iter__ = __contains__ = _no_loop
     __int__ = __float__ = __index__ = _no_number
@@ -267,12 +258,12 @@ class NkiTensor:
         _library("_assign", "assignment to a tensor")(self[key], value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        near = _OTHER_NAMES.get(name) or did_you_mean(name, _public_names())
+        near = _OTHER_NAMES.get(name) or library.as_function(name)
+        near = near or did_you_mean(name, _public_names())
         text = f"a tensor has no attribute `{name}`"
         raise Missing("unknown-attribute", text, name, near)
 
 
-_UNKNOWN = "its values are not known while the kernel is compiled"
 _OTHER_NAMES = {
     "T": "use nl.transpose or nisa.nc_transpose",
     "transpose": "use permute for free dimensions, nisa.nc_transpose across partitions",
@@ -281,6 +272,8 @@ _OTHER_NAMES = {
     "flatten": "use flatten_dims(start, end) or reshape",
     "squeeze": "use squeeze_dim(dim)",
     "unsqueeze": "use expand_dim(dim)",
+    "std": "write nl.sqrt(nl.var(t, axis=1))",
+    "argmax": "use nisa.max8, then nisa.nc_find_index8",
     "item": "values are known only on the device",
     "numpy": "values are known only on the device",
 }
@@ -308,13 +301,21 @@ def _operator(name: str, swapped: bool = False) -> Callable[[NkiTensor, Any], An
         if not isinstance(other, NkiTensor | int | float):
             return NotImplemented
         function = _library(name, "arithmetic with tensors")
-        return function(other, self) if swapped else function(self, other)
+        return _noted(function(other, self) if swapped else function(self, other), self, other)
 
     return apply
 
 
 def _unary(name: str) -> Callable[[NkiTensor], Any]:
-    return lambda self: _library(name, "arithmetic with tensors")(self)
+    return lambda self: _noted(_library(name, "arithmetic with tensors")(self), self)
+
+
+def _noted(result: Any, *operands: Any) -> Any:
+    """The result of an operator, which its operands are remembered of."""
+    if isinstance(result, NkiTensor):
+        views = (one._access for one in operands if isinstance(one, NkiTensor))
+        decisions.computed(result._access, *views)
+    return result
 
 
 _BINARY = {

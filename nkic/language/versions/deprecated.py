@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Fix, Level
 from nkic.base.profiles import Profile
+from nkic.base.source import CallChain
 from nkic.language.complain import complain
 from nkic.language.trace import active, here
 
@@ -48,8 +49,10 @@ DYNAMIC_WHILE = Old(NKI_0_6, "write nl.while_loop(register, body), the body as a
 JIT_MODE = Old(NKI_0_3, "leave it out: nothing depends on it")
 
 
-def warn(what: str, old: Old) -> None:
-    """Reports a use of `what`, at the place of the kernel, where its version deprecates it."""
+def warn(what: str, old: Old, at: CallChain | None = None) -> None:
+    """Reports a use of `what`, at the place of the kernel or another one, where its version
+    deprecates it.
+    """
     if active().profile < old.since:
         return
     complain(
@@ -58,6 +61,7 @@ def warn(what: str, old: Old) -> None:
         help=old.instead,
         level=Level.WARNING,
         fixes=_renamed(what, old),
+        at=at,
     )
 
 

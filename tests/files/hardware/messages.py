@@ -1,6 +1,7 @@
 # test: check
 # args: a=float32[128,2,4,8]
 """What is said of frequent mistakes: one complaint each, at the argument."""
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
@@ -17,7 +18,7 @@ def kernel(a):
     nisa.tensor_reduce(dst=row, op=nl.add, data=flat, axis=0)
     # error@+1[NKI0405]: `dst` is float32 and `data` is float32
     nisa.tensor_scalar(dst=y, data=flat, op0=nl.bitwise_and, operand0=1)
-    # error@+1[NKI0290]: `op` is 'divide', but must be an operator
+    # error@+1[NKI0290]: `op` is nl.divide, which no engine has as an operator
     nisa.tensor_tensor(dst=y, data1=flat, data2=flat, op=nl.divide)
     # error@+1[NKI0401]: `indices` is float32, but must be uint32
     nisa.nc_n_gather(dst=y, data=flat, indices=flat)

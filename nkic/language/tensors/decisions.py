@@ -1,0 +1,247 @@
+"""What is said where a kernel asks a tensor for a value: no tensor has one yet.
+
+A kernel may ask whether there is a tensor, and Python asks that in the same words as whether a
+value is true. What arithmetic, a comparison or a reduction made is there in any case, and so is
+a part of a tensor: who asks for one of these means its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from nkic.base.diagnostics import Label
+from nkic.base.kernel_errors import KernelError
+from nkic.base.profiles import Profile
+from nkic.base.source import Span
+from nkic.ir.tensors import Tensor, View
+from nkic.language import library
+from nkic.language.complain import shown
+from nkic.language.tensors.views import whole
+from nkic.language.trace import active, here
+from nkic.syntax import nodes
+from nkic.syntax.bindings import STDLIB, SourceModule
+from nkic.syntax.walk import walk
+
+UNKNOWN = "not known while the kernel is compiled"
+_COMPUTE = tuple(f"{STDLIB}{name}.py" for name in ("elementwise", "reduction", "matmul"))
+_LONGEST = 40  # characters of the kernel's own text in an advice
+
+
+def is_computed(view: View) -> bool:
+    """The view is of what a function of `nki.language` computed, or is a part of a tensor."""
+    if view.tensor.number in active().computed:
+        return True
+    return view != whole(view.tensor) or view.tensor.at.span.path in _COMPUTE
+
+
+def undecided(view: View) -> KernelError:
+    """The error about a decision on values."""
+    text = f"the values of {_names(view)} are {UNKNOWN}, so nothing can be decided by them"
+    return _error(view, text, _advice())
+
+
+def no_number(view: View) -> KernelError:
+    """The error about a conversion to a number."""
+    text = f"{_names(view)} cannot be converted to a number: its values are {UNKNOWN}"
+    asked = _asked()
+    name = _called(asked.node) if asked is not None else ""
+    if name in library.public() and active().profile >= Profile.NKI_0_3:
+        return _error(view, text, f"nl.{name} computes it for every element")
+    help = "compute with `nl` functions or `nisa` instructions, or give the kernel the number"
+    return _error(view, text, f"{help} as an argument")
+
+
+def no_loop(view: View) -> KernelError:
+    """The error about going through a tensor."""
+    text = f"{_names(view)} cannot be iterated: its values are {UNKNOWN}"
+    asked = _asked()
+    advice = _OF_CALLS.get(_called(asked.node), "") if asked is not None else ""
+    index = "loop over `range(t.shape[i])` and index the tensor"
+    return _error(view, text, advice or index)
+
+
+def _error(view: View, text: str, help: str) -> KernelError:
+    return KernelError("tensor-value", text, help=help, labels=list(_labels(_sources(view.tensor))))
+
+
+def _sources(tensor: Tensor) -> tuple[Tensor, ...]:
+    """What the kernel's writer named: the tensor, or those that it was computed from."""
+    return active().computed.get(tensor.number) or (tensor,)
+
+
+def _names(view: View) -> str:
+    names = dict.fromkeys(f"`{_named(tensor)}`" for tensor in _sources(view.tensor))
+    return " and ".join(names)
+
+
+def _named(tensor: Tensor) -> str:
+    """The tensor's name; of a result without one the expression that made it."""
+    place = tensor.at.primary
+    module = active().module_of(place.path)
+    if tensor.at.span.path not in _COMPUTE or active().name_of(tensor.at) or module is None:
+        return tensor.name
+    return _short(module, place) or tensor.name
+
+
+def _labels(tensors: Iterable[Tensor]) -> Iterable[Label]:
+    for tensor in dict.fromkeys(tensors):
+        yield Label(tensor.at.primary, f"`{_named(tensor)}` is {shown(tensor)}")
+
+
+def computed(result: View, *operands: View) -> None:
+    """Notes what an operator made a tensor from, by the tensors that have names of their own."""
+    known = active().computed
+    made = tuple(t for view in operands for t in known.get(view.tensor.number, (view.tensor,)))
+    known[result.tensor.number] = tuple(dict.fromkeys(made))
+
+
+# ---- advice, by what stands in the source -------------------------------------------------------
+
+
+class _Asked(NamedTuple):
+    """The expression or statement that asks for a value, and the file that it is in."""
+
+    node: nodes.Node
+    module: SourceModule
+
+
+def _asked() -> _Asked | None:
+    """The innermost one around the place of the kernel that decides by what stands there."""
+    place = here().primary
+    module = active().module_of(place.path)
+    statement = module.statement_at(place) if module is not None else None
+    if module is None or statement is None:
+        return None
+    around = [node for node in walk(statement) if type(node) in _ADVICE and _within(place, node)]
+    return _Asked(around[-1], module) if around else None
+
+
+def _within(place: Span, node: nodes.Node) -> bool:
+    """The node decides by what is at the place: by its own value, if it is a call."""
+    if isinstance(node, nodes.Call):
+        return node.span == place and _decides(node.func)
+    if isinstance(node, nodes.UnaryOp) and node.op != "not":
+        return False
+    if isinstance(node, nodes.Compare) and len(node.ops) == 1 and "in" not in node.ops[0]:
+        return False
+    return node.span[1:3] <= place[1:3] and place[3:] <= node.span[3:]
+
+
+def _decides(function: nodes.Expression) -> bool:
+    """It is a function of Python's or NumPy's: those of `nki.language` compute."""
+    holder = function.value if isinstance(function, nodes.Attribute) else None
+    return not (isinstance(holder, nodes.Name) and holder.id == "nl")
+
+
+def _advice() -> str:
+    """One thing to do."""
+    asked = _asked()
+    if asked is None:
+        return _choose("condition", "a", "b")
+    return _ADVICE[type(asked.node)](asked)
+
+
+def _choose(condition: str, one: str, other: str) -> str:
+    if active().profile < Profile.NKI_0_3:
+        return "choose element by element with nisa.select_reduce"
+    return f"choose element by element: `nl.where({condition}, {one}, {other})`"
+
+
+def _of_if(asked: _Asked) -> str:
+    assert isinstance(asked.node, nodes.If)
+    advice = _choose(_text(asked, asked.node.test, "condition"), "a", "b")
+    return f"{advice}; `if` decides by shapes, dtypes and numbers that are arguments"
+
+
+def _of_ifexp(asked: _Asked) -> str:
+    node = asked.node
+    assert isinstance(node, nodes.IfExp)
+    texts = zip((node.test, node.body, node.orelse), ("condition", "a", "b"), strict=True)
+    return _choose(*(_text(asked, part, other) for part, other in texts))
+
+
+def _of_boolop(asked: _Asked) -> str:
+    assert isinstance(asked.node, nodes.BoolOp)
+    parts = asked.node.values[:2]
+    one, other = (_text(asked, p, n) for p, n in zip(parts, "ab", strict=True))
+    return f"write `nl.logical_{asked.node.op}({one}, {other})`, which does it for every element"
+
+
+def _of_not(asked: _Asked) -> str:
+    assert isinstance(asked.node, nodes.UnaryOp)
+    text = _text(asked, asked.node.operand, "condition")
+    return f"write `nl.logical_not({text})`, which does it for every element"
+
+
+def _of_compare(asked: _Asked) -> str:
+    node = asked.node
+    assert isinstance(node, nodes.Compare)
+    if "in" in node.ops[0]:
+        return _SAME
+    parts = (node.left, *node.comparators)
+    texts = [_text(asked, part, name) for part, name in zip(parts, "abcdefgh", strict=False)]
+    one, other = (f"{texts[n]} {node.ops[n]} {texts[n + 1]}" for n in (0, 1))
+    return f"write `nl.logical_and({one}, {other})`: a chain decides after its first part"
+
+
+def _of_while(asked: _Asked) -> str:
+    load = "load the condition into a register with nisa.register_load"
+    if active().profile < Profile.NKI_0_6:
+        return f"{load}, and write `while register:`, a loop on the device"
+    return f"{load}, and loop on the device: `nl.while_loop(register, body)`"
+
+
+def _of_assert(asked: _Asked) -> str:
+    return "assert what is known now: shapes, dtypes, numbers; nl.device_print shows values"
+
+
+def _of_call(asked: _Asked) -> str:
+    known = _OF_CALLS.get(_called(asked.node))
+    return known or _choose("condition", "a", "b")
+
+
+def _called(node: nodes.Node) -> str:
+    """The last part of the name of what is called."""
+    function = node.func if isinstance(node, nodes.Call) else None
+    if isinstance(function, nodes.Attribute):
+        return function.attr
+    return function.id if isinstance(function, nodes.Name) else ""
+
+
+def _text(asked: _Asked, node: nodes.Node, otherwise: str) -> str:
+    """The node as the kernel has it, if that is short."""
+    return _short(asked.module, node.span) or otherwise
+
+
+def _short(module: SourceModule, place: Span) -> str:
+    text = module.source.text_of(place)
+    return text if len(text) <= _LONGEST and "\n" not in text else ""
+
+
+_SAME = "ask with `is` whether it is the same tensor; nl.equal compares elements"
+_LARGER = "use nl.maximum(x, y) for the larger of two elements, nl.max(x, axis=1) for that of a row"
+_SMALLER = (
+    "use nl.minimum(x, y) for the smaller of two elements, nl.min(x, axis=1) for that of a row"
+)
+_ORDER = "nisa.max8 finds the eight largest elements of each partition, in order"
+_OF_CALLS = {
+    **dict.fromkeys(("max", "maximum"), _LARGER),
+    **dict.fromkeys(("min", "minimum"), _SMALLER),
+    **dict.fromkeys(("sorted", "sort"), _ORDER),
+    **dict.fromkeys(("index", "count", "remove"), _SAME),
+    "sum": "use nl.sum(x, axis=1)",
+    "all": "use nl.all(x, axis=1)",
+    "any": "use nl.max(x, axis=1) of a comparison",
+    "bool": "`x is not None` asks whether there is a tensor",
+}
+_ADVICE: dict[type, Callable[[_Asked], str]] = {
+    nodes.If: _of_if,
+    nodes.IfExp: _of_ifexp,
+    nodes.BoolOp: _of_boolop,
+    nodes.UnaryOp: _of_not,
+    nodes.Compare: _of_compare,
+    nodes.While: _of_while,
+    nodes.Assert: _of_assert,
+    nodes.Call: _of_call,
+}
