@@ -7,9 +7,11 @@ from typing import Any
 
 from nkic.base.device import DeviceRange
 from nkic.base.kernel_errors import KernelError
+from nkic.base.profiles import Profile
 from nkic.base.text import grouped
 from nkic.language.hosted import plain
-from nkic.language.registers import VirtualRegister
+from nkic.language.registers import DeviceInteger, VirtualRegister
+from nkic.language.scalars import NkiScalar
 from nkic.language.texts import brief
 from nkic.language.trace import NkiInstruction, OpenLoop, active, here
 from nkic.language.versions import deprecated
@@ -24,7 +26,7 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
     first, last = (0, start) if stop is None else (start, stop)
     first, last, step = (plain(number) for number in (first, last, step))
     for number in (first, last, step):
-        if isinstance(number, VirtualRegister):
+        if isinstance(number, DeviceInteger):
             raise KernelError(
                 "register-value",
                 "this loop is unrolled while the kernel is compiled; its bounds are ints",
@@ -64,11 +66,15 @@ class DynamicRange(DeviceRange):
 
     def enter(self) -> VirtualRegister:
         """Opens the loop and gives its counter, which nothing may write."""
+        return VirtualRegister(self.open(), frozen=True)
+
+    def open(self) -> Register:
+        """Opens the loop; the register that counts."""
         trace = active()
         counter = trace.register()
         bounds = {"start": self._first, "stop": self._last, "step": self._step}
         self._loop = trace.open_loop(counter=counter, **bounds)
-        return VirtualRegister(counter, frozen=True)
+        return counter
 
     def leave(self) -> None:
         """Closes the loop."""
@@ -105,10 +111,15 @@ def _dynamic(start: Any, stop: Any, step: Any) -> DynamicRange:
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 1) -> None:
-    """Calls `body_fun(i)` with the counter of a loop on the device."""
+    """Calls `body_fun(i)` with the counter of a loop on the device.
+
+    Since 0.7 it is a scalar, unless a bound is a register (nki.language.fori_loop of 0.7).
+    """
     _check_body(body_fun, 2)
     loop = _dynamic(lower, upper, step)
-    result = body_fun(loop.enter())
+    registers = any(isinstance(bound, VirtualRegister) for bound in (lower, upper))
+    counts = registers or active().profile < Profile.NKI_0_7
+    result = body_fun(loop.enter() if counts else NkiScalar(loop.open()))
     loop.leave()
     if result is not None and not isinstance(result, NkiInstruction):  # that of a lambda
         raise KernelError(
@@ -169,7 +180,7 @@ def _check_body(body: Any, position: int) -> None:
 
 def _bound(value: Any) -> int | Register:
     value = plain(value)
-    if isinstance(value, VirtualRegister):
+    if isinstance(value, DeviceInteger):
         return value._register
     if type(value) is int:
         return value

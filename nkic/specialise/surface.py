@@ -27,6 +27,7 @@ from nkic.language.names import NoReorder, TileSize
 from nkic.language.objects import Decorator, Kernel, ReplicaGroup
 from nkic.language.provide import TensorAnnotation
 from nkic.language.registers import VirtualRegister
+from nkic.language.scalars import Loading, NkiScalar, Storing
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction
@@ -43,6 +44,7 @@ SURFACE: dict[type, str] = {
     """,
     NkiInstruction: "depends_on",
     VirtualRegister: "__abs__ __int__ __float__ __index__",
+    NkiScalar: "dtype __pos__ __neg__ __abs__ __int__ __float__ __index__",
     DynamicSlice: "start size __iter__",
     DynamicRange: "",
     DType: "name size bits kind is_float is_integer lowest highest smallest",
@@ -59,6 +61,8 @@ SURFACE: dict[type, str] = {
     Decorator: "__name__",
     Binder: "",
     Filling: "",
+    Loading: "",
+    Storing: "",
     Collective: "",
     TensorAnnotation: "shape __getitem__",
     ReplicaGroup: "groups",
@@ -67,7 +71,7 @@ SURFACE: dict[type, str] = {
 # Classes whose objects are made, or asked for, under the name of the class.
 _MADE = (ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion)
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLED = (Binder, Filling, Collective, Operator, Decorator)
+_CALLED = (Binder, Filling, Loading, Storing, Collective, Operator, Decorator)
 
 
 @cache

@@ -1,6 +1,6 @@
 """What came to `nki.language` after beta2, by the version that brought it.
 
-Sources: release notes 0.3.0 to 0.6.0. Names that they do not date are taken to be of all
+Sources: release notes 0.3.0 to 0.7.0. Names that they do not date are taken to be of all
 versions; functions of tensors (`library`) came with 0.3, all together.
 """
 
@@ -24,7 +24,7 @@ class New(NamedTuple):
 
 
 NKI_0_3, NKI_0_4, NKI_0_5 = Profile.NKI_0_3, Profile.NKI_0_4, Profile.NKI_0_5
-NKI_0_6 = Profile.NKI_0_6
+NKI_0_6, NKI_0_7 = Profile.NKI_0_6, Profile.NKI_0_7
 
 _MAGNITUDE = New(NKI_0_4, "compare the magnitudes, and choose with nisa.tensor_copy_predicated")
 LANGUAGE = {
@@ -36,6 +36,8 @@ LANGUAGE = {
     "fori_loop": New(NKI_0_6, "write `for i in nl.dynamic_range(start, stop, step):`"),
     "while_loop": New(NKI_0_6, "write `while register:`"),
 }
+# Of nki.isa, beside instructions, whose rows say it.
+ISA = {"NkiScalar": New(NKI_0_7, "use a register: nisa.register_alloc, nisa.register_load")}
 TILE_SIZE = {
     "psum_bank_fmax": New(NKI_0_4, "write psum_fmax"),
     "psum_bank_fmax_bytes": New(NKI_0_4, "write 4 * nl.tile_size.psum_fmax"),
