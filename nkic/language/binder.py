@@ -18,6 +18,7 @@ from nkic.ir.tensors import View
 from nkic.language.complain import complain
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, engine
+from nkic.language.grids import NkiGrid
 from nkic.language.hosted import plain
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensors.tensor import NkiTensor
@@ -310,6 +311,8 @@ def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register
     advice = f"pass {accepts(operand)} as `{operand.name}`"
     if isinstance(value, NkiInstruction):
         advice = "an instruction returns no tensor: pass the dst that it wrote"
+    elif isinstance(value, NkiGrid):
+        advice = "pass the elements of the grid: .data"
     raise CallRefused(
         "argument-kind",
         f"`{operand.name}` is {shown(value)}, but must be {accepts(operand)}",

@@ -61,7 +61,6 @@ class DeviceInteger(DeviceCondition):
     __hash__ = object.__hash__
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_sum
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _no_sum
-    __neg__ = __abs__ = _no_sum
     __lt__ = __le__ = __gt__ = __ge__ = _no_choice
     __int__ = __float__ = __index__ = _no_number
 
@@ -70,6 +69,7 @@ class VirtualRegister(DeviceInteger):
     """A register that instructions write and read."""
 
     __slots__ = ()
+    __neg__ = __abs__ = DeviceInteger._no_sum
 
 
 _SUM = (

@@ -183,7 +183,9 @@ def tensor_cost(facts: Facts, cycles: int, columns: int) -> Cost:
 
 
 def moving_register(facts: Facts) -> Cost:
-    """register_alloc, register_move, scalar_compute: no public figure; assumed one least issue interval."""
+    """register_alloc, register_move, scalar_compute: no public figure; assumed one least
+    issue interval.
+    """
     return Cost(MIN_INTERVAL)
 
 

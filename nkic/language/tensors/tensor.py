@@ -92,6 +92,12 @@ class NkiTensor:
         active().viewing()
         return NkiTensor(views.whole(self._access.tensor))
 
+    @property
+    def data(self) -> NkiTensor:
+        """This tensor: what `data` of a grid gives, so that either can be passed on."""
+        _require("data")
+        return self
+
     # Questions
 
     def is_contiguous(self) -> bool:

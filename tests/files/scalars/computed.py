@@ -2,6 +2,7 @@
 # args: a=float32[128,64] n=int32[1,1]
 # nki: 0.7
 """Scalars as operands, offsets, bounds and counters."""
+
 import nki
 import nki.isa as nisa
 import nki.language as nl

@@ -3,7 +3,6 @@
 # nki: 0.6
 import nki
 import nki.isa as nisa
-import nki.language as nl
 
 
 @nki.jit

@@ -2,6 +2,7 @@
 # args: a=float32[128,64] n=int32[1,1] u=uint32[1,1]
 # nki: 0.7
 """What scalars do not have, each at its place."""
+
 import nki
 import nki.isa as nisa
 import nki.language as nl
