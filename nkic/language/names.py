@@ -26,7 +26,6 @@ from nkic.language.versions import deprecated, since
 from nkic.machine import dtypes
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.targets import Target
-from nkic.syntax.names import words
 
 FLOAT32_BYTES = 4
 
@@ -177,7 +176,10 @@ class NoReorder(AbstractContextManager[None]):
         active().pinned = self.before
 
 
-_GRIDS = words("tiles blocks alloc_tiles alloc_blocks NkiGrid NkiTileGrid NkiBlockGrid")
+_GRIDS = (
+    *("tiles", "blocks", "alloc_tiles", "alloc_blocks"),
+    *("NkiGrid", "NkiTileGrid", "NkiBlockGrid"),
+)
 
 
 def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
