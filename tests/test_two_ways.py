@@ -20,7 +20,10 @@ FILES = Path(__file__).parent / "files"
 # which nobody rewords where Python evaluates, and about modules, which Python imports.
 RECORDED = [
     path
-    for folder in ("allocate", "check", "device_loops", "grid", "lower", "scheduling", "tensors")
+    for folder in (
+        *("allocate", "check", "device_loops", "grid", "grids", "lower", "scalars", "scheduling"),
+        "tensors",
+    )
     for path in sorted((FILES / folder).rglob("*.py"))
 ]
 # Of native tracing: the error is found when the loop is left, or when the kernel returns.

@@ -18,8 +18,9 @@ from nkic.ir.tensors import View
 from nkic.language.complain import complain
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, engine
+from nkic.language.grids import NkiGrid
 from nkic.language.hosted import plain
-from nkic.language.registers import VirtualRegister
+from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.tensors.views import NOTHING_TO_DO
 from nkic.language.trace import GHOST, NkiInstruction, active
@@ -289,12 +290,12 @@ def _meaning(row: Row, attribute: Attribute, profile: Profile) -> Any:
 
 def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:
     """An operand that is no tensor: a number, a register, or nothing."""
-    if isinstance(value, VirtualRegister):
+    if isinstance(value, DeviceInteger):
         if writes and value._frozen:
             raise CallRefused(
                 "register-value",
-                f"`{operand.name}` is the counter of a loop, which cannot be written",
-                "copy it to a register of its own with nisa.register_move",
+                f"`{operand.name}` is the counter of a loop or a scalar, which cannot be written",
+                "write a register of its own, made with nisa.register_alloc",
                 operand.name,
             )
         return value._register
@@ -310,6 +311,8 @@ def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register
     advice = f"pass {accepts(operand)} as `{operand.name}`"
     if isinstance(value, NkiInstruction):
         advice = "an instruction returns no tensor: pass the dst that it wrote"
+    elif isinstance(value, NkiGrid):
+        advice = "pass the elements of the grid: .data"
     raise CallRefused(
         "argument-kind",
         f"`{operand.name}` is {shown(value)}, but must be {accepts(operand)}",

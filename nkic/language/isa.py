@@ -10,9 +10,10 @@ from nkic.language.binder import Binder
 from nkic.language.enums import ENUMS, engine, nc_version
 from nkic.language.namespace import Absent
 from nkic.language.registers import VirtualRegister
+from nkic.language.scalars import Loading, NkiScalar, Storing
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction, active
-from nkic.language.versions import removed
+from nkic.language.versions import removed, since
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Row
 
@@ -40,9 +41,11 @@ def names(profile: Profile) -> dict[str, Any]:
     instructions = functions("nki.isa", profile)
     former = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     constants = {f"{member.name}_engine": member for member in former}
+    later = {"NkiScalar": NkiScalar} if profile >= Profile.NKI_0_7 else {}
     return {
         **ENUMS,
         **constants,
+        **later,
         **instructions,
         "get_nc_version": get_nc_version,
         "get_nc_sub_version": get_nc_sub_version,
@@ -63,7 +66,10 @@ def _binder(row: Row, profile: Profile) -> Binder:
     """Binders keep nothing of a kernel, so that all kernels share them."""
     if row.name == "register_alloc" and profile <= FILLED:
         return Filling(row, profile)
-    return Binder(row, profile)
+    return _KINDS.get(row.name, Binder)(row, profile)
+
+
+_KINDS: dict[str, type[Binder]] = {"scalar_load": Loading, "scalar_store": Storing}
 
 
 class Filling(Binder):
@@ -84,7 +90,11 @@ class Filling(Binder):
 
 def absent(module: str, profile: Profile) -> dict[str, Absent]:
     """Names that users may expect in `nki.isa`, and why they are not there."""
-    return {**removed.absent(module, removed.ISA, profile), **of_others(module, profile)}
+    return {
+        **removed.absent(module, removed.ISA, profile),
+        **since.absent(module, since.ISA, profile),
+        **of_others(module, profile),
+    }
 
 
 def of_others(module: str, profile: Profile) -> dict[str, Absent]:

@@ -7,10 +7,12 @@ from typing import Any
 
 from nkic.base.device import DeviceRange
 from nkic.base.kernel_errors import KernelError
+from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
 from nkic.base.text import grouped
 from nkic.language.hosted import plain
-from nkic.language.registers import VirtualRegister
+from nkic.language.registers import DeviceInteger, VirtualRegister
+from nkic.language.scalars import NkiScalar
 from nkic.language.texts import brief
 from nkic.language.trace import NkiInstruction, OpenLoop, active, here
 from nkic.language.versions import deprecated
@@ -25,7 +27,7 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
     first, last = (0, start) if stop is None else (start, stop)
     first, last, step = (plain(number) for number in (first, last, step))
     for number in (first, last, step):
-        if isinstance(number, VirtualRegister):
+        if isinstance(number, DeviceInteger):
             raise KernelError(
                 "register-value",
                 "this loop is unrolled while the kernel is compiled; its bounds are ints",
@@ -54,6 +56,9 @@ def _checked(made: range) -> range:
     return made
 
 
+_FOR = "a loop over `nl.dynamic_range`"
+
+
 class DynamicRange(DeviceRange):
     """What `for` goes through to make a loop on the device."""
 
@@ -72,17 +77,21 @@ class DynamicRange(DeviceRange):
 
     def enter(self) -> VirtualRegister:
         """Opens the loop and gives its counter, which nothing may write."""
+        return VirtualRegister(self.open(), frozen=True)
+
+    def open(self) -> Register:
+        """Opens the loop; the register that counts."""
         trace = active()
         counter = trace.register()
         bounds = {"start": self._first, "stop": self._last, "step": self._step}
         self._loop = trace.open_loop(counter=counter, **bounds)
-        return VirtualRegister(counter, frozen=True)
+        return counter
 
     def leave(self) -> None:
         """Closes the loop. What is deprecated is said now: an error in its body comes first."""
         active().close_loop(self._loop)
         if self._of_for is not None:
-            deprecated.warn("a loop over `nl.dynamic_range`", deprecated.DYNAMIC_FOR, self._of_for)
+            deprecated.warn(_FOR, deprecated.DYNAMIC_FOR, self._of_for)
 
     def __iter__(self) -> Iterator[VirtualRegister]:
         """What Python's own `for` goes through: the body once."""
@@ -98,6 +107,7 @@ class DynamicRange(DeviceRange):
 
 def dynamic_range(start: Any, stop: Any = None, step: Any = 1) -> DynamicRange:
     """A loop on the device; bounds are ints or registers."""
+    deprecated.refuse(_FOR, deprecated.DYNAMIC_FOR)
     return _dynamic(start, stop, step, here())
 
 
@@ -114,10 +124,15 @@ def _dynamic(start: Any, stop: Any, step: Any, of_for: CallChain | None = None) 
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 1) -> None:
-    """Calls `body_fun(i)` with the counter of a loop on the device."""
+    """Calls `body_fun(i)` with the counter of a loop on the device.
+
+    Since 0.7 it is a scalar, unless a bound is a register (nki.language.fori_loop of 0.7).
+    """
     _check_body(body_fun, 2)
     loop = _dynamic(lower, upper, step)
-    result = body_fun(loop.enter())
+    registers = any(isinstance(bound, VirtualRegister) for bound in (lower, upper))
+    counts = registers or active().profile < Profile.NKI_0_7
+    result = body_fun(loop.enter() if counts else NkiScalar(loop.open()))
     loop.leave()
     if result is not None and not isinstance(result, NkiInstruction):  # that of a lambda
         raise KernelError(
@@ -178,7 +193,7 @@ def _check_body(body: Any, position: int) -> None:
 
 def _bound(value: Any) -> int | Register:
     value = plain(value)
-    if isinstance(value, VirtualRegister):
+    if isinstance(value, DeviceInteger):
         return value._register
     if type(value) is int:
         return value

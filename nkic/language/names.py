@@ -13,7 +13,7 @@ from typing import Any
 from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
-from nkic.language import isa, loops
+from nkic.language import grids, isa, loops
 from nkic.language.constant_data import shared_constant
 from nkic.language.creation import ParDim, TensorClass, ndarray
 from nkic.language.dtypes_api import BUFFERS, MemoryRegion
@@ -176,6 +176,12 @@ class NoReorder(AbstractContextManager[None]):
         active().pinned = self.before
 
 
+_GRIDS = (
+    *("tiles", "blocks", "alloc_tiles", "alloc_blocks"),
+    *("NkiGrid", "NkiTileGrid", "NkiBlockGrid"),
+)
+
+
 def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
     """Everything in `nki.language` under `profile`; `library` are the functions of the stdlib."""
     found: dict[str, Any] = {
@@ -204,6 +210,7 @@ def names(profile: Profile, library: tuple[str, ...]) -> dict[str, Any]:
         "is_on_chip": is_on_chip,
         "is_psum": is_psum,
         "is_sbuf": is_sbuf,
+        **{name: getattr(grids, name) for name in _GRIDS},
     }
     if profile >= Profile.NKI_0_3:
         found |= {name: found.get(name, Operator(name)) for name in library}

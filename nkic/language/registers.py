@@ -11,8 +11,11 @@ from nkic.language.versions import deprecated
 from nkic.machine.facts import Register
 
 
-class VirtualRegister(DeviceCondition):
-    """A scalar register. `frozen`: the counter of a device loop, which nothing may write."""
+class DeviceInteger(DeviceCondition):
+    """An integer that only the device knows: what registers and scalars have in common.
+
+    `frozen`: nothing may write it, as the counter of a device loop.
+    """
 
     __slots__ = ("_frozen", "_register")
 
@@ -21,7 +24,7 @@ class VirtualRegister(DeviceCondition):
         self._frozen = frozen
 
     def __repr__(self) -> str:
-        return f"VirtualRegister({self._register.number})"
+        return f"{type(self).__name__}({self._register.number})"
 
     def enter_while(self) -> None:
         """`while register:` begins."""
@@ -51,16 +54,22 @@ class VirtualRegister(DeviceCondition):
         return decide(self) if decide is not None else self._no_choice()
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, int | float | VirtualRegister) and other is not self:
+        if isinstance(other, int | float | DeviceInteger) and other is not self:
             self._no_choice()
         return self is other
 
     __hash__ = object.__hash__
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _no_sum
     __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = _no_sum
-    __neg__ = __abs__ = _no_sum
     __lt__ = __le__ = __gt__ = __ge__ = _no_choice
     __int__ = __float__ = __index__ = _no_number
+
+
+class VirtualRegister(DeviceInteger):
+    """A register that instructions write and read."""
+
+    __slots__ = ()
+    __neg__ = __abs__ = DeviceInteger._no_sum
 
 
 _SUM = (

@@ -17,7 +17,7 @@ from nkic.language.complain import complain
 from nkic.language.enums import OF_ATTRIBUTE, Operator
 from nkic.language.hosted import plain
 from nkic.language.objects import ReplicaGroup
-from nkic.language.registers import VirtualRegister
+from nkic.language.registers import DeviceInteger
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine.arguments import takes
@@ -168,7 +168,7 @@ def shown(value: Any) -> str:
     """A kernel's value as a message shows it, short."""
     if isinstance(value, NkiTensor):
         return f"the tensor {value.name}"
-    if isinstance(value, VirtualRegister):
+    if isinstance(value, DeviceInteger):
         return "a register"
     if isinstance(value, str | int | float | None | Operator | Enum):
         text = repr(value) if not isinstance(value, Enum) else str(value)

@@ -183,12 +183,14 @@ def tensor_cost(facts: Facts, cycles: int, columns: int) -> Cost:
 
 
 def moving_register(facts: Facts) -> Cost:
-    """register_alloc, register_move: no public figure; assumed one least issue interval."""
+    """register_alloc, register_move, scalar_compute: no public figure; assumed one least
+    issue interval.
+    """
     return Cost(MIN_INTERVAL)
 
 
 def accessing_register(facts: Facts) -> Cost:
-    """register_load, register_store: as much as an address from a register costs (assumed)."""
+    """Loads and stores of registers and scalars: as much as an address from one (assumed)."""
     far = any(not tile.on_chip for tile in facts.tiles.values())
     return Cost(MIN_INTERVAL_DYNAMIC, DMA_START_NS + DMA_DONE_NS if far else 0.0)
 

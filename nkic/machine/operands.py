@@ -101,7 +101,10 @@ class Operand:
 
 MAX_TEXT = 4096
 # What kernels import the modules of instructions as.
-SHORT = {"nki.isa": "nisa", "nki.language": "nl", "nki.collectives": "ncc"}
+SHORT = {
+    **{"nki.isa": "nisa", "nki.language": "nl", "nki.collectives": "ncc"},
+    "nki.isa.NkiScalar": "NkiScalar",
+}
 
 
 class Kind(Enum):

@@ -64,7 +64,7 @@ def _no_library(file: SourceFile, name: str) -> NoReturn:
 
 
 def _spaces() -> dict[str, Namespace]:
-    return provide.namespaces(Profile.NKI_0_6, _no_library)
+    return provide.namespaces(max(Profile), _no_library)
 
 
 def known() -> tuple[str, ...]:

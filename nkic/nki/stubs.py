@@ -123,7 +123,11 @@ def _function(name: str, value: Any) -> Iterator[str]:
 
 
 def _parameters(signature: inspect.Signature) -> Iterator[str]:
+    named = False  # from a bare `*` on
     for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not named:
+            yield "*"
+        named = named or parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_POSITIONAL)
         star = _STARS.get(parameter.kind, "")
         default = "" if parameter.default is parameter.empty else " = ..."
         yield f"{star}{parameter.name}: {_annotation(parameter.annotation)}{default}"

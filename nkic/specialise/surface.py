@@ -21,12 +21,14 @@ from nkic.language.collectives import Collective
 from nkic.language.creation import ParDim, TensorClass, ndarray
 from nkic.language.dtypes_api import MemoryRegion
 from nkic.language.enums import ENUMS, Operator
+from nkic.language.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
 from nkic.language.isa import Filling, NkiValidationError
 from nkic.language.loops import DynamicRange
 from nkic.language.names import NoReorder, TileSize
 from nkic.language.objects import Decorator, Kernel, ReplicaGroup
 from nkic.language.provide import TensorAnnotation
 from nkic.language.registers import VirtualRegister
+from nkic.language.scalars import Loading, NkiScalar, Storing
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction
@@ -34,15 +36,23 @@ from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.syntax.names import words
 
+_GRID = """
+    shape tile_shape element_shape index_step_elements dtype buffer data
+    is_data_representable is_remainder __getitem__
+"""
 SURFACE: dict[type, str] = {
     NkiTensor: """
-        shape strides offset dtype buffer name ndim size base_tensor is_contiguous get_pattern
+        shape strides offset dtype buffer name ndim size data base_tensor is_contiguous get_pattern
         is_indirect slice select vector_select permute broadcast expand_dim squeeze_dim reshape
         reshape_dim flatten_dims rearrange view reinterpret_cast ap indirect
         __getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__
     """,
     NkiInstruction: "depends_on",
     VirtualRegister: "__abs__ __int__ __float__ __index__",
+    NkiScalar: "dtype __pos__ __neg__ __abs__ __int__ __float__ __index__",
+    NkiGrid: _GRID,
+    NkiTileGrid: _GRID,
+    NkiBlockGrid: f"{_GRID} block_shape",
     DynamicSlice: "start size __iter__",
     DynamicRange: "",
     DType: "name size bits kind is_float is_integer lowest highest smallest",
@@ -59,6 +69,8 @@ SURFACE: dict[type, str] = {
     Decorator: "__name__",
     Binder: "",
     Filling: "",
+    Loading: "",
+    Storing: "",
     Collective: "",
     TensorAnnotation: "shape __getitem__",
     ReplicaGroup: "groups",
@@ -67,7 +79,7 @@ SURFACE: dict[type, str] = {
 # Classes whose objects are made, or asked for, under the name of the class.
 _MADE = (ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion)
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLED = (Binder, Filling, Collective, Operator, Decorator)
+_CALLED = (Binder, Filling, Loading, Storing, Collective, Operator, Decorator)
 
 
 @cache
@@ -76,7 +88,7 @@ def classes() -> dict[type, Class]:
     found = {kind: _class(kind) for kind in (*SURFACE, *_MADE)}
     found[MemoryRegion].members |= _REGIONS
     found[ParDim] = Class("par_dim", (OBJECT,), {}, payload=ParDim, make=_maker(ParDim))
-    for host in (ndarray, TensorClass, MemoryRegion):
+    for host in (ndarray, TensorClass, MemoryRegion, NkiGrid):
         found[host].extra["accepts"] = _accepts(host)
     error = exceptions_of(OBJECT)["Exception"]
     found[NkiValidationError] = Class(

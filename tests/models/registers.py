@@ -13,6 +13,7 @@ from tests.harness.model import Given, Results, model
 from tests.harness.reference import INTEGER_BITS
 
 NAMES = ("$0", "$1", "$2")
+OF_SCALARS = ("scalar_load", "scalar_store", "scalar_compute")
 LOADED = (*INTEGER_BITS, "bool")
 KINDS = (*LOADED, "float32", "bfloat16", "float8_e4m3")
 
@@ -34,6 +35,12 @@ def _one(draw: Draw, name: str) -> Call:
         return call(name, "sync", dst=register, x=draw.pick([None, _number(draw)]))
     if name == "register_move":
         return call(name, "sync", dst=register, src=draw.pick([*NAMES, _number(draw)]))
+    if name == "scalar_load":
+        return call(name, "sync", dst=register, src=_place(draw, ["int32"]))
+    if name == "scalar_compute":
+        a, b = (draw.pick([*NAMES, _number(draw)]) for _ in "ab")
+        op = draw.pick(["add", "subtract", "multiply"])
+        return call(name, "sync", dst=register, a=a, b=b, op=op)
     return call(name, "sync", dst=register, src=_place(draw, LOADED))
 
 
@@ -42,11 +49,17 @@ def program_of(name: str) -> Any:
         names = ("register_alloc", "register_move", "register_load")
         first = [call("register_alloc", "sync", dst=n, x=_number(draw)) for n in NAMES]
         steps = [_one(draw, draw.pick(names)) for _ in range(draw.integer(0, 4))]
-        last = [] if name == "register_store" else [_one(draw, name)]
+        last = [] if name.endswith("store") else [_one(draw, name)]
         stores = [call("register_store", "sync", dst=_place(draw), src=n) for n in NAMES]
+        if name in OF_SCALARS:
+            stores = [_stored_scalar(draw, n) for n in NAMES]
         return [*first, *steps, *last, *stores]
 
     return program
+
+
+def _stored_scalar(draw: Draw, name: str) -> Call:
+    return call("scalar_store", "sync", dst=_place(draw, ["int32"]), value=name)
 
 
 def _held(given: Given, name: str) -> int:
@@ -81,3 +94,23 @@ def register_store(given: Given) -> Results:
     kind = given["dst"].dtype
     word = np.array([[_held(given, "src")]], np.uint32).astype(f"u{kind.itemsize}")
     return {"dst": word.view(kind)}
+
+
+@model("scalar_load", program=program_of("scalar_load"))
+def scalar_load(given: Given) -> Results:
+    given.state[given["dst"]] = int(given.elements("src").ravel()[0])
+    return {}
+
+
+@model("scalar_compute", program=program_of("scalar_compute"))
+def scalar_compute(given: Given) -> Results:
+    """Modulo 2**32, of which nothing else is kept."""
+    a, b = _held(given, "a"), _held(given, "b")
+    found = {"add": a + b, "subtract": a - b, "multiply": a * b}[given["op"]]
+    given.state[given["dst"]] = found & 0xFFFFFFFF
+    return {}
+
+
+@model("scalar_store", program=program_of("scalar_store"))
+def scalar_store(given: Given) -> Results:
+    return {"dst": np.array([[_held(given, "value")]], np.uint32).view(np.int32)}

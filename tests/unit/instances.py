@@ -52,6 +52,9 @@ LEGAL: dict[str, Settings] = {
     "register_move": {"dst": REGISTER, "src": Register(8)},
     "register_load": {"dst": REGISTER, "src": tile("int32[1, 1]")},
     "register_store": {"dst": tile("int32[1] hbm"), "src": REGISTER},
+    "scalar_load": {"dst": REGISTER, "src": tile("int32[1, 1]")},
+    "scalar_store": {"dst": tile("int32[1, 1]"), "value": REGISTER},
+    "scalar_compute": {"dst": REGISTER, "a": Register(8), "b": 3, "op": "add"},
     "dma_copy": {"dst": T, "src": tile("float32[128, 512] hbm")},
     "dma_transpose": {"dst": tile("bfloat16[128, 16]"), "src": tile("bfloat16[16, 128] hbm")},
     "dma_compute": {

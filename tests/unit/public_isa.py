@@ -1,5 +1,6 @@
-"""The public names of `nki.isa` in NKI 0.6: functions with their parameters, enumerations with
-their members, and other names. Source: the type stubs of its package.
+"""The public names of `nki.isa` in NKI 0.7: functions with their parameters, enumerations with
+their members, and other names. Sources: the type stubs of the package of 0.6, the pages
+of `nki.isa` for 0.7.
 """
 
 from __future__ import annotations
@@ -72,6 +73,8 @@ FUNCTIONS = {
     "register_move": "dst src",
     "register_load": "dst src",
     "register_store": "dst src",
+    "scalar_load": "src",
+    "scalar_store": "dst value",
     "nc_find_index8": "dst data vals name",
     "nc_match_replace8": "dst data vals imm dst_idx name",
     "nonzero_with_count": "dst src index_offset padding_val name",
@@ -88,5 +91,6 @@ ENUMERATIONS = {
 }
 OTHERS = (
     "tensor_engine vector_engine scalar_engine gpsimd_engine unknown_engine"
-    " NkiInstruction NkiValidationError VirtualRegister"
+    " NkiInstruction NkiValidationError NkiScalar VirtualRegister"
 )
+SINCE_0_7 = "NkiScalar scalar_load scalar_store"

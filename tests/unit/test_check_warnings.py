@@ -108,16 +108,17 @@ def test_outputs_written_in_part(part: str, hole: str) -> None:
 @pytest.mark.parametrize(
     ("tiles", "complete"),
     [
-        ("range(0, 512, 128)", True),
-        ("range(0, 384, 128)", False),
-        ("nl.dynamic_range(0, 384, 128)", True),  # where it writes is known at run time
+        ("for i in range(0, 512, 128): body(i)", True),
+        ("for i in range(0, 384, 128): body(i)", False),
+        ("nl.fori_loop(0, 384, body, 128)", True),  # where it writes is known at run time
     ],
 )
 def test_outputs_written_tile_by_tile(tiles: str, complete: bool) -> None:
     tail = f"""
-    for i in {tiles}:
+    def body(i):
         c = nl.ds(i, 128)
         nisa.dma_copy(dst=out[:, c], src=x[:, 0:128])
+    {tiles}
     return out
 """
     assert slugs("pass", tail=tail) == ([] if complete else ["output-partly-written"])

@@ -251,10 +251,11 @@ def test_who_comes_last_is_waited_for() -> None:
 me = ncc.rank_id()
 t = nl.ndarray((8, 16), dtype=nl.float32, buffer=nl.sbuf)
 nisa.memset(t, 0.0)
-for i in nl.dynamic_range(me):
+def body(i):
     for j in range(10):
         nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
     nisa.dma_copy(dst=src[0:8, 0:16], src=t)
+nl.fori_loop(0, me, body)
 ncc.all_gather([src], [dst], groups, 0)
 """
     results = run(late, shape="(4 * rows, columns)")
@@ -266,8 +267,7 @@ ncc.all_gather([src], [dst], groups, 0)
 UNEVEN = """
 nisa.dma_copy(dst=dst, src=a)
 me = ncc.rank_id()
-for i in nl.dynamic_range(me):
-    ncc.all_reduce([src], [dst], groups, nl.add)
+nl.fori_loop(0, me, lambda i: ncc.all_reduce([src], [dst], groups, nl.add))
 """
 
 

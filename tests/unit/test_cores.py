@@ -176,13 +176,14 @@ def test_pipes_and_the_gpsimd_engine() -> None:
 
 LOOPED = """\
     r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
-    for i in nl.dynamic_range(5):
+    def body(i):
         nisa.sendrecv(t, r, other, other, 0)
         nisa.tensor_tensor(dst=t, data1=r, data2=r, op=nl.add)
         nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=t)
         nisa.core_barrier(out, (0, 1), engine=nisa.engine.sync)
         nisa.dma_copy(dst=t, src=out[other * 128 : other * 128 + 128, :])
         nisa.core_barrier(out, (0, 1), engine=nisa.engine.sync)
+    nl.fori_loop(0, 5, body)
     return out
 """
 
@@ -206,8 +207,7 @@ UNEVEN = """\
     nisa.register_load(count, n)
     r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(r, 0.0)
-    for i in nl.dynamic_range(count):
-        nisa.sendrecv(t, r, other, other, 0)
+    nl.fori_loop(0, count, lambda i: nisa.sendrecv(t, r, other, other, 0))
     nisa.core_barrier(out, (0, 1))
     nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
     return out

@@ -11,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nkic.base.diagnostics import CompileFailed, ProgramFault
+from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.pipeline import Options, compile_source
 from nkic.simulate import simulate
@@ -48,9 +49,9 @@ Arrays = dict[str, NDArray[np.generic]]
 def run(body: str, types: dict[str, str], inputs: Arrays, serial: bool = False) -> Arrays:
     text = HEADER.format(names=", ".join(types)) + indent(dedent(body).strip("\n"), "    ") + "\n"
     args = dict(parse_arg(f"{name}={kind}") for name, kind in types.items())
-    done = compile_source(
-        SourceFile("k.py", text), Request(args=args), lambda *_: None, Options(serial=serial)
-    )
+    former = Profile.NKI_0_6  # the last version with all forms of loops
+    wanted, options = Request(args=args, profile=former), Options(serial=serial)
+    done = compile_source(SourceFile("k.py", text), wanted, lambda *_: None, options)
     return dict(simulate(done.executable, inputs).outputs)
 
 

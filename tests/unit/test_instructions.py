@@ -25,12 +25,14 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 WORDS = tile("int32[128, 512]")
 PSUM = tile("float32[128, 512] psum")
 
-# Opcode and call of each instruction in NKI 0.6, defaults as they are there.
+# Opcode and call of each instruction in NKI 0.7, defaults as they are there.
 PUBLISHED = {
     "register_alloc": (1, "x=None"),
     "register_move": (2, "dst, src"),
     "register_load": (3, "dst, src"),
     "register_store": (4, "dst, src"),
+    "scalar_load": (5, "src"),
+    "scalar_store": (6, "dst, value"),
     "dma_copy": (
         10,
         "dst, src, priority=None, oob_mode='error', dge_mode='unknown', engine='unknown', "
@@ -177,9 +179,10 @@ def test_rows_have_the_public_parameters_and_no_others() -> None:
 
 
 def test_kernels_find_the_public_names_and_no_others() -> None:
-    found = isa.names(Profile.NKI_0_6)
+    found = isa.names(Profile.NKI_0_7)
     public = {*public_isa.FUNCTIONS, *public_isa.ENUMERATIONS, *public_isa.OTHERS.split()}
     assert public == set(found)
+    assert public - set(isa.names(Profile.NKI_0_6)) == set(public_isa.SINCE_0_7.split())
     members = {
         name: " ".join(member.name for member in found[name]) for name in public_isa.ENUMERATIONS
     }
@@ -232,6 +235,7 @@ def test_what_streams_through_access_patterns() -> None:
     others = [name for name, row in ROWS.items() if not row.streams]
     assert others == [
         *("register_alloc", "register_move", "register_load", "register_store"),
+        *("scalar_load", "scalar_store", "scalar_compute"),
         *("dma_copy", "dma_transpose", "dma_compute"),
         *("core_barrier", "sendrecv"),
         *(name for name, row in ROWS.items() if row.module == "nki.collectives"),
@@ -359,7 +363,7 @@ def test_the_text_says_which_parameters_came_later() -> None:
 def test_the_text_counts_what_each_target_and_profile_has() -> None:
     total, targets, profiles = listing.text().splitlines()[-3:]
     assert total == f"{len(ROWS)} instructions; nki.isa and nki.collectives of NKI 0.6 are complete"
-    assert targets.endswith(f"trn3 {len(ROWS)}") and f"0.6 {len(ROWS)}" in profiles
+    assert targets.endswith(f"trn3 {len(ROWS)}") and profiles.endswith(f"0.7 {len(ROWS)}")
     assert "partial" not in listing.text() and "not supported" not in listing.text()
 
 

@@ -1,4 +1,4 @@
-"""nki.language of nkic against the public one of NKI 0.6, both ways: names and parameters."""
+"""nki.language of nkic against the public one of NKI 0.6 and 0.7: names and parameters."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ MORE = {
 MORE_OF_TENSORS = {"base_tensor"}  # only published kernels have it
 
 
-def published() -> dict[str, list[str] | None]:
+def published(path: Path = DATA) -> dict[str, list[str] | None]:
     """Every public name; a function's parameters with their defaults, None for values."""
     found: dict[str, list[str] | None] = {}
-    for line in DATA.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
             continue
         match = _LINE.fullmatch(line)
@@ -46,6 +46,7 @@ def published() -> dict[str, list[str] | None]:
 
 
 PUBLIC = published()
+ADDED = published(DATA.with_name("nki_language_0_7.txt"))
 OURS = {**names(Profile.NKI_0_6, library.public()), "NKIObject": object}
 FUNCTIONS = [n for n, parameters in PUBLIC.items() if parameters is not None and "." not in n]
 METHODS = [n for n, parameters in PUBLIC.items() if parameters is not None and "." in n]
@@ -119,7 +120,26 @@ def test_members() -> None:
 def test_tensors_have_no_further_public_attributes() -> None:
     public = {name.removeprefix("NkiTensor.") for name in PUBLIC}
     own = {name for name in vars(NkiTensor) if not name.startswith("_")}
-    assert own - public == MORE_OF_TENSORS
+    assert own - public == MORE_OF_TENSORS | {"data"}
+
+
+def test_what_0_7_adds() -> None:
+    ours = names(Profile.NKI_0_7, library.public())
+    assert {*ours} - {*OURS} == {name for name in ADDED if "." not in name}
+    assert {*OURS} - {*ours} == {"NKIObject"}  # which is whoever evaluates'
+    for name in ADDED:
+        owner, _, member = name.rpartition(".")
+        assert not owner or member in dir(NkiTensor if owner == "NkiTensor" else ours[owner])
+    for name in ("NkiGrid", "NkiTileGrid", "NkiBlockGrid"):
+        public = {n.removeprefix(f"{name}.") for n in ADDED if n.startswith(f"{name}.")}
+        assert {n for n in dir(ours[name]) if not n.startswith("_")} == public
+
+
+@pytest.mark.parametrize("name", [n for n, found in ADDED.items() if found is not None])
+def test_parameters_of_0_7(name: str) -> None:
+    function = names(Profile.NKI_0_7, ())[name]
+    found = [_word(p.name, p.default) for p in inspect.signature(function).parameters.values()]
+    assert found == ADDED[name]
 
 
 def test_dtypes_and_buffers_are_what_they_are_called() -> None:

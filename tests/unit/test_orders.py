@@ -117,18 +117,19 @@ def test_places_in_registers() -> None:
 
 
 LOOP = """\
-for i in nl.dynamic_range(3):
+def body(i):
     nisa.tensor_scalar(x, x, nl.add, 1.0)
     nisa.dma_copy(shared[mine], x)
     nisa.core_barrier(shared, (0, 1))
     nisa.dma_copy(y, shared[other])
 """
+LOOPED = "nl.fori_loop(0, 3, body)"
 
 
 def test_iterations_need_a_barrier_between_them() -> None:
     with pytest.raises(ProgramFault, match="core 0 writes `shared` while core 1 reads it"):
-        run(LOOP, SAME)
-    assert np.array_equal(run(f"{LOOP}    {BARRIER}", SAME), np.roll(DATA + 3, 128, 0))
+        run(LOOP + LOOPED, SAME)
+    assert np.array_equal(run(f"{LOOP}    {BARRIER}\n{LOOPED}", SAME), np.roll(DATA + 3, 128, 0))
 
 
 def test_one_core_has_no_races() -> None:

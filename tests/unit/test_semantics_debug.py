@@ -54,9 +54,10 @@ def test_values_are_those_of_the_moment_in_program_order() -> None:
 def test_loops_print_each_time() -> None:
     found = printed(
         "n = nl.zeros((1, 1), dtype=nl.int32)\n"
-        "for i in nl.dynamic_range(3):\n"
+        "def body(i):\n"
         "    nisa.tensor_scalar(dst=n, data=n, op0=nl.add, operand0=5)\n"
         "    nl.device_print('n', n)\n"
+        "nl.fori_loop(0, 3, body)\n"
         "nl.device_print('end', n)"
     )
     assert [(p.prefix, int(p.values[0, 0])) for p in found] == [
@@ -82,7 +83,7 @@ def test_text_shows_numbers_and_the_ends_of_large_tensors() -> None:
 
 def test_what_is_kept_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(printing, "MAX_PRINTS", 2)
-    text = f"{HEAD}    for i in nl.dynamic_range(5):\n        nl.device_print('a', a)\n"
+    text = f"{HEAD}    nl.fori_loop(0, 5, lambda i: nl.device_print('a', a))\n"
     result = simulated(text, {"a": X})[1]
     assert (len(result.printed), result.prints_left_out) == (2, 3)
 

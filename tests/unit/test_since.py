@@ -41,6 +41,7 @@ def said(line: str, profile: Profile, address: str = "") -> tuple[Diagnostic, ..
 
 
 LINES = {
+    "data": "nisa.memset(t.data, 1.0)",
     "slice": "t.slice(1, 0, 2)",
     "select": "t.select(1, 0)",
     "vector_select": "h.vector_select(0, nl.ndarray((8, 1), nl.int32, nl.sbuf))",
@@ -114,6 +115,7 @@ def rows() -> Iterator[str]:
     """What came, what is deprecated, what went, in the order of the data."""
     came = [
         *((f"nl.{name}", new) for name, new in since.LANGUAGE.items()),
+        *((f"nisa.{name}", new) for name, new in since.ISA.items()),
         *((f"nl.tile_size.{name}", new) for name, new in since.TILE_SIZE.items()),
         *((f"t.{name}", new) for name, new in since.TENSOR.items()),
         *((f"nl.ndarray({name}=)", new) for name, new in since.NDARRAY.items()),
@@ -129,7 +131,8 @@ def rows() -> Iterator[str]:
         ("while register", deprecated.DYNAMIC_WHILE),
     ]
     for name, old in late:
-        yield f"| {name} |  | {old.since.label} |  | {old.instead} |"
+        went = old.gone.label if old.gone else ""
+        yield f"| {name} |  | {old.since.label} | {went} | {old.instead} |"
     for name, gone in removed.LANGUAGE.items():
         yield f"| nl.{name} |  |  | {gone.since.label} | {gone.instead} |"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nkic.base.diagnostics import Diagnostic, NkicError, Reporter
-from nkic.base.profiles import Profile
+from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.source import SourceFile
 from nkic.ir.program import Instruction, Loop, Program
 from nkic.ir.tensors import View
@@ -37,6 +37,9 @@ def kernel(a):
     {end}
 """
 )
+
+
+NKI_0_6 = Profile.NKI_0_6  # the last version with loops over dynamic_range and registers
 
 
 def request(*args: str, consts: tuple[str, ...] = (), **more: Any) -> Request:
@@ -436,14 +439,14 @@ def kernel(a):
 
 
 @pytest.mark.parametrize(
-    "loop",
+    ("loop", "profile"),
     [
-        "for i in nl.dynamic_range(2, 8, 2): nisa.dma_copy(dst=tile, src=a[i])",
-        "nl.fori_loop(2, 8, lambda i: nisa.dma_copy(dst=tile, src=a[i]) and None, 2)",
+        ("for i in nl.dynamic_range(2, 8, 2): nisa.dma_copy(dst=tile, src=a[i])", NKI_0_6),
+        ("nl.fori_loop(2, 8, lambda i: nisa.dma_copy(dst=tile, src=a[i]) and None, 2)", DEFAULT),
     ],
 )
-def test_counted_loops(loop: str) -> None:
-    made = program(LOOP.format(loop=loop), request("a=float32[8,128,64]"))
+def test_counted_loops(loop: str, profile: Profile) -> None:
+    made = program(LOOP.format(loop=loop), request("a=float32[8,128,64]", profile=profile))
     (item,) = made.cores[0]
     assert isinstance(item, Loop)
     assert (item.start, item.stop, item.step, len(item.body)) == (2, 8, 2, 1)
@@ -460,7 +463,8 @@ def test_a_while_loop() -> None:
     while register:
         nisa.memset(dst=flag, value=0)
         nisa.register_load(register, flag)"""
-    alloc, item = program(LOOP.format(loop=loop)).cores[0]
+    wanted = request("a=float32[128,64]", profile=NKI_0_6)
+    alloc, item = program(LOOP.format(loop=loop), wanted).cores[0]
     assert isinstance(alloc, Instruction)
     assert isinstance(item, Loop)
     assert item.condition == alloc.operands[0]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from nkic.ir.tensors import Dynamic, View
 from nkic.language.hosted import plain
-from nkic.language.registers import VirtualRegister
+from nkic.language.registers import DeviceInteger
 from nkic.language.tensors.views import (
     NOTHING_TO_DO,
     Shape,
@@ -205,7 +205,7 @@ def _one(
     size = view.shape[axis]
     if isinstance(item, DynamicSlice):
         return _stretch(view, axis, item, dynamic)
-    if isinstance(item, VirtualRegister):
+    if isinstance(item, DeviceInteger):
         return None, 0, at_run_time(view._replace(dynamic=dynamic), axis, item._register)
     number = item if type(item) is int else _number(view, axis, item)
     if not -size <= number < size:
@@ -226,7 +226,7 @@ def _stretch(
     view: View, axis: int, item: DynamicSlice, dynamic: Dynamic | None
 ) -> tuple[int, int, Dynamic | None]:
     start, size = item
-    if not isinstance(start, VirtualRegister):
+    if not isinstance(start, DeviceInteger):
         first = _number(view, axis, start)
         first, stop, _ = _checked(view, axis, first, first + _number(view, axis, size), 1)
         return stop - first, first, dynamic
@@ -245,12 +245,13 @@ def _number(view: View, axis: int, item: Any) -> int:
         float: "use `//` for whole numbers",
         bool: "masks are not indices; use nl.where or a predicated copy",
         type(None): "expand_dim adds a dimension",
-        VirtualRegister: "a run-time slice is `nl.ds(register, size)`",
+        DeviceInteger: "a run-time slice is `nl.ds(register, size)`",
     }
+    kind = DeviceInteger if isinstance(item, DeviceInteger) else type(item)
     raise ViewError(
         "bad-index",
         f"dimension {axis} is indexed by {brief(item)}; shape is {view.shape}",
-        hints.get(type(item), "use ints, slices, `...` or nl.ds; select takes a tensor"),
+        hints.get(kind, "use ints, slices, `...` or nl.ds; select takes a tensor"),
         view.shape,
     )
 

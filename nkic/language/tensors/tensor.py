@@ -19,7 +19,7 @@ from nkic.language import library
 from nkic.language.complain import complain
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import plain
-from nkic.language.registers import VirtualRegister
+from nkic.language.registers import DeviceInteger
 from nkic.language.tensors import decisions, indexing, patterns, reshapes, views
 from nkic.language.tensors.views import ViewError
 from nkic.language.texts import brief
@@ -93,6 +93,12 @@ class NkiTensor:
         active().viewing()
         return NkiTensor(views.whole(self._access.tensor))
 
+    @property
+    def data(self) -> NkiTensor:
+        """This tensor: what `data` of a grid gives, so that either can be passed on."""
+        _require("data")
+        return self
+
     # Questions
 
     def is_contiguous(self) -> bool:
@@ -129,7 +135,7 @@ class NkiTensor:
 
     def select(self, dim: int, index: Any) -> NkiTensor:
         """One element of a dimension: an int, or a register or tensor read at run time."""
-        if isinstance(index, NkiTensor | VirtualRegister):
+        if isinstance(index, NkiTensor | DeviceInteger):
             return self._made(indexing.select_at_run_time, dim, _source(index))
         return self._made(indexing.select, dim, index)
 
@@ -184,7 +190,7 @@ class NkiTensor:
         self,
         pattern: Sequence[Sequence[int]],
         offset: int | None = None,
-        scalar_offset: NkiTensor | VirtualRegister | None = None,
+        scalar_offset: NkiTensor | DeviceInteger | None = None,
         vector_offset: NkiTensor | None = None,
         indirect_dim: int = 0,
         dtype: Any = None,
@@ -384,7 +390,7 @@ def _tensor(value: Any, what: str) -> View:
 
 def _source(value: Any) -> View | Register:
     """Where a run-time index comes from: a register, or a (1, 1) tensor in SBUF."""
-    if isinstance(value, VirtualRegister):
+    if isinstance(value, DeviceInteger):
         return value._register
     found = _tensor(value, "a run-time index")
     if found.tensor.number != GHOST and prod(found.shape) != 1:

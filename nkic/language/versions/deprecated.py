@@ -1,6 +1,6 @@
 """What NKI still has and is going to take away, by the version that said so first.
 
-Sources: release notes and migration guides 0.3.0 to 0.6.0; the API reference of 0.6, for what
+Sources: release notes and migration guides 0.3.0 to 0.7.0; the API reference of 0.6, for what
 it marks without a version.
 """
 
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Fix, Level
+from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
 from nkic.language.complain import complain
@@ -18,14 +19,19 @@ from nkic.language.trace import active, here
 
 
 class Old(NamedTuple):
-    """Since when, what to use instead, and the name to write where that is all there is to do."""
+    """Since when, what to use instead, and the name to write where that is all there is to do.
+
+    `gone` is the first version without it.
+    """
 
     since: Profile
     instead: str
     name: str = ""
+    gone: Profile | None = None
 
 
 NKI_0_3, NKI_0_4, NKI_0_6 = Profile.NKI_0_3, Profile.NKI_0_4, Profile.NKI_0_6
+NKI_0_7 = Profile.NKI_0_7
 
 _RANGE = Old(NKI_0_6, "write `range`, which is the same")
 LANGUAGE = {"affine_range": _RANGE, "sequential_range": _RANGE, "static_range": _RANGE}
@@ -44,15 +50,27 @@ TILE_SIZE = {
     ),
 }
 # Constructs and parameters.
-DYNAMIC_FOR = Old(NKI_0_6, "write nl.fori_loop(start, stop, body, step), the body as a function")
-DYNAMIC_WHILE = Old(NKI_0_6, "write nl.while_loop(register, body), the body as a function")
+DYNAMIC_FOR = Old(
+    NKI_0_6, "write nl.fori_loop(start, stop, body, step), the body as a function", gone=NKI_0_7
+)
+DYNAMIC_WHILE = Old(
+    NKI_0_6, "write nl.while_loop(register, body), the body as a function", gone=NKI_0_7
+)
 JIT_MODE = Old(NKI_0_3, "leave it out: nothing depends on it")
+
+
+def refuse(what: str, old: Old) -> None:
+    """Ends the evaluation where the kernel's version has taken `what` away."""
+    if old.gone is not None and active().profile >= old.gone:
+        text = f"there is no {what.removeprefix('a ')} since NKI {old.gone.label}"
+        raise KernelError("removed-name", text, help=old.instead)
 
 
 def warn(what: str, old: Old, at: CallChain | None = None) -> None:
     """Reports a use of `what`, at the place of the kernel or another one, where its version
-    deprecates it.
+    deprecates it, and ends the evaluation where its version has taken it away.
     """
+    refuse(what, old)
     if active().profile < old.since:
         return
     complain(

@@ -1,6 +1,6 @@
 """What came to `nki.language` after beta2, by the version that brought it.
 
-Sources: release notes 0.3.0 to 0.6.0. Names that they do not date are taken to be of all
+Sources: release notes 0.3.0 to 0.7.0. Names that they do not date are taken to be of all
 versions; functions of tensors (`library`) came with 0.3, all together.
 """
 
@@ -24,9 +24,11 @@ class New(NamedTuple):
 
 
 NKI_0_3, NKI_0_4, NKI_0_5 = Profile.NKI_0_3, Profile.NKI_0_4, Profile.NKI_0_5
-NKI_0_6 = Profile.NKI_0_6
+NKI_0_6, NKI_0_7 = Profile.NKI_0_6, Profile.NKI_0_7
 
 _MAGNITUDE = New(NKI_0_4, "compare the magnitudes, and choose with nisa.tensor_copy_predicated")
+_SLICED = New(NKI_0_7, "slice the tensor: t[i * 128:(i + 1) * 128, j * 512:(j + 1) * 512]")
+_LISTED = New(NKI_0_7, "make a list of tiles with nl.ndarray")
 LANGUAGE = {
     "abs_max": _MAGNITUDE,
     "abs_min": _MAGNITUDE,
@@ -35,7 +37,16 @@ LANGUAGE = {
     "float8_e8m0fnu": New(NKI_0_5, "keep scales of microscaling groups in nl.uint8"),
     "fori_loop": New(NKI_0_6, "write `for i in nl.dynamic_range(start, stop, step):`"),
     "while_loop": New(NKI_0_6, "write `while register:`"),
+    "tiles": _SLICED,
+    "blocks": _SLICED,
+    "alloc_tiles": _LISTED,
+    "alloc_blocks": _LISTED,
+    "NkiGrid": _SLICED,
+    "NkiTileGrid": _SLICED,
+    "NkiBlockGrid": _SLICED,
 }
+# Of nki.isa, beside instructions, whose rows say it.
+ISA = {"NkiScalar": New(NKI_0_7, "use a register: nisa.register_alloc, nisa.register_load")}
 TILE_SIZE = {
     "psum_bank_fmax": New(NKI_0_4, "write psum_fmax"),
     "psum_bank_fmax_bytes": New(NKI_0_4, "write 4 * nl.tile_size.psum_fmax"),
@@ -49,6 +60,7 @@ _PATTERN = New(NKI_0_5, "write the pattern out: t.ap([[step, count], ...])")
 _RESHAPE = New(NKI_0_5, "use t.reshape(shape)")
 # Methods of tensors.
 TENSOR = {
+    "data": New(NKI_0_7, "pass the tensor itself"),
     "slice": _INDEX,
     "select": New(NKI_0_5, "index with t[...], or with t.ap(..., scalar_offset=...) at run time"),
     "vector_select": New(NKI_0_5, "use t.ap(..., vector_offset=...)"),

@@ -6,10 +6,11 @@ so an instruction here runs in the streams of all engines that read the register
 
 from __future__ import annotations
 
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
-from nkic.machine.instructions.parts import register, result, source
+from nkic.machine.instructions.parts import choice, register, result, source
 from nkic.machine.operands import SBUF_OR_HBM, Access, Row, Rule, Violation, always
 
 SEQUENCERS = (Engine.SYNC, Engine.TENSOR, Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD)
@@ -42,6 +43,36 @@ def integer_source(facts: Facts) -> Violation | None:
         "src",
         "convert it with `nisa.tensor_copy` into an nl.int32 tile first",
     )
+
+
+def int32(name: str) -> Rule:
+    """A scalar of NKI 0.7 is loaded from nl.int32, and stored there: not converted."""
+
+    def rule(facts: Facts) -> Violation | None:
+        tile = facts.tile(name)
+        if tile.dtype.name == "int32" or tile.elements != 1:
+            return None  # several elements are another rule's
+        return Violation(
+            "dtype-not-supported",
+            f"`{name}` is {tile.dtype.name}, but a scalar is int32",
+            name,
+            f"make `{name}` an nl.int32 tile, and convert with `nisa.tensor_copy`",
+        )
+
+    return rule
+
+
+def word_of_scalar(facts: Facts) -> Violation | None:
+    """A number that a scalar is computed with is an int of 32 bits, with sign."""
+    for name in ("a", "b"):
+        value = facts.operands[name]
+        fits = not isinstance(value, int | float) or (
+            isinstance(value, int) and -(1 << 31) <= value < 1 << 31
+        )
+        if not fits:
+            text = f"`{name}` is {value}; a scalar has 32 bits with sign"
+            return Violation("argument-kind", text, name, "pass a 32-bit int")
+    return None
 
 
 def whole_number(facts: Facts) -> Violation | None:
@@ -117,5 +148,53 @@ ROWS = (
         cost=costs.accessing_register,
         rules=(one_word("dst"),),
         source="nki.isa.register_store",
+    ),
+    Row(
+        name="scalar_load",
+        opcode=5,
+        doc="Returns the only element of src as a scalar.",
+        parameters=("src",),
+        operands=(register("dst", Access.WRITE), source("src", buffers=SBUF_OR_HBM)),
+        attributes=(),
+        engines=SEQUENCERS,
+        choose=always(Engine.SYNC),
+        cost=costs.accessing_register,
+        rules=(one_word("src"), int32("src")),
+        since=Profile.NKI_0_7,
+        returns="dst",
+        source="nki.isa.scalar_load",
+    ),
+    Row(
+        name="scalar_store",
+        opcode=6,
+        doc="The only element of dst takes value, a scalar.",
+        parameters=("dst", "value"),
+        operands=(result(buffers=SBUF_OR_HBM), register("value", Access.READ)),
+        attributes=(),
+        engines=SEQUENCERS,
+        choose=always(Engine.SYNC),
+        cost=costs.accessing_register,
+        rules=(one_word("dst"), int32("dst")),
+        since=Profile.NKI_0_7,
+        source="nki.isa.scalar_store",
+    ),
+    Row(
+        name="scalar_compute",
+        opcode=7,
+        doc="dst = a op b in 32 bits with sign, wrapping around: an operator of scalars.",
+        parameters=("dst", "a", "b", "op"),
+        operands=(
+            register("dst", Access.WRITE),
+            register("a", Access.READ, number=True),
+            register("b", Access.READ, number=True),
+        ),
+        attributes=(choice("op", "add", "add", "subtract", "multiply"),),
+        engines=SEQUENCERS,
+        choose=always(Engine.SYNC),
+        cost=costs.moving_register,
+        rules=(word_of_scalar,),
+        since=Profile.NKI_0_7,
+        source="nki.isa.NkiScalar",
+        module="nki.isa.NkiScalar",
     ),
 )

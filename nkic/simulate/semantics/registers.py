@@ -7,6 +7,8 @@ offsets read a register as the integer that was put into it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import add, mul, sub
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,7 @@ def register_move(decoded: Decoded) -> Step:
     return _moving(decoded, "src")
 
 
+@semantics("scalar_load")
 @semantics("register_load")
 def register_load(decoded: Decoded) -> Step:
     dst: Any = decoded.operands["dst"]
@@ -50,12 +53,37 @@ def register_load(decoded: Decoded) -> Step:
 
 @semantics("register_store")
 def register_store(decoded: Decoded) -> Step:
+    return _storing(decoded, "src")
+
+
+@semantics("scalar_store")
+def scalar_store(decoded: Decoded) -> Step:
+    return _storing(decoded, "value")
+
+
+@semantics("scalar_compute")
+def scalar_compute(decoded: Decoded) -> Step:
+    dst: Any = decoded.operands["dst"]
+    compute = _OPERATORS[decoded.attributes["op"]]
+
+    def step() -> None:
+        found = compute(decoded.read("a"), decoded.read("b"))
+        decoded.state.registers[dst.number] = (found + _HALF) % (2 * _HALF) - _HALF
+
+    return step
+
+
+_HALF = 1 << 31
+_OPERATORS: dict[str, Callable[[int, int], int]] = {"add": add, "subtract": sub, "multiply": mul}
+
+
+def _storing(decoded: Decoded, source: str) -> Step:
     dst = decoded.tile("dst")
     bits = 8 * dst.dtype.size
     kind = np.dtype(f"u{dst.dtype.size}")
 
     def step() -> None:
-        word = np.array(decoded.read("src") & (1 << bits) - 1, kind)
+        word = np.array(decoded.read(source) & (1 << bits) - 1, kind)
         dst.put_bits(word.view(storage(dst.dtype)))
 
     return step

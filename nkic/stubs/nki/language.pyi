@@ -14,6 +14,44 @@ class NKIObject:
         dataclass, takes its fields, `name: type`.
         """
     def __init__(self, *args: Any, **more: Any) -> None: ...
+class NkiBlockGrid:
+    """What `nl.blocks` gives."""
+    def __init__(self, *args: Any, **more: Any) -> None: ...
+    @property
+    def block_shape(self) -> Any:
+        """Tiles of a block that is whole, along each dimension."""
+class NkiGrid:
+    """What grids of tiles and of blocks have in common."""
+    def __init__(self, *args: Any, **more: Any) -> None: ...
+    @property
+    def shape(self) -> Any:
+        """Tiles or blocks along each coordinate that is left, partial ones included."""
+    @property
+    def tile_shape(self) -> Any:
+        """Elements of a tile that is whole."""
+    @property
+    def element_shape(self) -> Any:
+        """Elements selected along each dimension of the source."""
+    @property
+    def index_step_elements(self) -> Any:
+        """Elements from one coordinate to the next, of those that are left."""
+    @property
+    def is_remainder(self) -> builtins.bool:
+        """The last tile or block is a partial one, along any dimension."""
+    @property
+    def dtype(self) -> Any:
+        """Type of the elements."""
+    @property
+    def buffer(self) -> Any:
+        """Where the storage is."""
+    @property
+    def is_data_representable(self) -> builtins.bool:
+        """One tensor of `element_shape` is exactly what is selected."""
+    @property
+    def data(self) -> NkiTensor:
+        """All that is selected, as one operand of an instruction."""
+    def __getitem__(self, key: Any) -> Any:
+        """"""
 class NkiTensor:
     """A tensor, or a view of one."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
@@ -48,6 +86,9 @@ class NkiTensor:
         """The whole tensor that this is a view of. No documentation has it; published kernels
             read it of kernel arguments (nki-library, moe_tkg), where it can only be the argument.
             """
+    @property
+    def data(self) -> NkiTensor:
+        """This tensor: what `data` of a grid gives, so that either can be passed on."""
     def is_contiguous(self) -> builtins.bool:
         """Elements follow one another in row-major order."""
     def get_pattern(self) -> list[list[int]]:
@@ -86,6 +127,9 @@ class NkiTensor:
         """[step, size] pairs over the storage, as the hardware takes them."""
     def indirect(self, index: NkiTensor, num_elem: int | None = ...) -> NkiTensor:
         """Columns chosen by a tensor of offsets: a gather, or a scatter, of an instruction."""
+class NkiTileGrid:
+    """What `nl.tiles` gives."""
+    def __init__(self, *args: Any, **more: Any) -> None: ...
 class ds:
     """`nl.ds(start, size)`: `size` elements from `start`, an int or a register."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
@@ -135,6 +179,10 @@ def all(x: Any, axis: Any, dtype: Any = ...) -> Any:
     """all(x, axis, dtype=None)
     
     1 where no element is 0, else 0."""
+def alloc_blocks(*, tile_shape: Any, block_shape: Any, element_shape: Any, buffer: Any, dtype: Any, address: Any = ..., name: Any = ...) -> Any:
+    """New storage as a grid of blocks, its contents undefined."""
+def alloc_tiles(*, tile_shape: Any, element_shape: Any, buffer: Any, dtype: Any, address: Any = ..., name: Any = ...) -> Any:
+    """New storage as a grid of tiles, its contents undefined."""
 def arctan(x: Any, dtype: Any = ...) -> Any:
     """arctan(x, dtype=None)
     
@@ -154,6 +202,8 @@ def bitwise_xor(x: Any, y: Any, dtype: Any = ...) -> Any:
     """bitwise_xor(x, y, dtype=None)
     
     Bits set in exactly one."""
+def blocks(source: Any, *, tile_shape: Any = ..., block_shape: Any) -> Any:
+    """A tensor or a grid as a grid of blocks, of `block_shape` tiles each."""
 bool: str
 bool_: str
 def broadcast_to(x: Any, shape: Any, dtype: Any = ...) -> Any:
@@ -169,11 +219,13 @@ def ceil(x: Any, dtype: Any = ...) -> Any:
 def copy(x: Any, dtype: Any = ...) -> Any:
     """copy(x, dtype=None)
     
-    A new tile in SBUF with the elements of `x`."""
+    A new tile in SBUF with the elements of `x`.
+    
+    Until NKI 0.5 by the scalar engine, which takes integers through float32; then bit by bit."""
 def cos(x: Any, dtype: Any = ...) -> Any:
     """cos(x, dtype=None)
     
-    Cosine of x from -3 pi / 2 to 3 pi / 2, as the sine of pi / 2 - |x|."""
+    Cosine of x, off by less than 1e-6 for |x| up to 1e7."""
 def device_print(print_prefix: Any, tensor: NkiTensor) -> Any:
     """device_print(print_prefix, tensor)
     
@@ -239,7 +291,9 @@ def fmod(x: Any, y: Any, dtype: Any = ...) -> Any:
     
     x - y trunc(x / y): has the sign of x."""
 def fori_loop(lower: Any, upper: Any, body_fun: Any, step: Any = ...) -> Any:
-    """Calls `body_fun(i)` with the counter of a loop on the device."""
+    """Calls `body_fun(i)` with the counter of a loop on the device.
+    
+    Since 0.7 it is a scalar, unless a bound is a register (nki.language.fori_loop of 0.7)."""
 def full(shape: Any, fill_value: Any, dtype: Any, buffer: Any = ..., name: Any = ...) -> Any:
     """full(shape, fill_value, dtype, buffer=nl.sbuf, name='')
     
@@ -427,7 +481,8 @@ def rms_norm(x: Any, w: Any, axis: Any, n: Any, epsilon: Any = ..., dtype: Any =
 def rsqrt(x: Any, dtype: Any = ...) -> Any:
     """rsqrt(x, dtype=None)
     
-    1 / sqrt(x), on gpsimd, which is more exact than the scalar engine."""
+    1 / sqrt(x), from NKI 0.5 on gpsimd, which is more exact than the scalar engine, and does
+    not reach PSUM."""
 sbuf: MemoryRegion
 def sequential_range(start: Any, stop: Any = ..., step: Any = ...) -> Any:
     """`range`, by any of its names in NKI: unrolled while the kernel is compiled."""
@@ -457,7 +512,8 @@ def silu_dx(x: Any, dtype: Any = ...) -> Any:
 def sin(x: Any, dtype: Any = ...) -> Any:
     """sin(x, dtype=None)
     
-    The scalar engine's sin."""
+    Sine of x, off by less than 1e-6 for |x| up to 1e7: the scalar engine's of an angle within
+    half a turn, which is x itself within a quarter."""
 def softmax(x: Any, axis: Any = ..., dtype: Any = ...) -> Any:
     """softmax(x, axis=-1, dtype=None)
     
@@ -491,13 +547,15 @@ def sum(x: Any, axis: Any, dtype: Any = ..., keepdims: Any = ...) -> Any:
 def tan(x: Any, dtype: Any = ...) -> Any:
     """tan(x, dtype=None)
     
-    Tangent of x from -pi to pi."""
+    Tangent of x, as sine by cosine: each is off by less than 1e-6 for |x| up to 1e7."""
 def tanh(x: Any, dtype: Any = ...) -> Any:
     """tanh(x, dtype=None)
     
     The scalar engine's tanh."""
 tfloat32: str
 tile_size: Any
+def tiles(source: Any, *, tile_shape: Any = ...) -> Any:
+    """A tensor, a grid or a block as a grid of tiles."""
 def transpose(x: Any, dtype: Any = ...) -> Any:
     """transpose(x, dtype=None)
     

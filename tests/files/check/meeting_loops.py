@@ -1,5 +1,6 @@
 # test: check
 # args: a=float32[256,64]
+# nki: 0.6
 # lnc: 2
 import nki
 import nki.isa as nisa

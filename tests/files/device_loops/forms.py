@@ -1,5 +1,6 @@
 # test: compile
 # args: a=float32[128,64] n=int32[1,1]
+# nki: 0.6
 """Every form of a loop on the device, with ints and registers as bounds."""
 import nki
 import nki.isa as nisa

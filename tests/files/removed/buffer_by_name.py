@@ -1,5 +1,6 @@
 # test: check
 # args: a=float32[128,512]
+# nki: 0.6
 """Since NKI 0.3 buffers are objects."""
 import nki
 import nki.isa as nisa

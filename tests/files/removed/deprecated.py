@@ -1,5 +1,6 @@
 # test: compile
 # args: a=float32[128,512]
+# nki: 0.6
 """What still works and is going to be taken away."""
 import nki
 import nki.isa as nisa

@@ -1,5 +1,6 @@
 # test: check
 # args: a=float32[128,64] b=float32[128,64]
+# nki: 0.6
 # emit: ir
 """A region holds for what is called inside, and static loops; one within another is the outer."""
 import nki

@@ -11,18 +11,20 @@ class NkiInstruction:
     def __init__(self, *args: Any, **more: Any) -> None: ...
     def depends_on(self, *producers: Any) -> Any:
         """Orders this instruction after `producers`."""
+class NkiScalar:
+    """What `nisa.scalar_load` gives and `nl.fori_loop` counts with: 32 bits, never written.
+    
+    `+`, `-` and `*` record the operation and give a new scalar, which wraps around."""
+    def __init__(self, *args: Any, **more: Any) -> None: ...
+    @property
+    def dtype(self) -> Any:
+        """nl.int32."""
 class NkiValidationError:
     """NKI's name for a kernel that is refused; nkic raises `nkic.CompileError`."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
 class VirtualRegister:
-    """A scalar register. `frozen`: the counter of a device loop, which nothing may write."""
+    """A register that instructions write and read."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
-    def enter_while(self) -> None:
-        """`while register:` begins."""
-    def open(self) -> None:
-        """Opens a loop that runs as long as this register is not 0."""
-    def leave_while(self) -> None:
-        """Closes that loop."""
 class dge_mode(Enum):
     unknown = 0
     swdge = 1
@@ -537,6 +539,27 @@ def rng(dst: NkiTensor, engine: Any = ..., name: str | None = ...) -> Any:
     
     Source: nki.isa.rng."""
 scalar_engine: engine
+def scalar_load(src: NkiTensor) -> Any:
+    """scalar_load(src)
+    
+    Returns the only element of src as a scalar.
+    
+    On sync, tensor, vector, scalar, gpsimd, trn1 and newer, since NKI 0.7. A tile on chip has at most 128 partitions.
+    
+    :param src: read, a tile, in hbm or sbuf
+    
+    Source: nki.isa.scalar_load."""
+def scalar_store(dst: NkiTensor, value: Any) -> Any:
+    """scalar_store(dst, value)
+    
+    The only element of dst takes value, a scalar.
+    
+    On sync, tensor, vector, scalar, gpsimd, trn1 and newer, since NKI 0.7. A tile on chip has at most 128 partitions.
+    
+    :param dst: write, a tile, in hbm or sbuf
+    :param value: read, a register
+    
+    Source: nki.isa.scalar_store."""
 def scalar_tensor_tensor(dst: NkiTensor, data: NkiTensor, op0: Any, operand0: NkiTensor | float, op1: Any, operand1: NkiTensor, reverse0: Any = ..., reverse1: Any = ..., name: str | None = ...) -> Any:
     """scalar_tensor_tensor(dst, data, op0, operand0, op1, operand1, reverse0=False, reverse1=False, name=None)
     
@@ -688,8 +711,8 @@ def tensor_scalar_cumulative(dst: NkiTensor, src: NkiTensor, op0: Any, op1: Any,
     On vector, trn1 and newer, since NKI beta2. A tile on chip has at most 128 partitions.
     On tiles of [128, 512] float32, trn2's vector is busy for 533 ns.
     
-    :param dst: write, a tile, in psum or sbuf, bfloat16 or float16 or float32 or float8_e4m3 or float8_e4m3fn or float8_e5m2 or int16 or int8 or tfloat32 or uint16 or uint8
-    :param src: read, a tile, in psum or sbuf, bfloat16 or float16 or float32 or float8_e4m3 or float8_e4m3fn or float8_e5m2 or int16 or int8 or tfloat32 or uint16 or uint8
+    :param dst: write, a tile, in psum or sbuf, bfloat16 or float16 or float32 or float8_e4m3 or float8_e4m3fn or float8_e5m2 or int16 or int8 or uint16 or uint8
+    :param src: read, a tile, in psum or sbuf, bfloat16 or float16 or float32 or float8_e4m3 or float8_e4m3fn or float8_e5m2 or int16 or int8 or uint16 or uint8
     :param op0: an operator
     :param op1: an operator
     :param imm0: read, a tile or a number, in psum or sbuf, one element per partition

@@ -1,5 +1,6 @@
 # test: check
 # args: a=float32[128,64]
+# nki: 0.6
 """Classes have bases and nothing else in their header, and Python asks for every attribute."""
 import nki
 import nki.isa as nisa

@@ -1,5 +1,6 @@
 # test: check
 # args: a=float32[128,64]
+# nki: 0.6
 """A kernel has no generators and no coroutines."""
 import nki
 import nki.isa as nisa

@@ -1,5 +1,6 @@
 # test: check
 # args: a=float32[128,64]
+# nki: 0.6
 """Statements that no version of NKI has; one run reports them all."""
 import nki
 import nki.isa as nisa

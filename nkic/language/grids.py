@@ -1,0 +1,325 @@
+"""Grids of NKI 0.7: tensors navigated by the coordinates of tiles, or of blocks of tiles.
+
+A grid is a rectangle of its source and the step of each coordinate in elements. Making and
+indexing one allocates nothing and records nothing. Sources: nki.language.tiles, blocks,
+alloc_tiles, alloc_blocks, NkiGrid, NkiTileGrid, NkiBlockGrid of 0.7. What those pages leave open
+is in docs/fidelity.md.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+from nkic.base.kernel_errors import KernelError
+from nkic.language.creation import make_tensor
+from nkic.language.dtypes_api import as_buffer
+from nkic.language.hosted import plain
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.texts import brief
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+
+Shape = tuple[int, ...]
+
+
+class Rectangle(NamedTuple):
+    """The elements that a grid has selected: the first one and how many, along each dimension.
+
+    `kept` are the dimensions that still have a coordinate.
+    """
+
+    starts: Shape
+    sizes: Shape
+    kept: Shape
+
+
+class Storage(NamedTuple):
+    """What a grid is a view of: `tensor`, or where `counts` is not empty, tiles one after the
+    other along the free dimension of `tensor`; `counts` of them along each dimension.
+    """
+
+    tensor: NkiTensor
+    counts: Shape = ()
+
+
+class NkiGrid:
+    """What grids of tiles and of blocks have in common."""
+
+    __slots__ = ("_area", "_block", "_storage", "_tile")
+    __iter__ = None  # or Python would count coordinates until one is refused
+
+    def __init__(self, storage: Storage, area: Rectangle, tile: Shape, block: Shape) -> None:
+        self._storage = storage
+        self._area = area
+        self._tile = tile
+        self._block = block
+
+    def __repr__(self) -> str:
+        sizes = "×".join(map(str, self._area.sizes))
+        return f"{type(self).__name__}({self._storage.tensor.name}: {sizes}, shape {self.shape})"
+
+    @property
+    def _steps(self) -> Shape:
+        return tuple(t * b for t, b in zip(self._tile, self._block, strict=True))
+
+    @property
+    def shape(self) -> Shape:
+        """Tiles or blocks along each coordinate that is left, partial ones included."""
+        return tuple(-(-self._area.sizes[d] // self._steps[d]) for d in self._area.kept)
+
+    @property
+    def tile_shape(self) -> Shape:
+        """Elements of a tile that is whole."""
+        return self._tile
+
+    @property
+    def element_shape(self) -> Shape:
+        """Elements selected along each dimension of the source."""
+        return self._area.sizes
+
+    @property
+    def index_step_elements(self) -> Shape:
+        """Elements from one coordinate to the next, of those that are left."""
+        return tuple(self._steps[d] for d in self._area.kept)
+
+    @property
+    def is_remainder(self) -> bool:
+        """The last tile or block is a partial one, along any dimension."""
+        return any(n % step for n, step in zip(self._area.sizes, self._steps, strict=True))
+
+    @property
+    def dtype(self) -> DType:
+        """Type of the elements."""
+        return self._storage.tensor.dtype
+
+    @property
+    def buffer(self) -> Buffer:
+        """Where the storage is."""
+        return self._storage.tensor.buffer
+
+    @property
+    def is_data_representable(self) -> bool:
+        """One tensor of `element_shape` is exactly what is selected."""
+        if not self._storage.counts:
+            return True
+        spans = self._spans()
+        return max(spans) == 1 or (len(spans) == 2 and spans[0] == 1)
+
+    def _spans(self) -> Shape:
+        """Tiles along every dimension."""
+        return tuple(-(-n // t) for n, t in zip(self._area.sizes, self._tile, strict=True))
+
+    @property
+    def data(self) -> NkiTensor:
+        """All that is selected, as one operand of an instruction."""
+        if not self.is_data_representable:
+            raise KernelError(
+                "bad-index",
+                f"{self!r} is spread over several tiles of {self.buffer.value}, and no tensor",
+                help="select tiles along the last coordinate alone: grid[i, :], or one: grid[i, j]",
+            )
+        starts, sizes, _ = self._area
+        tensor, counts = self._storage
+        if not counts:
+            return tensor[tuple(slice(a, a + n) for a, n in zip(starts, sizes, strict=True))]
+        number = 0
+        for start, step, count in zip(starts, self._tile, counts, strict=True):
+            number = number * count + start // step
+        capacity = prod(self._tile[1:])
+        if len(sizes) == 2:
+            return tensor[0 : sizes[0], number * capacity : number * capacity + sizes[1]]
+        tile = tensor[:, number * capacity : (number + 1) * capacity].reshape(self._tile)
+        return tile[tuple(slice(0, n) for n in sizes)]
+
+    def __getitem__(self, key: Any) -> NkiGrid:
+        coordinates = key if isinstance(key, tuple) else (key,)
+        if len(coordinates) > len(self._area.kept):
+            raise KernelError(
+                "too-many-indices",
+                f"{len(coordinates)} coordinates for a grid of shape {self.shape}",
+                help="take .data for the elements, or nl.tiles(block) for the tiles of a block",
+            )
+        area = self._area
+        for dim, item in zip(self._area.kept, coordinates, strict=False):
+            area = self._selected(area, dim, plain(item))
+        return type(self)(self._storage, area, self._tile, self._block)
+
+    def _selected(self, area: Rectangle, dim: int, item: Any) -> Rectangle:
+        step, size = self._steps[dim], area.sizes[dim]
+        count = -(-size // step)
+        first, last = _bounds(item, count, self.shape)
+        kept = area.kept if isinstance(item, slice) else tuple(d for d in area.kept if d != dim)
+        sizes = (*area.sizes[:dim], min(last * step, size) - first * step, *area.sizes[dim + 1 :])
+        start = area.starts[dim] + first * step
+        return Rectangle((*area.starts[:dim], start, *area.starts[dim + 1 :]), sizes, kept)
+
+
+class NkiTileGrid(NkiGrid):
+    """What `nl.tiles` gives."""
+
+    __slots__ = ()
+
+
+class NkiBlockGrid(NkiGrid):
+    """What `nl.blocks` gives."""
+
+    __slots__ = ()
+
+    @property
+    def block_shape(self) -> Shape:
+        """Tiles of a block that is whole, along each dimension."""
+        return self._block
+
+
+def _bounds(item: Any, count: int, shape: Shape) -> tuple[int, int]:
+    """The first coordinate that an index selects, and the one after the last."""
+    if isinstance(item, slice):
+        if item.step in (None, 1):
+            first, last, _ = slice(plain(item.start), plain(item.stop)).indices(count)
+            if first < last:
+                return first, last
+        text = f"{item.start}:{item.stop}" + (f":{item.step}" if item.step else "")
+        raise KernelError(
+            "bad-index",
+            f"`{text}` selects no adjacent coordinates of a grid of shape {shape}",
+            help="select start:stop, with start before stop",
+        )
+    if not isinstance(item, int) or isinstance(item, bool):
+        raise KernelError(
+            "bad-index",
+            f"a coordinate of a grid is an int or a slice, not {brief(item)}",
+            help="index the tensor itself, with nl.ds, where an index is known at run time",
+        )
+    if not -count <= item < count:
+        text = f"coordinate {item} is outside of 0 to {count - 1}; the grid has shape {shape}"
+        raise KernelError("index-out-of-bounds", text)
+    return item % count, item % count + 1
+
+
+# What makes grids
+
+
+def tiles(source: Any, *, tile_shape: Any = None) -> NkiTileGrid:
+    """A tensor, a grid or a block as a grid of tiles."""
+    storage, area, tile = _viewed("nl.tiles", source, tile_shape)
+    return NkiTileGrid(storage, area, tile, (1,) * len(tile))
+
+
+def blocks(source: Any, *, tile_shape: Any = None, block_shape: Any) -> NkiBlockGrid:
+    """A tensor or a grid as a grid of blocks, of `block_shape` tiles each."""
+    storage, area, tile = _viewed("nl.blocks", source, tile_shape)
+    return NkiBlockGrid(storage, area, tile, _block(block_shape, tile))
+
+
+def alloc_tiles(
+    *,
+    tile_shape: Any,
+    element_shape: Any,
+    buffer: Any,
+    dtype: Any,
+    address: Any = None,
+    name: str = "",
+) -> NkiTileGrid:
+    """New storage as a grid of tiles, its contents undefined."""
+    storage, area, tile = _allocated(tile_shape, element_shape, buffer, dtype, address, name)
+    return NkiTileGrid(storage, area, tile, (1,) * len(tile))
+
+
+def alloc_blocks(
+    *,
+    tile_shape: Any,
+    block_shape: Any,
+    element_shape: Any,
+    buffer: Any,
+    dtype: Any,
+    address: Any = None,
+    name: str = "",
+) -> NkiBlockGrid:
+    """New storage as a grid of blocks, its contents undefined."""
+    block = _block(block_shape, _sizes(tile_shape, "tile_shape", 2))
+    storage, area, tile = _allocated(tile_shape, element_shape, buffer, dtype, address, name)
+    return NkiBlockGrid(storage, area, tile, block)
+
+
+def _viewed(function: str, source: Any, tile_shape: Any) -> tuple[Storage, Rectangle, Shape]:
+    if not isinstance(source, NkiTensor | NkiGrid):
+        text = f"{function} takes a tensor or a grid, not {brief(source)}"
+        raise KernelError("argument-kind", text, argument="source", position=0)
+    if isinstance(source, NkiTensor):
+        if tile_shape is None:
+            text = f"{function} of a tensor needs tile_shape"
+            raise KernelError("wrong-call", text, help="pass tile_shape=(128, 512), for example")
+        tile = _sizes(tile_shape, "tile_shape", 2)
+        _check_rank(source.shape, tile)
+        return Storage(source), _whole(source.shape), tile
+    tile = source._tile if tile_shape is None else _sizes(tile_shape, "tile_shape", 2)
+    if tile != source._tile:
+        raise KernelError(
+            "bad-shape",
+            f"tile_shape is {tile}, but the tiles of the grid are {source._tile}",
+            help="leave tile_shape out, or make the grid from the tensor",
+            argument="tile_shape",
+        )
+    starts, sizes, _ = source._area
+    return source._storage, Rectangle(starts, sizes, _whole(sizes).kept), tile
+
+
+def _allocated(
+    tile_shape: Any, element_shape: Any, buffer: Any, dtype: Any, address: Any, name: Any
+) -> tuple[Storage, Rectangle, Shape]:
+    tile = _sizes(tile_shape, "tile_shape", 2)
+    sizes = _sizes(element_shape, "element_shape", 2)
+    _check_rank(sizes, tile)
+    where = as_buffer(buffer)
+    if not where.on_chip:
+        made = make_tensor(sizes, dtype, where, name, address)
+        return Storage(made), _whole(sizes), tile
+    counts = tuple(-(-n // t) for n, t in zip(sizes, tile, strict=True))
+    shape = (tile[0], prod(counts) * prod(tile[1:]))
+    made = make_tensor(shape, dtype, where, name, address)
+    return Storage(made, counts), _whole(sizes), tile
+
+
+def _whole(sizes: Shape) -> Rectangle:
+    return Rectangle((0,) * len(sizes), tuple(sizes), tuple(range(len(sizes))))
+
+
+def _block(block_shape: Any, tile: Shape) -> Shape:
+    block = _sizes(block_shape, "block_shape", 1)
+    if len(block) == len(tile):
+        return block
+    raise KernelError(
+        "bad-shape",
+        f"block_shape has {len(block)} dimensions, tile_shape {len(tile)}",
+        help="say how many tiles a block has along each dimension of a tile",
+        argument="block_shape",
+    )
+
+
+def _check_rank(sizes: Shape, tile: Shape) -> None:
+    """As many dimensions in both. Leading ones that are not tiled are left out: what an index
+    makes of them is on no page that we know.
+    """
+    if len(sizes) == len(tile):
+        return
+    more = len(tile) > len(sizes)
+    raise KernelError(
+        "bad-shape",
+        f"tile_shape has {len(tile)} dimensions, but the elements {len(sizes)}: {sizes}"
+        + ("" if more else "; nkic has no grids of tensors with dimensions that are not tiled"),
+        help="write one size for each dimension" if more else "index those dimensions first",
+        argument="tile_shape",
+    )
+
+
+def _sizes(value: Any, name: str, least: int) -> Shape:
+    """A tuple of at least `least` positive ints, as the pages ask for."""
+    parts = tuple(plain(part) for part in value) if isinstance(value, tuple) else ()
+    if len(parts) >= least and all(type(part) is int and part > 0 for part in parts):
+        return parts
+    raise KernelError(
+        "bad-shape",
+        f"{name} is a tuple of at least {least} positive ints, not {brief(value)}",
+        argument=name,
+    )

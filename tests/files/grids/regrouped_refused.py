@@ -1,0 +1,14 @@
+# test: check
+# args: a=float32[256,64] c=float32[2,256,64]
+# nki: 0.7
+"""Refused in grids, each with what to do."""
+
+import nki
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a, c):
+    g = nl.tiles(a, tile_shape=(128, 32))
+    nl.tiles(g, tile_shape=(64, 32))  # error[bad-shape]: but the tiles of the grid are (128, 32)
+    return a

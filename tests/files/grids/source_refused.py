@@ -1,0 +1,12 @@
+# test: check
+# args: a=float32[256,64] c=float32[2,256,64]
+# nki: 0.7
+"""Refused in grids, each with what to do."""
+import nki
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a, c):
+    nl.blocks((2, 3), block_shape=(2, 2))  # error[argument-kind]: nl.blocks takes a tensor or a grid
+    return a

@@ -1,0 +1,13 @@
+# test: check
+# args: a=float32[256,64] c=float32[2,256,64]
+# nki: 0.7
+"""Refused in grids, each with what to do."""
+
+import nki
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a, c):
+    nl.tiles(a)  # error[wrong-call]: nl.tiles of a tensor needs tile_shape
+    return a

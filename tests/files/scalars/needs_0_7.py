@@ -1,0 +1,11 @@
+# test: check
+# args: n=int32[1,1]
+# nki: 0.6
+import nki
+import nki.isa as nisa
+
+
+@nki.jit
+def kernel(n):
+    nisa.scalar_load(n)  # error[needs-profile]: `nki.isa.scalar_load`: it came with NKI 0.7
+    return n

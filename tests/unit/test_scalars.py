@@ -1,0 +1,101 @@
+"""Scalars of the device (NKI 0.7): values of kernels against Python's integers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nkic.base.profiles import Profile
+from tests.harness.language import simulated
+
+INTS = st.one_of(st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)]), st.integers(-(2**31), 2**31 - 1))
+HEAD = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit"""
+KERNEL = """
+def kernel(n, m):
+    i, j = nisa.scalar_load(nl.load(n)), nisa.scalar_load(nl.load(m))
+    found = nl.ndarray((1, 1), nl.int32, nl.sbuf)
+    nisa.scalar_store(found, {expression})
+    out = nl.ndarray((1, 1), nl.int32, nl.shared_hbm)
+    nisa.dma_copy(out, found)
+    return out
+"""
+
+
+def wrapped(number: int) -> int:
+    return (number + 2**31) % 2**32 - 2**31
+
+
+def stored(expression: str, i: int, j: int) -> int:
+    arrays = {"n": np.full((1, 1), i, np.int32), "m": np.full((1, 1), j, np.int32)}
+    text = HEAD + KERNEL.format(expression=expression)
+    _, result = simulated(text, arrays, profile=Profile.NKI_0_7)
+    return int(next(iter(result.outputs.values()))[0, 0])
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["i + j", "i - j", "i * j", "7 - i", "i - 7", "3 + i * 4", "-i", "+i", "i * 4 + 1", "j"],
+)
+@settings(max_examples=8, deadline=None)
+@given(i=INTS, j=INTS)
+def test_arithmetic_wraps_in_32_bits(expression: str, i: int, j: int) -> None:
+    assert stored(expression, i, j) == wrapped(eval(expression, {"i": i, "j": j}))
+
+
+def test_the_documented_overflows() -> None:
+    """nki.isa.NkiScalar has these two."""
+    assert stored("i * j", 100000, 100000) == 1410065408
+    assert stored("i + 1", 2**31 - 1, 0) == -(2**31)
+
+
+COUNTED = """
+def kernel(a, n):
+    x, turns = nl.load(a), nisa.scalar_load(nl.load(n))
+    def body(k):
+        nisa.tensor_scalar(x[:, nl.ds(2 * k + 1, 1)], x[:, nl.ds(k * 2 + 1, 1)], nl.add, 1.0)
+    nl.fori_loop({first}, {last}, body)
+    out = nl.ndarray(a.shape, a.dtype, nl.shared_hbm)
+    nl.store(out, x)
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "columns"),
+    [("0", "turns", [1, 3, 5]), ("turns - 2", "2 * turns", [3, 5, 7, 9, 11]), ("2", "4", [5, 7])],
+)
+def test_scalars_bound_loops_and_their_counters_are_scalars(
+    first: str, last: str, columns: list[int]
+) -> None:
+    a = np.arange(4 * 16, dtype=np.float32).reshape(4, 16)
+    text = HEAD + COUNTED.format(first=first, last=last)
+    arrays = {"a": a, "n": np.full((1, 1), 3, np.int32)}
+    _, result = simulated(text, arrays, profile=Profile.NKI_0_7)
+    a[:, columns] += 1
+    assert np.array_equal(next(iter(result.outputs.values())), a)
+
+
+def test_a_loop_bounded_by_a_register_counts_in_one() -> None:
+    text = """
+def kernel(n):
+    r = nisa.register_alloc(2)
+    def body(k):
+        assert isinstance(k, nisa.VirtualRegister) and not isinstance(k, nisa.NkiScalar)
+    nl.fori_loop(0, r, body)
+    def other(k):
+        assert isinstance(k, nisa.NkiScalar) and not isinstance(k, nisa.VirtualRegister)
+    nl.fori_loop(0, 2, other)
+    out = nl.ndarray((1, 1), nl.int32, nl.shared_hbm)
+    nl.store(out, nl.load(n))
+    return out
+"""
+    arrays = {"n": np.full((1, 1), 3, np.int32)}
+    _, result = simulated(HEAD + text, arrays, profile=Profile.NKI_0_7)
+    assert next(iter(result.outputs.values()))[0, 0] == 3
