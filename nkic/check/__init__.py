@@ -12,10 +12,10 @@ Non-goals: capacity of memories (allocate), rank of access patterns (lower), any
 depends on run-time values (the runner).
 """
 
-from nkic.check.check import Locate, check, find
 from nkic.check.edges import find_edges
 from nkic.check.meetings import find_meetings
 from nkic.check.psum import find_banks, find_strangers
+from nkic.check.stage import Locate, check, find
 from nkic.check.unwritten import find_unwritten
 from nkic.check.warnings import warn
 
