@@ -232,8 +232,8 @@ class _Run:
 
     def _queue(self, instruction: Instruction, start: int) -> int:
         if instruction.row.meets:  # the same on all cores
-            piped = "pipe_id" in instruction.row.attribute_index
-            return self.queues.of_pipe(instruction.attribute("pipe_id") if piped else COLLECTIVES)
+            pipe = instruction.row.queue
+            return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
         return self.queues.choose(start, _leaves_chip(instruction))
 
     def _next_lane(self) -> tuple[int, _Lane]:

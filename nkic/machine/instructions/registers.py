@@ -6,6 +6,7 @@ so an instruction here runs in the streams of all engines that read the register
 
 from __future__ import annotations
 
+from nkic.base.profiles import Profile
 from nkic.machine import costs
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
@@ -58,10 +59,15 @@ def whole_number(facts: Facts) -> Violation | None:
     )
 
 
+# The last version whose `register_alloc` fills the register from a tensor: release notes 0.2.0
+# (Neuron 2.28) have it, the guide of 0.6 says "not a tensor"; nothing is said of those between.
+FILLED = Profile.NKI_0_5
+
 ROWS = (
     Row(
         name="register_alloc",
         opcode=1,
+        loads_until=FILLED,
         doc="Makes a register, holding x if it is given.",
         parameters=("x",),
         operands=(
@@ -119,3 +125,7 @@ ROWS = (
         source="nki.isa.register_store",
     ),
 )
+
+# What loops and the oldest `register_alloc` are made of.
+MOVE = next(row for row in ROWS if row.name == "register_move")
+LOAD = next(row for row in ROWS if row.name == "register_load")
