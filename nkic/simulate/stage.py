@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.base.collector import without_collector
 from nkic.machine.codecs import storage
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
@@ -53,20 +52,8 @@ def simulate_ranks(
     wanted = options or Options()
     if wanted.check_races:
         verify_ordered(executable)
-    with _without_collector(), blas_threads(wanted.blas_threads):
+    with without_collector(), blas_threads(wanted.blas_threads):
         return _run(executable, inputs, wanted)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """What a run makes is kept until its end, and the collector would look through it often."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _Rank:
