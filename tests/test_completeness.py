@@ -28,7 +28,7 @@ PROJECT = Path(__file__).resolve().parents[1]
 
 def test_rows_and_semantics_are_the_same_set() -> None:
     assert sorted([*SEMANTICS, *MEETINGS]) == sorted(ROWS)
-    assert sorted(MEETINGS) == sorted(name for name, row in ROWS.items() if row.meets)
+    assert sorted(MEETINGS) == sorted(name for name, row in ROWS.items() if row.is_rendezvous)
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))

@@ -95,7 +95,7 @@ class _Meetings:
 def _with_meetings(body: Body) -> Iterator[Item]:
     for item in body:
         if isinstance(item, Instruction):
-            if item.row.meets:
+            if item.row.is_rendezvous:
                 yield item
         elif any(True for _ in _with_meetings(item.body)):
             yield item

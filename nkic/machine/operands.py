@@ -35,7 +35,7 @@ class Access(Enum):
 
 class Depends(Enum):
     """How the elements of a row's results depend on those of its sources. It decides where
-    bytes that nobody wrote become a mistake.
+    uninitialised bytes become a mistake.
     """
 
     WHOLLY = "wholly"  # on everything that is read
@@ -299,7 +299,7 @@ class Row:
         return tuple(o for o in self.operands if o.name not in named) if self.spread else ()
 
     @cached_property
-    def meets(self) -> bool:
+    def is_rendezvous(self) -> bool:
         """All cores run it at once: each waits until the others have come to it."""
         return self.together is not None
 

@@ -20,7 +20,7 @@ from nkic.simulate.machine import Machine
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
 from nkic.simulate.options import Options
-from nkic.simulate.orders import Orders
+from nkic.simulate.orders import RaceDetector
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.result import Busy, EngineUse, Result
@@ -76,9 +76,9 @@ class _Rank:
         )
         wants = options.report_bounds
         self.bounds = Bounds(executable, self.memory, target) if wants else None
-        self.orders: Orders | None = None
+        self.orders: RaceDetector | None = None
         if races and shadow is not None:
-            self.orders = Orders(executable, target, self.runners, shadow)
+            self.orders = RaceDetector(executable, target, self.runners, shadow)
 
 
 def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> list[Result]:
