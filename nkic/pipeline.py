@@ -9,7 +9,6 @@ is a bug of nkic's and never the kernel's fault, so it is an `AuditFailed`, not 
 
 from __future__ import annotations
 
-import gc
 import resource
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +17,7 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple, NoReturn
 
 from nkic import __version__, allocate, check, prove, schedule
+from nkic.base.collector import without_collector
 from nkic.base.diagnostics import (
     ArtifactFailed,
     CompileFailed,
@@ -283,7 +283,7 @@ def _file(found: Executable) -> prove.File:
 def _run(steps: Iterator[Step], report: Reporter, options: Options, compiled: Compiled) -> Compiled:
     """Takes the steps up to `options.last`. What is said comes out in the order of the source."""
     try:
-        with _no_collection(), watched(options.seconds, lambda: here().span, options.see):
+        with without_collector(), watched(options.seconds, lambda: here().span, options.see):
             _take(steps, options.last, compiled)
     except CompileFailed as failure:
         raise CompileFailed(sorted(failure.diagnostics, key=_place)) from failure
@@ -306,20 +306,6 @@ def _take(steps: Iterator[Step], last: str, compiled: Compiled) -> None:
 
 def _place(diagnostic: Diagnostic) -> Span:
     return diagnostic.primary.span if diagnostic.primary is not None else NOWHERE
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without Python's collector of cycles: the stages make none, and looking for them among a
-    million new objects takes as long as half of the compilation.
-    """
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
 
 
 def _specialised(resolved: Resolved, request: Request, report: Reporter) -> Program:

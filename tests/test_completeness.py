@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,13 +21,14 @@ from tests.harness.together import whole
 from tests.models import EXCHANGES, MODELS
 from tests.property.test_instructions import MANY, drawn
 from tests.property.test_together import scene
+from tests.test_layers import FILES, ROOT
 
 PROJECT = Path(__file__).resolve().parents[1]
 
 
 def test_rows_and_semantics_are_the_same_set() -> None:
     assert sorted([*SEMANTICS, *MEETINGS]) == sorted(ROWS)
-    assert sorted(MEETINGS) == sorted(name for name, row in ROWS.items() if row.meets)
+    assert sorted(MEETINGS) == sorted(name for name, row in ROWS.items() if row.is_rendezvous)
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
@@ -124,3 +127,61 @@ def test_a_row_is_measured(name: str) -> None:
 def test_a_row_is_documented(name: str) -> None:
     page = (PROJECT / "docs/instructions.md").read_text(encoding="utf-8")
     assert f"`{name}`" in page or f"## {name}" in page
+
+
+# Where a row is spoken of by its name: its own table, its arithmetic and the bounds of its
+# errors, kernel source, and the tables of versions.
+SPEAKS_OF_ROWS = (
+    *("machine/", "simulate/semantics/", "simulate/bounds/rules.py", "stdlib/", "stubs/"),
+    "language/versions/",
+)
+# Words that are those of something else too: operators, generators of data, options of `run`,
+# parameters of every instruction, fields of our own classes. And one way of depending.
+HOMONYMS = {
+    "evaluate/library/itertools.py": {"accumulate"},
+    "api/running.py": {"accumulate"},
+    "cli/nki_run/conflicts.py": {"accumulate"},
+    "language/enums.py": {"perf_mode"},
+    "language/names.py": {"tile_size"},
+    "simulate/bounds/algebra.py": {"reciprocal"},
+    "simulate/definedness.py": {"shuffle_mask"},
+    "simulate/io/fills.py": {"iota"},
+    "simulate/numerics/activation.py": {"reciprocal"},
+    "simulate/numerics/alu.py": {"reciprocal"},
+}
+COMMON = {"axis", "cores", "engine", "n", "op", "pattern", "priority", "value"}
+
+
+def _words(text: str) -> set[str]:
+    """The strings of a file, each as a whole."""
+    found = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+    return {node.value for node in found if isinstance(node.value, str)}
+
+
+def _of_rows() -> set[str]:
+    return {*ROWS, *(a.name for row in ROWS.values() for a in row.attributes)} - COMMON
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in FILES if not path.relative_to(ROOT).as_posix().startswith(SPEAKS_OF_ROWS)],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_no_stage_knows_a_row_by_name(path: Path) -> None:
+    """What a stage asks of an instruction is a field of its row."""
+    found = _words(path.read_text("utf-8")) & _of_rows()
+    assert found == HOMONYMS.get(path.relative_to(ROOT).as_posix(), set())
+
+
+def test_names_of_rows_are_seen() -> None:
+    text = 'ROWS["memset"]\ndef f(i):\n    return i.attribute("oob_mode") or "a memset of zeros"\n'
+    assert _words(text) & _of_rows() == {"memset", "oob_mode"}
+
+
+def test_a_row_asks_its_own_attributes() -> None:
+    with pytest.raises(ValueError, match=r"memset: no such attributes: .'oob_mode'."):
+        replace(ROWS["memset"], skips=("oob_mode", "skip"))
+    copy = ROWS["dma_copy"]
+    skip = [a.default if a.name != "oob_mode" else "skip" for a in copy.attributes]
+    assert copy.says(copy.skips, skip) and not ROWS["memset"].says(None, ())
+    assert not copy.says(copy.skips, [a.default for a in copy.attributes])

@@ -14,13 +14,16 @@ ROOT = PROJECT / "nkic"
 DATA = "base machine ir"
 ALLOWED = {
     "base": "",
+    "limits": "base",
     "machine": "base",
     "syntax": "base",
     "arrays": "base machine",
     "ir": "base machine",
     "parse": "base syntax",
     "resolve": "base syntax",
-    "specialise": "base machine syntax ir",
+    "evaluate": "base syntax",  # Python, knowing nothing of NKI
+    "language": "base machine ir",  # NKI, knowing nothing of how it is called
+    "specialise": "base machine syntax ir evaluate language",
     "stdlib": "",  # kernel source: it imports nki, not nkic
     "check": DATA,
     "lower": DATA,
@@ -37,13 +40,12 @@ ALLOWED = {
     "compiled": "base ir neff",
     "like": "base machine arrays specialise",
     "request": "base machine specialise like",
-    "limits": "base",
-    "pipeline": f"{DATA} limits syntax parse resolve specialise"
+    "pipeline": f"{DATA} limits syntax parse resolve language specialise"
     " check lower depend allocate schedule prove neff emit compiled",
     "forms": "base ir neff syntax parse compiled",
-    "api": f"{DATA} arrays neff parse specialise compiled loader request pipeline forms simulate"
-    " report figures",
-    "nki": "base machine specialise request api",
+    "api": f"{DATA} arrays neff parse evaluate language specialise compiled loader request pipeline"
+    " forms simulate report figures",
+    "nki": "base machine language specialise request api",
     "pytest_plugin": "base machine api nki",
     "__main__": "api nki",
     "cli.common": "base limits",
@@ -51,6 +53,12 @@ ALLOWED = {
     "cli.nkic": "base machine syntax report limits compiled loader request pipeline forms cli"
     " cli.common",
     "cli.nki_run": "base machine arrays neff report simulate figures cli cli.common",
+}
+# Single modules that still reach past their row. Nothing is added here.
+EXCEPTIONS = {
+    "language/constant_data.py": {"nkic.specialise.arguments"},
+    "language/library.py": {"nkic.syntax.bindings"},
+    "language/trace.py": {"nkic.syntax.bindings"},
 }
 # What a user must have installed. Other packages may be used where they are the point: in api.
 RUNTIME = {"click", "lark", "msgpack", "numpy", "rich", "threadpoolctl"}
@@ -66,7 +74,7 @@ def dotted(path: Path) -> str:
 
 
 def layer_of(name: str) -> str:
-    """`nkic.depend.edges` is in layer depend, `nkic.cli.common.run` in cli.common."""
+    """`nkic.depend.edges` is in layer depend, `nkic.cli.common.main` in cli.common."""
     parts = name.split(".")[1:] or ["__init__"]
     rooms = [row for row in ALLOWED if row.startswith("cli.")]
     inner = ".".join(parts[:2])
@@ -99,7 +107,8 @@ def test_imports_follow_the_table(path: Path) -> None:
     assert here in ALLOWED, f"{here} has no row in this table"
     allowed = {here, *ALLOWED[here].split(), "__version__"}
     names = {name for name in imports_of(path) if name.startswith("nkic.")}
-    assert [name for name in sorted(names) if layer_of(name) not in allowed] == []
+    past = {name.rpartition(".")[0] for name in names if layer_of(name) not in allowed}
+    assert past == EXCEPTIONS.get(path.relative_to(ROOT).as_posix(), set())
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

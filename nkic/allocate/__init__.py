@@ -9,7 +9,7 @@ Non-goals: moving tensors to HBM when they do not fit (the kernel's author decid
 lives on chip).
 """
 
-from nkic.allocate.allocate import allocate
-from nkic.allocate.peak import peak
+from nkic.allocate.stage import allocate
+from nkic.allocate.usage import peak
 
 __all__ = ["allocate", "peak"]

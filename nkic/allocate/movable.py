@@ -66,7 +66,7 @@ def _may_move(
     starts = _other_starts(pattern.tensor)
     if not starts or pattern.dynamic is not None:
         return False
-    if one.engine is Engine.TENSOR or one.row.meets or any(one.row.effects(facts)):
+    if one.engine is Engine.TENSOR or one.row.is_rendezvous or any(one.row.effects(facts)):
         return False
     return all(_legal(one, _moved(facts, name, start), known) for start in starts)
 

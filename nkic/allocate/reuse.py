@@ -25,9 +25,9 @@ def reuse_edges(
         for band in bands.of(partition, tensor.partitions):
             formers |= dict.fromkeys(owners[band].take(low, low + tensor.bytes, tensor.number))
         for former in formers:
-            for opener in graph.openers[tensor.number]:
+            for opener in graph.first_touches[tensor.number]:
                 waits = edges.setdefault(opener, {})
-                for closer in graph.closers[former]:
+                for closer in graph.last_touches[former]:
                     waits[Edge(closer, "reuse")] = None
     return {number: tuple(found) for number, found in edges.items()}
 

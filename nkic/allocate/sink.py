@@ -52,8 +52,8 @@ def _renumbered(graph: DependenceGraph, numbers: Mapping[int, int]) -> Dependenc
 
     return DependenceGraph(
         {numbers[number]: edges(found) for number, found in sorted(graph.edges.items())},
-        ends(graph.openers),
-        ends(graph.closers),
+        ends(graph.first_touches),
+        ends(graph.last_touches),
     )
 
 
@@ -97,7 +97,7 @@ class _Order:
         anchors = list(range(len(items)))
         for at in reversed(anchors.copy()):
             item = items[at]
-            if isinstance(item, Loop) or item.pinned or item.row.meets:
+            if isinstance(item, Loop) or item.pinned or item.row.is_rendezvous:
                 continue
             found = (at_item.get(number, len(items)) for number in self.dependents[item.number])
             target = min((anchors[d] for d in found if d < len(items)), default=at)

@@ -45,7 +45,7 @@ class Preparing(Compiling, total=False):
 class Running(TypedDict, total=False):
     """How an artifact is run.
 
-    `init_check` makes reads of bytes that nobody wrote an error, as they are by default;
+    `init_check` makes reads of uninitialised bytes an error, as they are by default;
     `precise_fp` rounds after every instruction, by default as NKI_PRECISE_FP says, else yes;
     `accumulate` is "exact", "float32" or "pairwise", by default as a device was measured to add
     up, else exact; `report_error_bound` finds how far results may be from exact arithmetic;

@@ -3,7 +3,7 @@
 Takes a program of views; reports all violations of shapes, types, buffers and limits, each at
 the argument that breaks the rule; gives nothing. A program that passes can be lowered, and
 `warn` says what it probably does not mean; `find_unwritten` asks the lowered program which
-bytes are read that nothing wrote, `find_strangers` where a matmul adds to what another
+uninitialised bytes are read, `find_strangers` where a matmul adds to what another
 instruction wrote. `find_meetings` asks whether the cores of a program wait for each other at the
 same places, `find_edges` whether what the kernel ordered can be waited for, and `find_banks`, of
 the program with addresses, whether results of matmuls lie within one bank of PSUM.
@@ -12,10 +12,10 @@ Non-goals: capacity of memories (allocate), rank of access patterns (lower), any
 depends on run-time values (the runner).
 """
 
-from nkic.check.check import Locate, check, find
 from nkic.check.edges import find_edges
 from nkic.check.meetings import find_meetings
 from nkic.check.psum import find_banks, find_strangers
+from nkic.check.stage import Locate, check, find
 from nkic.check.unwritten import find_unwritten
 from nkic.check.warnings import warn
 

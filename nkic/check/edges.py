@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nkic.base.diagnostics import Label, Reporter
-from nkic.check.check import call_labels
+from nkic.check.stage import call_labels
 from nkic.ir.program import Body, Instruction, Program, instructions
 
 Loops = tuple[int, ...]  # their numbers, outermost first

@@ -61,10 +61,10 @@ class _Meetings:
 
     def loops(self, loops: Sequence[Loop], found: Sequence[Item]) -> bool:
         """Loops around meetings run as often on each core, as far as that is known now."""
-        trips = {_trips(loop) for loop in loops}
+        trips = {loop.trips for loop in loops}
         if len(loops) == len(found) and len(trips) == 1:
             return True
-        times = " and ".join(str(t) if (t := _trips(loop)) else "?" for loop in loops)
+        times = " and ".join(str(loop.trips or "?") for loop in loops)
         text = f"core 0 comes to {_name(found[0])} here, and core 1 to {_name(found[-1])}"
         if len(loops) == len(found):
             text = f"the cores meet inside this loop, which runs {times} times on core 0 and 1"
@@ -95,7 +95,7 @@ class _Meetings:
 def _with_meetings(body: Body) -> Iterator[Item]:
     for item in body:
         if isinstance(item, Instruction):
-            if item.row.meets:
+            if item.row.is_rendezvous:
                 yield item
         elif any(True for _ in _with_meetings(item.body)):
             yield item
@@ -108,13 +108,6 @@ def _name(item: Item) -> str:
 def _label(core: int, what: str, item: Item) -> Label:
     span: Span = item.at.primary
     return Label(span, f"core {core} {what} {_name(item)}")
-
-
-def _trips(loop: Loop) -> int | None:
-    """None where a register decides."""
-    if isinstance(loop.start, int) and isinstance(loop.stop, int) and loop.condition is None:
-        return max(0, -((loop.start - loop.stop) // loop.step))
-    return None
 
 
 def _engines(found: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from nkic.base.diagnostics import Label, Reporter
-from nkic.check.check import call_labels
+from nkic.check.stage import call_labels
 from nkic.ir.effects import touches_of
 from nkic.ir.program import Body, Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern

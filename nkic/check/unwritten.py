@@ -12,8 +12,8 @@ from functools import lru_cache
 from math import prod
 
 from nkic.base.diagnostics import Label, Reporter
-from nkic.check.check import call_labels
 from nkic.check.holes import first_hole
+from nkic.check.stage import call_labels
 from nkic.ir.effects import Touch, touches_of
 from nkic.ir.overlap import Box
 from nkic.ir.program import Body, Instruction, Program, instructions

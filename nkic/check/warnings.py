@@ -13,8 +13,8 @@ from math import prod
 from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
-from nkic.check.check import call_labels, seen
 from nkic.check.holes import first_hole
+from nkic.check.stage import call_labels, seen
 from nkic.ir.overlap import Box, axes_of, box
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View

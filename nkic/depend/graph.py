@@ -43,7 +43,7 @@ class _Walk:
         }
         self.state: dict[str, _Cell] = defaultdict(_Cell)
         self.edges: dict[int, dict[Edge, None]] = {}
-        self.openers: dict[int, dict[int, None]] = defaultdict(dict)
+        self.first_touches: dict[int, dict[int, None]] = defaultdict(dict)
         self.pinned = (0, -1)
         self.loop: Loop | None = None  # innermost loop on its second walk
         self.first_inside = 0
@@ -52,7 +52,7 @@ class _Walk:
         self.walk(self.body)
         return DependenceGraph(
             {number: tuple(found) for number, found in self.edges.items() if found},
-            {tensor: tuple(found) for tensor, found in self.openers.items()},
+            {tensor: tuple(found) for tensor, found in self.first_touches.items()},
             {tensor: _closers(cells) for tensor, cells in self.last.items()},
         )
 
@@ -86,7 +86,7 @@ class _Walk:
         for index in self.cells[tensor][touch.area]:
             cell = cells[index]
             if cell.writer < 0 and not cell.readers:
-                self.openers[tensor][number] = None
+                self.first_touches[tensor][number] = None
             self.meet(number, cell, touch.reads, touch.writes, found)
 
     def meet(

@@ -4,6 +4,6 @@ Tensors, source places and files become indices into tables; tensors that nothin
 left out. Nothing is decided here: addresses, streams and semaphores come from the schedule.
 """
 
-from nkic.emit.emit import emit
+from nkic.emit.stage import emit
 
 __all__ = ["emit"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate import attributes
@@ -417,16 +417,6 @@ def _full_name(value: Class) -> str:
 def module_name(value: Any) -> str:
     """The name of a module, "" for other values."""
     return str(getattr(value, "module_name", "")) if hasattr(value, "is_module") else ""
-
-
-def instance_hook(accepts: Callable[[Any, Any], bool]) -> dict[str, Any]:
-    """The `extra` of a class that has objects of other classes: `collections.abc.Sequence`."""
-    return {"accepts": accepts}
-
-
-def bound_builtin(name: str, call: Callable[..., Any], owner: Any) -> Method:
-    """A method of the tables, bound."""
-    return Method(Builtin(name, call), owner)
 
 
 _ = (attributes, names, nodes)

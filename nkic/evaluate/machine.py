@@ -14,7 +14,7 @@ from nkic.base.source import NOWHERE, CallChain
 from nkic.evaluate import attributes, classes, compare, containers, exceptions, iteration, texts
 from nkic.evaluate.budget import CALL_COST, Budget, Limits, Spent
 from nkic.evaluate.calls import bind, enter_cells, without_machine
-from nkic.evaluate.code import AT, FUNCTION, Code, Frame
+from nkic.evaluate.code import AT, Code, Frame
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import (
     INSTANCES,
@@ -468,8 +468,3 @@ CALLABLES: dict[type, Callable[..., Any]] = {
     StaticMethod: _wrapped,
     ClassMethod: _wrapped,
 }
-
-
-def current_function(m: Machine) -> Str:
-    """The name of the function that is running."""
-    return str(m.stack[-1][FUNCTION].name) if m.stack else ""

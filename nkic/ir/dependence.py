@@ -24,14 +24,14 @@ class Edge(NamedTuple):
 class DependenceGraph:
     """The edges of one core, by the number of the waiting instruction.
 
-    `openers` and `closers` say, by tensor number, which instructions no access to the tensor
-    comes before, and after: who must wait when the tensor takes over bytes, and for whom when
-    it gives them up.
+    `first_touches` and `last_touches` say, by tensor number, which instructions no access to the
+    tensor comes before, and after: who must wait when the tensor takes over bytes, and for whom
+    when it gives them up.
     """
 
     edges: Mapping[int, tuple[Edge, ...]]
-    openers: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    closers: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    first_touches: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    last_touches: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     def sources(self, number: int) -> tuple[Edge, ...]:
         """What instruction `number` waits for."""

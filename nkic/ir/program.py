@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from nkic.base.source import CallChain
 from nkic.ir.tensors import AccessPattern, Role, Tensor, View
 from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Register, Tile, Value
+from nkic.machine.facts import Facts, Register, Tile, Value, trips
 from nkic.machine.memory import Address
 from nkic.machine.operands import Row
 from nkic.machine.targets import Target
@@ -75,6 +75,11 @@ class Loop:
     stop: int | Register = 0
     step: int = 1
     condition: Register | None = None
+
+    @property
+    def trips(self) -> int | None:
+        """How often it runs; None where a register decides."""
+        return None if self.condition is not None else trips(self.start, self.stop, self.step)
 
 
 Item = Instruction | Loop

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from nkic.base.source import CallChain, Span
-from nkic.ir.dependence import DependenceGraph, Edge
 from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Parameter, Program
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.ir.tensors import AccessPattern, Dynamic, Tensor, View
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import Engine
@@ -37,35 +34,11 @@ _LOOP = re.compile(r"loop (\d+) (?:\$(\d+) = (\S+) to (\S+) by (\d+)|while \$(\d
 _PATTERN = re.compile(r"%(\d+)\[(?:(\d+)\+(\d+), )?(-?\d+); ([^\]]*)\](?::(\w+))?(.*)")
 _VIEW = re.compile(r"%(\d+)\{(-?\d+); (\([^)]*\)); (\([^)]*\))\}(?::(\w+))?(.*)")
 _DYNAMIC = re.compile(r" by (\w+) (.*) stride (-?\d+) limit (-?\d+) axis (\d+)$")
-_STREAM = re.compile(r"stream (\d+) (\w+?)(\d*)$")
 
 
 def read_program(text: str) -> Program:
     """The program that `program_text` printed."""
     return _Reader(text).program()
-
-
-def read_schedule(text: str) -> Schedule:
-    """The schedule that `schedule_text` printed."""
-    return _Reader(text).schedule()
-
-
-def read_graph(text: str) -> DependenceGraph:
-    """The graph that `graph_text` printed."""
-    edges: dict[int, tuple[Edge, ...]] = {}
-    tables: dict[str, dict[int, tuple[int, ...]]] = {"opens": {}, "closes": {}}
-    for line in text.splitlines():
-        subject, word, rest = line.split(" ", 2)
-        if word in tables:
-            tables[word][int(subject[1:])] = tuple(int(n[1:]) for n in rest.split(", "))
-        else:
-            edges[int(subject[1:])] = tuple(_edge(part) for part in rest.split(", "))
-    return DependenceGraph(edges, tables["opens"], tables["closes"])
-
-
-def _edge(text: str) -> Edge:
-    kind, source, *previous = text.split()
-    return Edge(int(source[1:]), kind, 1 if previous else 0)
 
 
 def _chain(text: str) -> CallChain:
@@ -257,56 +230,6 @@ class _Reader:
         if not isinstance(operand, View | AccessPattern | Register):
             raise TextError(f"line {self.at}: not an offset: {source}")
         return Dynamic(kind, operand, int(stride), int(limit), int(axis))
-
-    def schedule(self) -> Schedule:
-        program = self.program()
-        cores: list[list[Stream]] = [[] for _ in program.cores]
-        code = [_by_number(body) for body in program.cores]
-        while found := _STREAM.fullmatch(self.peek()):
-            self.take()
-            core, engine, queue = int(found[1]), Engine(found[2]), int(found[3] or 0)
-            items = self.items(*code[core])
-            cores[core].append(Stream(StreamId(engine, queue), items))
-        return Schedule(program, tuple(tuple(streams) for streams in cores))
-
-    def items(
-        self, code: Mapping[int, Instruction], loops: Mapping[int, Loop]
-    ) -> tuple[StreamItem, ...]:
-        found: list[StreamItem] = []
-        while self.peek().startswith(("#", "-", "loop ")):
-            line = self.take()
-            if line.startswith("loop "):
-                inner = self.items(code, loops)
-                self.take()  # end
-                found.append(StreamLoop(loops[int(line.split()[1])], inner))
-            else:
-                found.append(_slot(line, code))
-        return tuple(found)
-
-
-def _slot(line: str, code: Mapping[int, Instruction]) -> Slot:
-    head, _, signals = line.partition(" signal ")
-    number, _, waits = head.partition(" wait ")
-    pairs = [w.split("x") for w in waits.split(", ") if w]
-    return Slot(
-        code[int(number[1:])] if number != "-" else None,
-        tuple(Wait(int(s), int(n)) for s, n in pairs),
-        tuple(int(s) for s in signals.split(", ") if s),
-    )
-
-
-def _by_number(body: Body) -> tuple[dict[int, Instruction], dict[int, Loop]]:
-    code: dict[int, Instruction] = {}
-    loops: dict[int, Loop] = {}
-    for item in body:
-        if isinstance(item, Instruction):
-            code[item.number] = item
-            continue
-        loops[item.number] = item
-        inner, inner_loops = _by_number(item.body)
-        code |= inner
-        loops |= inner_loops
-    return code, loops
 
 
 def _extras(text: str) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def graph_text(graph: DependenceGraph) -> str:
     for number, edges in sorted(graph.edges.items()):
         texts = [f"{e.kind} #{e.source}{' previous' if e.distance else ''}" for e in edges]
         lines.append(f"#{number} < {', '.join(texts)}")
-    for word, table in (("opens", graph.openers), ("closes", graph.closers)):
+    for word, table in (("opens", graph.first_touches), ("closes", graph.last_touches)):
         for tensor, numbers in sorted(table.items()):
             lines.append(f"%{tensor} {word} {', '.join(f'#{n}' for n in numbers)}")
     return "\n".join(lines) + "\n"

@@ -23,7 +23,7 @@ from nkic.language.hosted import plain
 from nkic.language.registers import DeviceInteger, VirtualRegister
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.tensors.views import NOTHING_TO_DO
-from nkic.language.trace import GHOST, NkiInstruction, active
+from nkic.language.trace import POISON, NkiInstruction, active
 from nkic.language.values import CallRefused, attribute_value, shown
 from nkic.language.versions import removed
 from nkic.machine.arguments import accepts
@@ -191,9 +191,9 @@ class Binder:
             if type(value) is NkiTensor:
                 view = value._access
                 tensor = view.tensor
-                if 0 in view.shape and tensor.number != GHOST:
+                if 0 in view.shape and tensor.number != POISON:
                     raise _empty(operand, view)
-                if tensor.number == GHOST or tensor.scope or view.dynamic is not None:
+                if tensor.number == POISON or tensor.scope or view.dynamic is not None:
                     ghost = not trace.accept(view) or ghost
                 if reads:
                     trace.read.add(tensor.number)

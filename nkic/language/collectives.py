@@ -23,8 +23,6 @@ from nkic.machine.operands import Row
 # What a call names its lists, by operand; the outer lists of channels are named otherwise.
 _LISTS = {"dst": "dsts", "src": "srcs", "src0": "srcs0_by_channel", "src1": "srcs1_by_channel"}
 _BY_CHANNEL = {"dst": "dsts_by_channel", "src": "srcs_by_channel"}
-_COALESCED = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")
-_CHANNEL = "channel_id"
 
 
 def names(profile: Profile) -> dict[str, Any]:
@@ -43,7 +41,7 @@ class Collective:
     def __init__(self, row: Row) -> None:
         self._row = row
         self._binder = Binder(row)
-        self._channels = _CHANNEL in row.attribute_index
+        self._channels = bool(row.channel)
         named = {**_LISTS, **_BY_CHANNEL} if self._channels else _LISTS
         tiles = [o.name for o in row.operands if o.name in _LISTS]
         self._lists = {name: named[name] for name in (*tiles[1:], tiles[0])}  # sources first
@@ -52,7 +50,7 @@ class Collective:
     def _parameters(self) -> Any:
         """As NKI has them: lists, then the row's own, channels last but priority and name."""
         own = Parameter.POSITIONAL_OR_KEYWORD
-        later = [_CHANNEL, "priority", "name"] if self._channels else ["priority", "name"]
+        later = [self._row.channel, "priority", "name"]
         for name in self._lists.values():
             yield Parameter(name, own)
         defaults = {a.name: a.default for a in self._row.attributes if not a.required}
@@ -85,7 +83,7 @@ class Collective:
         lists = {name: given.pop(called) for name, called in self._lists.items()}
         channels = self._numbers(given.pop("channel_ids")) if self._channels else None
         for index, tiles in enumerate(self._tiles(lists, channels)):
-            extra = {_CHANNEL: channels[index]} if channels is not None else {}
+            extra = {self._row.channel: channels[index]} if channels is not None else {}
             self._binder(**tiles, **given, **extra)
 
     def _numbers(self, value: Any) -> list[int]:
@@ -111,7 +109,7 @@ class Collective:
     def _check_coalesced(self, count: int, found: dict[str, list[Any]]) -> None:
         """Several tensors go together where NKI takes them: in HBM."""
         on_chip = any(t._access.tensor.on_chip for tiles in found.values() for t in tiles)
-        if self._row.name in _COALESCED and not on_chip:
+        if self._row.coalesces and not on_chip:
             return
         text = f"{count} tensors where one is supported"
         raise CallRefused("argument-kind", text, "call it once for each tensor")

@@ -12,7 +12,7 @@ from nkic.language.hosted import plain
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
-from nkic.language.trace import GHOST, active, here
+from nkic.language.trace import POISON, active, here
 from nkic.language.versions import since
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import PARTITIONS, Address, Buffer
@@ -77,7 +77,7 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
         slug, message, help = problem
         complain(slug, message, help=help, argument="shape", position=0)
         return NkiTensor(
-            views.whole(Tensor(GHOST, name or "?", kind, sizes or (1,), where, here()))
+            views.whole(Tensor(POISON, name or "?", kind, sizes or (1,), where, here()))
         )
     if address is not None:
         since.require("parameter `address=` of nl.ndarray", since.NDARRAY["address"])

@@ -15,11 +15,8 @@ from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction, active
 from nkic.language.versions import removed, since
 from nkic.machine.instructions import ROWS
+from nkic.machine.instructions.registers import LOAD
 from nkic.machine.operands import Row
-
-# The last version whose `register_alloc` fills the register from a tensor: release notes 0.2.0
-# (Neuron 2.28) have it, the guide of 0.6 says "not a tensor"; nothing is said of those between.
-FILLED = Profile.NKI_0_5
 
 
 class NkiValidationError(Exception):
@@ -64,7 +61,7 @@ def functions(module: str, profile: Profile) -> dict[str, Binder]:
 @cache
 def _binder(row: Row, profile: Profile) -> Binder:
     """Binders keep nothing of a kernel, so that all kernels share them."""
-    if row.name == "register_alloc" and profile <= FILLED:
+    if row.loads_until is not None and profile <= row.loads_until:
         return Filling(row, profile)
     return _KINDS.get(row.name, Binder)(row, profile)
 
@@ -77,7 +74,7 @@ class Filling(Binder):
 
     def __init__(self, row: Row, profile: Profile) -> None:
         super().__init__(row, profile)
-        self._load = _binder(ROWS["register_load"], profile)
+        self._load = _binder(LOAD, profile)
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         given = [*args, *more.values()]

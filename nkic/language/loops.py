@@ -17,7 +17,7 @@ from nkic.language.texts import brief
 from nkic.language.trace import NkiInstruction, OpenLoop, active, here
 from nkic.language.versions import deprecated
 from nkic.machine.facts import Register
-from nkic.machine.instructions import ROWS
+from nkic.machine.instructions.registers import MOVE
 
 MOST_TURNS = 1 << 20  # of a loop that is unrolled
 
@@ -177,7 +177,7 @@ def _copied(register: VirtualRegister) -> VirtualRegister:
 
 
 def _move(dst: VirtualRegister, src: VirtualRegister) -> None:
-    active().record(ROWS["register_move"], (dst._register, src._register), ())
+    active().record(MOVE, (dst._register, src._register), ())
 
 
 def _check_body(body: Any, position: int) -> None:

@@ -96,10 +96,3 @@ def names_of(namespace: Namespace) -> list[str]:
     contents = namespace.__dict__
     found = {*contents, *contents["@lazy"], *contents["@watched"]}
     return sorted(name for name in found if not name.startswith(("_", "@")))
-
-
-def has_name(namespace: Namespace, name: str) -> bool:
-    """Whether `from … import *` of the namespace gives `name`."""
-    contents = namespace.__dict__
-    made = (*contents["@lazy"], *contents["@watched"])
-    return not name.startswith(("_", "@")) and (name in contents or name in made)

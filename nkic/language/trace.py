@@ -28,7 +28,7 @@ from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.syntax.bindings import SourceModule
 
-GHOST = -1  # number of a tensor that stands for one that could not be made
+POISON = -1  # number of a tensor that stands for one that could not be made
 
 
 class OpenLoop:
@@ -290,8 +290,8 @@ class Trace:
             self._check_scope(tensor)
         if dynamic is not None and isinstance(dynamic.source, View):
             self.read.add(dynamic.source.tensor.number)
-            return self.accept(dynamic.source) and tensor.number != GHOST
-        return tensor.number != GHOST
+            return self.accept(dynamic.source) and tensor.number != POISON
+        return tensor.number != POISON
 
     def _check_scope(self, tensor: Tensor) -> None:
         """A tensor declared in the body of a device loop is used in that body only."""
@@ -311,7 +311,7 @@ class Trace:
         Instructions on it are not recorded, so that one mistake gives one error.
         """
         old = view.tensor
-        return whole(Tensor(GHOST, old.name, view.dtype, tuple(shape), old.buffer, old.at))
+        return whole(Tensor(POISON, old.name, view.dtype, tuple(shape), old.buffer, old.at))
 
 
 def _free() -> None:

@@ -10,6 +10,6 @@ Reports matmuls whose accumulation cannot be decided. Non-goals: checking shapes
 (check did).
 """
 
-from nkic.lower.lower import lower
+from nkic.lower.stage import lower
 
 __all__ = ["lower"]

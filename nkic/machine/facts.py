@@ -76,6 +76,13 @@ class Register(NamedTuple):
 Value = Tile | Register | float | int | None
 
 
+def trips(start: int | Register, stop: int | Register, step: int) -> int | None:
+    """How often a counted loop runs; None where a register decides."""
+    if isinstance(start, Register) or isinstance(stop, Register):
+        return None
+    return max(0, -((start - stop) // step))
+
+
 @dataclass(frozen=True)
 class Facts:
     """An instruction as the table's functions see it."""

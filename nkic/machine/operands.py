@@ -35,7 +35,7 @@ class Access(Enum):
 
 class Depends(Enum):
     """How the elements of a row's results depend on those of its sources. It decides where
-    bytes that nobody wrote become a mistake.
+    uninitialised bytes become a mistake.
     """
 
     WHOLLY = "wholly"  # on everything that is read
@@ -213,6 +213,15 @@ class Row:
     says what devices cannot do of what is legal, or do otherwise than a kernel
     means, as far as that is known from the instruction and the number of cores. `depends` says
     what of the results depends on what of the sources.
+
+    What stages ask of a row, so that none of them knows one by name: `accumulates` is the
+    attribute that says whether dst is added to, where None leaves it to lower. `pairs` and `skips`
+    are an attribute with its value: those with which elements are read in pairs, and with which
+    rows whose index is out of bounds are left out; `rows_last`, these rows are columns of dst.
+    `queue` is the attribute that numbers the queue which all cores use. `moves`: results have the
+    bits of a source of their type, or are constants. `coalesces`: a call takes several tensors
+    in HBM. `channel` is the attribute that numbers channels, each of which is a call.
+    `loads_until` is the last profile that takes a tensor in place of a register, and loads it.
     """
 
     name: str
@@ -238,6 +247,15 @@ class Row:
     in_blocks: bool = False
     doubt: Callable[[Facts, int], Violation | None] | None = None
     depends: Depends = Depends.WHOLLY
+    accumulates: str = ""
+    pairs: tuple[str, Any] | None = None
+    skips: tuple[str, Any] | None = None
+    rows_last: bool = False
+    queue: str = ""
+    moves: bool = False
+    coalesces: bool = False
+    channel: str = ""
+    loads_until: Profile | None = None
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -249,6 +267,10 @@ class Row:
         for name, value in indexes.items():
             object.__setattr__(self, name, value)
         known = {*indexes["operand_index"], *indexes["attribute_index"]}
+        named = {self.accumulates, self.queue, self.channel}
+        named |= {asked[0] for asked in (self.pairs, self.skips) if asked}
+        if unknown := named - {"", *indexes["attribute_index"]}:
+            raise ValueError(f"{self.name}: no such attributes: {sorted(unknown)}")
         known |= {"engine", "name", self.spread}
         if unknown := set(self.parameters) - known:
             raise ValueError(f"{self.name}: parameters without a row entry: {sorted(unknown)}")
@@ -280,7 +302,7 @@ class Row:
         return tuple(o for o in self.operands if o.name not in named) if self.spread else ()
 
     @cached_property
-    def meets(self) -> bool:
+    def is_rendezvous(self) -> bool:
         """All cores run it at once: each waits until the others have come to it."""
         return self.together is not None
 
@@ -294,6 +316,10 @@ class Row:
     def streams(self) -> bool:
         """A compute engine reads and writes its tiles through access patterns."""
         return Engine.DMA not in self.engines and Engine.SYNC not in self.engines
+
+    def says(self, asked: tuple[str, Any] | None, attributes: Sequence[Any]) -> bool:
+        """Whether the values of `attributes` have that of `pairs` or of `skips`."""
+        return asked is not None and bool(attributes[self.attribute_index[asked[0]]] == asked[1])
 
     def access_of(self, operand: Operand, facts: Facts) -> Access:
         """What this instance does to `operand`."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from nkic.base.source import SourceFile
 from nkic.machine.dtypes import DType
 from nkic.machine.engines import Engine
-from nkic.machine.facts import Facts, Register, Tile, Value
+from nkic.machine.facts import Facts, Register, Tile, Value, trips
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.machine.patterns import bounds
@@ -138,11 +138,7 @@ class LoopRecord(NamedTuple):
     @property
     def trips(self) -> int | None:
         """How often it runs; None when that is decided at run time."""
-        if self.condition is not None:
-            return None
-        if isinstance(self.start, Register) or isinstance(self.stop, Register):
-            return None
-        return max(0, -((self.start - self.stop) // self.step))
+        return None if self.condition is not None else trips(self.start, self.stop, self.step)
 
 
 class StreamRecord(NamedTuple):

@@ -53,7 +53,7 @@ def _outline(stream: StreamRecord, low: int, high: int) -> Outline:
             body = _outline(stream, low, low + item.length)
             found += [Round(item.trips, body)] if body else []
             low += item.length
-        elif item.row is not None and item.row.meets:
+        elif item.row is not None and item.row.is_rendezvous:
             found.append(Stop(item))
     return tuple(found)
 

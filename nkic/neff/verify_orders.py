@@ -103,7 +103,7 @@ class _Reader:
         key = len(self.sources)
         self.sources.append(source)
         self.reading.touches[key] = self.touches(source)
-        return Item(key, waits, signals, row if row.meets else None)
+        return Item(key, waits, signals, row if row.is_rendezvous else None)
 
     def touches(self, source: _Source) -> list[tuple[list[int], int, int]]:
         record, row = source.record, source.record.row

@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from nkic.base.source import SourceFile
-from nkic.parse.build import parser
+from nkic.parse import build
 from nkic.parse.context import check_context
-from nkic.parse.decode import decode
+from nkic.parse.decoding import decode
 from nkic.parse.lexer import lex
 from nkic.parse.parser import Unexpected
 from nkic.syntax.nodes import Module
@@ -26,7 +26,7 @@ def parse(source: SourceFile) -> Module:
     """
     lexed = lex(source)
     try:
-        module: Module = parser().parse(lexed.tokens, source.path)
+        module: Module = build.parser().parse(lexed.tokens, source.path)
     except Unexpected as error:
         # Imported here because most files have no error.
         from nkic.parse.errors import explain

@@ -8,10 +8,10 @@ the more certain a rule is, the earlier it comes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 
 from nkic.base.diagnostics import CompileFailed, Fix, Label
 from nkic.base.source import Span
+from nkic.base.suggest import Guess, did_you_mean
 from nkic.parse.limits import MAX_NESTING
 from nkic.parse.parser import TooDeep, Unexpected
 from nkic.parse.refuse import refusal
@@ -396,14 +396,18 @@ def _misspelt(at: Situation) -> CompileFailed | None:
     """A line that starts with a name, next to another value: perhaps a keyword misspelt."""
     if at.index != at.first_index + 1 or at.previous.kind != at.words.name:
         return None
-    near = get_close_matches(at.previous.text, sorted(KEYWORDS), n=1, cutoff=0.7)
-    if not near or not (at.starts_value(at.token) or at.is_keyword(at.token)):
+    near = did_you_mean(at.previous.text, KEYWORDS)
+    if (
+        not isinstance(near, Guess)
+        or not near.sure
+        or not (at.starts_value(at.token) or at.is_keyword(at.token))
+    ):
         return None
     return refusal(
         "bad-syntax",
         f"`{at.previous.text}` is no keyword, and a name cannot stand directly before a value",
         at.previous.span(at.path),
-        help=f"did you mean `{near[0]}`?",
+        help=near,
     )
 
 

@@ -10,6 +10,6 @@ iterations are separated by barriers.
 """
 
 from nkic.schedule.races import warn
-from nkic.schedule.schedule import schedule
+from nkic.schedule.stage import schedule
 
 __all__ = ["schedule", "warn"]

@@ -169,7 +169,7 @@ class _Run:
             for source in sources:
                 self.waiters[source].append(number)
         self.heights = self._heights()
-        meetings = [n for n, i in code.items() if i.row.meets]
+        meetings = [n for n, i in code.items() if i.row.is_rendezvous]
         self.next_meeting = dict(itertools.pairwise(meetings))
         for later in self.next_meeting.values():
             self.missing[later] += 1
@@ -231,9 +231,9 @@ class _Run:
             self._make_ready(number)
 
     def _queue(self, instruction: Instruction, start: int) -> int:
-        if instruction.row.meets:  # the same on all cores
-            piped = "pipe_id" in instruction.row.attribute_index
-            return self.queues.of_pipe(instruction.attribute("pipe_id") if piped else COLLECTIVES)
+        if instruction.row.is_rendezvous:  # the same on all cores
+            pipe = instruction.row.queue
+            return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
         return self.queues.choose(start, _leaves_chip(instruction))
 
     def _next_lane(self) -> tuple[int, _Lane]:

@@ -93,7 +93,7 @@ def _shared(schedule: Schedule) -> Accesses:
         touched = touches_of(body, schedule.program.target)
         own: dict[int, list[Touch]] = {}
         for one in instructions(body):
-            kept = [] if one.row.meets else [t for t in touched[one.number] if _counts(t)]
+            kept = [] if one.row.is_rendezvous else [t for t in touched[one.number] if _counts(t)]
             if kept:
                 own[one.number] = kept
         found.append(own)

@@ -75,7 +75,7 @@ class AbstractRun:
         slot = runner.next
         if slot is None or not self._ready(runner, slot):
             return []
-        if slot.instruction is None or not slot.instruction.row.meets:
+        if slot.instruction is None or not slot.instruction.row.is_rendezvous:
             return [runner]
         others = self.same[runner.stream.id]
         everybody = len(others) == len(self.schedule.cores)
@@ -83,7 +83,7 @@ class AbstractRun:
 
     def _arrived(self, runner: Runner) -> bool:
         slot = runner.next
-        if slot is None or slot.instruction is None or not slot.instruction.row.meets:
+        if slot is None or slot.instruction is None or not slot.instruction.row.is_rendezvous:
             return False
         return self._ready(runner, slot)
 

@@ -8,7 +8,7 @@ loop; `memory`, `shadow` and `clock` are what steps act on.
 from nkic.simulate.options import Options
 from nkic.simulate.result import EngineUse, Result
 from nkic.simulate.semantics import load_all
-from nkic.simulate.simulate import simulate, simulate_ranks
+from nkic.simulate.stage import simulate, simulate_ranks
 
 load_all()
 

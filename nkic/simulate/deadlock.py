@@ -37,7 +37,7 @@ def deadlock(
         if (s := _stuck(executable, runner, runners, lacking))
     }
     circle = [stuck[index] for index in _circle(stuck)]
-    circle += [one for one in stuck.values() if one.item.meets and one not in circle]
+    circle += [one for one in stuck.values() if one.item.is_rendezvous and one not in circle]
     circle.sort(key=_elsewhere)
     first = circle[0]
     label = "stream waits for signals" if len(stuck) == 1 else "streams wait for signals"
@@ -128,7 +128,7 @@ def _circle(stuck: Mapping[int, _Stuck]) -> list[int]:
 
 def _elsewhere(stuck: _Stuck) -> bool:
     """Not at a meeting: an order that tells first what a kernel's author knows."""
-    return not stuck.item.meets
+    return not stuck.item.is_rendezvous
 
 
 def _place(stuck: _Stuck) -> int:

@@ -1,4 +1,4 @@
-"""Where bytes that nobody wrote go.
+"""Where uninitialised bytes go.
 
 A copy of a tile of which a part was never written is no mistake yet: kernels move whole tiles
 and use the part that they filled. So what was never written is followed, element by element, to

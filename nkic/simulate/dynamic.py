@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from nkic.base.diagnostics import ProgramFault
 from nkic.machine.engines import Engine
+from nkic.machine.operands import Row
 from nkic.machine.patterns import cuts
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.decode import EngineState, Meeting
@@ -37,6 +38,13 @@ def is_dynamic(record: InstructionRecord) -> bool:
     return record.row is not None and len(record.operands) > len(record.row.operands)
 
 
+def _advice(row: Row) -> str:
+    if row.skips is None:
+        return "check the index"
+    name, value = row.skips
+    return f"check the index, or pass {name}=nisa.{name}.{value} to leave such rows out"
+
+
 class Dynamic:
     """One instruction with run-time offsets, ready to run, with the checks of `watch` before it."""
 
@@ -52,7 +60,7 @@ class Dynamic:
         facts = executable.facts(record, planner.target, planner.engine)
         self._access = [row.access_of(rule, facts) for rule in row.operands]
         self._skips = leaves_out(record)
-        self._transposes = row.name == "dma_transpose"
+        self._transposes = row.rows_last
         # DMA writes all of its dst; others may leave elements as they are.
         self._fills = planner.engine is not Engine.DMA
         self._windows = self._decode(planner)
@@ -143,9 +151,7 @@ class Dynamic:
             f"indexed dimension has {place.size}",
             self.record.place,
             pattern.tensor,
-            help="check the index, or pass oob_mode=nisa.oob_mode.skip to leave such rows out"
-            if "oob_mode" in row.attribute_index
-            else "check the index",
+            help=_advice(row),
         )
 
     # Rows that are left out

@@ -27,7 +27,7 @@ from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
 from nkic.simulate.decode import Refused
 from nkic.simulate.faults import called_from, fault, source_of
 from nkic.simulate.options import Options
-from nkic.simulate.orders import Orders
+from nkic.simulate.orders import RaceDetector
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner, nothing, unlimited
 from nkic.simulate.unwritten import Unwritten
@@ -41,7 +41,7 @@ class Arrival(NamedTuple):
     runner: Runner
     item: Item
     start: int
-    missing: PatternRecord | None  # what it reads of bytes that nobody wrote
+    missing: PatternRecord | None  # what it reads of uninitialised bytes
 
 
 class Machine:
@@ -59,7 +59,7 @@ class Machine:
         self.runners = runners
         self.unwritten = Unwritten(executable, shadows)
         self.bounds: list[Bounds] = []  # by rank, if they are asked for
-        self.orders: list[Orders] = []  # by rank, if races are looked for
+        self.orders: list[RaceDetector] = []  # by rank, if races are looked for
         self.limit_ps = limit_ps
         self.options = options
         self.cores = max(executable.cores, 1)
@@ -120,7 +120,7 @@ class Machine:
                 start = max(start, signalled + SEMAPHORE_PS)
             if start > now and queue and start > queue[0][0]:
                 return start
-            if not item.meets:
+            if not item.is_rendezvous:
                 self._execute(runner, item, start, queue)
             elif not self._meet(runner, item, start, queue):
                 return None
@@ -148,7 +148,7 @@ class Machine:
                 tokens[semaphore].popleft()
         if self.orders:
             self.orders[runner.rank].begin(runner, item)
-        if item.step is not None and not item.meets:
+        if item.step is not None and not item.is_rendezvous:
             if self.bounds:
                 self._run_bounded(runner, item)
             else:

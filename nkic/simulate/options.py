@@ -11,7 +11,7 @@ MAX_TURNS = 1_000_000
 
 @dataclass(frozen=True)
 class Options:
-    """`check_init`: reading bytes that nobody wrote is a fault. `precise`: round to each
+    """`check_init`: reading uninitialised bytes is a fault. `precise`: round to each
     destination's type; off, values between instructions stay float32, which splits logic from
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
     `max_turns`: as often may one loop run whose end is decided at run time.

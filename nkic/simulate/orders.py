@@ -73,7 +73,7 @@ class _Last:
         return int(self.places[granules][late.argmax()]) if late.any() else None
 
 
-class Orders:
+class RaceDetector:
     """The clocks of one rank's streams, and what its cores did last."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Orders:
 
     def begin(self, runner: Runner, item: Item) -> None:
         """The item is about to start: what it waited for is complete."""
-        if not item.meets:
+        if not item.is_rendezvous:
             self._join(runner, item)
             if item.record.row is not None and self.shared:
                 self._access(runner, item, item.record.row)

@@ -138,7 +138,7 @@ class Planner:
 
     def _decoded(self, record: InstructionRecord, row: Row) -> Work:
         step, met = _nothing, None
-        if row.meets:
+        if row.is_rendezvous:
             met, tiles = self.decoder.meeting(record, self.engine, self.state)
         else:
             step, tiles = self.decoder.step(record, self.engine, self.state)

@@ -30,12 +30,13 @@ class Item:
     `windows` are the tiles of the plan with the memory to lay them over. `checks` are the reads
     that must find written bytes, with their patterns; `marks` record what the item writes.
     `follows` means: it needs the result of the item before it, so the engine stalls until that
-    is there. `dynamic` finds places that are known at run time only. `meets`: all cores run it
-    together, and `meeting` is what this core does there. `table`: the scalar engine must hold it.
+    is there. `dynamic` finds places that are known at run time only. `is_rendezvous`: all cores run
+    it together, and `meeting` is what this core does there. `table`: the scalar engine must hold
+    it.
     """
 
     __slots__ = (
-        *("bytes", "checks", "dynamic", "follows", "marks", "meeting", "meets", "record"),
+        *("bytes", "checks", "dynamic", "follows", "marks", "meeting", "is_rendezvous", "record"),
         *("signals", "step", "table", "timing", "waits", "windows"),
     )
 
@@ -53,7 +54,7 @@ class Item:
         self.checks: tuple[tuple[Check, PatternRecord], ...] = ()
         self.marks: tuple[Mark, ...] = ()
         self.dynamic: Dynamic | None = None
-        self.meets = record.row is not None and record.row.meets
+        self.is_rendezvous = record.row is not None and record.row.is_rendezvous
         self.meeting: Meeting | None = None
         self.table = ""
 

@@ -77,8 +77,8 @@ def _split(uses: list[Use], item: InstructionRecord) -> None:
 
 def leaves_out(record: InstructionRecord) -> bool:
     """Rows whose index is out of bounds are left out."""
-    names = record.row.attribute_index if record.row is not None else {}
-    return "oob_mode" in names and record.attributes[names["oob_mode"]] == "skip"
+    row = record.row
+    return row is not None and row.says(row.skips, record.attributes)
 
 
 def instructions(executable: Executable) -> Iterator[InstructionRecord]:

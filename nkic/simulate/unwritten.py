@@ -1,4 +1,4 @@
-"""What happens when an instruction reads bytes that nobody wrote.
+"""What happens when an instruction reads uninitialised bytes.
 
 A tile of which nothing was written is a fault where it is read. A part of a tile is followed,
 into the kernel's results too: what is still unwritten there at the end is a fault of the store.
@@ -52,7 +52,7 @@ class Unwritten:
         return absent < total or pattern.tensor in shadow.origins
 
     def prepare(self, runner: Runner, item: Item) -> None:
-        """A zero times what nobody wrote is zero: the bytes may happen to be a NaN."""
+        """A zero times an uninitialised element is zero: the bytes may happen to be a NaN."""
         row, shadow = item.record.row, self.shadows[runner.rank]
         if row is not None and row.depends is Depends.PRODUCT and shadow is not None:
             for _, pattern in item.checks:
@@ -143,7 +143,7 @@ class Unwritten:
         return [Label(span, f"these bytes come from here: nobody had written `{first}`")]
 
 
-# Results that nobody wrote
+# Uninitialised results
 
 
 def never_written(executable: Executable, shadow: Shadow) -> list[Diagnostic]:

@@ -1,4 +1,4 @@
-"""Types and values of kernel arguments, as text: `--arg`, `--const`, `--like`.
+"""Types and values of kernel arguments, as text: `--arg`, `--const`.
 
 A type is `float16[128, 512]`, or `128x512xfloat16` as IREE writes it, or a dtype alone where
 the kernel's annotation gives the shape. Errors are `UsageFailed`.
@@ -6,12 +6,9 @@ the kernel's annotation gives the shape. Errors are `UsageFailed`.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable
 from typing import IO, Any
 
-from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
@@ -109,7 +106,7 @@ def _bad(message: str, help: str = "") -> UsageFailed:
     return UsageFailed([make("bad-argument", message, help=help)])
 
 
-# --like: names, dtypes and shapes from the headers of an npz file; the data is not read.
+# The headers of npy files
 
 _DESCRIPTORS = {
     "f2": "float16",
@@ -123,34 +120,7 @@ _DESCRIPTORS = {
     "b1": "bool",
     "V2": "bfloat16",  # what NumPy makes of a bfloat16 array in an npz file
 }
-_TYPES_MEMBER = "__nki_dtypes__"  # nki-run writes the real dtypes there, as JSON
 _MAX_HEADER = 64 * 1024
-Types = dict[str, TensorType]
-
-
-def read_like(path: str) -> Types:
-    """Name to type of every array in an npz file."""
-    import zipfile  # here: the tools start faster without it
-
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _types(archive.open, archive.namelist(), f"--like {path}")
-    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise UsageFailed([files.cannot_read(path, error)]) from error
-
-
-def _types(open_member: Callable[[str], IO[bytes]], names: list[str], origin: str) -> Types:
-    members = {name.removesuffix(".npy"): name for name in names if name.endswith(".npy")}
-    stored: dict[str, Any] = {}
-    if _TYPES_MEMBER in members:
-        with open_member(members.pop(_TYPES_MEMBER)) as stream:
-            npy_header(stream)
-            stored = dict(json.loads(stream.read(_MAX_HEADER)))
-    found: Types = {}
-    for name, member in members.items():
-        with open_member(member) as stream:
-            found[name] = like_type(npy_header(stream), stored.get(name), origin)
-    return found
 
 
 def npy_header(stream: IO[bytes]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from nkic.ir.tensors import Tensor, View
 from nkic.language.complain import shown
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.trace import GHOST, Trace
+from nkic.language.trace import POISON, Trace
 from nkic.machine.memory import Buffer
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import Kernel
@@ -80,7 +80,7 @@ class Outputs:
             return None
         view = value._access
         tensor = view.tensor
-        if tensor.number == GHOST:
+        if tensor.number == POISON:
             return None
         problem, advice = self._problem(view)
         if problem:

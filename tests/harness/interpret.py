@@ -71,7 +71,7 @@ class _Core:
             step = self.steps[item.number]
             for tile, window in step.windows:
                 tile.window = window
-            if step.step is not None and not step.meets:
+            if step.step is not None and not step.is_rendezvous:
                 step.step()
 
     def value(self, bound: int | Register) -> int:

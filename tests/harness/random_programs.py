@@ -57,7 +57,7 @@ def tensors() -> tuple[TensorRecord, ...]:
 
 
 # What all cores or ranks run together takes several of them: test_cores.py.
-ALONE = [name for name, row in ROWS.items() if not row.meets]
+ALONE = [name for name, row in ROWS.items() if not row.is_rendezvous]
 
 
 def pattern(rng: Random, operand: Operand) -> PatternRecord:

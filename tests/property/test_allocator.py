@@ -145,8 +145,8 @@ def test_another_order_keeps_every_dependence(
     assert {n: set(e) for n, e in renumbered.edges.items()} == {
         n: set(e) for n, e in again.edges.items()
     }
-    assert renumbered.openers == again.openers
-    assert renumbered.closers == again.closers
+    assert renumbered.first_touches == again.first_touches
+    assert renumbered.last_touches == again.last_touches
     numbers = [one.number for one in instructions(moved)]
     assert numbers == sorted(numbers)
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ast
 import math
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,43 +131,6 @@ def test_a_bad_constant_says_how_to_quote() -> None:
     with pytest.raises(UsageFailed) as caught:
         arguments.parse_const("mode=fast and loose")
     assert "--const mode='\"fast and loose\"'" in caught.value.diagnostics[0].help
-
-
-# --like
-
-
-def test_like_reads_headers_only(tmp_path: Path) -> None:
-    path = tmp_path / "d.npz"
-    np.savez(path, a=np.zeros((128, 4), np.float16), b=np.zeros(3, np.int64), c=np.float32(1))
-    found = arguments.read_like(str(path))
-    assert str(found["a"]) == "float16[128,4]"
-    assert "'<i8' is no NKI dtype" in found["b"].note
-    assert "no dimensions" in found["c"].note
-
-
-def test_like_knows_bfloat16_and_stored_dtypes(tmp_path: Path) -> None:
-    path = tmp_path / "d.npz"
-    names = np.frombuffer(b'{"y": "float8_e5m2"}', np.uint8)
-    np.savez(
-        path, x=np.zeros(2, "V2"), y=np.zeros(2, "V1"), z=np.zeros(2, "V1"), __nki_dtypes__=names
-    )
-    found = arguments.read_like(str(path))
-    assert sorted(found) == ["x", "y", "z"]
-    assert str(found["x"]) == "bfloat16[2]"
-    assert str(found["y"]) == "float8_e5m2[2]"
-    assert found["z"].dtype is None
-
-
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 not really", b"text"])
-def test_like_refuses_other_files(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "d.npz"
-    path.write_bytes(content)
-    with pytest.raises(UsageFailed, match=r"d\.npz`: file is not a zip file$"):
-        arguments.read_like(str(path))
-    with pytest.raises(UsageFailed, match=r"`: is a directory$"):
-        arguments.read_like(str(tmp_path))
-    with pytest.raises(UsageFailed, match=r"gone\.npz`: no such file or directory$"):
-        arguments.read_like(str(tmp_path / "gone.npz"))
 
 
 # The inline block

@@ -268,7 +268,7 @@ def _to_itself(stream: StreamRecord) -> StreamRecord:
     """Core 1 sends to itself and receives from itself: core 0 is left alone."""
     items = [
         item._replace(attributes=(1, 1, *item.attributes[2:]))
-        if getattr(item, "row", None) and item.row.meets and stream.core
+        if getattr(item, "row", None) and item.row.is_rendezvous and stream.core
         else item
         for item in stream.items
     ]

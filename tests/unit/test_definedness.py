@@ -1,4 +1,4 @@
-"""Bytes that nobody wrote, followed through instructions. The rules are asked as a whole: a kernel
+"""Uninitialised bytes, followed through instructions. The rules are asked as a whole: a kernel
 is compiled and run, and either its result is right or the fault says where the bytes came from.
 """
 

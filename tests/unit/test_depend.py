@@ -21,7 +21,7 @@ def sbuf(*body: str, names: str = "abc") -> Program:
 
 
 def edges(found: Program) -> str:
-    """The printed edges without openers and closers."""
+    """The printed edges without first_touches and last_touches."""
     lines = graph_text(depend(found)[0]).splitlines()
     return "\n".join(line for line in lines if line.startswith("#"))
 
@@ -114,5 +114,5 @@ def test_openers_and_closers() -> None:
         copy(2, f"%2{LEFT}", f"%1{LEFT}"),
     )
     graph = depend(found)[0]
-    assert graph.openers[1] == (0, 1)
-    assert graph.closers[1] == (1, 2)  # the right half was never read: its writer is last
+    assert graph.first_touches[1] == (0, 1)
+    assert graph.last_touches[1] == (1, 2)  # the right half was never read: its writer is last

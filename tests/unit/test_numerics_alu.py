@@ -192,3 +192,7 @@ def test_bits(op: str, operands: tuple[int, int], expected: int) -> None:
     a, b = np.array([operands[0]], np.uint8), np.array([operands[1]], np.uint8)
     alu.BITVEC[op](a, b, a)
     assert a.tolist() == [expected]
+
+
+def test_the_exact_path_has_the_operators_that_the_table_says() -> None:
+    assert {name for name, row in ALU.items() if row.integers} == alu.INTEGERS.keys()

@@ -16,7 +16,7 @@ from nkic.language import library
 from nkic.language.names import names
 from nkic.machine import dtypes
 from nkic.pipeline import compile_source
-from nkic.simulate.simulate import simulate
+from nkic.simulate.stage import simulate
 from nkic.specialise.request import Request, TensorType
 
 Array = np.ndarray[Any, Any]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -21,7 +21,7 @@ def from_root(path: str) -> str:
     return (place.relative_to(root) if inside else place).as_posix()
 
 
-@cache
+@lru_cache(maxsize=64)
 def _root(folder: Path) -> Path:
     """The nearest folder at or above that holds `.git`, a folder or (in a worktree) a file."""
     folders = (folder, *folder.parents)

@@ -6,8 +6,8 @@ takes the `Session` (`@click.pass_obj`) and returns nothing or an exit code; its
 """
 
 from nkic.cli.common.help import Option, Tool
+from nkic.cli.common.main import run
 from nkic.cli.common.options import shared_options
-from nkic.cli.common.run import run
 from nkic.cli.common.session import Session
 
 __all__ = ["Option", "Session", "Tool", "run", "shared_options"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from nkic.evaluate import builtins
 from nkic.evaluate.library import (
     abcs,
     contexts,
@@ -29,6 +30,7 @@ from nkic.evaluate.library import (
     words,
 )
 from nkic.evaluate.library.records import field_class
+from nkic.evaluate.objects import Builtin
 
 _COLLECTIONS: dict[str, Any] = {
     **namedtuples.FUNCTIONS,
@@ -51,8 +53,6 @@ for _name, _cls in {
 @cache
 def modules() -> dict[str, dict[str, Any]]:
     """Every module by name, as a table of its names."""
-    from nkic.evaluate import builtins  # which needs the types, as the modules do
-
     frozen = {"FrozenInstanceError": builtins.table()["FrozenInstanceError"]}
     return {
         "math": maths.MODULE,
@@ -68,7 +68,7 @@ def modules() -> dict[str, dict[str, Any]]:
         "typing": forms.MODULE,
         "typing_extensions": forms.MODULE,
         "abc": abcs.ABC_MODULE,
-        "copy": copying.MODULE,
+        "copy": {**copying.MODULE, "replace": Builtin("replace", dataclasses.replaced)},
         "contextlib": contexts.MODULE,
         "os": system.OS,
         "sys": system.SYS,

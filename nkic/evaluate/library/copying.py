@@ -143,23 +143,7 @@ def _deepcopy(m: Machine, x: Any, memo: Any = None, /) -> Any:
     return deep(m, x, {})
 
 
-def _replace(m: Machine, obj: Any, /, **changes: Any) -> Any:
-    """`copy.replace`, since Python 3.13: of dataclasses and named tuples."""
-    if obj.__class__ in INSTANCES:
-        hook = obj.cls.find("__replace__")
-        if hook is UNSET:
-            hook = obj.cls.find("_replace")
-        if hook is not UNSET:
-            return m.call(hook, (obj,), changes)
-        if any("dataclass" in one.extra for one in obj.cls.mro):
-            from nkic.evaluate.library import dataclasses  # which copies what it takes apart
-
-            return dataclasses.MODULE["replace"].call(m, obj, **changes)
-    raise TypeError(f"replace() does not support {m.class_of(obj).name} objects")
-
-
 MODULE: dict[str, Any] = {
     "copy": Builtin("copy", shallow),
     "deepcopy": Builtin("deepcopy", _deepcopy),
-    "replace": Builtin("replace", _replace),
 }

@@ -9,7 +9,7 @@ from nkic.evaluate.library.copying import deep
 from nkic.evaluate.library.dataclass import dataclass
 from nkic.evaluate.library.specs import FIELD, MISSING, Spec, field
 from nkic.evaluate.library.support import function, refused
-from nkic.evaluate.objects import INSTANCES, Builtin, Class
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -132,3 +132,16 @@ def _like_dict(m: Machine, value: Any, pairs: list[Any]) -> Any:
             m.put_item(made, key, part)
         return made
     return m.call(m.class_of(value), (pairs,), None)
+
+
+def replaced(m: Machine, obj: Any, /, **changes: Any) -> Any:
+    """`copy.replace`, since Python 3.13: of dataclasses and named tuples."""
+    if obj.__class__ in INSTANCES:
+        hook = obj.cls.find("__replace__")
+        if hook is UNSET:
+            hook = obj.cls.find("_replace")
+        if hook is not UNSET:
+            return m.call(hook, (obj,), changes)
+        if any("dataclass" in one.extra for one in obj.cls.mro):
+            return MODULE["replace"].call(m, obj, **changes)
+    raise TypeError(f"replace() does not support {m.class_of(obj).name} objects")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.objects import INSTANCES, UNSET, Class, FloatInstance, IntInstance
 from nkic.evaluate.tables import builtin_class, getter, method
+from nkic.evaluate.types.binary import as_bytes
 from nkic.evaluate.types.shared import (
     arity,
     class_method,
@@ -131,8 +132,6 @@ def _to_bytes(
 def _from_bytes(
     m: Machine, cls: Class, /, bytes: Any, byteorder: Any = "big", *, signed: Any = False
 ) -> Any:
-    from nkic.evaluate.types.binary import as_bytes
-
     found = as_bytes(m, bytes)
     m.allow_bits(8 * len(found.strip(b"\0")))
     if not isinstance(byteorder, str):

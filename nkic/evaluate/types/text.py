@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from nkic.evaluate.exceptions import is_a
 from nkic.evaluate.objects import INSTANCES, Class, StrInstance
 from nkic.evaluate.tables import builtin_class, class_function, method
 from nkic.evaluate.texts import format_method
@@ -203,8 +204,6 @@ def _place(m: Machine, table: Any, number: int) -> Any:
     try:
         return m.item(table, number)
     except Exception as error:
-        from nkic.evaluate.exceptions import is_a
-
         if is_a(m, error, "LookupError"):
             return number
         raise

@@ -23,7 +23,7 @@ from nkic.language.registers import DeviceInteger
 from nkic.language.tensors import decisions, indexing, patterns, reshapes, views
 from nkic.language.tensors.views import ViewError
 from nkic.language.texts import brief
-from nkic.language.trace import GHOST, NkiInstruction, active
+from nkic.language.trace import POISON, NkiInstruction, active
 from nkic.language.versions import since
 from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register
@@ -222,7 +222,7 @@ class NkiTensor:
     def _refused(self, error: ViewError) -> NkiTensor:
         """Reports the error, unless it follows from another one, and gives a ghost."""
         tensor = self._access.tensor
-        if tensor.number != GHOST:
+        if tensor.number != POISON:
             complain(error.slug, error.message, help=error.help, about=tensor)
         return NkiTensor(active().ghost(self._access, error.shape or self._access.shape))
 
@@ -393,7 +393,7 @@ def _source(value: Any) -> View | Register:
     if isinstance(value, DeviceInteger):
         return value._register
     found = _tensor(value, "a run-time index")
-    if found.tensor.number != GHOST and prod(found.shape) != 1:
+    if found.tensor.number != POISON and prod(found.shape) != 1:
         raise KernelError(
             "argument-kind",
             f"a run-time index is one element, a tensor of shape (1, 1), not {found.shape}",

@@ -283,6 +283,7 @@ def _row(
     cost: CostFormula = once_around,
     since: Profile = Profile.BETA2,
     doubt: Callable[[Facts, int], Violation | None] | None = None,
+    coalesces: bool = False,
 ) -> Row:
     """A row with what all that move data have."""
     tiles = [o.name for o in operands if o.name != METADATA]
@@ -301,6 +302,8 @@ def _row(
         access=access,
         together=together,
         doubt=doubt,
+        coalesces=coalesces,
+        channel=CHANNEL.name if CHANNEL in attributes else "",
         since=since,
         module=MODULE,
         source=f"{MODULE}.{name}",
@@ -352,6 +355,7 @@ ROWS = (
         (GROUPS, alu("op")),
         (_SAME, same_memory, computed_types, same_shape("src"), reduction),
         cost=costs.around_ring(2),  # once to reduce, once to gather
+        coalesces=True,
     ),
     _row(
         "all_gather",
@@ -360,6 +364,7 @@ ROWS = (
         _MOVED,
         (GROUPS, DIMENSION),
         (_SAME, same_memory, dimension((0, 1)), sizes(0, 1), gathered),
+        coalesces=True,
     ),
     _row(
         "reduce_scatter",
@@ -368,6 +373,7 @@ ROWS = (
         _REDUCED,
         (GROUPS, DIMENSION, alu("op")),
         (_SAME, same_memory, computed_types, dimension((0,)), splits, sizes(1, 0), reduction),
+        coalesces=True,
     ),
     _row(
         "all_to_all",
@@ -376,6 +382,7 @@ ROWS = (
         _IN_HBM,
         (GROUPS, DIMENSION),
         (_SAME, dimension((0,)), splits, sizes(1, 1)),
+        coalesces=True,
     ),
     _row(
         "all_gather_v",

@@ -160,6 +160,7 @@ ROWS = (
     Row(
         name="sendrecv",
         opcode=121,
+        queue="pipe_id",
         depends=Depends.ELEMENTWISE,
         doc="dst = src of core recv_from_rank, while src goes to core send_to_rank.",
         parameters=(

@@ -16,6 +16,7 @@ from nkic.machine.operands import SBUF, SBUF_OR_HBM, Depends, Kind, Row, always
 
 DMA = (Engine.DMA,)
 OUT_OF_BOUNDS = choice("oob_mode", "error", "error", "skip")
+SKIPPED = (OUT_OF_BOUNDS.name, "skip")
 DESCRIPTORS = choice("dge_mode", "unknown", "unknown", "swdge", "hwdge", "none")
 PRIORITY = optional("priority", Kind.INT, generation=4)
 
@@ -23,6 +24,8 @@ ROWS = (
     Row(
         name="dma_copy",
         opcode=10,
+        skips=SKIPPED,
+        moves=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = src, element by element in the order of the dimensions, converted through "
         "float32 if the types differ.",
@@ -55,6 +58,9 @@ ROWS = (
     Row(
         name="dma_transpose",
         opcode=11,
+        skips=SKIPPED,
+        rows_last=True,
+        moves=True,
         doc="dst = src with its dimensions reversed; in four, the middle two keep their order.",
         in_blocks=True,
         parameters=("dst", "src", "axes", "priority", "dge_mode", "oob_mode", "name"),

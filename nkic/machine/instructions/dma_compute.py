@@ -10,7 +10,7 @@ from nkic.machine.constraints import wrong_operator
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions import dma_rules
-from nkic.machine.instructions.dma import OUT_OF_BOUNDS
+from nkic.machine.instructions.dma import OUT_OF_BOUNDS, SKIPPED
 from nkic.machine.instructions.parts import alu, optional, result, source
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import SBUF_OR_HBM, Attribute, Kind, Row, Violation, always
@@ -110,6 +110,7 @@ ROWS = (
     Row(
         name="dma_compute",
         opcode=12,
+        skips=SKIPPED,
         doc="dst = the sum of srcs, element by element in the order of the dimensions, in float32.",
         parameters=("dst", "srcs", "reduce_op", "scales", "unique_indices", "oob_mode", "name"),
         operands=(

@@ -94,6 +94,7 @@ ROWS = (
     Row(
         name="affine_select",
         opcode=101,
+        moves=True,
         depends=Depends.ELEMENTWISE,
         doc="Takes on_true_tile where an index computed as in iota compares true with 0, and "
         "on_false_value elsewhere.",

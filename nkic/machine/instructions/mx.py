@@ -211,6 +211,7 @@ ROWS = (
     Row(
         name="nc_matmul_mx",
         opcode=32,
+        accumulates="accumulate",
         depends=Depends.PRODUCT,
         doc="dst = stationary transposed, times moving, each element times its group's scale; the "
         "four elements of a packed one are contracted. Added to dst if accumulate is True.",

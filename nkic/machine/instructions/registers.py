@@ -89,10 +89,15 @@ def whole_number(facts: Facts) -> Violation | None:
     )
 
 
+# The last version whose `register_alloc` fills the register from a tensor: release notes 0.2.0
+# (Neuron 2.28) have it, the guide of 0.6 says "not a tensor"; nothing is said of those between.
+FILLED = Profile.NKI_0_5
+
 ROWS = (
     Row(
         name="register_alloc",
         opcode=1,
+        loads_until=FILLED,
         doc="Makes a register, holding x if it is given.",
         parameters=("x",),
         operands=(
@@ -198,3 +203,7 @@ ROWS = (
         module="nki.isa.NkiScalar",
     ),
 )
+
+# What loops and the oldest `register_alloc` are made of.
+MOVE = next(row for row in ROWS if row.name == "register_move")
+LOAD = next(row for row in ROWS if row.name == "register_load")

@@ -23,6 +23,8 @@ ROWS = (
     Row(
         name="nc_matmul",
         opcode=30,
+        accumulates="accumulate",
+        pairs=("perf_mode", "double_row"),
         depends=Depends.PRODUCT,
         doc="dst = stationary transposed, times moving, added to dst if accumulate is True.",
         parameters=(
@@ -67,6 +69,7 @@ ROWS = (
     Row(
         name="nc_transpose",
         opcode=31,
+        moves=True,
         depends=Depends.TRANSPOSED,
         doc="dst = data with partitions and (flattened) free dimensions exchanged.",
         parameters=("dst", "data", "engine", "name"),

@@ -47,6 +47,7 @@ ROWS = (
     Row(
         name="tensor_copy",
         opcode=40,
+        moves=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = src; the same bits if the types are equal, else through float32.",
         parameters=("dst", "src", "engine", "name"),
@@ -72,6 +73,7 @@ ROWS = (
     Row(
         name="memset",
         opcode=41,
+        moves=True,
         doc="Every element of dst = value.",
         parameters=("dst", "value", "engine", "name"),
         operands=(result(packed=True),),
@@ -258,6 +260,7 @@ ROWS = (
     Row(
         name="tensor_copy_predicated",
         opcode=50,
+        moves=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = src where predicate is not 0 (where it is 0, if reversed); else unchanged.",
         parameters=("dst", "src", "predicate", "reverse_pred", "name"),

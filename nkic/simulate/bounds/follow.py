@@ -18,9 +18,6 @@ from nkic.simulate.bounds.store import Store
 from nkic.simulate.memory import Memory
 
 Doubles = NDArray[np.float64]
-# Results have the bits of a source of their type, or are constants.
-_MOVES = frozenset({"tensor_copy", "dma_copy", "nc_transpose", "dma_transpose", "affine_select"})
-_MOVES |= {"tensor_copy_predicated", "memset"}
 _NOWHERE: Lanes = {}
 
 
@@ -45,7 +42,7 @@ class Bounds:
         found = None if self._is_uncertain(record) else self._found(seen)
         if found is None:
             return lambda: self._lose(record, seen, written)
-        moves = record.row is not None and record.row.name in _MOVES
+        moves = record.row is not None and record.row.moves
 
         def after() -> None:
             for name, pattern in written.items():

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from nkic.machine.engines import Engine
+from nkic.machine.operators import ALU
 from nkic.machine.orders import Order
 from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.numerics.alu import INTEGERS
 from nkic.simulate.numerics.scan import tensor_tensor_scan as scan
 from nkic.simulate.numerics.statistics import bn_aggr as aggregated
 from nkic.simulate.numerics.statistics import bn_stats as statistics
@@ -55,7 +55,7 @@ def tensor_tensor(decoded: Decoded) -> Step:
     op = decoded.attributes["op"]
     if is_bitvec(op):
         return bitvec_step(decoded, "data1", [Stage(op, "data2", False)])
-    if decoded.engine is Engine.GPSIMD and all_int32(decoded) and op in INTEGERS:
+    if decoded.engine is Engine.GPSIMD and all_int32(decoded) and ALU[op].integers:
         return integer_step(decoded, "data1", [Stage(op, "data2", False)])
     sizes = shape_of(decoded, "dst", "data1", "data2")
     a, b = decoded.tile("data1").load(sizes), decoded.tile("data2").load(sizes)
@@ -106,7 +106,7 @@ def _is_address_arithmetic(decoded: Decoded, stages: list[Stage]) -> bool:
     return (
         any(isinstance(value, Tile) for value in operands)
         and all(not isinstance(value, float) or value.is_integer() for value in operands)
-        and all(stage.op in INTEGERS for stage in stages)
+        and all(ALU[stage.op].integers for stage in stages)
         and all_int32(decoded)
     )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gc
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.base.collector import without_collector
 from nkic.machine.codecs import storage
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
@@ -21,7 +20,7 @@ from nkic.simulate.machine import Machine
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
 from nkic.simulate.options import Options
-from nkic.simulate.orders import Orders
+from nkic.simulate.orders import RaceDetector
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.result import Busy, EngineUse, Result
@@ -53,20 +52,8 @@ def simulate_ranks(
     wanted = options or Options()
     if wanted.check_races:
         verify_ordered(executable)
-    with _without_collector(), blas_threads(wanted.blas_threads):
+    with without_collector(), blas_threads(wanted.blas_threads):
         return _run(executable, inputs, wanted)
-
-
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """What a run makes is kept until its end, and the collector would look through it often."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _Rank:
@@ -89,9 +76,9 @@ class _Rank:
         )
         wants = options.report_bounds
         self.bounds = Bounds(executable, self.memory, target) if wants else None
-        self.orders: Orders | None = None
+        self.orders: RaceDetector | None = None
         if races and shadow is not None:
-            self.orders = Orders(executable, target, self.runners, shadow)
+            self.orders = RaceDetector(executable, target, self.runners, shadow)
 
 
 def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> list[Result]:

@@ -17,8 +17,6 @@ from nkic.machine.operands import Row
 from nkic.machine.rules import violations
 from nkic.machine.targets import Target
 
-ACCUMULATE = "accumulate"
-
 
 def lower(program: Program, report: Reporter) -> Program:
     """`program` with access patterns, engines and decided accumulation."""
@@ -95,12 +93,13 @@ class _Core:
 
     def accumulation(self, instruction: Instruction) -> list[Instruction]:
         """The instruction, or several if part of its dst was written and part was not."""
-        if ACCUMULATE not in instruction.row.attribute_index:
+        flag = instruction.row.accumulates
+        if not flag:
             return [instruction]
         dst = instruction.operand("dst")
         if not isinstance(dst, AccessPattern):
             return [instruction]
-        if instruction.attribute(ACCUMULATE) is not None:
+        if instruction.attribute(flag) is not None:
             self.written.note(dst)
             return [instruction]
         bands = self.written.within(dst)
@@ -142,7 +141,7 @@ class _Core:
         return [self.decided(instruction, False)]
 
     def decided(self, instruction: Instruction, accumulates: bool) -> Instruction:
-        changed = _with(instruction, ACCUMULATE, accumulates)
+        changed = _with(instruction, instruction.row.accumulates, accumulates)
         return changed._replace(attributes=self.shared(changed.row, changed.attributes))
 
 

@@ -1,0 +1,192 @@
+"""The shape of the house: what test_layers.py says of rooms, module by module."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+from tests.test_layers import ALLOWED, FILES, FREE, PROJECT, ROOT, dotted
+
+MODULES = {dotted(path): path for path in FILES}
+PACKAGES = [path for path in FILES if path.name == "__init__.py"]
+
+# Packages that are not everywhere.
+OPTIONAL = {"fcntl", "jax", "ml_dtypes", "pytest", "torch"}
+# What most runs do without, imported where it is wanted, because both commands are judged by
+# how fast they start. Nothing else is imported inside of a function.
+ON_DEMAND = {
+    "__init__.py": {"importlib"},  # its comment says why
+    "allocate/stage.py": {"nkic.allocate.pack"},  # NumPy
+    "api/arrays.py": {"nkic.arrays.npy"},
+    "api/artifact.py": {"nkic.api.html"},
+    "api/native.py": {"hashlib"},
+    "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after the handlers
+    "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
+    "cli/common/options.py": {"nkic.limits.table"},
+    "cli/common/session.py": {"nkic.base.render"},
+    "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
+    "cli/nki_run/carry_out.py": {"nkic.cli.nki_run.running"},
+    "cli/nkic/__init__.py": {"nkic.cli.nkic.carry_out"},
+    "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
+    "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},
+    "neff/verify.py": {"nkic.neff.verify_orders"},  # the proofs
+    "nki/finder.py": {"nkic.nki.packages"},
+    "nki/packages.py": {"nkic.nki.jax_calls"},  # JAX
+    "parse/__init__.py": {"nkic.parse.errors"},
+    "parse/tables.py": {"nkic.parse.generate"},  # Lark
+    "pytest_plugin.py": {
+        "nkic.api",
+        "nkic.api.comparing",
+        "nkic.api.tracebacks",
+        "nkic.machine",
+        "nkic.nki",
+        "nkic.nki.jit",
+    },  # loaded by every run of pytest
+    "request.py": {"nkic.like"},  # NumPy
+}
+
+MANY = 20  # modules in one folder, beside __init__.py
+# Folders with more. The numbers only get smaller, and a folder of at most MANY leaves the list.
+CROWDED = {
+    "evaluate/library": 23,
+    "language": 21,
+    "machine": 21,
+    "machine/instructions": 22,
+    "neff": 34,
+    "parse": 21,
+    "simulate": 30,
+    "simulate/semantics": 22,
+}
+
+Statement = ast.Import | ast.ImportFrom
+
+
+def targets(node: Statement) -> set[str]:
+    """The modules that a statement imports from."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    return {node.module or ""}
+
+
+def inside_functions(tree: ast.AST) -> Iterator[Statement]:
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from (n for n in ast.walk(function) if isinstance(n, ast.Import | ast.ImportFrom))
+
+
+def at_load(tree: ast.AST) -> Iterator[Statement]:
+    """The imports that happen when the module is loaded: not in functions, not for types alone."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from at_load(node)
+
+
+def loads(tree: ast.AST, known: Mapping[str, object]) -> set[str]:
+    """The modules of `known` that are loaded with this one."""
+    found = set()
+    for node in at_load(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        else:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (inner & known.keys()) | (
+                {node.module or ""} if inner - known.keys() else set()
+            )
+    return found & known.keys()
+
+
+def given_names(tree: ast.Module, package: str) -> set[str]:
+    """What a package's `__init__` binds, but for its own modules as such."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module != package:
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_stand_at_the_top(path: Path) -> None:
+    found = {name for node in inside_functions(tree_of(path)) for name in targets(node)}
+    late = {name for name in found if name.partition(".")[0] not in OPTIONAL}
+    assert late == ON_DEMAND.get(path.relative_to(ROOT).as_posix(), set())
+
+
+def test_every_listed_file_is_there() -> None:
+    assert [name for name in ON_DEMAND if not (ROOT / name).is_file()] == []
+
+
+def test_no_module_needs_itself() -> None:
+    graph = {name: loads(tree_of(path), MODULES) - {name} for name, path in MODULES.items()}
+    try:
+        assert len([*TopologicalSorter(graph).static_order()]) == len(MODULES)
+    except CycleError as error:
+        raise AssertionError(" → ".join(error.args[1])) from None
+
+
+@pytest.mark.parametrize("path", PACKAGES, ids=lambda path: str(path.parent.relative_to(PROJECT)))
+def test_no_module_is_hidden_by_its_package(path: Path) -> None:
+    package = dotted(path)
+    beside = {name.rpartition(".")[2] for name in MODULES if name.rpartition(".")[0] == package}
+    assert given_names(tree_of(path), package) & beside == set()
+
+
+def test_no_folder_holds_too_many_modules() -> None:
+    counts = {
+        path.parent.relative_to(ROOT).as_posix(): len([*path.parent.glob("*.py")]) - 1
+        for path in PACKAGES
+    }
+    crowded = {name: count for name, count in counts.items() if count > MANY}
+    assert crowded.keys() == CROWDED.keys()
+    assert {name: count for name, count in crowded.items() if count > CROWDED[name]} == {}
+
+
+def rooms_of_the_page(text: str) -> list[tuple[str, str]]:
+    """Each row of the table of rooms: the room, and what the page says of it."""
+    return re.findall(r"(?m)^\| `([\w./]+)` \| (.+) \|$", text)
+
+
+def test_every_room_is_on_the_architecture_page() -> None:
+    folders = {f"{p.name}/" for p in ROOT.iterdir() if p.is_dir() and p.name != "__pycache__"}
+    files = {path.name for path in ROOT.glob("*.py")} - {"__init__.py"}
+    page = rooms_of_the_page((PROJECT / "docs/architecture.md").read_text("utf-8"))
+    assert sorted(name for name, _ in page) == sorted(folders | files)
+    assert all(len(line) > 10 for _, line in page)
+
+
+def test_every_room_has_a_row_of_the_layers() -> None:
+    rooms = {name.split(".")[1] for name in MODULES if "." in name} - FREE
+    rows = {row.partition(".")[0] for row in ALLOWED}
+    assert rooms == rows
+
+
+def test_what_is_looked_for_is_found() -> None:
+    """Each finder, on source that breaks its rule."""
+    tree = ast.parse(
+        "from typing import TYPE_CHECKING\nfrom a import b\nimport a.c\n"
+        "if TYPE_CHECKING:\n    from a import d\n"
+        "class C:\n    from a import e\n"
+        "def f():\n    import a.g\n    def h():\n        from k import l\n"
+        "b = 1\n"
+    )
+    known = dict.fromkeys(("a", "a.b", "a.c", "a.d", "a.e", "a.g"))
+    assert loads(tree, known) == {"a.b", "a.c", "a.e"}
+    assert {n for node in inside_functions(tree) for n in targets(node)} == {"a.g", "k"}
+    assert given_names(tree, "a") == {"TYPE_CHECKING", "C", "f", "b"}
+    assert rooms_of_the_page("| room | what |\n|---|---|\n| `x/` | y |\n") == [("x/", "y")]
