@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Diagnostic
+from nkic.base.evaluation import Limits
 from nkic.base.source import SourceFile, Span
 from nkic.ir.program import Program, lines
 from nkic.neff.records import Executable
@@ -22,6 +23,7 @@ class Options:
     max_errors: int = 20
     seconds: float = 900.0  # after which to give up
     see: Callable[[Span], None] = lambda place: None  # is told, now and then, where the work is
+    limits: Limits | None = None  # of the kernel's evaluation; None for the usual ones
 
 
 DEFAULT = Options()

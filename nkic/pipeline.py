@@ -25,6 +25,7 @@ from nkic.base.diagnostics import (
     Reporter,
     UsageFailed,
 )
+from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.check import Locate
 from nkic.compiled import DEFAULT, Compiled, Options, Timing
@@ -183,7 +184,7 @@ def _from_source(
     report.stop_if_errors()
     yield "resolve", resolved
 
-    program = _specialised(resolved, request, report)
+    program = _specialised(resolved, request, report, options.limits)
     program = replace(program, notes={"nki": request.profile.label})
     yield "specialise", program
 
@@ -308,12 +309,14 @@ def _place(diagnostic: Diagnostic) -> Span:
     return diagnostic.primary.span if diagnostic.primary is not None else NOWHERE
 
 
-def _specialised(resolved: Resolved, request: Request, report: Reporter) -> Program:
+def _specialised(
+    resolved: Resolved, request: Request, report: Reporter, limits: Limits | None
+) -> Program:
     """The program, unless the arguments or too many errors stand in the way, or it was about to
     grow without end. With other errors it goes on to check, which may find more.
     """
     try:
-        program = specialise(resolved, request, report)
+        program = specialise(resolved, request, report, limits)
     except CompileFailed as failure:
         _refuse_arguments(report)
         report.settle()

@@ -8,24 +8,9 @@ what was paid for. A step takes about 60 ns. The limits give the same answer on 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from nkic.base.evaluation import DEFAULT_LIMITS, Limits
 from nkic.base.text import grouped
 from nkic.evaluate.errors import KernelError
-
-
-@dataclass(frozen=True)
-class Limits:
-    """The limits, each with its default."""
-
-    steps: int = 100_000_000  # nodes evaluated, and four bytes of a value
-    length: int = 1 << 20  # elements of a list, tuple or range, characters of a text
-    bits: int = 1 << 13  # of an integer
-    width: int = 4096  # of one formatted field
-    depth: int = 900  # calls within calls, containers within containers
-
-
-DEFAULT_LIMITS = Limits()
 
 BYTES_PER_STEP = 4
 POINTER = 8  # bytes that an element takes in its container
@@ -42,7 +27,8 @@ class Spent(KernelError):
             "runaway",
             f"the kernel is still not evaluated after {grouped(limits.steps)} steps "
             "(nodes of its source, instructions, four bytes of a value)",
-            help="check that the loop ends; loops over data belong on the device: `nl.fori_loop`",
+            help="check that the loop ends; loops over data belong on the device: `nl.fori_loop`; "
+            "`--limit steps=N` allows more",
         )
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from nkic.base.diagnostics import CompileFailed, Label, NkicError, Reporter
+from nkic.base.evaluation import DEFAULT_LIMITS, Limits
 from nkic.base.source import SourceFile
 from nkic.evaluate import builtins, failures, library, objects, types
-from nkic.evaluate.budget import DEFAULT_LIMITS, Limits
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.machine import Machine
 from nkic.evaluate.modules import Space, Table, World

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, CallChain
 from nkic.evaluate import attributes, classes, compare, containers, exceptions, iteration, texts
-from nkic.evaluate.budget import CALL_COST, Budget, Limits, Spent
+from nkic.evaluate.budget import CALL_COST, Budget, Spent
 from nkic.evaluate.calls import bind, enter_cells, without_machine
 from nkic.evaluate.code import AT, Code, Frame
 from nkic.evaluate.errors import KernelError

@@ -14,8 +14,9 @@ SPARE = 5  # seconds of processor time between the signal that says so and the o
 def apply(values: Mapping[str, int | None]) -> None:
     """Sets every limit that has a value; one that the system has set lower stays."""
     for name, value in values.items():
-        if value is not None:
-            _lower(LIMITS[name].number, value)
+        number = LIMITS[name].number
+        if number is not None and value is not None:
+            _lower(number, value)
 
 
 def _lower(number: int, value: int) -> None:

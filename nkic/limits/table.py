@@ -10,10 +10,11 @@ import re
 import resource
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.evaluation import DEFAULT_LIMITS, Limits
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped, size
 
@@ -30,19 +31,22 @@ _PLAIN = re.compile(r"\d{1,15}")
 
 @dataclass(frozen=True)
 class Limit:
-    """One row: `number` is the system's name for it, `defaults` are by tool, None for none."""
+    """One row: `number` is the system's name for it, None where the interpreter of kernels counts.
+    `defaults` are by tool, None for none.
+    """
 
     name: str
-    number: int
+    number: int | None
     meaning: str
     unit: str  # bytes, seconds, or what is counted
     defaults: Mapping[str, int | None]
     when: str = ""  # what the default depends on
     least: int = 0  # below it, libraries end the process in their own way
+    most: int | None = None  # above it, Python's own stack would end first
 
     def read(self, text: str) -> int | None:
         """The value that `text` gives; None for `none`. Raises `ValueError`."""
-        if text == NONE:
+        if text == NONE and self.number is not None:
             return None
         found = (_SIZE if self.unit == "bytes" else _PLAIN).fullmatch(text.strip())
         if found is None:
@@ -70,6 +74,12 @@ def _both(value: int | None) -> dict[str, int | None]:
     return {"nkic": value, "nki-run": value}
 
 
+def _evaluation(name: str, meaning: str, unit: str, most: int | None = None) -> Limit:
+    """A limit of what a kernel computes and holds. It has no `none`: evaluation has to end."""
+    value: int = getattr(DEFAULT_LIMITS, name)
+    return Limit(name, None, meaning, unit, {"nkic": value}, most=most)
+
+
 LIMITS = {
     limit.name: limit
     for limit in (
@@ -95,29 +105,46 @@ LIMITS = {
             _both(0),
             f"none where {THREADS} asks for more than one; root is exempt",
         ),
+        _evaluation("steps", "nodes evaluated, and four bytes of a value each", "steps"),
+        _evaluation("length", "elements of a container or range, characters of a text", "elements"),
+        _evaluation("bits", "size of an integer", "bits"),
+        _evaluation("width", "characters of one formatted field", "characters"),
+        _evaluation(
+            *("depth", "calls within calls, values within values", "levels"),
+            DEFAULT_LIMITS.depth,
+        ),
     )
 }
 
 
-def read(words: Sequence[str]) -> dict[str, int | None]:
+def of(tool: str) -> dict[str, Limit]:
+    """The limits of a command by name."""
+    return {name: limit for name, limit in LIMITS.items() if tool in limit.defaults}
+
+
+def read(tool: str, words: Sequence[str]) -> dict[str, int | None]:
     """The values of `--limit` by name. Raises `UsageFailed`."""
     found: dict[str, int | None] = {}
+    known = of(tool)
     for word in words:
         name, _, text = word.partition("=")
-        limit = LIMITS.get(name)
+        limit = known.get(name)
         if limit is None:
-            near = did_you_mean(name, LIMITS) or f"known are: {', '.join(LIMITS)}"
-            raise _bad(f"{OPTION}: there is no limit `{name}`", near)
+            near = did_you_mean(name, known) or f"known are: {', '.join(known)}"
+            raise _bad(f"{OPTION}: {tool} has no limit `{name}`", near)
         if name in found:
             raise _bad(f"{OPTION}: `{name}` is given twice")
         try:
             value = found[name] = limit.read(text)
         except ValueError:
             example = "4GiB" if limit.unit == "bytes" else "600"
-            advice = f"for example {OPTION} {name}={example}, or {OPTION} {name}={NONE}"
+            advice = f"for example {OPTION} {name}={example}"
+            advice += f", or {OPTION} {name}={NONE}" if limit.number is not None else ""
             raise _bad(f"{OPTION} {word}: a number of {limit.unit} is wanted", advice) from None
         if value is not None and value < limit.least:
             raise _bad(f"{OPTION} {word}: at least {limit.shown(limit.least)} are wanted")
+        if value is not None and limit.most is not None and value > limit.most:
+            raise _bad(f"{OPTION} {word}: at most {limit.shown(limit.most)} are possible")
     return found
 
 
@@ -132,7 +159,7 @@ def values(
 
     `seconds` is the value of --time-limit, if the tool has one. Raises `UsageFailed`.
     """
-    found = {name: limit.defaults[tool] for name, limit in LIMITS.items()}
+    found = {name: limit.defaults[tool] for name, limit in of(tool).items()}
     most = machine_memory()
     sizes = [number for number in (found["memory"], most) if number is not None]
     found["memory"] = min(sizes, default=None)
@@ -167,5 +194,12 @@ def rows(tool: str) -> list[tuple[str, str, str, str]]:
     """The table for people: name, meaning, default, what it depends on."""
     return [
         (limit.name, limit.meaning, limit.shown(limit.defaults[tool]), limit.when)
-        for limit in LIMITS.values()
+        for limit in of(tool).values()
     ]
+
+
+def evaluation(given: Mapping[str, int | None]) -> Limits:
+    """What a kernel may compute and hold."""
+    names = {one.name for one in fields(Limits)}
+    own = {name: value for name, value in given.items() if name in names and value is not None}
+    return replace(DEFAULT_LIMITS, **own)

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from nkic.base.diagnostics import Reporter
+from nkic.base.evaluation import Limits
 from nkic.base.source import SourceFile
 from nkic.base.suggest import did_you_mean
 from nkic.evaluate.interpreter import Interpreter, provided_modules
@@ -75,10 +76,12 @@ class LanguageSpace:
 class World:
     """What one instance of the kernel is evaluated in: module-level values start afresh."""
 
-    def __init__(self, resolved: Resolved, trace: Trace) -> None:
+    def __init__(self, resolved: Resolved, trace: Trace, limits: Limits | None = None) -> None:
         self.namespaces = provide.namespaces(trace.profile, self._load, kernel_object())
         spaces: dict[str, Space] = {n: LanguageSpace(s) for n, s in self.namespaces.items()}
-        self.interpreter = interpreter(resolved, spaces, trace.report, trace.messages.append)
+        self.interpreter = interpreter(
+            resolved, spaces, trace.report, trace.messages.append, limits
+        )
         self.spaces = spaces
         machine = self.interpreter.machine
         trace.library = self._function
@@ -98,7 +101,11 @@ class World:
 
 
 def interpreter(
-    resolved: Resolved, spaces: Mapping[str, Space], report: Reporter, show: Any, limits: Any = None
+    resolved: Resolved,
+    spaces: Mapping[str, Space],
+    report: Reporter,
+    show: Any,
+    limits: Limits | None = None,
 ) -> Interpreter:
     """An interpreter that knows the language's values."""
     made = Interpreter(

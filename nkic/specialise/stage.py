@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.base.evaluation import Limits
 from nkic.ir.program import Parameter, Program
 from nkic.language.constant_data import refuse_written
 from nkic.language.objects import Kernel
@@ -29,11 +30,14 @@ from nkic.specialise.signature import Bound, bind
 from nkic.syntax.bindings import Resolved
 
 
-def specialise(resolved: Resolved, request: Request, report: Reporter) -> Program:
+def specialise(
+    resolved: Resolved, request: Request, report: Reporter, limits: Limits | None = None
+) -> Program:
     """The program of `resolved` for `request`.
 
     Illegal instructions are reported and left out. Where an error ends the evaluation, the
-    program is what was recorded until then: it serves to find further errors.
+    program is what was recorded until then: it serves to find further errors. `limits` hold for
+    each instance of the kernel.
     """
     check_cores(request, report)
     trace = Trace(request.target, request.profile, report, grid(request))
@@ -41,7 +45,7 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
     trace.locate = resolved.locate
     trace.module_of = resolved.library.modules.get
     with tracing(trace):
-        annotation = World(resolved, trace).interpreter.value
+        annotation = World(resolved, trace, limits).interpreter.value
         bound = bind(resolved.kernel, request, report, annotation)
         inputs = tuple(inputs_of(bound, request, trace, resolved.kernel))
         if request.lnc == 1:
@@ -49,7 +53,7 @@ def specialise(resolved: Resolved, request: Request, report: Reporter) -> Progra
         outputs = Outputs(trace, inputs, resolved.kernel)
         order = Ordering(resolved.kernel, report)
         for core, ids in instances(request):
-            world = World(resolved, trace)
+            world = World(resolved, trace, limits)
             start = trace.begin(ids, core)
             try:
                 order.read(_schedule(request, world))

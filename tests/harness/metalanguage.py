@@ -8,10 +8,10 @@ from typing import Any
 
 from nkic.base.device import DeviceCondition, DeviceRange
 from nkic.base.diagnostics import CompileFailed, Diagnostic, Reporter
+from nkic.base.evaluation import Limits
 from nkic.base.kernel_errors import Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.evaluate.budget import Limits
 from nkic.evaluate.interpreter import provided_modules
 from nkic.evaluate.modules import Table
 from nkic.evaluate.objects import HostFunction

@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
+from nkic.base.evaluation import Limits
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.evaluate import interpreter
-from nkic.evaluate.budget import Limits
 from nkic.parse import parse
 from tests.harness.hostile import program, programs
 

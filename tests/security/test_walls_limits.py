@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from nkic.base.diagnostics import UsageFailed
+from nkic.base.evaluation import Limits
 from nkic.limits import own, table, watcher
 from nkic.limits.page import NEVER, Page
 from tests.harness.commands import KERNEL, ROOT
@@ -253,7 +254,8 @@ def test_the_documented_table_is_the_table() -> None:
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     wanted = []
     for name, limit in table.LIMITS.items():
-        shown = [limit.shown(limit.defaults[tool]) for tool in ("nkic", "nki-run")]
+        defaults = limit.defaults
+        shown = [limit.shown(defaults[t]) if t in defaults else "-" for t in ("nkic", "nki-run")]
         wanted.append(f"| `{name}` | {limit.meaning} | {shown[0]} | {shown[1]} | {limit.when} |")
     assert [row for row in rows if row.split("`")[1] in table.LIMITS] == wanted
 
@@ -261,7 +263,9 @@ def test_the_documented_table_is_the_table() -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("memry=1G", "there is no limit `memry`"),
+        ("memry=1G", "nkic has no limit `memry`"),
+        ("steps=none", "a number of steps is wanted"),
+        ("depth=901", "at most 900 are possible"),
         ("memory=lots", "a number of bytes is wanted"),
         ("memory=255MiB", "at least 256.0 MiB are wanted"),
         ("memory=0", "at least 256.0 MiB are wanted"),
@@ -272,13 +276,20 @@ def test_the_documented_table_is_the_table() -> None:
 )
 def test_wrong_words(word: str, said: str) -> None:
     with pytest.raises(UsageFailed, match=re.escape(said)):
-        table.read([word])
+        table.read("nkic", [word])
     with pytest.raises(UsageFailed, match="given twice"):
-        table.read(["cpu=1", "cpu=2"])
+        table.read("nkic", ["cpu=1", "cpu=2"])
+
+
+def test_what_a_kernel_may_compute_is_set_like_the_rest() -> None:
+    found = table.evaluation(table.read("nkic", ["steps=5000", "bits=64", "cpu=none"]))
+    assert found == Limits(steps=5000, bits=64)
+    with pytest.raises(UsageFailed, match="nki-run has no limit `steps`"):
+        table.read("nki-run", ["steps=5000"])
 
 
 def test_words() -> None:
-    found = table.read(["memory=2GiB", "cpu=none", "file-size=500K", "files=64"])
+    found = table.read("nkic", ["memory=2GiB", "cpu=none", "file-size=500K", "files=64"])
     assert found == {"memory": 2 << 30, "cpu": None, "file-size": 500 << 10, "files": 64}
 
 

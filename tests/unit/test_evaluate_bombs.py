@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from nkic.evaluate.budget import FREE_TURNS, LATER_TURNS, Limits
+from nkic.base.evaluation import Limits
+from nkic.evaluate.budget import FREE_TURNS, LATER_TURNS
 from tests.harness.metalanguage import body
 
 DEEP = "t, u = (1,), (1,)\nfor i in range(20000): t, u = (t,), (u,)\n"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from nkic.base.evaluation import Limits
 from nkic.base.kernel_errors import KernelError
 from nkic.base.source import CallChain, Span
-from nkic.evaluate.budget import Limits
 from nkic.language.namespace import Namespace
 from tests.harness import metalanguage
 from tests.harness.metalanguage import HEAD, Done, body, resolved, run

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from nkic.base.evaluation import Limits
 from nkic.evaluate import library
-from nkic.evaluate.budget import Limits
 from tests.harness.metalanguage import body
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "library_modules.txt"

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from nkic.base.evaluation import Limits
 from nkic.evaluate import builtins, types
-from nkic.evaluate.budget import Limits
 from nkic.evaluate.objects import Builtin, Class, ClassMethod, Getter
 from nkic.syntax import names
 from tests.harness.metalanguage import body

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nkic.base.diagnostics import CompileFailed
+from nkic.base.evaluation import Limits
 from nkic.compiled import Compiled
-from nkic.evaluate.budget import Limits
 from nkic.loader import Loader
 from nkic.pipeline import compile_source
 from nkic.specialise.arguments import parse_arg

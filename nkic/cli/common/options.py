@@ -55,7 +55,7 @@ def _limits(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) 
     if words:
         from nkic.limits.table import read  # rarely wanted
 
-        session.limits = read(words)
+        session.limits = read(session.tool, words)
 
 
 def _print_and_leave(ctx: click.Context, text: str) -> None:
@@ -153,8 +153,9 @@ _OPTIONS = (
         multiple=True,
         callback=_limits,
         group="Limits",
-        help="What this process may take of the machine: memory, cpu, core, files, file-size, "
-        "processes; `none` takes a limit away. docs/security.md has the defaults.",
+        help="What the command may take of the machine (memory, cpu, core, files, file-size, "
+        "processes; `none` for no limit), and of nkic what a kernel may compute (steps, length, "
+        "bits, width, depth). docs/security.md has the defaults.",
     ),
     _option(
         "--explain",

@@ -22,7 +22,7 @@ from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.compiled import Compiled, Options
 from nkic.forms import FORMS
-from nkic.limits import places
+from nkic.limits import places, table
 from nkic.loader import MAX_BYTES, Loader
 from nkic.report.resources import resources
 from nkic.request import Said, find_profile, request_for
@@ -112,7 +112,8 @@ class _Job:
             outputs.refuse_earlier_stages(wanted)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
-        options = Options(*how, see=self.see)
+        limits = table.evaluation(self.session.limits)
+        options = Options(*how, see=self.see, limits=limits)
         compiled = Compiled(source)
         try:
             self.compile(source, options, compiled)
