@@ -20,7 +20,7 @@ from nkic.syntax.bindings import SourceModule
 from nkic.syntax.walk import walk
 
 _CHAINS = 1 << 16
-_DECIDING = ("POP_JUMP", "JUMP_IF", "TO_BOOL")
+_DECIDING = ("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT", "GET_ITER", "FOR_ITER")
 _TESTING = nodes.If | nodes.While | nodes.Assert | nodes.IfExp
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # functions until 3.11
 
@@ -181,10 +181,15 @@ class Places:
 
 
 def _decided(module: SourceModule, span: Span) -> Span:
-    """What a branch or a `while` asks, where Python gives the place of the whole of it."""
+    """What a branch, a loop or a `not` asks, where Python gives the place of the whole of it."""
     for node in walk(module.statement_at(span) or module.tree):
-        if node.span == span and isinstance(node, _TESTING):
-            return node.test.span
+        if node.span == span:
+            if isinstance(node, _TESTING):
+                return node.test.span
+            if isinstance(node, nodes.UnaryOp):
+                return node.operand.span
+            if isinstance(node, nodes.For):
+                return node.iter.span
     return span
 
 
