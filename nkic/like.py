@@ -6,10 +6,8 @@ The reader is that of `nki-run`, so that what is refused there is refused here.
 from __future__ import annotations
 
 from nkic.arrays.npz import read_npz
-from nkic.arrays.offers import Offer
+from nkic.arrays.offers import Offer, of_numpy
 from nkic.arrays.streams import opened_file
-from nkic.machine import dtypes
-from nkic.machine.dtypes import BFLOAT16, DType
 from nkic.specialise.request import TensorType
 
 
@@ -22,16 +20,9 @@ def read_like(path: str) -> dict[str, TensorType]:
 
 
 def _type(offer: Offer, origin: str) -> TensorType:
-    dtype, note = offer.known or _of_numpy(offer), ""
+    dtype, note = offer.known or of_numpy(offer.element), ""
     if dtype is None:
         note = f"its NumPy type {offer.element} is no NKI dtype"
     elif not offer.shape:
         note = "it has no dimensions; a tensor in HBM has at least one"
     return TensorType(dtype, offer.shape or None, origin, note)
-
-
-def _of_numpy(offer: Offer) -> DType | None:
-    """What the elements are where no note says it."""
-    if offer.element == ("V", 2):  # what NumPy makes of a bfloat16 array in an npz file
-        return BFLOAT16
-    return dtypes.DTYPES.get(str(offer.element))

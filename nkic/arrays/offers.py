@@ -16,7 +16,7 @@ from nkic.arrays.npy import Element
 from nkic.arrays.streams import Opened, Plain
 from nkic.base.text import grouped
 from nkic.machine.codecs import storage
-from nkic.machine.dtypes import BOOL, TFLOAT32, DType
+from nkic.machine.dtypes import BFLOAT16, BOOL, DTYPES, TFLOAT32, DType
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,13 @@ def natural(dtype: DType) -> Element:
     stored = storage(dtype)
     lacks = dtype.is_float and stored.kind != "f"
     return raw(dtype) if lacks else Element(stored.kind, stored.itemsize)
+
+
+def of_numpy(element: Element) -> DType | None:
+    """What elements are where no note says it; None for what no NKI type is."""
+    if element == ("V", 2):  # what NumPy makes of a bfloat16 array in a file
+        return BFLOAT16
+    return DTYPES.get(str(element))
 
 
 def _numpy_has(dtype: DType) -> bool:

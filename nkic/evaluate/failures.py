@@ -6,10 +6,8 @@ Values that the failing expression names are shown as they were.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -31,6 +29,7 @@ from nkic.evaluate.objects import (
     Instance,
     Method,
 )
+from nkic.evaluate.parameters import is_languages, parameters
 from nkic.evaluate.texts import brief
 from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Resolved, SourceModule
@@ -380,48 +379,15 @@ def _type_error(failure: Failure) -> _Said:
         name = owner.name.rpartition(".")[2]
         text = f"`{name}` is called with the wrong number or names of arguments"
         return said._replace(message=text)
-    parameters = _parameters(function)
-    if parameters is None:
-        return said._replace(slug="wrong-call") if _is_languages(owner) else said
+    known = parameters(function)
+    if known is None:
+        return said._replace(slug="wrong-call") if is_languages(owner) else said
     text = re.sub(r"^\S*<locals>\.", "", said.message)
     unknown = _NO_SUCH.search(text)
-    near = did_you_mean(unknown[1], parameters) if unknown else ""
-    listed = ", ".join(parameters)
+    near = did_you_mean(unknown[1], known) if unknown else ""
+    listed = ", ".join(known)
     help = near or f"its parameters are {listed or 'none'}"
     return _Said("wrong-call", text, help, unknown[1] if unknown else "")
-
-
-def _is_languages(function: Any) -> bool:
-    """A function or class of the language, or a kernel's class without an `__init__` of its own."""
-    if isinstance(function, Class):
-        return function.machine is not None or function.payload.__module__.startswith("nkic.")
-    return isinstance(function, HostFunction | Builtin)
-
-
-def _parameters(function: Any) -> list[str] | None:
-    """Names of the parameters of what is called, if they are known."""
-    if isinstance(function, Class):
-        found = function.find("__init__")
-        if isinstance(found, Function):
-            return _parameters(Method(found, None))
-        named = list(getattr(found, "parameters", ()))
-        return named or (_of_host(function.payload) if _is_languages(function) else None)
-    if isinstance(function, HostFunction):
-        return _of_host(function.call)
-    bound = isinstance(function, Method)
-    function = function.function if isinstance(function, Method) else function
-    function = getattr(function, "function", function)
-    if not isinstance(function, Function):
-        return None
-    code = function.code
-    found = [*code.positional[1 if bound else 0 :], *code.named_only]
-    return [*found, *filter(None, (code.rest, code.more))]
-
-
-def _of_host(function: Callable[..., Any]) -> list[str] | None:
-    with suppress(ValueError):  # some builtins do not tell
-        return list(inspect.signature(function).parameters)
-    return None
 
 
 def _import_error(failure: Failure) -> _Said:

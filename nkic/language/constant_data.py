@@ -21,7 +21,6 @@ from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine.memory import Buffer
-from nkic.specialise.arguments import like_type, npy_header
 
 MAX_BYTES = 256 << 20
 
@@ -97,16 +96,22 @@ def _unusable(message: str, help: str = "") -> KernelError:
 
 def _array(data: bytes) -> ConstantArray:
     """The array of an npy file; raises `ValueError`."""
-    stream = io.BytesIO(data)
-    header = npy_header(stream)
-    kind = like_type(header, None, "")
-    if kind.note or kind.dtype is None or kind.shape is None:
-        raise ValueError(kind.note)
-    if header.get("fortran_order") or str(header["descr"]).startswith(">"):
-        raise ValueError("its elements are not in row-major order, least byte first")
-    content = stream.read()
-    array = ConstantArray(kind.dtype, kind.shape, content)
-    if len(content) != array.size * kind.dtype.size:
-        wanted = array.size * kind.dtype.size
-        raise ValueError(f"{len(content):,} bytes follow its header, not {wanted:,}")
-    return array
+    from nkic.arrays import (  # NumPy is slow to import, and rarely needed
+        failures,
+        npy,
+        offers,
+        streams,
+    )
+
+    source = streams.Plain(streams.Opened(io.BytesIO(data), len(data)))
+    try:
+        header = npy.read_header(source)
+        dtype = offers.of_numpy(header.element)
+        if dtype is None:
+            raise ValueError(f"its NumPy type {header.element} is no NKI dtype")
+        if header.start + header.data_bytes != len(data):
+            rest = len(data) - header.start
+            raise ValueError(f"{rest:,} bytes follow its header, not {header.data_bytes:,}")
+        return ConstantArray(dtype, header.shape, npy.read_data(source, header).tobytes())
+    except failures.Damaged as error:
+        raise ValueError(str(error)) from error

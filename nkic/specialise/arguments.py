@@ -7,7 +7,7 @@ the kernel's annotation gives the shape. Errors are `UsageFailed`.
 from __future__ import annotations
 
 import re
-from typing import IO, Any
+from typing import Any
 
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.machine import dtypes
@@ -104,48 +104,3 @@ def _split(text: str, option: str, example: str) -> tuple[str, str]:
 
 def _bad(message: str, help: str = "") -> UsageFailed:
     return UsageFailed([make("bad-argument", message, help=help)])
-
-
-# The headers of npy files
-
-_DESCRIPTORS = {
-    "f2": "float16",
-    "f4": "float32",
-    "i1": "int8",
-    "i2": "int16",
-    "i4": "int32",
-    "u1": "uint8",
-    "u2": "uint16",
-    "u4": "uint32",
-    "b1": "bool",
-    "V2": "bfloat16",  # what NumPy makes of a bfloat16 array in an npz file
-}
-_MAX_HEADER = 64 * 1024
-
-
-def npy_header(stream: IO[bytes]) -> dict[str, Any]:
-    """The dictionary at the start of an npy file. Source: numpy.lib.format's documentation."""
-    magic = stream.read(8)
-    if magic[:6] != b"\x93NUMPY" or magic[6] not in (1, 2, 3):
-        raise ValueError("an array in it is no npy file of version 1 to 3")
-    length = int.from_bytes(stream.read(2 if magic[6] == 1 else 4), "little")
-    if length > _MAX_HEADER:
-        raise ValueError(f"an array in it has a header of {length} bytes")
-    header = literals.parse(stream.read(length).decode("utf-8"))
-    if not isinstance(header, dict) or not {"descr", "shape"} <= set(header):
-        raise ValueError("an array in it has no dtype or no shape")
-    return header
-
-
-def like_type(header: dict[str, Any], stored: Any, origin: str) -> TensorType:
-    """The type of an array by its header; `stored` is its dtype where that is written apart."""
-    descr, shape = header["descr"], header["shape"]
-    plain = descr.lstrip("<>=|") if isinstance(descr, str) else "?"
-    dtype = dtypes.find(stored or _DESCRIPTORS.get(plain, ""))
-    sizes = tuple(shape) if isinstance(shape, tuple) else ()
-    note = ""
-    if dtype is None:
-        note = f"its NumPy type {descr!r} is no NKI dtype"
-    elif not sizes:
-        note = "it has no dimensions; a tensor in HBM has at least one"
-    return TensorType(dtype, sizes or None, origin, note)

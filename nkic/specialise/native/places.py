@@ -20,7 +20,7 @@ from nkic.syntax.bindings import SourceModule
 from nkic.syntax.walk import walk
 
 _CHAINS = 1 << 16
-_DECIDING = ("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT", "GET_ITER", "FOR_ITER")
+_DECIDING = ("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT", "GET_ITER")
 _TESTING = nodes.If | nodes.While | nodes.Assert | nodes.IfExp
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # functions until 3.11
 
