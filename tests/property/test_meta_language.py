@@ -17,7 +17,11 @@ from tests.harness.metalanguage import body
 # it computes may still fail (a division by zero, an index out of range), in both alike.
 
 START = """
+import itertools
 import math
+import operator
+from collections import Counter, OrderedDict, defaultdict, deque
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from functools import partial, reduce
@@ -76,6 +80,46 @@ class Base:
 class Child(Base):
     kind = 'child'
     def name(self, n=1): return '<' + super().name(n) + '>'
+class Loud(Base):
+    def name(self, n=2): return super().name(n).upper()
+class Both(Child, Loud):
+    def __init__(self): self._n = 1
+    def name(self, n=4): return super().name(n) + '!'
+    @property
+    def level(self): return self._n
+    @level.setter
+    def level(self, n):
+        if n < 0: raise ValueError(n)
+        self._n = n
+class Held:
+    def __init__(self, name, quiet): self.name, self.quiet = name, quiet
+    def __enter__(self): print('in', self.name); return self
+    def __exit__(self, kind, error, trace):
+        print('out', self.name, kind and kind.__name__)
+        return self.quiet
+@contextmanager
+def held(name):
+    print('from', name)
+    try:
+        yield name * 2
+    finally:
+        print('to', name)
+def squares(n):
+    got = 0
+    for i in range(n % 5):
+        got = (yield i * i + (got or 0)) or 0
+    return n
+def both(n):
+    last = yield from squares(n)
+    yield last
+def called(function):
+    def inner(*args, **more):
+        print('call', len(args), sorted(more))
+        return function(*args, **more)
+    return inner
+@called
+def shown(m, *, n=1): return m - n
+z = Both()
 o, u = Box(), Box(3)
 v, w = Point(2), Point(-1, 3)
 def add(m, n=2, *rest, k=0, **more): return m + n + sum(rest) + k + len(more)
@@ -126,8 +170,19 @@ integers = st.deferred(
         lists.map("len({{*{}}})".format),
         st.tuples(lists, integers).map("{0[0]}.index({0[1]})".format),
         st.tuples(lists, integers).map("{0[0]}.count({0[1]})".format),
+        integers.map("sum(both({}))".format),
+        integers.map("next(squares({}))".format),
+        integers.map("shown(1, n={})".format),
+        st.tuples(st.sampled_from(OPERATORS), integers, integers).map(
+            "operator.{0[0]}({0[1]}, {0[2]})".format
+        ),
+        lists.map("deque({}, maxlen=2)[-1]".format),
+        lists.map("Counter({}).most_common(1)[0][1]".format),
+        lists.map("sum(1 for _ in itertools.groupby({}))".format),
+        st.sampled_from(["z.level", "len(Both.__mro__)", "operator.attrgetter('n')(o)"]),
     )
 )
+OPERATORS = ["add", "sub", "mul", "floordiv", "mod", "and_", "xor", "lt"]
 BINARY = ["+", "-", "*", "//", "%", "&", "|", "^", ">> 1 +", "<< 2 -"]
 
 conditions = st.deferred(
@@ -174,6 +229,13 @@ lists = st.deferred(
         lists.map("[n for m in [{}] for n in m if n]".format),
         lists.map("(lambda *m, n=3: [n, *m])(*{})".format),
         lists.map("sorted({}, key=lambda v: (-v % 3, v), reverse=True)".format),
+        st.tuples(lists, lists).map("list(itertools.chain({0[0]}, {0[1]}))".format),
+        lists.map("list(itertools.accumulate({}, initial=1))".format),
+        lists.map("[m for n in itertools.combinations({}[:4], 2) for m in n]".format),
+        st.tuples(lists, bounds).map("list(itertools.islice({0[0]}, {0[1]} or 2))".format),
+        lists.map("list(itertools.takewhile(lambda m: m < 3, {}))".format),
+        integers.map("[*both({})]".format),
+        lists.map("list(OrderedDict.fromkeys({}))".format),
     )
 )
 bounds = st.one_of(st.just(""), st.integers(-5, 5).map(str))
@@ -207,6 +269,8 @@ texts = st.deferred(
         st.tuples(texts, texts).map("{0[0]}.partition({0[1]} or ',')[2]".format),
         texts.map("max({} or 'q')".format),
         texts.map("{}.encode().hex()".format),
+        integers.map("z.name({})".format),
+        texts.map("str(sorted(Counter({}).items()))".format),
     )
 )
 SPECS = ["d", ">4", "<5", "+", "05", "x", "#b", ",", "^8", "e"]
@@ -251,6 +315,12 @@ simple = st.one_of(
     integers.map("match Point({}):\n    case Point(x=2, y=n): print(n)\n    case _: pass".format),
     lists.map("match {}:\n    case [m, *n]: print(m, n)\n    case []: print('none')".format),
     conditions.map("assert {}, f'{{a}} {{s}}'".format),
+    integers.map("z.level = {}".format),
+    integers.map("x = squares({}); print(next(x, None), x.close(), list(x))".format),
+    integers.map("r = defaultdict(list); r[{}].append(a); print(dict(r))".format),
+    st.tuples(st.sampled_from(sorted({"ValueError", "KeyError", "IndexError"})), integers).map(
+        "if a > 4: raise {0[0]}({0[1]})".format
+    ),
 )
 
 
@@ -261,6 +331,14 @@ def compound(draw: Any, inner: Any) -> str:
     jump = draw(st.sampled_from(["pass", "continue", "break"]))
     test = draw(conditions)
     head = draw(st.sampled_from(HEADS)).format(test=test, items=draw(lists), text=draw(texts))
+    if head == "try:":
+        kinds = draw(st.sampled_from(CAUGHT))
+        last = draw(st.sampled_from(["else", "finally"]))
+        return f"{head}\n{inside}\n{kinds}\n{other}\n{last}:\n    print('{last}')"
+    if head.startswith("with"):
+        return f"{head}\n{inside}"
+    if "yield" in head:
+        return f"{head}\n{inside}\n    yield m\nprint([*h({draw(integers)})])"
     if head.startswith("if"):
         return f"{head}\n{inside}\nelif {draw(conditions)}:\n{other}\nelse:\n{inside}"
     if head.startswith("def"):
@@ -281,7 +359,18 @@ HEADS = [
     "for letter in {text}[:3]:",
     "n = 3\nwhile n and not ({test}):",
     "n = 3\nwhile n > 0:",
+    "try:",
+    "with Held('h', {test}) as n:",
+    "with held('g') as n, Held(n, True):",
+    "def h(m, a=a, b=b, c=c, p=list(p), q=list(q), s=s, t=t, o=o, u=u, f=f, g=g, d=d, v=v, w=w):\n"
+    "    yield c",
     "def h(m, a=a, b=b, c=c, p=list(p), q=list(q), s=s, t=t, o=o, u=u, f=f, g=g, d=d):",
+]
+CAUGHT = [
+    "except ValueError as error:\n    print('caught', error.args)",
+    "except (LookupError, TypeError):\n    print('looked')",
+    "except ZeroDivisionError:\n    raise ValueError(c) from None",
+    "except Exception as error:\n    print(type(error).__name__)",
 ]
 statements = st.recursive(simple, compound, max_leaves=6)
 programs = st.lists(statements, min_size=1, max_size=7).map("\n".join)
@@ -313,6 +402,7 @@ ERRORS = {
     "IndexError": "wrong-index",
     "KeyError": "wrong-index",
     "OverflowError": "wrong-value",
+    "StopIteration": "wrong-value",
     "TypeError": "wrong-type",
     "UnboundLocalError": "unset-variable",
     "ValueError": "wrong-value",
