@@ -69,6 +69,17 @@ class _Flags:
             found |= self._parts(self.parts, pattern, on_chip).all(axis=-1).ravel()
         return found
 
+    def whole(self, size: int) -> Mask:
+        """Which elements, of `size` bytes, of all of a tensor in HBM have been written. What no
+        access touches may end within a block, so that no access pattern describes all of it.
+        """
+        total = self.shape[1]
+        found: Mask = self.array.ravel().repeat(self.columns)[:total]
+        if self.parts is not None:
+            np.logical_or(found, self.parts.ravel().repeat(self.grain)[:total], out=found)
+        written: Mask = np.logical_and.reduce(found.reshape(-1, size), axis=1)
+        return written
+
     def set_parts(self, pattern: PatternRecord, on_chip: bool, mask: Mask) -> None:
         """Marks the elements of `mask` written in blocks of which the others are not."""
         if self.parts is None:

@@ -168,8 +168,7 @@ def _missing(executable: Executable, shadow: Shadow, tensor: int) -> str:
     if flags.array.all():
         return ""
     count = prod(record.shape)
-    whole = PatternRecord(tensor, record.dtype, 0, 0, 0, ((1, count),))
-    written = shadow.elements(whole).ravel()
+    written = flags.whole(record.dtype.size)
     absent = count - int(np.count_nonzero(written))
     if absent in (0, count):
         return "all" if absent else ""
