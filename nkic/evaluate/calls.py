@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.code import Code, Frame
-from nkic.evaluate.objects import UNSET, Function
+from nkic.evaluate.objects import UNSET, Builtin, Class, Function, HostFunction, Method
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -145,3 +147,39 @@ def without_machine(error: TypeError) -> TypeError:
     plural, were = "" if most == 1 and not counts[1] else "s", "was" if given == 1 else "were"
     text = f"takes {takes} positional argument{plural} but {given} {were} given"
     return TypeError(str(error).replace(counts[0], text))
+
+
+# ---- what a call could have named ---------------------------------------------------------------
+
+
+def is_languages(function: Any) -> bool:
+    """A function or class of the language, or a kernel's class without an `__init__` of its own."""
+    if isinstance(function, Class):
+        return function.machine is not None or function.payload.__module__.startswith("nkic.")
+    return isinstance(function, HostFunction | Builtin)
+
+
+def parameters(function: Any) -> list[str] | None:
+    """Names of the parameters of what is called, if they are known."""
+    if isinstance(function, Class):
+        found = function.find("__init__")
+        if isinstance(found, Function):
+            return parameters(Method(found, None))
+        named = list(getattr(found, "parameters", ()))
+        return named or (_of_host(function.payload) if is_languages(function) else None)
+    if isinstance(function, HostFunction):
+        return _of_host(function.call)
+    bound = isinstance(function, Method)
+    function = function.function if isinstance(function, Method) else function
+    function = getattr(function, "function", function)
+    if not isinstance(function, Function):
+        return None
+    code = function.code
+    found = [*code.positional[1 if bound else 0 :], *code.named_only]
+    return [*found, *filter(None, (code.rest, code.more))]
+
+
+def _of_host(function: Callable[..., Any]) -> list[str] | None:
+    with suppress(ValueError):  # some builtins do not tell
+        return list(inspect.signature(function).parameters)
+    return None

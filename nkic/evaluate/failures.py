@@ -15,6 +15,7 @@ from nkic.base.diagnostics import Diagnostic, Label, make
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.base.suggest import did_you_mean, respelt
 from nkic.evaluate import attributes, exceptions
+from nkic.evaluate.calls import is_languages, parameters
 from nkic.evaluate.classes import Form
 from nkic.evaluate.code import Frame
 from nkic.evaluate.errors import KernelError, Refused
@@ -29,7 +30,6 @@ from nkic.evaluate.objects import (
     Instance,
     Method,
 )
-from nkic.evaluate.parameters import is_languages, parameters
 from nkic.evaluate.texts import brief
 from nkic.syntax import names, nodes
 from nkic.syntax.bindings import Resolved, SourceModule

@@ -181,6 +181,8 @@ def _to_float(m: Machine, value: Any) -> float:
             return float(number_of(value))
         if value.cls.find("__index__") is not UNSET:
             return float(m.index(value))
+    if isinstance(value, float):  # one of NumPy's
+        return float.__float__(value)
     if isinstance(value, str | bytes):
         m.charge(1 + (len(value) >> 2))
         return float(text_of(m, value) if isinstance(value, str) else value)
