@@ -12,6 +12,7 @@ from nkic.evaluate.classes import blank
 from nkic.evaluate.modules import Foreign
 from nkic.evaluate.objects import Class
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
+from nkic.language.objects import ReplicaGroup
 from nkic.machine import dtypes
 from nkic.specialise import live
 from nkic.specialise.closed import World
@@ -110,6 +111,10 @@ class Rebuilder:
 
     def _instance(self, given: live.Instance) -> Any:
         kind = self.value(given.owner)
+        if isinstance(kind, Class) and kind.payload is ReplicaGroup:  # of another `nki`
+            groups = self.value(dict(given.fields).get("groups"))
+            found = self.made[given.number] = self.machine.call(kind, (groups,), None)
+            return found
         if not isinstance(kind, Class) or kind.machine is None:
             raise KernelError("host-module", f"objects of `{kind!r}` have no meaning in kernels")
         found = self.made[given.number] = blank(self.machine, kind)

@@ -160,6 +160,14 @@ def reshaped(x):
     return out.reshape((x.shape[0] * x.shape[1],))
 
 
+def shared_among(x, group):
+    src = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    dst = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    nisa.dma_copy(dst=src, src=x)
+    ncc.all_reduce([src], [dst], group, nl.add)
+    return dst
+
+
 def shared(x):
     """The sum over two ranks."""
     src = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import types
+
 import numpy as np
 import pytest
 
@@ -39,6 +42,24 @@ def test_trace_compiles_for_the_generation() -> None:
 
 def test_ranks_run_together() -> None:
     found = backend.run_ranks(k.shared, [{"x": X}, {"x": X + 1}], lnc=2, nc_version="gen3")
+    for one in found:
+        np.testing.assert_array_equal(one, 2 * X + 1)
+
+
+def test_a_group_of_ranks_comes_from_the_package_that_poses_as_nki(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    module = types.ModuleType("nki.collectives")
+    monkeypatch.setitem(sys.modules, "nki.collectives", module)
+
+    class ReplicaGroup:
+        def __init__(self, groups: list[list[int]]) -> None:
+            self.groups = self.replica_groups = groups
+
+    ReplicaGroup.__module__, ReplicaGroup.__qualname__ = module.__name__, "ReplicaGroup"
+    group = ReplicaGroup([[0, 1]])
+    inputs = [{"x": X, "group": group}, {"x": X + 1, "group": group}]
+    found = backend.run_ranks(k.shared_among, inputs, lnc=2, nc_version="gen3")
     for one in found:
         np.testing.assert_array_equal(one, 2 * X + 1)
 
