@@ -14,10 +14,10 @@ from math import prod
 from pathlib import Path
 
 import msgpack
-from nkic.simulate.io.npz import read_npz
-from nkic.simulate.io.streams import Opened
 
 from nkic import pipeline
+from nkic.arrays.npz import read_npz
+from nkic.arrays.streams import Opened
 from nkic.base.diagnostics import ArtifactFailed, CompileFailed, InputFailed, UsageFailed
 from nkic.base.source import SourceFile
 from nkic.compiled import Options
