@@ -22,6 +22,7 @@ from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.errors import refuse
 from nkic.base.text import clean
 from nkic.specialise import live
+from nkic.specialise.native.values import fields
 from nkic.specialise.request import TensorType
 
 _PLAIN = frozenset({type(None), bool, int, float, complex, str, bytes, range, types.EllipsisType})
@@ -199,8 +200,8 @@ class Describer:
             self._refused(value, where, f"kernels cannot use `{kind.__module__}`")
         number = self._number(value)
         owner = self._class(kind, where)
-        fields = ((name, self.value(one, f"{where}.{name}")) for name, one in _fields(value))
-        return live.Instance(number, owner, tuple(fields))
+        held = ((name, self.value(one, f"{where}.{name}")) for name, one in fields(value))
+        return live.Instance(number, owner, tuple(held))
 
     def _refused(self, value: Any, where: str, why: str) -> Any:
         refuse(
@@ -208,16 +209,6 @@ class Describer:
             "pass numbers, text, arrays, enumerations, dataclasses, functions of kernel source, "
             "or containers of these",
         )
-
-
-def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    """What an object holds, slots included."""
-    for kind in type(value).__mro__:
-        slots = kind.__dict__.get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
-                yield name, getattr(value, name)
-    yield from getattr(value, "__dict__", {}).items()
 
 
 def shown(value: Any) -> str:

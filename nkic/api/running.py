@@ -22,7 +22,6 @@ from nkic.arrays.offers import Offer
 from nkic.base import levels
 from nkic.base.diagnostics import (
     Diagnostic,
-    Level,
     NkicError,
     ProgramFault,
     UsageFailed,
@@ -179,11 +178,9 @@ def _heard(
     executable: Executable, found: Sequence[Diagnostic], wishes: Settings, failure: type[NkicError]
 ) -> tuple[Diagnostic, ...]:
     """Remarks at the levels asked for: errors are raised as `failure`, warnings passed on."""
-    remarks = levels.apply(found, wishes, executable.sources)
-    if any(one.level is Level.ERROR for one in remarks):
-        raise failure(remarks)
+    remarks = levels.judged(found, wishes, executable.sources, failure)
     warned.warn(remarks, lambda path: path)
-    return tuple(remarks)
+    return remarks
 
 
 def _settings(how: Running) -> Options:

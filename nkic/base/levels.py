@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NamedTuple
 
-from nkic.base.diagnostics import Code, Diagnostic, Level, UsageFailed, codes, make
+from nkic.base.diagnostics import Code, Diagnostic, Level, NkicError, UsageFailed, codes, make
 from nkic.base.source import SourceFile, Span
 from nkic.base.suggest import nearest
 
@@ -89,6 +89,19 @@ def apply(
     if ignores and compiled is not None:
         found += _unused([one for one in ignores if one not in used], compiled())
     return tuple(kept for one in _once(found) if (kept := _leveled(one, settings)) is not None)
+
+
+def judged(
+    diagnostics: Iterable[Diagnostic],
+    settings: Settings,
+    files: Mapping[str, SourceFile],
+    failure: type[NkicError],
+) -> tuple[Diagnostic, ...]:
+    """What `apply` gives; raises `failure` with it where some of it is an error."""
+    found = apply(diagnostics, settings, files)
+    if any(one.level is Level.ERROR for one in found):
+        raise failure(found)
+    return found
 
 
 def hidden(diagnostics: Iterable[Diagnostic], settings: Settings) -> int:

@@ -7,8 +7,9 @@ Values that the failing expression names are shown as they were.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Diagnostic, Label, make
@@ -156,7 +157,7 @@ def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagn
     given = error if isinstance(error, KernelError) else None
     moved = given is not None and given.span is not None  # away from the innermost call
     calls = [place.span for place in failure.own[0 if moved else 1 :]]
-    labels = [Label(caller, "called from here") for caller in _shortened(calls)]
+    labels = [Label(caller, "called from here") for caller in shortened(calls)]
     if labels and (failure.while_importing or (moved and not isinstance(error, Refused))):
         labels[0] = replace(labels[0], text="used here")
     return make(
@@ -176,7 +177,7 @@ def _notes(failure: Failure) -> list[str]:
     return [note for note in fields.get("__notes__", []) if isinstance(note, str)][:_NAMED]
 
 
-def _shortened(calls: list[Span]) -> list[Span]:
+def shortened(calls: list[Span]) -> list[Span]:
     """The nearest and the first calls of a long chain."""
     found = [span for span in dict.fromkeys(calls) if span != NOWHERE]  # once, if it recurs
     return found if len(found) <= CALLS else [*found[: CALLS - 2], *found[-2:]]
@@ -218,16 +219,19 @@ def turns_of(places: list[Place], resolved: Resolved) -> list[Label]:
     found: list[Label] = []
     for place in places:
         module = resolved.library.modules.get(place.span.path)
+        local = place.locals()
         for loop in module.loops_around(place.span) if module is not None else ():
-            found += _loop_values(loop, place)
+            found += loop_values(loop, local, partial(brief, None))
     return found
 
 
-def _loop_values(loop: nodes.For, place: Place) -> Iterator[Label]:
+def loop_values(
+    loop: nodes.For, local: Mapping[str, Any], show: Callable[[Any], str]
+) -> Iterator[Label]:
+    """What the variables of a loop are, where they are numbers, text or None."""
     wanted = [node.id for node in walk(loop.target) if isinstance(node, nodes.Name)]
-    local = place.locals()
     known = {name: local[name] for name in wanted if name in local}
-    shown = [f"`{name}` is {brief(None, v)}" for name, v in known.items() if _is_plain(v)]
+    shown = [f"`{name}` is {show(v)}" for name, v in known.items() if _is_plain(v)]
     if shown:
         yield Label(loop.target.span, f"here {', '.join(shown)}")
 

@@ -190,14 +190,6 @@ def _control_group() -> int:
     return int(_CGROUP.read_text())
 
 
-def rows(tool: str) -> list[tuple[str, str, str, str]]:
-    """The table for people: name, meaning, default, what it depends on."""
-    return [
-        (limit.name, limit.meaning, limit.shown(limit.defaults[tool]), limit.when)
-        for limit in of(tool).values()
-    ]
-
-
 def evaluation(given: Mapping[str, int | None]) -> Limits:
     """What a kernel may compute and hold."""
     names = {one.name for one in fields(Limits)}

@@ -9,9 +9,10 @@ from typing import Any
 from nkic.base.diagnostics import Label
 from nkic.base.profiles import Profile
 from nkic.base.source import Span
-from nkic.ir.program import Parameter, Returned
+from nkic.ir.program import Parameter, Program, Returned
 from nkic.ir.tensors import Tensor, View
 from nkic.language.complain import shown
+from nkic.language.constant_data import refuse_written
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import POISON, Trace
@@ -43,6 +44,25 @@ class Outputs:
         if self.returned is not None and found != self.returned:
             self._error("the instances of the grid return different tensors")
         self.returned = found
+
+    def program(self, arguments: dict[str, str]) -> Program:
+        """All that was recorded; `arguments` are the kernel's, as `--info` shows them."""
+        trace = self.trace
+        outputs = self.parameters()
+        refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
+        return Program(
+            name=self.kernel,
+            target=trace.target,
+            tensors=tuple(trace.tensors),
+            inputs=self.inputs,
+            outputs=outputs,
+            cores=trace.cores,
+            constants=trace.constants,
+            messages=tuple(trace.messages),
+            arguments=arguments,
+            returned=self.form,
+            reads=trace.reads,
+        )
 
     def parameters(self) -> tuple[Parameter, ...]:
         """The program's outputs: what was returned, then the inputs that were updated."""

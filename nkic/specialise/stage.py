@@ -12,7 +12,6 @@ from typing import Any
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.evaluation import Limits
 from nkic.ir.program import Parameter, Program
-from nkic.language.constant_data import refuse_written
 from nkic.language.objects import Kernel
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
@@ -63,21 +62,7 @@ def specialise(
             order.apply(trace.body, start)
         else:
             order.finish()
-        found = outputs.parameters()
-        refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
-    return Program(
-        name=resolved.kernel.name,
-        target=request.target,
-        tensors=tuple(trace.tensors),
-        inputs=inputs,
-        outputs=found,
-        cores=trace.cores,
-        constants=trace.constants,
-        messages=tuple(trace.messages),
-        arguments=bound.shown(),
-        returned=outputs.form,
-        reads=trace.reads,
-    )
+        return outputs.program(bound.shown())
 
 
 def _schedule(request: Request, world: World) -> tuple[Any, ...]:

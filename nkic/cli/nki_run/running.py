@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from nkic.base import files, levels
-from nkic.base.diagnostics import Diagnostic, Level, NkicError, ProgramFault, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, walls
@@ -111,9 +111,7 @@ class _Job:
 
     def remark(self, found: Sequence[Diagnostic], failure: type[NkicError]) -> None:
         """Says what there is to say; raises `failure` with it where some of it is an error."""
-        remarks = levels.apply(found, self.session.levels, self.executable.sources)
-        if any(one.level is Level.ERROR for one in remarks):
-            raise failure(remarks)
+        remarks = levels.judged(found, self.session.levels, self.executable.sources, failure)
         if remarks and self.session.verbosity >= 0:
             self.session.report(remarks)
 

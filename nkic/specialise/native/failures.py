@@ -9,14 +9,10 @@ from nkic.base.diagnostics import Diagnostic, Label, make
 from nkic.base.kernel_errors import KernelError
 from nkic.base.source import NOWHERE, SHIPPED, Span
 from nkic.base.suggest import respelt
+from nkic.evaluate.failures import CALLS, loop_values, shortened
 from nkic.language.texts import brief
 from nkic.specialise.native.places import Place, Places
-from nkic.syntax import nodes
 from nkic.syntax.bindings import Resolved
-from nkic.syntax.walk import walk
-
-CALLS = 8  # of a chain, so many are shown
-_PLAIN = (int, float, str, type(None))
 
 
 def explain(error: KernelError, places: Places, resolved: Resolved) -> Diagnostic:
@@ -25,7 +21,7 @@ def explain(error: KernelError, places: Places, resolved: Resolved) -> Diagnosti
     own = [place for place in found if not place.span.path.startswith(SHIPPED)] or found
     span = error.span or _span(error, own, places, resolved)
     calls = [place.span for place in own[0 if error.span is not None else 1 :]]
-    labels = [Label(at, "called from here") for at in _shortened(calls)]
+    labels = [Label(at, "called from here") for at in shortened(calls)]
     module = places.sources.module(span.path)
     source = module.source if module is not None else None
     return make(
@@ -47,12 +43,6 @@ def _span(error: KernelError, own: list[Place], places: Places, resolved: Resolv
     return resolved.locate(places.chain_of([own[0].span]), error.argument, error.position)
 
 
-def _shortened(calls: list[Span]) -> list[Span]:
-    """The nearest and the first calls of a long chain."""
-    found = list(dict.fromkeys(calls))  # once, if it recurs
-    return found if len(found) <= CALLS else [*found[: CALLS - 2], *found[-2:]]
-
-
 def turns(around: list[Place], places: Places) -> list[Label]:
     """``here `i` is 3` at the head of every loop around the places, outermost first."""
     return [label for place in around for label in _turns(place, places)]
@@ -60,13 +50,9 @@ def turns(around: list[Place], places: Places) -> list[Label]:
 
 def _turns(place: Place, places: Places) -> Iterator[Label]:
     module = places.sources.module(place.span.path)
+    local = place.frame.f_locals
     for loop in module.loops_around(place.span) if module is not None else ():
-        names = [node.id for node in walk(loop.target) if isinstance(node, nodes.Name)]
-        local = place.frame.f_locals
-        known = {name: local[name] for name in names if name in local}
-        shown = [f"`{n}` is {brief(v)}" for n, v in known.items() if type(v) in (*_PLAIN, bool)]
-        if shown:
-            yield Label(loop.target.span, f"here {', '.join(shown)}")
+        yield from loop_values(loop, local, brief)
 
 
 def only_own(traceback: TracebackType | None) -> TracebackType | None:

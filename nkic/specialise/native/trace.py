@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.kernel_errors import KernelError
 from nkic.base.source import SourceFile
+from nkic.evaluate.failures import CALLS
 from nkic.ir.program import Parameter, Program
 from nkic.language import library
-from nkic.language.constant_data import refuse_written
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import Trace, tracing
@@ -83,7 +83,7 @@ class _Tracer:
         trace.locate = resolved.locate
         trace.module_of = sources.module
         trace.here = self.places.here
-        trace.turns = lambda: failures.turns(self.places.own(failures.CALLS), self.places)
+        trace.turns = lambda: failures.turns(self.places.own(CALLS), self.places)
         trace.decide = Whiles(trace, self.places).decide
 
     def program(self) -> Program:
@@ -101,21 +101,7 @@ class _Tracer:
             outputs.take(self._call(bound, inputs))
             order.apply(trace.body, start)
         order.finish()
-        found = outputs.parameters()
-        refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
-        return Program(
-            name=node.name,
-            target=request.target,
-            tensors=tuple(trace.tensors),
-            inputs=inputs,
-            outputs=found,
-            cores=trace.cores,
-            constants=trace.constants,
-            messages=tuple(trace.messages),
-            arguments=bound.shown(),
-            returned=outputs.form,
-            reads=trace.reads,
-        )
+        return outputs.program(bound.shown())
 
     def _call(self, bound: Bound, inputs: tuple[Parameter, ...]) -> Any:
         function = self.kernel.function
