@@ -20,10 +20,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from nkic.base.evaluation import Limits
 from nkic.cli.common import run
 from nkic.cli.nkic import command
-from nkic.evaluate import interpreter
 from nkic.parse import parse
 from tests.harness.hostile import program, programs
 
@@ -77,7 +75,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where kernels are compiled, with the canaries in place."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NKIC_CRASH_DIR", str(tmp_path))
-    monkeypatch.setattr(interpreter, "DEFAULT_LIMITS", Limits(steps=STEPS))
     for holder, name in ((os, "system"), (os, "popen"), (subprocess, "Popen"), (builtins, "open")):
         monkeypatch.setattr(holder, name, WATCH.canary(name, getattr(holder, name)))
     return tmp_path
@@ -106,7 +103,7 @@ def compiled(folder: Path, text: str) -> tuple[int, int]:
     with counted() as calls:
         WATCH.on = True
         try:
-            code = run(command, "nkic", ["k.py", "--check"])
+            code = run(command, "nkic", ["k.py", "--check", "--limit", f"steps={STEPS}"])
         finally:
             WATCH.on = False
     return code, calls[0]
