@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nkic.request import RawOptions
+from nkic.driver.request import RawOptions
 from samples import run
 from tests.harness import directives, two_ways
 from tests.harness.kernels import said_of

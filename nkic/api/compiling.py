@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
-from nkic import pipeline
 from nkic.api import evaluation, functions, native, options, tracebacks, warned
 from nkic.api.arrays import array_of, type_of
 from nkic.api.artifact import Artifact
@@ -22,10 +21,11 @@ from nkic.base import levels
 from nkic.base.diagnostics import CompileFailed, Level
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
-from nkic.compiled import Compiled, CompileOptions
+from nkic.driver import pipeline
+from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.loader import Loader
+from nkic.driver.request import find_profile, find_target, request_of
 from nkic.ir.program import Program
-from nkic.loader import Loader
-from nkic.request import find_profile, find_target, request_of
 from nkic.specialise.arguments import parse_type
 from nkic.specialise.native import LiveKernel
 from nkic.specialise.request import Request, RequestOptions, TensorType

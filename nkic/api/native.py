@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from nkic import __version__, pipeline
+from nkic import __version__
 from nkic.api import functions, names
 from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.describe import shown
 from nkic.api.loading import LiveLoader
 from nkic.base.diagnostics import NkicError
 from nkic.base.source import SourceFile
+from nkic.driver import pipeline
 from nkic.ir.text import program_text
 from nkic.language.hosted import plain
 from nkic.language.trace import active

@@ -29,7 +29,7 @@ from nkic.base.diagnostics import (
 )
 from nkic.base.levels import DEFAULT, Settings
 from nkic.base.suggest import did_you_mean
-from nkic.figures import blas_threads, figures, is_precise
+from nkic.driver.figures import blas_threads, figures, is_precise
 from nkic.machine.summation import ORDERS, SummationOrder
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable

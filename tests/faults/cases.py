@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.base.source import SourceFile
-from nkic.compiled import Compiled
-from nkic.loader import Loader
+from nkic.driver.compiled import Compiled
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 from nkic.machine.codecs import storage
 from nkic.neff.records import Executable
-from nkic.pipeline import compile_source
 from nkic.prove import Finding, prove_addresses, prove_order, read
 from nkic.prove.effects import Reading
-from nkic.request import RawOptions, request_for
 from nkic.simulate import RunOptions, simulate
 from samples.run import case_inputs, cases, folders
 

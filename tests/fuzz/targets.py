@@ -15,17 +15,17 @@ from pathlib import Path
 
 import msgpack
 
-from nkic import pipeline
 from nkic.arrays.npz import read_npz
 from nkic.arrays.streams import Opened
 from nkic.base.diagnostics import ArtifactFailed, CompileFailed, InputFailed, UsageFailed
 from nkic.base.source import SourceFile
-from nkic.compiled import CompileOptions
+from nkic.driver import pipeline
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.request import RawOptions, request_for
 from nkic.neff import container, header
 from nkic.neff.limits import Limits
 from nkic.neff.load import load
 from nkic.parse import decode, parse
-from nkic.request import RawOptions, request_for
 from nkic.syntax.walk import walk
 
 SEEDS = Path(__file__).parent / "seeds"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from nkic.base.diagnostics import Diagnostic, NkicError
 from nkic.base.levels import DEFAULT, Settings, Wish, apply
-from nkic.compiled import DEFAULT as DEFAULT_OPTIONS
-from nkic.compiled import Compiled, CompileOptions
-from nkic.forms import FORMS
-from nkic.loader import Loader
-from nkic.pipeline import LAST_CHECK, STAGES, compile_source
-from nkic.request import RawOptions, request_for
+from nkic.driver.compiled import DEFAULT as DEFAULT_OPTIONS
+from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.forms import FORMS
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import LAST_CHECK, STAGES, compile_source
+from nkic.driver.request import RawOptions, request_for
 from tests.harness.directives import BadCase, Case
 
 LAST = {"compile": DEFAULT_OPTIONS.last, "check": LAST_CHECK}

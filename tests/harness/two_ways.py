@@ -16,9 +16,9 @@ from nkic.api.compiling import ArtifactOptions, of_live
 from nkic.api.errors import ApiError
 from nkic.api.functions import kernel as function_of
 from nkic.base.diagnostics import Diagnostic
-from nkic.loader import Loader
+from nkic.driver.loader import Loader
+from nkic.driver.request import RawOptions, request_for
 from nkic.nki.jit import Kernel
-from nkic.request import RawOptions, request_for
 from nkic.specialise.request import Request, RequestOptions
 
 WAYS = ("native", "closed")

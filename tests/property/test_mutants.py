@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed
-from nkic.loader import Loader
-from nkic.pipeline import compile_source
-from nkic.request import RawOptions, request_for
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 from tests.harness.mutants import mutants
 
 PROJECT = Path(__file__).resolve().parents[2]

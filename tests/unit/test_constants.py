@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nkic.base.diagnostics import CompileFailed, UsageFailed
-from nkic.loader import Loader
-from nkic.pipeline import compile_source
-from nkic.request import RawOptions, request_for
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 
 SOURCE = """
 from dataclasses import dataclass

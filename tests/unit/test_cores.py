@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from nkic.base.diagnostics import ArtifactFailed, ProgramFault
 from nkic.base.source import SourceFile
-from nkic.compiled import CompileOptions
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.pipeline import compile_source
 from nkic.machine.targets import TRN1
 from nkic.neff.read import read
 from nkic.neff.records import Executable, StreamRecord
 from nkic.neff.verify import verify
-from nkic.pipeline import compile_source
 from nkic.simulate import Result, RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request

@@ -10,9 +10,9 @@ import pytest
 
 from nkic.base.diagnostics import Diagnostic, Level
 from nkic.base.profiles import DEFAULT
+from nkic.driver.request import RawOptions
 from nkic.language.meanings import MEANT
 from nkic.language.namespace import names_of
-from nkic.request import RawOptions
 from nkic.specialise.native.surface import spaces
 from tests.harness import two_ways
 from tests.harness.kernels import compile_text

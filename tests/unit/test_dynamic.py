@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import CompileFailed, ProgramFault
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.compiled import CompileOptions
-from nkic.pipeline import compile_source
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.pipeline import compile_source
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request

@@ -9,9 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from nkic.base.source import SourceFile
-from nkic.compiled import CompileOptions
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.pipeline import compile_source
 from nkic.ir.program import Program, instructions
-from nkic.pipeline import compile_source
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from nkic import pipeline
 from nkic.base.diagnostics import CompileFailed, UsageFailed
 from nkic.base.source import SourceFile
-from nkic.compiled import DEFAULT, Compiled, CompileOptions
-from nkic.forms import FORMS
+from nkic.driver import pipeline
+from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
+from nkic.driver.forms import FORMS
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import AuditFailed, compile_source, compile_text
+from nkic.driver.request import RawOptions, request_for
 from nkic.ir.text import program_text
-from nkic.loader import Loader
 from nkic.neff.load import load
 from nkic.neff.records import InstructionRecord
-from nkic.pipeline import AuditFailed, compile_source, compile_text
-from nkic.request import RawOptions, request_for
 
 SOURCE = """\
 import nki

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from nkic.base.diagnostics import ProgramFault
 from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
 from nkic.neff.read import read
-from nkic.pipeline import compile_source
 from nkic.simulate import RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request

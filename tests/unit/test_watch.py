@@ -11,12 +11,12 @@ import pytest
 
 from nkic.base.diagnostics import Diagnostic, LimitHit
 from nkic.base.source import NOWHERE, Span
-from nkic.compiled import CompileOptions
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 from nkic.limits import watch
 from nkic.limits.watch import watched
-from nkic.loader import Loader
-from nkic.pipeline import compile_source
-from nkic.request import RawOptions, request_for
 
 SLOW = """
 import nki

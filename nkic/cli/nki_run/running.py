@@ -19,7 +19,7 @@ from nkic.cli.nki_run import tolerances
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
-from nkic.figures import blas_threads, figures, is_precise
+from nkic.driver.figures import blas_threads, figures, is_precise
 from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
 from nkic.neff.load import load

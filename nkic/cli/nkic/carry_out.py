@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from nkic import pipeline
 from nkic.base import files, levels
 from nkic.base.confine import confined
 from nkic.base.diagnostics import CompileFailed, Level, NkicError, UsageFailed, make
@@ -20,12 +19,13 @@ from nkic.cli.nkic import outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, IR, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
-from nkic.compiled import Compiled, CompileOptions
-from nkic.forms import FORMS
+from nkic.driver import pipeline
+from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.forms import FORMS
+from nkic.driver.loader import MAX_BYTES, Loader
+from nkic.driver.request import RawOptions, find_profile, request_for
 from nkic.limits import places, table
-from nkic.loader import MAX_BYTES, Loader
 from nkic.report.resources import resources
-from nkic.request import RawOptions, find_profile, request_for
 
 STDIN_NAME = "<stdin>"
 

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from nkic.base.source import SourceFile
 from nkic.cli.common import Session
 from nkic.cli.nkic.options import CommandLine
-from nkic.request import COMMAND_LINE, DEFAULT, RawOptions, Setting, settings
+from nkic.driver.request import COMMAND_LINE, DEFAULT, RawOptions, Setting, settings
 
 # What the request knows better than the option, and options that are not settings.
 _REQUEST = frozenset({"kernel", "arg", "const", "nki", "target", "grid", "lnc"})

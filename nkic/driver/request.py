@@ -43,7 +43,7 @@ def request_for(source: SourceFile, said: RawOptions, environ: Mapping[str, str]
 def _like(said: RawOptions) -> Mapping[str, TensorType] | None:
     if said.like is None:
         return None
-    from nkic.like import read_like  # NumPy is slow to import, and rarely needed
+    from nkic.driver.like import read_like  # NumPy is slow to import, and rarely needed
 
     return read_like(said.like)
 

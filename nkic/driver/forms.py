@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nkic.base.source import SourceFile
-from nkic.compiled import Compiled
+from nkic.driver.compiled import Compiled
 from nkic.ir.text import graph_text, program_text, schedule_text
 from nkic.neff.disassemble import dump
 from nkic.parse.lexer import lex

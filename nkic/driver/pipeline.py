@@ -28,8 +28,8 @@ from nkic.base.diagnostics import (
 from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.check import Locate
-from nkic.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
 from nkic.depend import depend
+from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
 from nkic.emit import emit
 from nkic.ir.program import Instruction, Program, paths
 from nkic.ir.read_text import read_program
