@@ -159,9 +159,9 @@ class Checker:
         return Checked(arrays.settle(called), called)
 
     def _run(self, kernel: Any, grid: Any, args: Any, kwargs: Any) -> Called:
-        from nkic.nki.jit import How, kernel_of
+        from nkic.nki.jit import LaunchOptions, kernel_of
 
-        made = kernel_of(kernel, How(target=self.target))
+        made = kernel_of(kernel, LaunchOptions(target=self.target))
         made = made if grid is None else made[grid]
         init_check = "init" in self.sanitizers
         called = made.run(args, kwargs, init_check=init_check)

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.base.source import SourceFile
+from nkic.driver.pipeline import Compiled, compile_source
 from nkic.parse import parse
-from nkic.pipeline import Compiled, compile_source
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request

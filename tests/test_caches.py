@@ -41,7 +41,7 @@ CACHES = {
     "resolve/subset.py:violations": 2048,
     "simulate/semantics/gpsimd.py:indices": 64,
     "simulate/shadow.py:flags_of": 4096,
-    "simulate/survey.py:_grain": 4096,
+    "simulate/tensor_usage.py:_grain": 4096,
     "simulate/tile.py:_repeats": 4096,
     "simulate/tile.py:refined": 4096,
     "specialise/native/sources.py:_module": 256,

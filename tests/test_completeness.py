@@ -10,25 +10,25 @@ import pytest
 
 import nkic.simulate  # registers the semantics  # noqa: F401
 from nkic.machine.instructions import ROWS
-from nkic.machine.operands import Attribute, Kind, Row
+from nkic.machine.operands import Attribute, AttributeKind, Row
 from nkic.machine.operators import ALU
 from nkic.machine.rules import violations
-from nkic.simulate.decode import MEETINGS, SEMANTICS
+from nkic.simulate.decode import RENDEZVOUS, SEMANTICS
 from tests.bench_instructions import NUMPY, prepared, target_of
 from tests.harness.instruction import Call
 from tests.harness.model import Given, facts
-from tests.harness.together import whole
+from tests.harness.scenes import whole
 from tests.models import EXCHANGES, MODELS
 from tests.property.test_instructions import MANY, drawn
-from tests.property.test_together import scene
+from tests.property.test_scenes import scene
 from tests.test_layers import FILES, ROOT
 
 PROJECT = Path(__file__).resolve().parents[1]
 
 
 def test_rows_and_semantics_are_the_same_set() -> None:
-    assert sorted([*SEMANTICS, *MEETINGS]) == sorted(ROWS)
-    assert sorted(MEETINGS) == sorted(name for name, row in ROWS.items() if row.is_rendezvous)
+    assert sorted([*SEMANTICS, *RENDEZVOUS]) == sorted(ROWS)
+    assert sorted(RENDEZVOUS) == sorted(name for name, row in ROWS.items() if row.is_rendezvous)
 
 
 @pytest.mark.parametrize("name", sorted(ROWS))
@@ -62,7 +62,11 @@ def _untested(row: Row, instances: list[tuple[Call, str]]) -> str:
     """A parameter that no instance tests, in words."""
     for attribute in row.attributes:
         legal, seen = _legal(attribute, instances), {c.values[attribute.name] for c, _ in instances}
-        enough = len(seen) > 1 if attribute.kind is Kind.ALU and len(legal) > 1 else seen >= legal
+        enough = (
+            len(seen) > 1
+            if attribute.kind is AttributeKind.ALU and len(legal) > 1
+            else seen >= legal
+        )
         if not enough:
             return f"{row.name}: `{attribute.name}` is never {sorted(map(str, legal - seen))}"
     unread = {*row.operand_index, *row.attribute_index} - {*MODELS[row.name].silent}
@@ -80,10 +84,10 @@ def _read(call: Call, target: str) -> set[str]:
 
 def _legal(attribute: Attribute, instances: list[tuple[Call, str]]) -> set[object]:
     """The values that some instance may have: of flags, choices and operators."""
-    known: dict[Kind, tuple[object, ...]] = {
-        Kind.BOOL: (False, True),
-        Kind.CHOICE: attribute.choices,
-        Kind.ALU: tuple(ALU),
+    known: dict[AttributeKind, tuple[object, ...]] = {
+        AttributeKind.BOOL: (False, True),
+        AttributeKind.CHOICE: attribute.choices,
+        AttributeKind.ALU: tuple(ALU),
     }
     found: set[object] = set()
     for call, target in instances[:15]:
@@ -103,7 +107,9 @@ def test_every_parameter_of_meetings_takes_several_values(name: str) -> None:
             for parameter in seen:
                 seen[parameter].add(whole(call).values[parameter])
     for attribute in ROWS[name].attributes:
-        may = {*attribute.choices} or ({False, True} if attribute.kind is Kind.BOOL else set())
+        may = {*attribute.choices} or (
+            {False, True} if attribute.kind is AttributeKind.BOOL else set()
+        )
         may -= NEVER.get((name, attribute.name), set())
         found = seen[attribute.name]
         only_one = len(may) == 1 or (name, attribute.name) in ALWAYS_0

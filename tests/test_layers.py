@@ -35,24 +35,26 @@ ALLOWED = {
     "emit": f"{DATA} neff",
     "simulate": "base machine arrays neff",
     "report": "base machine neff",
-    "figures": "base machine neff simulate report",
-    "loader": "base parse",
-    "compiled": "base ir neff",
-    "like": "base machine arrays specialise",
-    "request": "base machine specialise like",
-    "pipeline": f"{DATA} limits syntax parse resolve language specialise"
-    " check lower depend allocate schedule prove neff emit compiled",
-    "forms": "base ir neff syntax parse compiled",
-    "api": f"{DATA} arrays neff parse evaluate language specialise compiled loader request pipeline"
-    " forms simulate report figures",
-    "nki": "base machine language specialise request api",
+    "driver.figures": "base machine neff simulate report",
+    "driver.loader": "base parse",
+    "driver.compiled": "base ir neff",
+    "driver.like": "base machine arrays specialise",
+    "driver.request": "base machine specialise driver.like",
+    "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"
+    " check lower depend allocate schedule prove neff emit driver.compiled",
+    "driver.forms": "base ir neff syntax parse driver.compiled",
+    "driver": "",
+    "api": f"{DATA} arrays neff parse evaluate language specialise simulate report"
+    " driver driver.compiled driver.loader driver.request driver.pipeline driver.forms"
+    " driver.figures",
+    "nki": "base machine language specialise driver.request api",
     "pytest_plugin": "base machine api nki",
     "__main__": "api nki",
     "cli.common": "base limits",
     "cli": "limits cli.common",
-    "cli.nkic": "base machine syntax report limits compiled loader request pipeline forms cli"
-    " cli.common",
-    "cli.nki_run": "base machine arrays neff report simulate figures cli cli.common",
+    "cli.nkic": "base machine syntax report limits driver driver.compiled driver.loader"
+    " driver.request driver.pipeline driver.forms cli cli.common",
+    "cli.nki_run": "base machine arrays neff report simulate driver.figures cli cli.common",
 }
 # Single modules that still reach past their row. Nothing is added here.
 EXCEPTIONS = {
@@ -74,7 +76,7 @@ def dotted(path: Path) -> str:
 def layer_of(name: str) -> str:
     """`nkic.depend.edges` is in layer depend, `nkic.cli.common.main` in cli.common."""
     parts = name.split(".")[1:] or ["__init__"]
-    rooms = [row for row in ALLOWED if row.startswith("cli.")]
+    rooms = [row for row in ALLOWED if "." in row]
     inner = ".".join(parts[:2])
     return inner if inner in rooms else parts[0]
 

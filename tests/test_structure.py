@@ -48,7 +48,7 @@ ON_DEMAND = {
         "nkic.nki",
         "nkic.nki.jit",
     },  # loaded by every run of pytest
-    "request.py": {"nkic.like"},  # NumPy
+    "driver/request.py": {"nkic.driver.like"},  # NumPy
 }
 
 MANY = 20  # modules in one folder, beside __init__.py

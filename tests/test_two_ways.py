@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nkic.request import Said
+from nkic.driver.request import RawOptions
 from samples import run
 from tests.harness import directives, two_ways
 from tests.harness.kernels import said_of
@@ -41,7 +41,7 @@ def quiet() -> Iterator[None]:
 def test_samples(case: run.Case) -> None:
     path = case.folder / "kernel.py"
     args = [f"{name}={kind}" for name, kind in case.args.items()]
-    request = two_ways.request_in(path, Said(kernel=case.kernel, args=args))
+    request = two_ways.request_in(path, RawOptions(kernel=case.kernel, args=args))
     with two_ways.live_module(path, f"sample_{case.folder.name}") as module:
         kernel = getattr(module, case.kernel)
         native, closed = two_ways.both(kernel, two_ways.given_of(request), request.consts)
@@ -75,7 +75,7 @@ def test_the_harness_sees_a_difference(tmp_path: Path) -> None:
         "    if native:\n        nisa.dma_copy(dst=out, src=a)\n"
         "    return out\n"
     )
-    request = two_ways.request_in(path, Said(args=["a=float32[2,2]"]))
+    request = two_ways.request_in(path, RawOptions(args=["a=float32[2,2]"]))
     with two_ways.live_module(path) as module:
         native, closed = two_ways.both(module.kernel, two_ways.given_of(request))
     assert native.data is not None and native.data != closed.data

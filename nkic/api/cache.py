@@ -25,7 +25,7 @@ from typing import Any
 
 from nkic import __version__
 from nkic.api.artifact import Artifact
-from nkic.api.compiling import Job, NativeJob
+from nkic.api.compiling import SourceCompilation, TracedCompilation
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.loading import LiveLoader
 from nkic.base import confine, files
@@ -53,7 +53,7 @@ class _Entry:
 _kept: OrderedDict[str, _Entry] = OrderedDict()
 
 
-def compiled(job: Job, folder: str | os.PathLike[str] | None) -> Artifact:
+def compiled(job: SourceCompilation, folder: str | os.PathLike[str] | None) -> Artifact:
     """The artifact of a job. Raises `CompileError`, for a folder that others may write in too."""
     key = _key(job)
     loader = job.loader
@@ -73,7 +73,7 @@ def compiled(job: Job, folder: str | os.PathLike[str] | None) -> Artifact:
     return found.artifact
 
 
-def traced(job: NativeJob, folder: str | os.PathLike[str] | None) -> Artifact:
+def traced(job: TracedCompilation, folder: str | os.PathLike[str] | None) -> Artifact:
     """The artifact of a kernel that Python evaluates. It is called each time, since nobody knows
     what it depends on; an artifact is found by the program that it gives.
     """
@@ -92,7 +92,7 @@ def traced(job: NativeJob, folder: str | os.PathLike[str] | None) -> Artifact:
     return found.artifact
 
 
-def _key(job: Job) -> str:
+def _key(job: SourceCompilation) -> str:
     """What was asked for, as a hash: equal in every process."""
     request, how = job.request, job.how
     consts = {name: repr(getattr(v, "value", v)) for name, v in sorted(request.consts.items())}

@@ -16,8 +16,8 @@ from nkic.machine.codecs import storage
 from nkic.simulate import compare_report
 from nkic.simulate.compare import Comparison, compare
 from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
-from nkic.simulate.io.signature import Parameter
-from nkic.simulate.tolerance import EVERY, Settings
+from nkic.simulate.io.signature import ArrayParameter
+from nkic.simulate.tolerance import EVERY, ToleranceSettings
 
 
 def compared(
@@ -30,7 +30,9 @@ def compared(
     `ValueError` where these are not the kernel's outputs or have another shape.
     """
     asked = {"rtol": rtol, "atol": atol}
-    settings = Settings({key: {EVERY: value} for key, value in asked.items() if value is not None})
+    settings = ToleranceSettings(
+        {key: {EVERY: value} for key, value in asked.items() if value is not None}
+    )
     parameters = {p.name: p for p in called.artifact.signature.outputs}
     found = []
     for name, wanted in _by_name(called.artifact.returned, expected).items():
@@ -70,7 +72,7 @@ def _pairs(form: Returned, expected: Any) -> Iterator[tuple[str, Any]]:
         yield from _pairs(one, wanted)
 
 
-def _numbers(wanted: Any, parameter: Parameter) -> Numbers:
+def _numbers(wanted: Any, parameter: ArrayParameter) -> Numbers:
     array = array_of(wanted)
     array = np.asarray(wanted) if array is None else np.asarray(array)
     dtype = dtype_of(array.dtype)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
-from nkic import pipeline
 from nkic.api import evaluation, functions, native, options, tracebacks, warned
 from nkic.api.arrays import array_of, type_of
 from nkic.api.artifact import Artifact
@@ -22,14 +21,15 @@ from nkic.base import levels
 from nkic.base.diagnostics import CompileFailed, Level
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
-from nkic.compiled import Compiled, Options
+from nkic.driver import pipeline
+from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.loader import Loader
+from nkic.driver.request import find_profile, find_target, request_of
 from nkic.ir.program import Program
-from nkic.loader import Loader
-from nkic.request import find_profile, find_target, request_of
 from nkic.specialise.arguments import parse_type
-from nkic.specialise.live import Entry
 from nkic.specialise.native import LiveKernel
-from nkic.specialise.request import Given, Request, TensorType
+from nkic.specialise.request import Request, RequestOptions, TensorType
+from nkic.specialise.runtime_values import LiveEntry
 
 # The specialiser sets limits of the interpreter and keeps tables that are a process's, and
 # Python code runs in one thread at a time: one compilation after the other loses nothing.
@@ -39,7 +39,7 @@ Source = str | os.PathLike[str] | SourceFile
 
 
 @dataclass(frozen=True)
-class How:
+class ArtifactOptions:
     """How to compile, besides arguments and target."""
 
     serial: bool = False
@@ -48,24 +48,24 @@ class How:
     levels: Settings = field(default_factory=Settings)
 
     @classmethod
-    def of(cls, how: Compiling) -> How:
+    def of(cls, how: Compiling) -> ArtifactOptions:
         """That part of the options."""
         return cls(how.get("serial", False), levels=how.get("levels") or Settings())
 
     @property
-    def options(self) -> Options:
+    def options(self) -> CompileOptions:
         """The same as the pipeline takes it."""
-        return Options(self.serial, self.embed_source, max_errors=self.max_errors)
+        return CompileOptions(self.serial, self.embed_source, max_errors=self.max_errors)
 
 
 @dataclass(frozen=True)
-class Job:
+class SourceCompilation:
     """One compilation that is ready to go."""
 
     source: SourceFile
     request: Request
     loader: Loader | LiveLoader
-    how: How
+    how: ArtifactOptions
 
     def compile(self) -> Artifact:
         """Does it. Raises `CompileError`."""
@@ -81,13 +81,13 @@ class Job:
 
 
 @dataclass(frozen=True)
-class NativeJob:
+class TracedCompilation:
     """One call of a live kernel that Python evaluates."""
 
     kernel: LiveKernel
     request: Request
     loader: LiveLoader
-    how: How
+    how: ArtifactOptions
 
     def trace(self) -> pipeline.Tracing:
         """Calls the kernel. Raises `CompileError`, and what the kernel itself raises."""
@@ -126,7 +126,7 @@ class NativeJob:
             raise
 
 
-def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: How) -> Artifact:
+def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: ArtifactOptions) -> Artifact:
     """What was compiled, with warnings at the levels that were asked for."""
     said = levels.apply(compiled.warnings, how.levels, loader.sources, compiled.lines)
     if any(one.level is Level.ERROR for one in said):
@@ -168,8 +168,8 @@ def compile(
     `spread` how a grid lies on several cores. Raises `CompileError`.
     """
     options.check("compile", how, Compiling)
-    job: Job | NativeJob
-    wished = replace(How.of(how), embed_source=embed_source, max_errors=max_errors)
+    job: SourceCompilation | TracedCompilation
+    wished = replace(ArtifactOptions.of(how), embed_source=embed_source, max_errors=max_errors)
     with raising(CompileError):
         given = replace(given_for(how), kernel=name, args=_types(inputs or {}))
         if isinstance(kernel, str | os.PathLike | SourceFile):
@@ -183,11 +183,11 @@ def compile(
     return artifact
 
 
-def given_for(how: Compiling) -> Given:
+def given_for(how: Compiling) -> RequestOptions:
     """What a call says besides its arguments. Raises `UsageFailed`."""
     target, nki, grid = how.get("target"), how.get("nki"), how.get("grid")
     sizes = (grid,) if isinstance(grid, int) else grid
-    return Given(
+    return RequestOptions(
         target=find_target(target, "target") if target is not None else None,
         profile=find_profile(nki, "nki") if nki is not None else None,
         grid=tuple(sizes) if sizes is not None else None,
@@ -217,12 +217,12 @@ def _type(name: str, value: Any) -> TensorType:
 
 def _of_source(
     kernel: Source,
-    given: Given,
+    given: RequestOptions,
     consts: Mapping[str, Any],
     include: Sequence[str],
     modules: Mapping[str, str],
-    how: How,
-) -> Job:
+    how: ArtifactOptions,
+) -> SourceCompilation:
     text = kernel if isinstance(kernel, SourceFile) else None
     path = text.path if text is not None else os.fspath(kernel)  # type: ignore[arg-type]
     loader = Loader.beside(path, include, modules)
@@ -231,12 +231,16 @@ def _of_source(
         describer = Describer()
         values = {name: describer.argument(value, name) for name, value in consts.items()}
         request = request_of(source, replace(given, consts=values), os.environ)
-    return Job(source, replace(request, parts=describer.parts), loader, how)
+    return SourceCompilation(source, replace(request, parts=describer.parts), loader, how)
 
 
 def of_live(
-    kernel: Any, given: Given, consts: Mapping[str, Any], evaluate: str | None, how: How
-) -> tuple[Job | NativeJob, Mapping[str, Any]]:
+    kernel: Any,
+    given: RequestOptions,
+    consts: Mapping[str, Any],
+    evaluate: str | None,
+    how: ArtifactOptions,
+) -> tuple[SourceCompilation | TracedCompilation, Mapping[str, Any]]:
     """The compilation of a live function, and the arrays inside of its arguments."""
     function = functions.kernel(kernel)
     if not evaluation.is_native(evaluate, function):
@@ -247,10 +251,10 @@ def of_live(
     request = request_of(None, replace(given, kernel=function.__name__), os.environ)
     request = replace(request, consts=parts.find(values), parts=parts.types)
     live = native.live_kernel(function, values, parts, loader)
-    return NativeJob(live, request, loader, how), parts.arrays
+    return TracedCompilation(live, request, loader, how), parts.arrays
 
 
-def _all_values(given: Given, function: Any, consts: Mapping[str, Any]) -> dict[str, Any]:
+def _all_values(given: RequestOptions, function: Any, consts: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments that are no tensors as a whole, those left to their defaults included."""
     said = {*given.args, *consts}
     left = {name: value for name, value in functions.defaults(function) if name not in said}
@@ -258,8 +262,12 @@ def _all_values(given: Given, function: Any, consts: Mapping[str, Any]) -> dict[
 
 
 def of_function(
-    kernel: Any, given: Given, consts: Mapping[str, Any], describer: Describer, how: How
-) -> Job:
+    kernel: Any,
+    given: RequestOptions,
+    consts: Mapping[str, Any],
+    describer: Describer,
+    how: ArtifactOptions,
+) -> SourceCompilation:
     """The compilation of a live function; `describer` gets the tensors inside `consts`."""
     function = functions.kernel(kernel)
     loader = LiveLoader()
@@ -272,14 +280,16 @@ def of_function(
             )
         given = _with_defaults(given, function, consts, describer)
         described = describer.function(_bare(function), function.__name__)
-        entry = Entry(described, tuple(_globals(function, describer)))
+        entry = LiveEntry(described, tuple(_globals(function, describer)))
         request = request_of(None, replace(given, kernel=function.__name__), os.environ)
-    return Job(source, replace(request, entry=entry, parts=dict(describer.parts)), loader, how)
+    return SourceCompilation(
+        source, replace(request, entry=entry, parts=dict(describer.parts)), loader, how
+    )
 
 
 def _with_defaults(
-    given: Given, function: Any, consts: Mapping[str, Any], describer: Describer
-) -> Given:
+    given: RequestOptions, function: Any, consts: Mapping[str, Any], describer: Describer
+) -> RequestOptions:
     """With the values of arguments, those left to their defaults included."""
     values = _all_values(given, function, consts)
     return replace(given, consts={name: describer.argument(v, name) for name, v in values.items()})

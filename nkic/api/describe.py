@@ -21,7 +21,7 @@ from nkic.api import functions, names
 from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.errors import refuse
 from nkic.base.text import clean
-from nkic.specialise import live
+from nkic.specialise import runtime_values
 from nkic.specialise.native.values import fields
 from nkic.specialise.request import TensorType
 
@@ -42,9 +42,9 @@ class Describer:
     _named: dict[int, str] = field(default_factory=dict)  # tensors by the id of their value
     _depth: int = 0
 
-    def argument(self, value: Any, where: str) -> live.Live:
+    def argument(self, value: Any, where: str) -> runtime_values.RuntimeValue:
         """The description of an argument; `where` is its name."""
-        return live.Live(self.value(value, where), shown(value))
+        return runtime_values.RuntimeValue(self.value(value, where), shown(value))
 
     def value(self, value: Any, where: str) -> Any:
         """The description of a value. Raises `UsageFailed`."""
@@ -71,7 +71,7 @@ class Describer:
             return self._member(value, where)
         known = self._known.get(id(value))
         if known is not None:
-            return live.Again(known[1])
+            return runtime_values.Again(known[1])
         return self._content(value, where)
 
     def _content(self, value: Any, where: str) -> Any:
@@ -90,13 +90,13 @@ class Describer:
 
     # ---- containers ----------------------------------------------------------------------------
 
-    def _tensor(self, value: Any, array: Array, where: str) -> live.Part:
+    def _tensor(self, value: Any, array: Array, where: str) -> runtime_values.Part:
         name = self._named.setdefault(id(value), where)
         if name == where:
             self.parts[name] = type_of(array, where)
             self.arrays[name] = array
             self._known[id(value)] = (value, -1)  # kept alive: its id must not be given again
-        return live.Part(name)
+        return runtime_values.Part(name)
 
     def _tuple(self, value: tuple[Any, ...], where: str) -> Any:
         fields = getattr(type(value), "_fields", None) or range(len(value))
@@ -104,24 +104,24 @@ class Describer:
         values = tuple(self.value(one, f"{where}.{name}") for name, one in pairs)
         if type(value) is tuple:
             return values
-        return live.Record(self._class(type(value), where), values)
+        return runtime_values.Record(self._class(type(value), where), values)
 
-    def _many(self, value: Any, where: str) -> live.Many:
+    def _many(self, value: Any, where: str) -> runtime_values.Many:
         number, kind = self._number(value), "list"
         elements = list(value)
         if not isinstance(value, list):
             kind = "frozenset" if isinstance(value, frozenset) else "set"
             elements.sort(key=repr)  # Python's order depends on the process
         values = tuple(self.value(one, f"{where}.{n}") for n, one in enumerate(elements))
-        return live.Many(number, kind, values)
+        return runtime_values.Many(number, kind, values)
 
-    def _table(self, value: dict[Any, Any], where: str) -> live.Table:
+    def _table(self, value: dict[Any, Any], where: str) -> runtime_values.Table:
         number = self._number(value)
         items = (
             (self.value(key, f"{where} (a key)"), self.value(one, f"{where}.{key}"))
             for key, one in value.items()
         )
-        return live.Table(number, tuple(items))
+        return runtime_values.Table(number, tuple(items))
 
     def _slice(self, value: slice, where: str) -> Any:
         bounds = (value.start, value.stop, value.step)
@@ -131,54 +131,54 @@ class Describer:
 
     # ---- what source defines -------------------------------------------------------------------
 
-    def _member(self, value: enum.Enum, where: str) -> live.Member:
+    def _member(self, value: enum.Enum, where: str) -> runtime_values.Member:
         owner = self._class(type(value), where)
         name = getattr(value, "_name_", None)
         single = isinstance(name, str) and "|" not in name
         content = value.value if type(value.value) in _PLAIN else None
-        return live.Member(owner, name if single and name else "", content)
+        return runtime_values.Member(owner, name if single and name else "", content)
 
     def _class(self, value: type, where: str) -> Any:
         known = names.nki(value)
         if known is not None:
             return known
         if names.is_known(value):
-            return live.Named(value.__module__, value.__qualname__)
+            return runtime_values.Named(value.__module__, value.__qualname__)
         if value.__module__ == "builtins":
             return self._refused(value, where, "kernels have no such class")
         if names.is_host(value.__module__):
             return self._refused(value, where, f"kernels cannot use `{value.__module__}`")
         if "<locals>" in value.__qualname__:
             return self._refused(value, where, "its class is defined inside a function")
-        return live.Named(functions.module_of_class(value), value.__qualname__)
+        return runtime_values.Named(functions.module_of_class(value), value.__qualname__)
 
-    def _method(self, value: types.MethodType, where: str) -> live.Bound:
-        return live.Bound(self.value(value.__self__, where), value.__name__)
+    def _method(self, value: types.MethodType, where: str) -> runtime_values.BoundAttribute:
+        return runtime_values.BoundAttribute(self.value(value.__self__, where), value.__name__)
 
-    def _module(self, value: types.ModuleType, where: str) -> live.Named:
-        return live.Named(value.__name__, "")
+    def _module(self, value: types.ModuleType, where: str) -> runtime_values.Named:
+        return runtime_values.Named(value.__name__, "")
 
-    def _partial(self, value: functools.partial[Any], where: str) -> live.Partial:
+    def _partial(self, value: functools.partial[Any], where: str) -> runtime_values.Partial:
         function = self.value(value.func, f"{where}.func")
         values = tuple(self.value(one, f"{where}.args.{n}") for n, one in enumerate(value.args))
         named = ((key, self.value(one, f"{where}.{key}")) for key, one in value.keywords.items())
-        return live.Partial(function, values, tuple(named))
+        return runtime_values.Partial(function, values, tuple(named))
 
     def _builtin(self, value: Any, where: str) -> Any:
         if isinstance(value.__self__, types.ModuleType) and names.is_known(value):
-            return live.Named(value.__module__, value.__qualname__)
+            return runtime_values.Named(value.__module__, value.__qualname__)
         return self._refused(value, where, "it is no function of kernel source")
 
     def _function(self, value: types.FunctionType, where: str) -> Any:
         if names.is_known(value):
-            return live.Named(value.__module__, value.__qualname__)
+            return runtime_values.Named(value.__module__, value.__qualname__)
         if names.is_host(value.__module__):
             return self._refused(value, where, f"kernels cannot use `{value.__module__}`")
         if functions.is_found_by_name(value):
-            return live.Named(value.__module__, value.__qualname__)
+            return runtime_values.Named(value.__module__, value.__qualname__)
         return self.function(value, where)
 
-    def function(self, value: types.FunctionType, where: str) -> live.Function:
+    def function(self, value: types.FunctionType, where: str) -> runtime_values.Function:
         """A function by its place, with its closure and its defaults."""
         number = self._number(value)
         cells = tuple(
@@ -190,9 +190,9 @@ class Describer:
             for name, one in functions.defaults(value)
         )
         module, line = functions.module_of(value), value.__code__.co_firstlineno
-        return live.Function(number, module, value.__name__, line, cells, defaults)
+        return runtime_values.Function(number, module, value.__name__, line, cells, defaults)
 
-    def _instance(self, value: Any, where: str) -> live.Instance:
+    def _instance(self, value: Any, where: str) -> runtime_values.Instance:
         kind = type(value)
         if kind.__module__ == "builtins":
             self._refused(value, where, "kernels have no such values")
@@ -201,7 +201,7 @@ class Describer:
         number = self._number(value)
         owner = self._class(kind, where)
         held = ((name, self.value(one, f"{where}.{name}")) for name, one in fields(value))
-        return live.Instance(number, owner, tuple(held))
+        return runtime_values.Instance(number, owner, tuple(held))
 
     def _refused(self, value: Any, where: str, why: str) -> Any:
         refuse(

@@ -21,7 +21,7 @@ from nkic.api import names
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.source import SourceFile
-from nkic.loader import MAX_BYTES, PACKAGE
+from nkic.driver.loader import MAX_BYTES, PACKAGE
 from nkic.parse import decode
 
 

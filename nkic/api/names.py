@@ -9,7 +9,7 @@ import numpy as np
 
 from nkic.evaluate import builtins
 from nkic.machine import dtypes
-from nkic.specialise.live import Named
+from nkic.specialise.runtime_values import Named
 
 DTYPES = "dtypes"  # in place of a module: NKI's own element types
 _NKI = "nki"

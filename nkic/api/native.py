@@ -10,21 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from nkic import __version__, pipeline
+from nkic import __version__
 from nkic.api import functions, names
 from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.describe import shown
 from nkic.api.loading import LiveLoader
 from nkic.base.diagnostics import NkicError
 from nkic.base.source import SourceFile
+from nkic.driver import pipeline
 from nkic.ir.text import program_text
 from nkic.language.hosted import plain
 from nkic.language.trace import active
 from nkic.machine import dtypes
-from nkic.specialise.live import Live
 from nkic.specialise.native import LiveKernel
 from nkic.specialise.native.values import KEEP, Copier
 from nkic.specialise.request import TensorType
+from nkic.specialise.runtime_values import RuntimeValue
 
 _TENSOR = object()
 
@@ -38,12 +39,12 @@ class Parts:
     _named: dict[int, str] = field(default_factory=dict)  # by the id of the caller's value
     _alive: list[Any] = field(default_factory=list)
 
-    def find(self, arguments: Mapping[str, Any]) -> dict[str, Live]:
+    def find(self, arguments: Mapping[str, Any]) -> dict[str, RuntimeValue]:
         """Looks into every argument; gives the arguments as a request holds them."""
         copier = Copier(self._found, enters)
         for name, value in arguments.items():
             copier.value(value, name)
-        return {name: Live(value, shown(value)) for name, value in arguments.items()}
+        return {name: RuntimeValue(value, shown(value)) for name, value in arguments.items()}
 
     def _found(self, value: Any, where: str) -> Any:
         array = array_of(value)

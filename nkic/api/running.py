@@ -29,18 +29,18 @@ from nkic.base.diagnostics import (
 )
 from nkic.base.levels import DEFAULT, Settings
 from nkic.base.suggest import did_you_mean
-from nkic.figures import blas_threads, figures, is_precise
-from nkic.machine.orders import ORDERS, Order
+from nkic.driver.figures import blas_threads, figures, is_precise
+from nkic.machine.summation import ORDERS, SummationOrder
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable
 from nkic.neff.text import source
 from nkic.report import run_report, timeline
-from nkic.report.run_report import Run
+from nkic.report.run_report import RunReport
 from nkic.report.timeline import Stretch
-from nkic.simulate import EngineUse, Options, simulate_ranks
+from nkic.simulate import EngineUse, RunOptions, simulate_ranks
 from nkic.simulate import Result as Simulated
 from nkic.simulate.footprint import check_memory
-from nkic.simulate.io.bind import Bound, Wanted, bind
+from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.specs import Spec, Value, parse_fill
 from nkic.simulate.result import Busy
 
@@ -62,7 +62,7 @@ class Result:
     cycles: int
     time_ns: float
     engines: Mapping[str, EngineUse]
-    run: Run = field(repr=False)
+    run: RunReport = field(repr=False)
     remarks: tuple[Diagnostic, ...] = ()
     busy: tuple[Busy, ...] = field(default=(), repr=False)
     executable: Executable | None = field(default=None, repr=False)
@@ -183,9 +183,9 @@ def _heard(
     return remarks
 
 
-def _settings(how: Running) -> Options:
+def _settings(how: Running) -> RunOptions:
     precise = how.get("precise_fp")
-    return Options(
+    return RunOptions(
         how.get("init_check", True),
         is_precise(os.environ) if precise is None else precise,
         how.get("max_cycles"),
@@ -197,7 +197,7 @@ def _settings(how: Running) -> Options:
     )
 
 
-def _order(name: str | None) -> Order | None:
+def _order(name: str | None) -> SummationOrder | None:
     for order in ORDERS:
         if name == order:
             return order
@@ -227,9 +227,9 @@ def _spec(name: str, value: Any) -> Spec | Offer:
 
 def _result(
     artifact: Artifact,
-    bound: Bound,
+    bound: BoundInputs,
     found: Simulated,
-    settings: Options,
+    settings: RunOptions,
     remarks: tuple[Diagnostic, ...],
 ) -> Result:
     signature = artifact.signature

@@ -59,7 +59,7 @@ class Element(NamedTuple):
         return self.size in _SIZES.get(self.kind, ())
 
 
-class Header(NamedTuple):
+class NpyHeader(NamedTuple):
     """What an npy file says of its array. `start` is how many bytes the header took."""
 
     element: Element
@@ -74,7 +74,7 @@ class Header(NamedTuple):
         return prod(self.shape) * self.element.size
 
 
-def read_header(source: Source) -> Header:
+def read_header(source: Source) -> NpyHeader:
     """The header of an npy file; raises `Damaged`."""
     start = source.read(8)
     if start[:6] != MAGIC:
@@ -89,14 +89,14 @@ def read_header(source: Source) -> Header:
     return _header(source.read(length).decode(encoding, "replace"), 8 + width + length)
 
 
-def _header(text: str, start: int) -> Header:
+def _header(text: str, start: int) -> NpyHeader:
     if re.search(r"""['"]descr['"]\s*:\s*\[""", text):
         raise Damaged("it is a structured array", "array-kind", "save each field as its own array")
     if not _HEADER.fullmatch(text):
         raise Damaged(f"its npy header is wrong: {clean(text[:80])}")
     big_endian, element = _element(_value(text, "descr").strip("'\""))
     shape = _shape(_value(text, "shape"))
-    return Header(element, big_endian, _value(text, "fortran_order") == "True", shape, start)
+    return NpyHeader(element, big_endian, _value(text, "fortran_order") == "True", shape, start)
 
 
 def _value(text: str, key: str) -> str:
@@ -129,7 +129,7 @@ def _element(descr: str) -> tuple[bool, Element]:
     return order == ">", Element("b" if kind == "?" else kind, width)
 
 
-def read_data(source: Source, header: Header) -> NDArray[Any]:
+def read_data(source: Source, header: NpyHeader) -> NDArray[Any]:
     """The array, in this machine's byte order and C order. The header has been judged by the
     caller: memory is taken for as much as it says.
     """

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nkic.arrays import npy
 from nkic.arrays.archive import Content, Member, members
 from nkic.arrays.failures import Damaged, refuse
-from nkic.arrays.npy import Header
+from nkic.arrays.npy import NpyHeader
 from nkic.arrays.offers import Offer
 from nkic.arrays.streams import Opened
 from nkic.base.text import clean, grouped
@@ -67,7 +67,7 @@ def _offer(stream: BinaryIO, member: Member, dtype: DType | None, path: str) -> 
     return Offer(path, header.element, header.shape, dtype, read, member.name)
 
 
-def _header(stream: BinaryIO, member: Member) -> Header:
+def _header(stream: BinaryIO, member: Member) -> NpyHeader:
     """The header, if the sizes in it and in the directory are the same."""
     header = npy.read_header(Content(stream, member))
     wanted = header.start + header.data_bytes
@@ -79,7 +79,7 @@ def _header(stream: BinaryIO, member: Member) -> Header:
     return header
 
 
-def _read(stream: BinaryIO, member: Member, header: Header) -> NDArray[Any]:
+def _read(stream: BinaryIO, member: Member, header: NpyHeader) -> NDArray[Any]:
     content = Content(stream, member)
     content.read(header.start)
     return npy.read_data(content, header)

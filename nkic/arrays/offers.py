@@ -125,5 +125,5 @@ def offer_raw(file: Opened, path: str, dtype: DType, shape: tuple[int, ...]) -> 
         sizes = ", ".join(map(str, shape))
         text = f"{dtype}[{sizes}] takes {grouped(wanted)} bytes, it has {grouped(file.size)}"
         refuse(path, Damaged(text))
-    header = npy.Header(raw(dtype), False, False, shape, 0)
+    header = npy.NpyHeader(raw(dtype), False, False, shape, 0)
     return Offer(path, raw(dtype), shape, dtype, lambda: npy.read_data(Plain(file), header))

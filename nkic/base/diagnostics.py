@@ -193,7 +193,7 @@ class Reporter:
     max_errors: int = 20
     _found: dict[_Key, Diagnostic] = field(default_factory=dict)
     _again: Counter[_Key] = field(default_factory=Counter)  # beside the first time
-    _doubts: list[Diagnostic] = field(default_factory=list)
+    _suspected: list[Diagnostic] = field(default_factory=list)
     _errors: int = 0  # among those found
 
     def add(self, diagnostic: Diagnostic) -> None:
@@ -206,15 +206,15 @@ class Reporter:
         if self.full:
             raise CompileFailed(self.all)
 
-    def doubt(self, diagnostic: Diagnostic) -> None:
+    def suspect(self, diagnostic: Diagnostic) -> None:
         """Keeps an error that counts only where evaluation comes to it: see `settle`."""
-        self._doubts.append(diagnostic)
+        self._suspected.append(diagnostic)
 
     def settle(self) -> None:
-        """Doubts become errors if there are errors, and warnings in a sound kernel."""
+        """What was suspected becomes errors if there are errors, and warnings in a sound kernel."""
         level = Level.ERROR if self.errors else Level.WARNING
-        doubts, self._doubts = self._doubts, []
-        for one in doubts:
+        suspected, self._suspected = self._suspected, []
+        for one in suspected:
             if _key(one) not in self._found:
                 self._keep(_key(one), replace(one, level=level))
 

@@ -4,7 +4,7 @@ Takes a program of views; reports all violations of shapes, types, buffers and l
 the argument that breaks the rule; gives nothing. A program that passes can be lowered, and
 `warn` says what it probably does not mean; `find_unwritten` asks the lowered program which
 uninitialised bytes are read, `find_strangers` where a matmul adds to what another
-instruction wrote. `find_meetings` asks whether the cores of a program wait for each other at the
+instruction wrote. `check_rendezvous` asks whether the cores of a program wait for each other at the
 same places, `find_edges` whether what the kernel ordered can be waited for, and `find_banks`, of
 the program with addresses, whether results of matmuls lie within one bank of PSUM.
 
@@ -13,8 +13,8 @@ depends on run-time values (the runner).
 """
 
 from nkic.check.edges import find_edges
-from nkic.check.meetings import find_meetings
 from nkic.check.psum import find_banks, find_strangers
+from nkic.check.rendezvous import check_rendezvous
 from nkic.check.stage import Locate, check, find
 from nkic.check.unwritten import find_unwritten
 from nkic.check.warnings import warn
@@ -22,10 +22,10 @@ from nkic.check.warnings import warn
 __all__ = [
     "Locate",
     "check",
+    "check_rendezvous",
     "find",
     "find_banks",
     "find_edges",
-    "find_meetings",
     "find_strangers",
     "find_unwritten",
     "warn",

@@ -46,7 +46,7 @@ class _Finder:
     used: set[int] = field(default_factory=set)
     written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
     said: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by the place's id
-    doubts: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
+    warnings: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         inputs = {p.tensor.number for p in self.program.inputs}
@@ -55,19 +55,19 @@ class _Finder:
     def instruction(self, one: Instruction) -> None:
         self.note_uses(one)
         row = one.row
-        if row.doubt is not None:
-            self.doubt(one)
+        if row.warn is not None:
+            self.warn(one)
         if Engine.DMA in row.engines and not row.in_blocks:
             self.dma_rows(one)
 
-    def doubt(self, one: Instruction) -> None:
+    def warn(self, one: Instruction) -> None:
         """What its row says of it, although it is legal; asked once per signature."""
         row = one.row
         key = (row, one.attributes, one.engine, *map(seen, one.operands))
-        if key not in self.doubts:
+        if key not in self.warnings:
             facts = one.facts(self.program.target)
-            self.doubts[key] = row.doubt(facts, len(self.program.cores)) if row.doubt else None
-        found = self.doubts[key]
+            self.warnings[key] = row.warn(facts, len(self.program.cores)) if row.warn else None
+        found = self.warnings[key]
         if found is not None:
             self.complain(found.slug, f"{row.name}: {found.message}", one.at, found.help)
 

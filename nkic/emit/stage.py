@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from nkic.base.source import SourceFile
-from nkic.emit.tables import Places, Tensors
+from nkic.emit.tables import PlaceTable, Tensors
 from nkic.ir.program import Instruction, Loop, Operand
 from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop, slots
 from nkic.ir.tensors import AccessPattern, View
@@ -28,12 +28,12 @@ def emit(
 ) -> Executable:
     """The executable of `schedule`. `sources` are the kernel's files by the path in spans."""
     program = schedule.program
-    places = Places(sources)
+    places = PlaceTable(sources)
     tensors = Tensors(program, places)
     inputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.inputs)
     outputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.outputs)
     streams = tuple(
-        _Core(number, places, tensors).stream(stream)
+        _CoreEmitter(number, places, tensors).stream(stream)
         for number, core in enumerate(schedule.cores)
         for stream in core
     )
@@ -80,8 +80,8 @@ def _registers(streams: Iterable[StreamRecord]) -> Iterable[int]:
             yield from (value.number for value in values if isinstance(value, Register))
 
 
-class _Core:
-    def __init__(self, number: int, places: Places, tensors: Tensors) -> None:
+class _CoreEmitter:
+    def __init__(self, number: int, places: PlaceTable, tensors: Tensors) -> None:
         self.number = number
         self.places = places
         self.tensors = tensors

@@ -9,19 +9,19 @@ from nkic.base.source import CallChain, SourceFile
 from nkic.ir.program import Program
 from nkic.ir.tensors import Role, Tensor
 from nkic.machine.memory import Address, Buffer
-from nkic.neff.records import FileRecord, Place, TensorRecord
+from nkic.neff.records import FileRecord, PlaceRecord, TensorRecord
 
 
-class Places:
+class PlaceTable:
     """Call chains as rows; a chain's caller is a row of its own."""
 
     def __init__(self, sources: Mapping[str, SourceFile]) -> None:
         self.sources = sources
-        self.rows: list[Place] = []
+        self.rows: list[PlaceRecord] = []
         self.files: list[FileRecord] = []
         self._row_of: dict[int, int] = {}
         self._kept: list[CallChain] = []  # keeps the objects alive whose ids are keys
-        self._row_of_place: dict[Place, int] = {}
+        self._row_of_place: dict[PlaceRecord, int] = {}
         self._file_of: dict[str, int] = {}
 
     def index(self, chain: CallChain | None) -> int:
@@ -33,7 +33,7 @@ class Places:
             return known
         span = chain.span
         caller = self.index(chain.caller)
-        place = Place(
+        place = PlaceRecord(
             self._file(span.path), span.line, span.column, span.end_line, span.end_column, caller
         )
         row = self._row_of_place.setdefault(place, len(self.rows))
@@ -55,7 +55,7 @@ class Places:
 class Tensors:
     """Tensors as rows. `core` is -1 for shared HBM."""
 
-    def __init__(self, program: Program, places: Places) -> None:
+    def __init__(self, program: Program, places: PlaceTable) -> None:
         self.program = program
         self.places = places
         self.rows: list[TensorRecord] = []

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _SIZED: tuple[Any, ...] = (list, tuple, dict, str)
 
 
-class Form:
+class TypingForm:
     """What stands in annotations, and bases that mean nothing. Nothing is checked against it."""
 
     __slots__ = ("name",)
@@ -57,9 +57,9 @@ class ClassBody:
         self.fields: dict[str, str] = {}
 
 
-def form(name: str) -> Form:
+def form(name: str) -> TypingForm:
     """A name that only annotations use."""
-    return Form(name)
+    return TypingForm(name)
 
 
 # ---- making classes -----------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def _announce(m: Machine, made: Class, options: Mapping[str, Any]) -> None:
 
 def _check_metaclass(m: Machine, options: dict[str, Any]) -> None:
     found = options.pop("metaclass", None)
-    if found is None or isinstance(found, Form) or found is m.builtins["type"]:
+    if found is None or isinstance(found, TypingForm) or found is m.builtins["type"]:
         return
     raise KernelError(
         "not-in-nki",
@@ -196,7 +196,7 @@ def _check_metaclass(m: Machine, options: dict[str, Any]) -> None:
 def _bases(m: Machine, given: list[Any]) -> list[Class]:
     found = []
     for value in given:
-        if isinstance(value, Form):
+        if isinstance(value, TypingForm):
             continue
         hook = getattr(value, "as_base", None) if not isinstance(value, Class) else None
         base = hook(m) if hook is not None else value

@@ -17,7 +17,7 @@ from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.base.suggest import did_you_mean, respelt
 from nkic.evaluate import attributes, exceptions
 from nkic.evaluate.calls import is_languages, parameters
-from nkic.evaluate.classes import Form
+from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.code import Frame
 from nkic.evaluate.errors import KernelError, Refused
 from nkic.evaluate.machine import Machine
@@ -50,7 +50,7 @@ class _Said(NamedTuple):
     argument: str = ""  # of the call that fails: then the message points there
 
 
-class Place(NamedTuple):
+class ActiveNode(NamedTuple):
     """A frame of the kernel, and the node that it was evaluating."""
 
     frame: Frame
@@ -80,12 +80,12 @@ class Failure:
         self.machine = machine
         self.resolved = resolved
         found = getattr(error, "nkic_frames", [])
-        self.places = [Place(frame, node) for frame, node in found]
+        self.places = [ActiveNode(frame, node) for frame, node in found]
         own = [p for p in self.places if not p.span.path.startswith(SHIPPED)]
         self.own = own or self.places
 
     @property
-    def inner(self) -> Place | None:
+    def inner(self) -> ActiveNode | None:
         """The innermost frame of the user's own source."""
         return self.own[0] if self.own else None
 
@@ -214,7 +214,7 @@ def _turns(failure: Failure) -> list[Label]:
     return turns_of(failure.own[:CALLS], failure.resolved)
 
 
-def turns_of(places: list[Place], resolved: Resolved) -> list[Label]:
+def turns_of(places: list[ActiveNode], resolved: Resolved) -> list[Label]:
     """``here `i` is 3` at the head of every loop around the places, outermost first."""
     found: list[Label] = []
     for place in places:
@@ -418,7 +418,7 @@ _SAY: list[tuple[str, Callable[[Failure], _Said]]] = [
 
 _WITH_VALUES = frozenset({"assertion-failed", "wrong-index", "wrong-value", "wrong-type"})
 _NOT_SHOWN = (
-    *(Class, Function, Builtin, HostFunction, Method, Provided, ModuleValue, Foreign, Form),
+    *(Class, Function, Builtin, HostFunction, Method, Provided, ModuleValue, Foreign, TypingForm),
 )
 
 

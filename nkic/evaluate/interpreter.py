@@ -30,7 +30,7 @@ _FRAMES_PER_LEVEL = 3200
 
 
 @dataclass(frozen=True)
-class Parameter:
+class FunctionParameter:
     """A parameter of the kernel.
 
     `default` is its value, evaluated, or MISSING; `annotation` is source. `star` is "*" or "**"
@@ -168,9 +168,9 @@ class Interpreter:
         module = self.resolved.library.add("nkic.stdlib", source, trusted=True)
         return self.world.runtime(module).get(name)
 
-    def turns(self) -> list[Label]:
+    def loop_context(self) -> list[Label]:
         """The turns of the loops around the place and around the nearest calls."""
-        places = [failures.Place(frame, frame[1]) for frame in reversed(self.machine.stack)]
+        places = [failures.ActiveNode(frame, frame[1]) for frame in reversed(self.machine.stack)]
         own = [p for p in places if not p.span.path.startswith(STDLIB)]
         return failures.turns_of(own[: failures.CALLS], self.resolved)
 
@@ -189,7 +189,7 @@ def _is_the_kernels(error: BaseException) -> bool:
     return module in _BOUNDARY or not module.startswith("nkic.") or "nkic.evaluate" in module
 
 
-def parameters(function: Function) -> list[Parameter]:
+def parameters(function: Function) -> list[FunctionParameter]:
     """The parameters of a function with their defaults, in the order of the signature."""
     args = function.code.args
     plain = [*args.posonlyargs, *args.args]
@@ -198,7 +198,9 @@ def parameters(function: Function) -> list[Parameter]:
     defaults |= {arg.name: value for arg, value in zip(last, function.defaults, strict=True)}
     stars = {args.vararg: "*", args.kwarg: "**"}
     return [
-        Parameter(arg.name, defaults.get(arg.name, MISSING), arg.annotation, stars.get(arg, ""))
+        FunctionParameter(
+            arg.name, defaults.get(arg.name, MISSING), arg.annotation, stars.get(arg, "")
+        )
         for arg in scopes.parameters(args)
     ]
 

@@ -23,9 +23,9 @@ from nkic.evaluate.objects import UNSET, Function
 from nkic.syntax import names, nodes, scopes
 from nkic.syntax.bindings import (
     Binding,
+    BindingKind,
     HostModule,
     Import,
-    Kind,
     Modules,
     ProvidedModule,
     SourceModule,
@@ -325,7 +325,7 @@ class Runtime:
     def find(self, name: str) -> Any:
         """Makes the value of a name; `KeyError` if there is none."""
         binding = self.module.bindings.get(name)
-        if name in self._given() and (binding is None or binding.kind is Kind.VALUE):
+        if name in self._given() and (binding is None or binding.kind is BindingKind.VALUE):
             self.globals[name] = self.world.value(self._given()[name])
             return self.globals[name]
         if binding is not None:
@@ -389,7 +389,7 @@ class Runtime:
         there. The rest follows when that statement is done.
         """
         before = self._running[-1] if self._running else len(self.module.tree.body)
-        if binding.kind is not Kind.VALUE:
+        if binding.kind is not BindingKind.VALUE:
             before = len(self.module.tree.body)
         for index in binding.statements:
             if index < before and index not in self._done:
@@ -404,7 +404,7 @@ class Runtime:
     def _run_readers(self, binding: Binding, index: int) -> None:
         """Statements that read the name's former value run before it changes."""
         earlier = [other for other in binding.statements if other < index]
-        if not earlier or binding.kind is not Kind.VALUE:
+        if not earlier or binding.kind is not BindingKind.VALUE:
             return
         for number in range(earlier[-1] + 1, index):
             node = self.module.tree.body[number]

@@ -87,7 +87,7 @@ Returned = int | tuple[int | None, ...] | None
 Body = tuple[Item, ...]
 
 
-class Parameter(NamedTuple):
+class TensorParameter(NamedTuple):
     """A tensor that crosses the kernel's boundary, by the name that npz files use."""
 
     name: str
@@ -109,8 +109,8 @@ class Program:
     name: str
     target: Target
     tensors: tuple[Tensor, ...]
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
+    inputs: tuple[TensorParameter, ...]
+    outputs: tuple[TensorParameter, ...]
     cores: tuple[Body, ...]
     constants: Mapping[int, bytes] = field(default_factory=dict)
     addresses: Mapping[int, Address] = field(default_factory=dict)

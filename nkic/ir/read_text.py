@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from nkic.base.source import CallChain, Span
-from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Parameter, Program
+from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program, TensorParameter
 from nkic.ir.tensors import AccessPattern, Dynamic, Tensor, View
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import Engine
@@ -126,11 +126,11 @@ class _Reader:
         if "at" in extras:
             self.addresses[int(number)] = Address(*extras["at"])
 
-    def parameters(self, word: str) -> tuple[Parameter, ...]:
+    def parameters(self, word: str) -> tuple[TensorParameter, ...]:
         found = []
         while self.peek().startswith(word + " "):
             _, name, _, tensor = self.take().split(" ")
-            found.append(Parameter(name, self.tensors[int(tensor[1:])]))
+            found.append(TensorParameter(name, self.tensors[int(tensor[1:])]))
         return tuple(found)
 
     def body(self) -> Body:

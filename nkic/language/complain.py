@@ -52,7 +52,7 @@ def _turns(slug: str, place: Span) -> list[Label]:
     what was not reported in an earlier turn.
     """
     trace = active()
-    return [] if trace.report.knows(slug, place) else trace.turns()
+    return [] if trace.report.knows(slug, place) else trace.loop_context()
 
 
 def shown(tensor: Tensor) -> str:

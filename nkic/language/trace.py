@@ -101,7 +101,7 @@ class Trace:
         self.module_of: Callable[[str], SourceModule | None] = _no_module
         self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
         self.here: Callable[[], CallChain] = _nowhere  # the kernel's place
-        self.turns: Callable[[], list[Label]] = list  # of the loops around that place
+        self.loop_context: Callable[[], list[Label]] = list  # of the loops around that place
         self.recording: Callable[[], object] = _free  # spends steps, for what goes into a program
         self.viewing: Callable[[], object] = _free  # spends steps, for an index
         self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating

@@ -21,7 +21,7 @@ from nkic.language.registers import DeviceInteger
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine.arguments import takes
-from nkic.machine.operands import Attribute, Kind
+from nkic.machine.operands import Attribute, AttributeKind
 
 
 class CallRefused(Exception):
@@ -148,19 +148,19 @@ def _refused(attribute: Attribute, value: Any, help: str = "") -> CallRefused:
     )
 
 
-_READERS: dict[Kind, Callable[[Attribute, Any], Any]] = {
-    Kind.ALU: _operator,
-    Kind.ACTIVATION: _operator,
-    Kind.BOOL: _number,
-    Kind.INT: _number,
-    Kind.INT32: _number,
-    Kind.NUMBER: _number,
-    Kind.PATTERN: _tuple,
-    Kind.INTS: _ints,
-    Kind.NUMBERS: _tuple,
-    Kind.GROUPS: _groups,
-    Kind.CHOICE: _choice,
-    Kind.TEXT: _text,
+_READERS: dict[AttributeKind, Callable[[Attribute, Any], Any]] = {
+    AttributeKind.ALU: _operator,
+    AttributeKind.ACTIVATION: _operator,
+    AttributeKind.BOOL: _number,
+    AttributeKind.INT: _number,
+    AttributeKind.INT32: _number,
+    AttributeKind.NUMBER: _number,
+    AttributeKind.PATTERN: _tuple,
+    AttributeKind.INTS: _ints,
+    AttributeKind.NUMBERS: _tuple,
+    AttributeKind.GROUPS: _groups,
+    AttributeKind.CHOICE: _choice,
+    AttributeKind.TEXT: _text,
 }
 
 

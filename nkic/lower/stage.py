@@ -20,12 +20,12 @@ from nkic.machine.targets import Target
 
 def lower(program: Program, report: Reporter) -> Program:
     """`program` with access patterns, engines and decided accumulation."""
-    cores = tuple(_Core(program.target, report).core(body) for body in program.cores)
+    cores = tuple(_CoreLowerer(program.target, report).core(body) for body in program.cores)
     report.stop_if_errors()
     return replace(program, cores=cores)
 
 
-class _Core:
+class _CoreLowerer:
     def __init__(self, target: Target, report: Reporter) -> None:
         self.target = target
         self.report = report

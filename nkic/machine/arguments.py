@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from nkic.machine.facts import Facts, Register, Tile, Value
-from nkic.machine.operands import MAX_TEXT, Attribute, Kind, Operand, Row, Violation
+from nkic.machine.operands import MAX_TEXT, Attribute, AttributeKind, Operand, Row, Violation
 from nkic.machine.operators import ACTIVATIONS, ALU, NO_ENGINE
 
 INT32 = (-(1 << 31), (1 << 31) - 1)
@@ -25,7 +25,7 @@ def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
         setting = attributes.get(name)
         if accepted(setting) or (setting is None and attribute.optional):
             continue
-        if attribute.kind in (Kind.ALU, Kind.ACTIVATION) and setting in NO_ENGINE:
+        if attribute.kind in (AttributeKind.ALU, AttributeKind.ACTIVATION) and setting in NO_ENGINE:
             text = f"`{name}` is nl.{setting}, which no engine has as an operator"
             yield Violation("argument-kind", text, name, NO_ENGINE[setting])
         else:
@@ -43,9 +43,9 @@ def _wrong(name: str, value: Any, wanted: str, advice: str = "") -> Violation:
 
 def _operator_advice(attribute: Attribute, value: Any) -> str:
     """Where an operator goes that stands where a function should, or the other way round."""
-    if attribute.kind is Kind.ALU and value in ACTIVATIONS:
+    if attribute.kind is AttributeKind.ALU and value in ACTIVATIONS:
         return f"nl.{value} takes one value and goes with nisa.activation; operators take two"
-    if attribute.kind is Kind.ACTIVATION and value in ALU:
+    if attribute.kind is AttributeKind.ACTIVATION and value in ALU:
         words = "takes two values and goes with nisa.tensor_tensor or nisa.tensor_scalar"
         return f"nl.{value} {words}; functions take one"
     return ""
@@ -74,7 +74,7 @@ def takes(attribute: Attribute) -> str:
     """What `attribute` may be, in words."""
     kind = attribute.kind.value
     words = f"{'an' if kind[0] in 'aio' else 'a'} {kind}"
-    if attribute.kind is Kind.CHOICE:
+    if attribute.kind is AttributeKind.CHOICE:
         words = f"one of {', '.join(attribute.choices)}"
     return f"{words} or None" if attribute.optional else words
 
@@ -90,7 +90,7 @@ def allowed(attribute: Attribute, value: Any) -> bool:
 
 
 def _acceptor(attribute: Attribute) -> Callable[[Any], bool]:
-    if attribute.kind is Kind.CHOICE:
+    if attribute.kind is AttributeKind.CHOICE:
         return lambda value: type(value) is str and value in attribute.choices
     return _ACCEPTORS[attribute.kind]
 
@@ -137,18 +137,18 @@ def _is_groups(value: Any) -> bool:
     )
 
 
-_ACCEPTORS: dict[Kind, Callable[[Any], bool]] = {
-    Kind.ALU: lambda value: type(value) is str and value in ALU,
-    Kind.ACTIVATION: lambda value: type(value) is str and value in ACTIVATIONS,
-    Kind.BOOL: lambda value: type(value) is bool,
-    Kind.INT: _is_int,
-    Kind.INT32: _is_int32,
-    Kind.NUMBER: is_number,
-    Kind.PATTERN: _is_pattern,
-    Kind.INTS: _is_ints,
-    Kind.GROUPS: _is_groups,
-    Kind.NUMBERS: _is_numbers,
-    Kind.TEXT: _is_text,
+_ACCEPTORS: dict[AttributeKind, Callable[[Any], bool]] = {
+    AttributeKind.ALU: lambda value: type(value) is str and value in ALU,
+    AttributeKind.ACTIVATION: lambda value: type(value) is str and value in ACTIVATIONS,
+    AttributeKind.BOOL: lambda value: type(value) is bool,
+    AttributeKind.INT: _is_int,
+    AttributeKind.INT32: _is_int32,
+    AttributeKind.NUMBER: is_number,
+    AttributeKind.PATTERN: _is_pattern,
+    AttributeKind.INTS: _is_ints,
+    AttributeKind.GROUPS: _is_groups,
+    AttributeKind.NUMBERS: _is_numbers,
+    AttributeKind.TEXT: _is_text,
 }
 
 

@@ -107,7 +107,7 @@ SHORT = {
 }
 
 
-class Kind(Enum):
+class AttributeKind(Enum):
     """What an attribute may be."""
 
     ALU = "operator"  # a name in machine.operators.ALU
@@ -134,7 +134,7 @@ class Attribute:
     """
 
     name: str
-    kind: Kind
+    kind: AttributeKind
     default: Any = ...
     choices: tuple[Any, ...] = ()
     optional: bool = False  # None is a value
@@ -208,8 +208,8 @@ class Row:
     `module` is where kernels find it.
     `returns` names an operand that is no parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
-    are no parameters. `together`, for what all cores run at once, judges what they bring, by
-    core. `in_blocks`: a transfer moves blocks, and not rows that each cost a descriptor. `doubt`
+    are no parameters. `rendezvous_rule`, for what all cores run at once, judges what they bring, by
+    core. `in_blocks`: a transfer moves blocks, and not rows that each cost a descriptor. `warn`
     says what devices cannot do of what is legal, or do otherwise than a kernel
     means, as far as that is known from the instruction and the number of cores. `depends` says
     what of the results depends on what of the sources.
@@ -243,9 +243,9 @@ class Row:
     module: str = "nki.isa"
     returns: str = ""
     spread: str = ""
-    together: Callable[[Sequence[Facts]], Violation | None] | None = None
+    rendezvous_rule: Callable[[Sequence[Facts]], Violation | None] | None = None
     in_blocks: bool = False
-    doubt: Callable[[Facts, int], Violation | None] | None = None
+    warn: Callable[[Facts, int], Violation | None] | None = None
     depends: Depends = Depends.WHOLLY
     accumulates: str = ""
     pairs: tuple[str, Any] | None = None
@@ -304,12 +304,12 @@ class Row:
     @cached_property
     def is_rendezvous(self) -> bool:
         """All cores run it at once: each waits until the others have come to it."""
-        return self.together is not None
+        return self.rendezvous_rule is not None
 
     @cached_property
     def number_attributes(self) -> tuple[int, ...]:
         """The attributes, by index, of which equal values may differ in the sign of zero."""
-        kinds = (Kind.NUMBER, Kind.NUMBERS)
+        kinds = (AttributeKind.NUMBER, AttributeKind.NUMBERS)
         return tuple(i for i, rule in enumerate(self.attributes) if rule.kind in kinds)
 
     @cached_property

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from nkic.machine.costs import ACT_TABLE_LOAD_NS
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
-from nkic.machine.operands import Kind, Row
+from nkic.machine.operands import AttributeKind, Row
 from nkic.machine.targets import Target
 
 SEMAPHORE_PS = 20_000  # from a signal to the waiting engine's start (DMA overview: 5 to 18 ns)
@@ -63,6 +63,6 @@ def activation_table(row: Row, attributes: tuple[Any, ...], engine: Engine) -> s
     found = [
         value
         for rule, value in zip(row.attributes, attributes, strict=True)
-        if rule.kind is Kind.ACTIVATION
+        if rule.kind is AttributeKind.ACTIVATION
     ]
     return "" if found in ([], ["copy"]) else str(found[0])

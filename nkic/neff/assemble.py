@@ -30,7 +30,7 @@ from nkic.neff.records import (
     OperandRecord,
     ParameterRecord,
     PatternRecord,
-    Place,
+    PlaceRecord,
     StreamRecord,
     TensorRecord,
 )
@@ -63,7 +63,7 @@ class _Assembler:
         self._arguments: dict[str, str] = {}
         self._flags: dict[str, str] = {}
         self._files: list[FileRecord] = []
-        self._places: list[Place] = []
+        self._places: list[PlaceRecord] = []
         self._tensors: list[TensorRecord] = []
         self._inputs: list[ParameterRecord] = []
         self._outputs: list[ParameterRecord] = []
@@ -146,7 +146,7 @@ class _Assembler:
         caller = words.integer() if words.accept("from") else -1
         if not (0 <= file < len(self._files) and -1 <= caller < len(self._places)):
             words.fail("a file or a caller", "one that is declared before")
-        self._places.append(Place(file, line, column, end_line, end_column, caller))
+        self._places.append(PlaceRecord(file, line, column, end_line, end_column, caller))
 
     def _tensor(self, words: Scanner) -> None:
         number = parts.reference(words)

@@ -15,7 +15,7 @@ from nkic.neff.decode_layout import LayoutReader
 from nkic.neff.failures import Malformed, refuse, shown
 from nkic.neff.layout import PLACES_PER_RECORD, Lines, Meta
 from nkic.neff.limits import INT32, Limits
-from nkic.neff.records import Executable, FileRecord, Place, TensorRecord
+from nkic.neff.records import Executable, FileRecord, PlaceRecord, TensorRecord
 from nkic.neff.streaming import Records
 from nkic.neff.typed import array, binary, fields, integer, integers, kind_of, text
 
@@ -102,9 +102,9 @@ def _check_source(content: Any, digest: bytes, limits: Limits) -> None:
 
 def _lines(
     sections: Sections, files: int, limits: Limits
-) -> tuple[tuple[Place, ...], compact_array[int]]:
+) -> tuple[tuple[PlaceRecord, ...], compact_array[int]]:
     """The places, and the place of every item in order."""
-    places: list[Place] = []
+    places: list[PlaceRecord] = []
     used = compact_array("i")
     if "lines" not in sections:
         return (), used
@@ -123,14 +123,16 @@ def _lines(
     return tuple(places), used
 
 
-def _add_place(places: list[Place], record: tuple[Any, ...], files: int, limits: Limits) -> None:
+def _add_place(
+    places: list[PlaceRecord], record: tuple[Any, ...], files: int, limits: Limits
+) -> None:
     if len(places) >= limits.places:
         raise Malformed(f"more than {limits.places:,} places", "artifact-limit")
     file, line, column, end_line, end_column, caller = fields(record, 6, "a place")
     integer(file, 0, files - 1, "a place's file")
     integers((line, column, end_line, end_column), 0, INT32, "a place's position")
     integer(caller, -1, len(places) - 1, "a place's caller")  # so chains of calls must end
-    places.append(Place(file, line, column, end_line, end_column, caller))
+    places.append(PlaceRecord(file, line, column, end_line, end_column, caller))
 
 
 def _names(sections: Sections, places: int, limits: Limits) -> list[tuple[str, int]]:

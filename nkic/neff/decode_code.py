@@ -15,7 +15,7 @@ from nkic.machine.operands import Row
 from nkic.neff import attributes
 from nkic.neff.container import Section
 from nkic.neff.failures import Malformed, shown
-from nkic.neff.layout import DYNAMIC_KINDS, Code
+from nkic.neff.layout import DYNAMIC_KINDS, CodeRecord
 from nkic.neff.limits import INT32, INT64, Limits
 from nkic.neff.records import (
     InstructionRecord,
@@ -44,7 +44,7 @@ class CodeReader:
         self._items: list[_Item] = []
         self._missing = 0  # items of the current stream yet to come
         self._total = 0
-        self._phase = Code.PATTERN
+        self._phase = CodeRecord.PATTERN
 
     def read(self, section: Section) -> tuple[StreamRecord, ...]:
         """The streams of `section`."""
@@ -72,14 +72,14 @@ class CodeReader:
             self._slot,
         )
 
-    def _enter(self, phase: Code) -> None:
+    def _enter(self, phase: CodeRecord) -> None:
         """Values come first, then forms, then streams."""
         if phase < self._phase:
             raise Malformed("operands come before forms, and forms before streams")
         self._phase = phase
 
     def _add_value(self, value: OperandRecord) -> None:
-        self._enter(Code.PATTERN)
+        self._enter(CodeRecord.PATTERN)
         if len(self._values) > self._limits.values:
             raise _too_many("different operands", self._limits.values)
         self._values.append(value)
@@ -119,7 +119,7 @@ class CodeReader:
         self._add_value(value)
 
     def _form(self, record: tuple[Any, ...]) -> None:
-        self._enter(Code.FORM)
+        self._enter(CodeRecord.FORM)
         if len(self._forms) >= self._limits.forms:
             raise _too_many("forms", self._limits.forms)
         opcode, values = fields(record, 2, "a form")
@@ -136,7 +136,7 @@ class CodeReader:
 
     def _stream(self, record: tuple[Any, ...]) -> None:
         self._end_stream()
-        self._enter(Code.STREAM)
+        self._enter(CodeRecord.STREAM)
         if len(self._streams) >= self._limits.streams:
             raise _too_many("streams", self._limits.streams)
         core, engine, queue, count = fields(record, 4, "a stream")

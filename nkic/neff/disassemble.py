@@ -18,7 +18,7 @@ INDENT = "    "
 HEAD = f"{MAGIC[:4].decode().lower()} {VERSION[0]}.{VERSION[1]}"  # first line of the full form
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A record of a stream, with how many loops it is in."""
 
     stream: StreamRecord
@@ -61,7 +61,7 @@ def disassemble(
 
 def selected(
     executable: Executable, engine: Engine | None, lines: tuple[int, int] | None
-) -> Iterator[Line]:
+) -> Iterator[TextLine]:
     """The records of `engine` whose source line is within `lines`; None: all of them."""
     places = executable.places
     for line in walk(executable):
@@ -73,14 +73,14 @@ def selected(
             yield line
 
 
-def walk(executable: Executable) -> Iterator[Line]:
+def walk(executable: Executable) -> Iterator[TextLine]:
     """Every record of every stream in order."""
     for stream in executable.streams:
         ends: list[int] = []
         for index, item in enumerate(stream.items):
             while ends and index >= ends[-1]:
                 ends.pop()
-            yield Line(stream, index, len(ends), item)
+            yield TextLine(stream, index, len(ends), item)
             if isinstance(item, LoopRecord):
                 ends.append(index + 1 + item.length)
 
@@ -95,7 +95,7 @@ def rows(
     return [_row(executable, line) for line in selected(executable, engine, lines)]
 
 
-def _row(executable: Executable, line: Line) -> dict[str, Any]:
+def _row(executable: Executable, line: TextLine) -> dict[str, Any]:
     return {
         "stream": line.stream.name,
         "engine": line.stream.engine.value,
@@ -117,7 +117,7 @@ class _Listing:
         self._stream: StreamRecord | None = None
         self._source = ""
 
-    def add(self, line: Line) -> None:
+    def add(self, line: TextLine) -> None:
         """Adds a record, after a head line where its stream begins."""
         if line.stream is not self._stream:
             self._stream = line.stream

@@ -12,7 +12,7 @@ from nkic.machine.memory import BUFFER_CODES
 from nkic.neff.failures import refuse
 from nkic.neff.layout import PLACES_PER_RECORD, ROLES, Layout, Lines, Meta
 from nkic.neff.limits import LIMITS
-from nkic.neff.records import Executable, FileRecord, Place, TensorRecord
+from nkic.neff.records import Executable, FileRecord, PlaceRecord, TensorRecord
 
 
 def printable(value: str) -> str:
@@ -74,7 +74,7 @@ def lines(executable: Executable) -> bytes:
     return _array([*places, *((Lines.ITEMS, *chunk) for chunk in _chunks(used))])
 
 
-def _check_callers(places: tuple[Place, ...]) -> None:
+def _check_callers(places: tuple[PlaceRecord, ...]) -> None:
     if any(place.caller >= index for index, place in enumerate(places)):
         raise ValueError("a place must come after the place of its caller")
 

@@ -17,7 +17,7 @@ from nkic.machine.facts import Register
 from nkic.machine.operands import Row
 from nkic.neff import attributes
 from nkic.neff.failures import at_most
-from nkic.neff.layout import DYNAMIC_KINDS, Code
+from nkic.neff.layout import DYNAMIC_KINDS, CodeRecord
 from nkic.neff.limits import Limits
 from nkic.neff.records import (
     Executable,
@@ -64,7 +64,7 @@ class CodeWriter:
 
     def _stream(self, stream: StreamRecord) -> None:
         code = ENGINE_CODES[stream.engine]
-        record = (Code.STREAM, stream.core, code, stream.queue, len(stream.items))
+        record = (CodeRecord.STREAM, stream.core, code, stream.queue, len(stream.items))
         self.items.append(self._pack(record))
         for item in stream.items:
             if isinstance(item, LoopRecord):
@@ -75,10 +75,10 @@ class CodeWriter:
     def _instruction(self, item: InstructionRecord) -> bytes:
         waits = [n for wait in item.waits for n in wait]
         if item.row is None:
-            return self._pack((Code.SLOT, waits, item.signals))
+            return self._pack((CodeRecord.SLOT, waits, item.signals))
         operands = [self._value(operand) for operand in item.operands]
         form = self._form(item.row, item.attributes)
-        return self._pack((Code.INSTRUCTION, form, operands, waits, item.signals))
+        return self._pack((CodeRecord.INSTRUCTION, form, operands, waits, item.signals))
 
     def _value(self, operand: OperandRecord) -> int:
         """0 for none, else 1 + the number of the value."""
@@ -94,7 +94,7 @@ class CodeWriter:
         key = (id(row), id(values))
         number = self._form_ids.get(key)
         if number is None:
-            record = (Code.FORM, row.opcode, _attributes(row, values))
+            record = (CodeRecord.FORM, row.opcode, _attributes(row, values))
             number = self._form_ids[key] = self.forms.add(self._pack(record))
         return number
 
@@ -103,13 +103,13 @@ def _value(operand: PatternRecord | Register | float | int) -> tuple[Any, ...]:
     if isinstance(operand, PatternRecord):
         return _pattern(operand)
     if isinstance(operand, Register):
-        return (Code.REGISTER, operand.number)
-    return (Code.NUMBER, attributes.canonical(operand))
+        return (CodeRecord.REGISTER, operand.number)
+    return (CodeRecord.NUMBER, attributes.canonical(operand))
 
 
 def _pattern(p: PatternRecord) -> tuple[Any, ...]:
     dims = [n for dim in p.dims for n in dim]
-    static = (Code.PATTERN, p.tensor, p.dtype.code, p.start, p.partitions, p.offset, dims)
+    static = (CodeRecord.PATTERN, p.tensor, p.dtype.code, p.start, p.partitions, p.offset, dims)
     if p.dynamic is None:
         return static
     kind, *rest = p.dynamic
@@ -126,7 +126,7 @@ def _attributes(row: Row, values: tuple[Any, ...]) -> list[Any]:
 
 def _loop(loop: LoopRecord) -> tuple[Any, ...]:
     return (
-        Code.LOOP,
+        CodeRecord.LOOP,
         loop.length,
         _number(loop.counter),
         _bound(loop.start),

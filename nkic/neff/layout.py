@@ -22,7 +22,7 @@ class Layout(IntEnum):
     OUTPUT = 3  # name, tensor
 
 
-class Code(IntEnum):
+class CodeRecord(IntEnum):
     """Records of `code`."""
 
     PATTERN = 0  # tensor, dtype, start, partitions, offset, dims, then nothing or the dynamic part

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from nkic.machine.operands import Row
 from nkic.neff import container, verify
 from nkic.neff.container import Container
-from nkic.neff.layout import Code, Layout
+from nkic.neff.layout import CodeRecord, Layout
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.read import read_container
 from nkic.neff.records import Executable
 from nkic.neff.streaming import Records
 from nkic.neff.unsound import Unsound
 
-_FIRST_KINDS = {"layout": Layout.TENSOR, "code": Code.STREAM}  # where counting begins
+_FIRST_KINDS = {"layout": Layout.TENSOR, "code": CodeRecord.STREAM}  # where counting begins
 
 
 def load(

@@ -163,7 +163,7 @@ class ParameterRecord(NamedTuple):
     tensor: int
 
 
-class Place(NamedTuple):
+class PlaceRecord(NamedTuple):
     """A source place: file index, position, and the place of the call that led here (-1)."""
 
     file: int
@@ -200,7 +200,7 @@ class Executable:
     outputs: tuple[ParameterRecord, ...]
     streams: tuple[StreamRecord, ...]
     constants: Mapping[int, bytes] = field(default_factory=dict)
-    places: tuple[Place, ...] = ()
+    places: tuple[PlaceRecord, ...] = ()
     files: tuple[FileRecord, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, str] = field(default_factory=dict)

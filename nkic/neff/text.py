@@ -20,7 +20,7 @@ from nkic.neff.records import (
     LoopRecord,
     OperandRecord,
     PatternRecord,
-    Place,
+    PlaceRecord,
     TensorRecord,
 )
 
@@ -123,5 +123,5 @@ def source(executable: Executable, place: int) -> str:
     """
     if not 0 <= place < len(executable.places):
         return ""
-    found: Place = executable.places[users(executable, place)]
+    found: PlaceRecord = executable.places[users(executable, place)]
     return f"{executable.files[found.file].path}:{found.line}"

@@ -24,7 +24,7 @@ from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.places import users
 from nkic.neff.records import Executable, LoopRecord, StreamRecord
 from nkic.neff.unsound import Unsound
-from nkic.neff.verify_meetings import verify_meetings
+from nkic.neff.verify_rendezvous import verify_rendezvous
 from nkic.neff.verify_streams import verify_streams
 from nkic.neff.verify_tensors import verify_tensors
 
@@ -54,7 +54,7 @@ def check(executable: Executable, limits: Limits) -> None:
     target = _target(executable, limits)
     verify_tensors(executable, target, limits)
     verify_streams(executable, target, limits)
-    verify_meetings(executable, target)
+    verify_rendezvous(executable, target)
 
 
 def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = None) -> NoReturn:

@@ -30,7 +30,7 @@ from nkic.neff.unsound import Unsound
 
 def verify_streams(executable: Executable, target: Target, limits: Limits) -> None:
     """Raises `Unsound` for the first item that is wrong."""
-    cores = [_Core(executable, target, core, limits) for core in range(executable.cores)]
+    cores = [_CoreVerifier(executable, target, core, limits) for core in range(executable.cores)]
     known: set[tuple[int, Engine, int]] = set()
     record = 0
     for stream in executable.streams:
@@ -60,7 +60,7 @@ def _check_identity(
     raise Unsound(text, section="code", record=record)
 
 
-class _Core:
+class _CoreVerifier:
     """What is known of one core's operands, instructions and semaphores."""
 
     def __init__(self, executable: Executable, target: Target, number: int, limits: Limits) -> None:
@@ -171,7 +171,9 @@ def check_register(register: Register, executable: Executable) -> None:
 class _StreamVerifier:
     """Walks one stream. `first` is the number of its first item's record."""
 
-    def __init__(self, stream: StreamRecord, core: _Core, first: int, limits: Limits) -> None:
+    def __init__(
+        self, stream: StreamRecord, core: _CoreVerifier, first: int, limits: Limits
+    ) -> None:
         self._stream = stream
         self._core = core
         self._first = first

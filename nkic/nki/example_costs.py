@@ -7,13 +7,13 @@ from typing import Any
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import Attribute, Kind, Operand, Row
+from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
 from nkic.machine.rules import violations
 from nkic.machine.targets import DEFAULT
 from nkic.machine.timing import timing
 
 PARTITIONS, FREE, DTYPE = 128, 512, "float32"
-_CHOSEN = {Kind.ALU: "add", Kind.ACTIVATION: "exp", Kind.NUMBER: 1.0}
+_CHOSEN = {AttributeKind.ALU: "add", AttributeKind.ACTIVATION: "exp", AttributeKind.NUMBER: 1.0}
 
 
 def told(row: Row) -> str:

@@ -18,7 +18,7 @@ from nkic import api
 from nkic.api.arrays import Array, numpy_type
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.nki.arrays import refuse_written
-from nkic.nki.jit import How, Kernel, kernel_of
+from nkic.nki.jit import Kernel, LaunchOptions, kernel_of
 
 Rebuild = Callable[[Sequence[Any]], tuple[tuple[Any, ...], dict[str, Any]]]
 
@@ -45,7 +45,7 @@ def nki_call(func: Any, *args: Any, out_shape: Any, grid: Any = None, **kwargs: 
 
     Raises `CompileError` if the kernel gives other results.
     """
-    kernel = kernel_of(func, How(spmd=True))
+    kernel = kernel_of(func, LaunchOptions(spmd=True))
     kernel = kernel[grid] if grid not in (None, ()) else kernel
     with raising(CompileError):
         wanted = tuple(out_shape) if isinstance(out_shape, list | tuple) else (out_shape,)

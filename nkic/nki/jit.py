@@ -34,7 +34,7 @@ _COMPILER = ("additional_compile_opt", "experimental_flags")
 
 
 @dataclass(frozen=True)
-class How:
+class LaunchOptions:
     """What a kernel is compiled for. `former`: it is written with `neuronxcc.nki`. `spmd`: a
     number in the brackets is that of instances on one core, as in the betas.
     """
@@ -71,10 +71,10 @@ class Kernel:
     a grid of instances.
     """
 
-    def __init__(self, func: Callable[..., Any], how: How | None = None) -> None:
+    def __init__(self, func: Callable[..., Any], how: LaunchOptions | None = None) -> None:
         functools.update_wrapper(self, func)
         self.func = func
-        self.how = how or How()
+        self.how = how or LaunchOptions()
 
     @property
     def grid(self) -> Any:
@@ -184,7 +184,7 @@ def nki_jit(fn: Any = None, **options: Any) -> Any:
     """`torch_neuronx.nki_jit`: brackets hold a grid of instances on one core."""
     if fn is None:
         return lambda f: nki_jit(f, **options)
-    return kernel_of(jit(fn, **options), How(spmd=True))
+    return kernel_of(jit(fn, **options), LaunchOptions(spmd=True))
 
 
 def _decorator(fn: Any, options: Mapping[str, Any], former: bool) -> Any:
@@ -193,7 +193,7 @@ def _decorator(fn: Any, options: Mapping[str, Any], former: bool) -> Any:
     return (lambda f: kernel_of(f, how)) if fn is None else kernel_of(fn, how)
 
 
-def kernel_of(fn: Any, how: How | None = None) -> Kernel:
+def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
     """The kernel of a function; that of a kernel with what `how` says besides."""
     if not isinstance(fn, Kernel):
         return Kernel(fn, how)
@@ -204,7 +204,7 @@ def kernel_of(fn: Any, how: How | None = None) -> Kernel:
     return Kernel(fn.func, replace(fn.how, target=target, former=former, spmd=spmd))
 
 
-def _how(options: Mapping[str, Any], former: bool) -> How:
+def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
     known = ("mode", "platform_target", *_MESSAGES, *_COMPILER)
     for name in options:
         if name not in known:
@@ -213,7 +213,7 @@ def _how(options: Mapping[str, Any], former: bool) -> How:
     mode = options.get("mode", "auto")
     if mode not in _MODES:
         refuse(f"nki.jit: there is no mode {mode!r}", f"use one of {_MODES}, or none")
-    return How(options.get("platform_target"), former, spmd=former)
+    return LaunchOptions(options.get("platform_target"), former, spmd=former)
 
 
 def _is_former(func: Any) -> bool:

@@ -19,7 +19,7 @@ from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.tracebacks import boundary
 from nkic.base.suggest import did_you_mean
 from nkic.nki import arrays
-from nkic.nki.jit import How, Kernel, kernel_of
+from nkic.nki.jit import Kernel, LaunchOptions, kernel_of
 
 _NS_PER_US = 1000.0
 _REPORT = "report.json"
@@ -124,7 +124,7 @@ def _decorator(
 ) -> Measured | Callable[[Any], Measured]:
     with raising(CompileError):
         _check(name, options, _COMMON | more)
-    how = How(target=options.get("platform_target"))
+    how = LaunchOptions(target=options.get("platform_target"))
     files = _files(name, options)
 
     def decorate(found: Any) -> Measured:

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NoReturn
 
+from nkic.driver.request import TARGET_VARIABLE, find_target
 from nkic.language import objects
 from nkic.language.dtypes_api import BUFFERS
 from nkic.language.names import TileSize
 from nkic.language.trace import current
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import DEFAULT, Target
-from nkic.request import TARGET_VARIABLE, find_target
 
 COMPILER_FLAGS = "NEURON_CC_FLAGS"  # of the compiler of whole models; `--target` is honoured
 

@@ -125,7 +125,7 @@ def _check_repeated(keywords: Sequence[n.Keyword]) -> None:
 # ---- parameters ----------------------------------------------------------------------------
 
 
-class Parameter(NamedTuple):
+class ParsedParameter(NamedTuple):
     """One entry of a parameter list: `kind` is "", "=", "*", "**", "/" or "bare *"."""
 
     span: Span
@@ -138,31 +138,31 @@ def arg(span: Span, text: str, annotation: n.Expression | None = None) -> n.Arg:
     return n.Arg(span, identifier(text), annotation)
 
 
-def plain_parameter(span: Span, name: n.Arg) -> Parameter:
-    return Parameter(span, "", name)
+def plain_parameter(span: Span, name: n.Arg) -> ParsedParameter:
+    return ParsedParameter(span, "", name)
 
 
-def default_parameter(span: Span, name: n.Arg, default: n.Expression) -> Parameter:
-    return Parameter(span, "=", name, default)
+def default_parameter(span: Span, name: n.Arg, default: n.Expression) -> ParsedParameter:
+    return ParsedParameter(span, "=", name, default)
 
 
-def rest_parameter(span: Span, name: n.Arg) -> Parameter:
-    return Parameter(span, "*", name)
+def rest_parameter(span: Span, name: n.Arg) -> ParsedParameter:
+    return ParsedParameter(span, "*", name)
 
 
-def keywords_parameter(span: Span, name: n.Arg) -> Parameter:
-    return Parameter(span, "**", name)
+def keywords_parameter(span: Span, name: n.Arg) -> ParsedParameter:
+    return ParsedParameter(span, "**", name)
 
 
-def bare_star(span: Span) -> Parameter:
-    return Parameter(span, "bare *")
+def bare_star(span: Span) -> ParsedParameter:
+    return ParsedParameter(span, "bare *")
 
 
-def slash(span: Span) -> Parameter:
-    return Parameter(span, "/")
+def slash(span: Span) -> ParsedParameter:
+    return ParsedParameter(span, "/")
 
 
-def parameters(span: Span, *items: Parameter | None) -> n.Arguments:
+def parameters(span: Span, *items: ParsedParameter | None) -> n.Arguments:
     found = _Signature()
     for item in items:
         if item is not None:
@@ -179,12 +179,12 @@ class _Signature:
     defaults: list[n.Expression] = field(default_factory=list)
     kwonly: list[n.Arg] = field(default_factory=list)
     kw_defaults: list[n.Expression | None] = field(default_factory=list)
-    slash: Parameter | None = None
-    star: Parameter | None = None
-    kwarg: Parameter | None = None
+    slash: ParsedParameter | None = None
+    star: ParsedParameter | None = None
+    kwarg: ParsedParameter | None = None
     names: dict[str, n.Arg] = field(default_factory=dict)
 
-    def add(self, item: Parameter) -> None:
+    def add(self, item: ParsedParameter) -> None:
         if self.kwarg:
             raise _misplaced(item.span, "nothing can follow `**`", self.kwarg)
         if item.arg:
@@ -212,7 +212,7 @@ class _Signature:
                 help="give one of the two another name",
             )
 
-    def _add_slash(self, item: Parameter) -> None:
+    def _add_slash(self, item: ParsedParameter) -> None:
         if self.slash or self.star:
             message = "`/` can occur once, before any `*`"
             raise _misplaced(item.span, message, self.slash or self.star)
@@ -220,7 +220,7 @@ class _Signature:
             raise _misplaced(item.span, "at least one parameter must precede `/`", None)
         self.slash, self.posonly, self.plain = item, self.plain, []
 
-    def _add_plain(self, item: Parameter, name: n.Arg) -> None:
+    def _add_plain(self, item: ParsedParameter, name: n.Arg) -> None:
         if self.star:
             self.kwonly.append(name)
             self.kw_defaults.append(item.default)
@@ -260,7 +260,7 @@ class _Signature:
         )
 
 
-def _misplaced(span: Span, message: str, earlier: Parameter | None) -> CompileFailed:
+def _misplaced(span: Span, message: str, earlier: ParsedParameter | None) -> CompileFailed:
     labels = [Label(earlier.span, "the earlier one")] if earlier else []
     help = "the order is: positional-only, `/`, ordinary, `*` or `*args`, keyword-only, `**kwargs`"
     return refusal("parameter-order", message, span, labels=labels, help=help)

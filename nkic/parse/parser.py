@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.source import Span
 from nkic.parse.limits import MAX_NESTING
-from nkic.parse.tables import Rule, Tables
+from nkic.parse.tables import Production, Tables
 from nkic.parse.tokens import Token
 
 Pick = Callable[[list[Any]], Sequence[Any]]  # takes a rule's kept parts off the stack
@@ -118,7 +118,7 @@ class Parser:
         return code > 0
 
 
-def _reduction(rule: Rule, actions: Actions) -> Reduction:
+def _reduction(rule: Production, actions: Actions) -> Reduction:
     if rule.action == "":
         (only,) = rule.args
         offset = only - rule.length if only >= 0 else 0
@@ -132,7 +132,7 @@ def _reduction(rule: Rule, actions: Actions) -> Reduction:
     return Reduction(rule.length, rule.origin, COLLECT, _pick(rule), list)
 
 
-def _pick(rule: Rule) -> Pick:
+def _pick(rule: Production) -> Pick:
     offsets = [index - rule.length if index >= 0 else 0 for index in rule.args]
     if rule.spliced:
         return _pick_spliced(offsets, [index in rule.spliced for index in rule.args])

@@ -21,7 +21,7 @@ ERROR = "ERROR"  # the terminal at which the lexer gave up; no state accepts it
 END = "$END"
 
 
-class Rule(NamedTuple):
+class Production(NamedTuple):
     """One alternative of a rule.
 
     `action` names the function that makes its value, "" stands for "the only part kept" and
@@ -53,7 +53,7 @@ class Tables:
     terminals: tuple[str, ...]
     texts: dict[str, int]
     patterns: dict[str, str]
-    rules: tuple[Rule, ...]
+    rules: tuple[Production, ...]
     actions: tuple[dict[int, int], ...]
     gotos: tuple[dict[int, int], ...]
     _jumps: dict[int, int] = field(default_factory=dict)
@@ -105,7 +105,9 @@ def unpack(stored: dict[str, Any]) -> Tables:
         terminals=tuple(stored["terminals"]),
         texts=stored["texts"],
         patterns=stored["patterns"],
-        rules=tuple(Rule(o, n, a, tuple(args), tuple(s)) for o, n, a, args, s in stored["rules"]),
+        rules=tuple(
+            Production(o, n, a, tuple(args), tuple(s)) for o, n, a, args, s in stored["rules"]
+        ),
         actions=tuple(actions),
         gotos=tuple(_pairs(row) for row in stored["gotos"]),
     )

@@ -107,7 +107,7 @@ class EngineRow:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunReport:
     """A finished run. `engines` by core and engine, as "core0.vector"; `compare` are the
     comparisons with what was expected, as JSON; `accumulate` is "exact", "float32" or "pairwise"
     where that was asked for, else "measured"; `prints` what the program printed, in order, and
@@ -136,17 +136,17 @@ class Run:
     unbounded: Sequence[str] = ()
 
 
-def as_json(run: Run) -> str:
+def as_json(run: RunReport) -> str:
     """The run as one JSON object, strict JSON: no NaN in it, no infinity."""
     return _printed({"schema": SCHEMA, **_record(run)})
 
 
-def ranks_as_json(runs: Sequence[Run]) -> str:
+def ranks_as_json(runs: Sequence[RunReport]) -> str:
     """Runs of several ranks as one JSON object: under "ranks", in their order."""
     return _printed({"schema": SCHEMA, "ranks": [_record(run) for run in runs]})
 
 
-def _record(run: Run) -> dict[str, object]:
+def _record(run: RunReport) -> dict[str, object]:
     record = asdict(run)
     if run.seconds_host is None:
         del record["seconds_host"]
@@ -161,13 +161,13 @@ def _printed(record: dict[str, object]) -> str:
     return json.dumps(record, indent=2, allow_nan=False, ensure_ascii=True) + "\n"
 
 
-def left_out_line(run: Run) -> str:
+def left_out_line(run: RunReport) -> str:
     """That there were more prints than are kept; nothing if there were not."""
     left = run.prints_left_out
     return f"{grouped(left)} more prints are not shown" if left else ""
 
 
-def cycles_line(run: Run, target: Target) -> str:
+def cycles_line(run: RunReport, target: Target) -> str:
     """`add: 41,220 cycles (34.35 us at 1.2 GHz), PE 52% ACT 11%, DMA 46.2 GB/s`"""
     clock = f"{target.base_clock_mhz / 1000:g} GHz"
     parts = [f"{clean(run.kernel)}: {grouped(run.cycles)} cycles ({_time(run.time_ns)} at {clock})"]
@@ -183,7 +183,7 @@ def cycles_line(run: Run, target: Target) -> str:
     return ", ".join(parts)
 
 
-def _shares(run: Run, core: str) -> str:
+def _shares(run: RunReport, core: str) -> str:
     """How much of the time each engine of a core was busy. Queues run side by side, so that a
     sum over them says nothing: transfers are told by their rate.
     """

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from nkic.base.diagnostics import CompileFailed, make
 from nkic.base.source import SourceFile
 from nkic.syntax import nodes, scopes
-from nkic.syntax.bindings import Binding, Import, Kind, SourceModule
+from nkic.syntax.bindings import Binding, BindingKind, Import, SourceModule
 from nkic.syntax.walk import walk
 
 MAX_SHARED = 1_000_000  # changes of module-level values, counted for each name of the value
-_DEFINITIONS = {nodes.FunctionDef: Kind.FUNCTION, nodes.ClassDef: Kind.CLASS}
-_SETTLED = frozenset({Kind.FUNCTION, Kind.IMPORT})
+_DEFINITIONS = {nodes.FunctionDef: BindingKind.FUNCTION, nodes.ClassDef: BindingKind.CLASS}
+_SETTLED = frozenset({BindingKind.FUNCTION, BindingKind.IMPORT})
 
 
 def bind(
@@ -76,10 +76,10 @@ def _binding(name: str, places: list[_Definition], parts: _Parts) -> Binding:
     if len(places) > 1 or not places[0].simple:
         # The function or class among several ways to bind a name, such as `f = nki.jit(f)`.
         made = parts.definitions.get(name, [])
-        return Binding(name, Kind.VALUE, indices, span, made[0] if len(made) == 1 else None)
+        return Binding(name, BindingKind.VALUE, indices, span, made[0] if len(made) == 1 else None)
     if isinstance(node, nodes.FunctionDef | nodes.ClassDef):
         return Binding(name, _DEFINITIONS[type(node)], indices, node.name_span, node)
-    return Binding(name, Kind.IMPORT, indices, span, target=parts.imports[name][0])
+    return Binding(name, BindingKind.IMPORT, indices, span, target=parts.imports[name][0])
 
 
 def _target(name: str, node: nodes.Import | nodes.ImportFrom, alias: nodes.Alias) -> Import:
@@ -154,7 +154,7 @@ def _changing(binding: Binding, changes: list[int]) -> Binding:
     if binding.kind in _SETTLED or not later:
         return binding
     statements = tuple(sorted({*binding.statements, *later}))
-    return Binding(binding.name, Kind.VALUE, statements, binding.span, binding.node)
+    return Binding(binding.name, BindingKind.VALUE, statements, binding.span, binding.node)
 
 
 def _changed(statement: nodes.Statement) -> Iterator[str]:

@@ -24,7 +24,7 @@ from nkic.resolve.kernels import wrapper
 from nkic.resolve.library import Library, joined
 from nkic.resolve.mentions import Definition, Mentions, Path
 from nkic.syntax import names, nodes
-from nkic.syntax.bindings import Binding, HostModule, Import, Kind, SourceModule
+from nkic.syntax.bindings import Binding, BindingKind, HostModule, Import, SourceModule
 
 MAX_GUESSES = 20  # unknown names for which a message looks for a similar one
 Given = Callable[[str], frozenset[str]]
@@ -84,7 +84,7 @@ class Reach:
             text = f"`{name}` is out of reach of kernel code"
             self.report.error("hidden-attribute", text, span, help=names.instead_of(name))
 
-    def _refuse(self, rule: subset.Rule, span: Span) -> None:
+    def _refuse(self, rule: subset.SubsetRule, span: Span) -> None:
         never = rule.refused == subset.NEVER
         where = "in kernel code" if never else f"in NKI {self.profile.label}"
         text = f"{rule.words} cannot be used {where}"
@@ -138,7 +138,7 @@ class Reach:
         advice = self._guess(module, name.id, near)
         text = f"`{name.id}` is not defined"
         fixes = respelt(advice, module.source, name.span)
-        self.report.doubt(make("unknown-name", text, name.span, help=advice, fixes=fixes))
+        self.report.suspect(make("unknown-name", text, name.span, help=advice, fixes=fixes))
 
     def _guess(self, module: SourceModule, name: str, near: frozenset[str]) -> str:
         """What was meant by an unknown name: of the first few, each of which asks all others."""
@@ -168,11 +168,11 @@ class Reach:
                     waiting.append((holder, found))
 
     def _arrive(self, module: SourceModule, binding: Binding, functions: bool) -> None:
-        if binding.node is not None and (functions or binding.kind is not Kind.FUNCTION):
+        if binding.node is not None and (functions or binding.kind is not BindingKind.FUNCTION):
             self._add(module, binding.node)
-        if binding.kind is Kind.IMPORT:
+        if binding.kind is BindingKind.IMPORT:
             check_import(module, binding, self.profile, self.library.provided, self.report)
-        if binding.kind is Kind.VALUE:
+        if binding.kind is BindingKind.VALUE:
             self._value(module, binding)
 
     def _seen(self, module: SourceModule, binding: Binding, functions: bool) -> bool:

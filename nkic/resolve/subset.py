@@ -22,7 +22,7 @@ BETA2 = frozenset({Profile.BETA2})
 NKI_0_3 = frozenset({Profile.NKI_0_3})
 
 
-class Rule(NamedTuple):
+class SubsetRule(NamedTuple):
     """A construct, the versions without it, and what to write instead."""
 
     words: str
@@ -33,56 +33,68 @@ class Rule(NamedTuple):
 class Violation(NamedTuple):
     """A construct that the profile in use does not have."""
 
-    rule: Rule
+    rule: SubsetRule
     span: Span
 
 
 _IDENTITY = ", or compile with `--nki 0.4`: NKI 0.3 does not compare identities"
 RULES = {
-    "async": Rule("`async`", NEVER, "write plain functions and loops: the compiler schedules"),
-    "await": Rule("`await`", NEVER, "call the function: the compiler schedules"),
-    "yield": Rule("`yield`", UNTIL_0_6, "return a list, or take a function and call it per value"),
-    "global": Rule(
+    "async": SubsetRule(
+        "`async`", NEVER, "write plain functions and loops: the compiler schedules"
+    ),
+    "await": SubsetRule("`await`", NEVER, "call the function: the compiler schedules"),
+    "yield": SubsetRule(
+        "`yield`", UNTIL_0_6, "return a list, or take a function and call it per value"
+    ),
+    "global": SubsetRule(
         "`global`", UNTIL_0_6, "pass the value in and return it: kernels depend on arguments alone"
     ),
-    "try": Rule("`try`", UNTIL_0_6, "test the condition with `if` before the step that may fail"),
-    "metaclass": Rule(
+    "try": SubsetRule(
+        "`try`", UNTIL_0_6, "test the condition with `if` before the step that may fail"
+    ),
+    "metaclass": SubsetRule(
         "a class with keywords in its header", UNTIL_0_6, "inherit from `nl.NKIObject` alone"
     ),
-    "type-alias": Rule("a `type` statement", UNTIL_0_6, "move it out of the function"),
-    "raise": Rule("`raise`", BETA2, "use `assert condition, message`"),
-    "nested-def": Rule("a function inside a function", BETA2, "move it to the top of the file"),
-    "nested-class": Rule("a class inside a function", BETA2, "move it to the top of the file"),
-    "lambda": Rule("`lambda`", BETA2, "define the function with `def` at the top of the file"),
-    "comprehension": Rule("a comprehension", BETA2, "use a `for` loop with `append`"),
-    "walrus": Rule("`:=`", BETA2, "assign on a line of its own"),
-    "set": Rule("a set", BETA2, "use a list or a dict"),
-    "match": Rule("`match`", BETA2, "use `if` and `elif`"),
-    "del": Rule("`del`", BETA2, "leave it out, or use `pop`"),
-    "nonlocal": Rule("`nonlocal`", BETA2, "return the value, or keep it in a class"),
-    "loop-else": Rule("`else` on a loop", BETA2, "set a flag before `break` and test it"),
-    "plain-class": Rule("a class without base", BETA2, "inherit from `nl.NKIObject`"),
-    "import": Rule("an import inside a function", BETA2, "move it to the top of the file"),
-    "star-argument": Rule("`*` or `**` in a call", BETA2, "write the arguments out"),
-    "star-parameter": Rule("`*args` or `**kwargs`", BETA2, "name the parameters"),
-    "star-value": Rule("`*` in a list or tuple", BETA2, "join the lists with `+`"),
-    "format-spec": Rule("a format specification", BETA2, "print the value as it is"),
-    "dict-key": Rule("a dict key that is not a string", BETA2, "use string keys"),
-    "matmul": Rule("the operator `@`", BETA2, "call `nisa.nc_matmul`"),
-    "property": Rule("a property", BETA2, "make it a method and call it"),
-    "is": Rule("`is`", NKI_0_3, f"use `==`{_IDENTITY}"),
-    "is-not": Rule("`is not`", NKI_0_3, f"use `!=`{_IDENTITY}"),
+    "type-alias": SubsetRule("a `type` statement", UNTIL_0_6, "move it out of the function"),
+    "raise": SubsetRule("`raise`", BETA2, "use `assert condition, message`"),
+    "nested-def": SubsetRule(
+        "a function inside a function", BETA2, "move it to the top of the file"
+    ),
+    "nested-class": SubsetRule(
+        "a class inside a function", BETA2, "move it to the top of the file"
+    ),
+    "lambda": SubsetRule(
+        "`lambda`", BETA2, "define the function with `def` at the top of the file"
+    ),
+    "comprehension": SubsetRule("a comprehension", BETA2, "use a `for` loop with `append`"),
+    "walrus": SubsetRule("`:=`", BETA2, "assign on a line of its own"),
+    "set": SubsetRule("a set", BETA2, "use a list or a dict"),
+    "match": SubsetRule("`match`", BETA2, "use `if` and `elif`"),
+    "del": SubsetRule("`del`", BETA2, "leave it out, or use `pop`"),
+    "nonlocal": SubsetRule("`nonlocal`", BETA2, "return the value, or keep it in a class"),
+    "loop-else": SubsetRule("`else` on a loop", BETA2, "set a flag before `break` and test it"),
+    "plain-class": SubsetRule("a class without base", BETA2, "inherit from `nl.NKIObject`"),
+    "import": SubsetRule("an import inside a function", BETA2, "move it to the top of the file"),
+    "star-argument": SubsetRule("`*` or `**` in a call", BETA2, "write the arguments out"),
+    "star-parameter": SubsetRule("`*args` or `**kwargs`", BETA2, "name the parameters"),
+    "star-value": SubsetRule("`*` in a list or tuple", BETA2, "join the lists with `+`"),
+    "format-spec": SubsetRule("a format specification", BETA2, "print the value as it is"),
+    "dict-key": SubsetRule("a dict key that is not a string", BETA2, "use string keys"),
+    "matmul": SubsetRule("the operator `@`", BETA2, "call `nisa.nc_matmul`"),
+    "property": SubsetRule("a property", BETA2, "make it a method and call it"),
+    "is": SubsetRule("`is`", NKI_0_3, f"use `==`{_IDENTITY}"),
+    "is-not": SubsetRule("`is not`", NKI_0_3, f"use `!=`{_IDENTITY}"),
 }
-SUB_KERNEL = Rule(
+SUB_KERNEL = SubsetRule(
     "a decorated kernel inside another kernel",
     BETA2,
     "remove the decorator, and write `nki.jit(kernel)` where host code calls it",
 )
-KEYWORD_ONLY = Rule(
+KEYWORD_ONLY = SubsetRule(
     "a keyword-only parameter of a kernel", NKI_0_3, "remove the `*` from the signature"
 )
 
-LIST_DEFAULT = Rule("a list as an argument of a kernel", NKI_0_3, "write a tuple, `(1, 2)`")
+LIST_DEFAULT = SubsetRule("a list as an argument of a kernel", NKI_0_3, "write a tuple, `(1, 2)`")
 
 _BY_NODE: dict[type[nodes.Node], str] = {
     nodes.Await: "await",

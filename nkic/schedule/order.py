@@ -169,9 +169,9 @@ class _Run:
             for source in sources:
                 self.waiters[source].append(number)
         self.heights = self._heights()
-        meetings = [n for n, i in code.items() if i.row.is_rendezvous]
-        self.next_meeting = dict(itertools.pairwise(meetings))
-        for later in self.next_meeting.values():
+        rendezvous = [n for n, i in code.items() if i.row.is_rendezvous]
+        self.next_rendezvous = dict(itertools.pairwise(rendezvous))
+        for later in self.next_rendezvous.values():
             self.missing[later] += 1
         self.lanes = {e: _Lane(e, orderer.now) for e in Engine}
         self.queues = _Queues(orderer.target.dma_queues)
@@ -221,8 +221,8 @@ class _Run:
         for waiter in self.waiters[number]:
             self.ready_at[waiter] = max(self.ready_at[waiter], done + SEMAPHORE_PS)
             self._release(waiter)
-        if number in self.next_meeting:
-            self._release(self.next_meeting[number])
+        if number in self.next_rendezvous:
+            self._release(self.next_rendezvous[number])
         return Placed(self.code[number], StreamId(lane.engine, queue))
 
     def _release(self, number: int) -> None:

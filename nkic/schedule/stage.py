@@ -18,7 +18,7 @@ def schedule(program: Program, graphs: Sequence[DependenceGraph], serial: bool =
     """Streams for every core; with `serial`, program order with every pair ordered."""
     cores, estimate = [], 0
     for body, graph in zip(program.cores, graphs, strict=True):
-        core = _Core(program.target, _chain(body) if serial else graph, serial)
+        core = _CoreScheduler(program.target, _chain(body) if serial else graph, serial)
         cores.append(core.streams(body))
         estimate = max(estimate, core.orderer.now)
     return Schedule(program, tuple(cores), estimate / 1000)
@@ -30,7 +30,7 @@ def _chain(body: Body) -> DependenceGraph:
     return DependenceGraph({n: (Edge(p, "pin"),) for p, n in itertools.pairwise(numbers)})
 
 
-class _Core:
+class _CoreScheduler:
     def __init__(self, target: Target, graph: DependenceGraph, serial: bool) -> None:
         self.serial = serial
         self.orderer = Orderer(graph, target)

@@ -5,11 +5,11 @@ tables. A step of an instruction is its row's function in `semantics`; `machine`
 loop; `memory`, `shadow` and `clock` are what steps act on.
 """
 
-from nkic.simulate.options import Options
+from nkic.simulate.options import RunOptions
 from nkic.simulate.result import EngineUse, Result
 from nkic.simulate.semantics import load_all
 from nkic.simulate.stage import simulate, simulate_ranks
 
 load_all()
 
-__all__ = ["EngineUse", "Options", "Result", "simulate", "simulate_ranks"]
+__all__ = ["EngineUse", "Result", "RunOptions", "simulate", "simulate_ranks"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.dtypes import FLOAT8_E8M0FNU, TFLOAT32, DType
 from nkic.simulate.io.numbers import Numbers, numbers, stored
-from nkic.simulate.tolerance import Rule
+from nkic.simulate.tolerance import Tolerance
 
 Mask = NDArray[np.bool_]
 # Upper ends of the histogram's bins: in tolerances, or in steps of the grid.
@@ -44,7 +44,7 @@ class Comparison:
 
     name: str
     dtype: DType
-    rule: Rule
+    rule: Tolerance
     passed: bool
     failures: int
     not_finite: int
@@ -64,7 +64,7 @@ class Comparison:
 
 
 def compare(
-    name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Rule
+    name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Tolerance
 ) -> Comparison:
     """Compares an output in storage type with numbers of its shape (packed: unpacked)."""
     with np.errstate(all="ignore"):  # what is not a number is counted, not warned of
@@ -72,7 +72,7 @@ def compare(
 
 
 def _compare(
-    name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Rule
+    name: str, output: NDArray[Any], dtype: DType, expected: Numbers, rule: Tolerance
 ) -> Comparison:
     got, expected = np.atleast_1d(numbers(output, dtype)), np.atleast_1d(expected)
     element = dtype.element or dtype
@@ -99,7 +99,7 @@ def _compare(
     )
 
 
-def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Rule) -> Numbers:
+def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Tolerance) -> Numbers:
     """How far off each element is, so that more is worse: in tolerances (1: just allowed), or in
     steps of the grid. NaN where the numbers are not both finite.
     """
@@ -113,7 +113,7 @@ def _errors(got: Numbers, expected: Numbers, dtype: DType, rule: Rule) -> Number
     return errors
 
 
-def _allowed(expected: Numbers, rule: Rule) -> Numbers | np.float64:
+def _allowed(expected: Numbers, rule: Tolerance) -> Numbers | np.float64:
     if rule.mode == "close":
         return rule.atol + rule.rtol * np.abs(expected)
     # A cosine has no tolerance for elements: they are ranked by how far off they are.
@@ -122,7 +122,7 @@ def _allowed(expected: Numbers, rule: Rule) -> Numbers | np.float64:
     return np.float64(atol + rtol * finite.max(initial=0.0))
 
 
-def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Rule) -> Mask:
+def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Tolerance) -> Mask:
     most = {"ulp": rule.max_ulp, "exact": 0.0, "cosine": np.inf}.get(rule.mode, 1.0)
     right = (errors <= most) | (np.isinf(got) & (got == expected))
     if rule.equal_nan:
@@ -131,7 +131,9 @@ def _wrong(got: Numbers, expected: Numbers, errors: Numbers, rule: Rule) -> Mask
     return found
 
 
-def _passed(failures: int, mismatch: bool, size: int, cosine: float | None, rule: Rule) -> bool:
+def _passed(
+    failures: int, mismatch: bool, size: int, cosine: float | None, rule: Tolerance
+) -> bool:
     if cosine is not None:
         return not failures and cosine >= rule.min_cosine
     if not failures:
@@ -139,7 +141,7 @@ def _passed(failures: int, mismatch: bool, size: int, cosine: float | None, rule
     return not mismatch and (size - failures) / size >= rule.min_pass_rate
 
 
-def _cosine(got: Numbers, expected: Numbers, rule: Rule) -> float:
+def _cosine(got: Numbers, expected: Numbers, rule: Tolerance) -> float:
     """Of the finite elements, without BLAS, whose sums differ between machines."""
     both = np.isfinite(got) & np.isfinite(expected)
     a, b = got[both], expected[both]

@@ -68,7 +68,7 @@ def _stuck(
         needs = [(r, s) for r in runners if (s := _signaller(r, runner.unit, semaphores))]
         what = " and ".join(_named(executable, *one) for one in needs) or "what nothing signals"
         return _Stuck(runner, item, what, tuple(r.index for r, _ in needs))
-    group = item.meeting.group if item.meeting is not None else None
+    group = item.rendezvous.group if item.rendezvous is not None else None
     partners = [r for r in runners if _same_stream(r, runner, group)]
     missing = [r for r in partners if not _has_come(r, lacking)]
     text = "the other core" if group is None else "the other ranks of its group"

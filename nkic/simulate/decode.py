@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
-from nkic.machine.orders import Order
+from nkic.machine.summation import SummationOrder
 from nkic.machine.targets import Target
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.memory import Memory
@@ -78,7 +78,7 @@ class EngineState:
 Value = Tile | Register | float | int | None
 
 
-NOT_MEASURED: Mapping[str, Order] = {}
+NOT_MEASURED: Mapping[str, SummationOrder] = {}
 
 
 class Decoded(NamedTuple):
@@ -93,9 +93,9 @@ class Decoded(NamedTuple):
     attributes: Mapping[str, Any]
     state: EngineState
     scratch: Scratch
-    accumulate: Order | None = None
+    accumulate: SummationOrder | None = None
 
-    def order(self, measured: Mapping[str, Order] = NOT_MEASURED) -> Order:
+    def order(self, measured: Mapping[str, SummationOrder] = NOT_MEASURED) -> SummationOrder:
         """In which order to add up: as asked for; else as it was `measured` on this target."""
         return self.accumulate or measured.get(self.target.name, "exact")
 
@@ -144,7 +144,7 @@ def semantics(name: str) -> Callable[[Semantics], Semantics]:
     return register
 
 
-class Meeting(NamedTuple):
+class Rendezvous(NamedTuple):
     """What one core does at an instruction that all cores run together: `offer` gives what it
     brings, then `accept` takes what all have brought, by core. With a `group` of ranks it is
     one core of each that brings something, and `accept` takes it by rank, in their order; it
@@ -162,17 +162,17 @@ class Refused(Exception):
     """What came does not fit; the message says why."""
 
 
-MeetingSemantics = Callable[[Decoded], Meeting]
-MEETINGS: dict[str, MeetingSemantics] = {}
+RendezvousSemantics = Callable[[Decoded], Rendezvous]
+RENDEZVOUS: dict[str, RendezvousSemantics] = {}
 
 
-def meeting(name: str) -> Callable[[MeetingSemantics], MeetingSemantics]:
+def rendezvous(name: str) -> Callable[[RendezvousSemantics], RendezvousSemantics]:
     """Registers the meaning of a row that all cores run together."""
 
-    def register(function: MeetingSemantics) -> MeetingSemantics:
-        if name in MEETINGS:
+    def register(function: RendezvousSemantics) -> RendezvousSemantics:
+        if name in RENDEZVOUS:
             raise ValueError(f"two meanings for {name}")
-        MEETINGS[name] = function
+        RENDEZVOUS[name] = function
         return function
 
     return register
@@ -185,7 +185,11 @@ class Decoder:
     """Decodes instructions."""
 
     def __init__(
-        self, memory: Memory, target: Target, precise: bool, accumulate: Order | None = None
+        self,
+        memory: Memory,
+        target: Target,
+        precise: bool,
+        accumulate: SummationOrder | None = None,
     ) -> None:
         self.memory = memory
         self.target = target
@@ -199,12 +203,12 @@ class Decoder:
         decoded, tiles = self._decoded(record, engine, state)
         return SEMANTICS[decoded.row.name](decoded), tiles
 
-    def meeting(
+    def rendezvous(
         self, record: InstructionRecord, engine: Engine, state: EngineState
-    ) -> tuple[Meeting, Tiles]:
+    ) -> tuple[Rendezvous, Tiles]:
         """What a core does at `record`, which all run together, and the tiles that it acts on."""
         decoded, tiles = self._decoded(record, engine, state)
-        return MEETINGS[decoded.row.name](decoded), tiles
+        return RENDEZVOUS[decoded.row.name](decoded), tiles
 
     def _decoded(
         self, record: InstructionRecord, engine: Engine, state: EngineState

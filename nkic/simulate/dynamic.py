@@ -22,12 +22,18 @@ from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
 from nkic.machine.patterns import cuts
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
-from nkic.simulate.decode import EngineState, Meeting
+from nkic.simulate.decode import EngineState, Rendezvous
 from nkic.simulate.faults import fault
-from nkic.simulate.places import Indices, Place, offsets_of, window_of, written_of
+from nkic.simulate.indirect_operands import (
+    Indices,
+    IndirectOperand,
+    offsets_of,
+    window_of,
+    written_of,
+)
 from nkic.simulate.plans import Planner
 from nkic.simulate.shadow import Check, Mark, Shadow
-from nkic.simulate.survey import leaves_out
+from nkic.simulate.tensor_usage import leaves_out
 from nkic.simulate.tile import Tile
 
 Mask = NDArray[np.bool_]
@@ -55,8 +61,8 @@ class Dynamic:
         self.executable = executable
         self.record = record
         self.row = row
-        self.meeting: Meeting | None = None
-        self.places: list[Place] = []
+        self.rendezvous: Rendezvous | None = None
+        self.places: list[IndirectOperand] = []
         facts = executable.facts(record, planner.target, planner.engine)
         self._access = [row.access_of(rule, facts) for rule in row.operands]
         self._skips = leaves_out(record)
@@ -80,13 +86,13 @@ class Dynamic:
                 operands[number] = planner.memory.stage(operand, (planner, number))
                 staged.append(number)
         work = planner.work(self.record._replace(operands=tuple(operands)), self.row)
-        self.meeting, self._step = work.meeting, work.step
+        self.rendezvous, self._step = work.rendezvous, work.step
         tiles = {operands[number]: tile for number, tile in work.tiles}
         self._tiles = {number: tiles[o] for number, o in enumerate(operands) if o in tiles}
         self.places += [self._place(planner, number, self._tiles[number]) for number in staged]
         return list(work.windows(tuple(operands)))
 
-    def _place(self, planner: Planner, number: int, copy: Tile) -> Place:
+    def _place(self, planner: Planner, number: int, copy: Tile) -> IndirectOperand:
         pattern: PatternRecord = self.record.operands[number]  # type: ignore[assignment]
         source = self.record.operands[pattern.dynamic[1]]  # type: ignore[index]
         access = self._access[number]
@@ -95,7 +101,7 @@ class Dynamic:
         else:
             indices = _held(planner.state, source.number)  # type: ignore[union-attr]
         window = window_of(planner.memory, pattern)
-        return Place(pattern, indices, window, copy, access.reads, access.writes)
+        return IndirectOperand(pattern, indices, window, copy, access.reads, access.writes)
 
     # Running
 
@@ -141,7 +147,7 @@ class Dynamic:
             mask = mask & (good if place.pattern.kind == "vector" else good.all())
         return mask
 
-    def _outside(self, place: Place, index: int) -> ProgramFault:
+    def _outside(self, place: IndirectOperand, index: int) -> ProgramFault:
         pattern, row = place.pattern, self.row
         name = self.executable.tensors[pattern.tensor].name
         return fault(
@@ -231,7 +237,7 @@ def _held(state: EngineState, register: int) -> Callable[[], Indices]:
     return lambda: np.array([state.registers[register]], np.int64)
 
 
-def _all_written(place: Place, window: NDArray[np.bool_]) -> Check:
+def _all_written(place: IndirectOperand, window: NDArray[np.bool_]) -> Check:
     def check() -> bool:
         indices = place.indices()
         return bool(window[indices[place.good(indices)]].all())

@@ -26,8 +26,8 @@ from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
 from nkic.simulate.decode import Refused
 from nkic.simulate.faults import called_from, fault, source_of
-from nkic.simulate.options import Options
-from nkic.simulate.orders import RaceDetector
+from nkic.simulate.options import RunOptions
+from nkic.simulate.races import RaceDetector
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner, nothing, unlimited
 from nkic.simulate.unwritten import Unwritten
@@ -52,7 +52,7 @@ class Machine:
         executable: Executable,
         runners: list[Runner],
         shadows: Sequence[Shadow | None],
-        options: Options,
+        options: RunOptions,
         limit_ps: int | None,
     ) -> None:
         self.executable = executable
@@ -168,7 +168,7 @@ class Machine:
     def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
         """The core has come to a meeting, in the stream of this name; whether all have."""
         missing = self.unwritten.read(runner, item)
-        group = item.meeting.group if item.meeting is not None else None
+        group = item.rendezvous.group if item.rendezvous is not None else None
         if group is not None and (runner.rank not in group or max(group) >= self.ranks):
             raise outside_group(self.executable, item.record.place, runner.rank, group, self.ranks)
         place = (runner.record.engine, runner.record.queue)
@@ -192,7 +192,7 @@ class Machine:
                 item.dynamic.begin()
             for tile, window in item.windows:
                 tile.window = window
-            offers[runner.unit] = item.meeting.offer() if item.meeting is not None else None
+            offers[runner.unit] = item.rendezvous.offer() if item.rendezvous is not None else None
         for runner, item, *_ in arrivals:
             first, core = runner.rank * self.cores, runner.core
             if group is None:
@@ -207,8 +207,8 @@ class Machine:
 
     def _take(self, runner: Runner, item: Item, brought: Mapping[int, Any]) -> None:
         try:
-            if item.meeting is not None:
-                item.meeting.accept(brought)
+            if item.rendezvous is not None:
+                item.rendezvous.accept(brought)
         except Refused as refused:
             text = f"rank {runner.rank}: {refused}"
             raise fault(self.executable, "collective", text, item.record.place) from None

@@ -25,7 +25,7 @@ from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
 from nkic.simulate.pages import zeros
 from nkic.simulate.scratch import Scratch
-from nkic.simulate.survey import survey
+from nkic.simulate.tensor_usage import tensor_usage
 
 PARTITIONS = 128
 ALIGN = 8  # bytes: rows begin at multiples, so that every element is aligned on the host
@@ -45,7 +45,7 @@ class Region:
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class WindowLayout:
     """What windows onto many tensors share: the memory, how it is kept, and the bytes from one
     partition to the next on the host (HBM: 0). One object for each.
     """
@@ -61,7 +61,9 @@ class Home:
 
     __slots__ = ("byte", "first", "kind", "on_chip", "partition", "pitch", "region")
 
-    def __init__(self, region: Region, kind: Kind, partition: int, byte: int, pitch: int) -> None:
+    def __init__(
+        self, region: Region, kind: WindowLayout, partition: int, byte: int, pitch: int
+    ) -> None:
         self.region = region
         self.kind = kind
         self.partition = partition
@@ -72,7 +74,7 @@ class Home:
         self.first = kind.pitch * partition + (byte if grid is None else byte // grid.size * 4)
 
 
-class Form:
+class WindowForm:
     """What access patterns that differ in their address alone share. One object for each.
 
     `shape`, `storage` and `strides` are how NumPy sees them: (partitions, *dims), HBM (1, *dims).
@@ -80,7 +82,9 @@ class Form:
 
     __slots__ = ("dims", "dtype", "first", "kind", "shape", "storage", "strides", "unit")
 
-    def __init__(self, kind: Kind, dtype: DType, first: int, partitions: int, dims: Dims) -> None:
+    def __init__(
+        self, kind: WindowLayout, dtype: DType, first: int, partitions: int, dims: Dims
+    ) -> None:
         self.kind = kind
         self.dtype = dtype
         self.first = first  # absolute partition
@@ -98,11 +102,11 @@ class Memory:
     def __init__(self, executable: Executable, contents: Contents | None = None) -> None:
         self.executable = executable
         self.contents = contents or {}
-        self.uses = survey(executable)
+        self.uses = tensor_usage(executable)
         self.scratch = Scratch()
         self.homes: dict[int, Home] = {}
-        self._kinds: dict[tuple[Buffer, DType | None, int], Kind] = {}
-        self._forms: dict[tuple[Kind, int, int, int, Dims], Form] = {}
+        self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
+        self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
         self._staged: dict[tuple[object, ...], int] = {}
         self._crossing()
         chips: dict[tuple[int, str], list[int]] = defaultdict(list)
@@ -170,14 +174,14 @@ class Memory:
             byte, pitch = tensor.byte - low, _pitch(tensor)
             self.homes[number] = Home(region, kind, tensor.partition, byte, pitch)
 
-    def _kind(self, buffer: Buffer, region: Region) -> Kind:
+    def _kind(self, buffer: Buffer, region: Region) -> WindowLayout:
         row = region.array.strides[0] if buffer.on_chip else 0
         key = (buffer, region.grid, row)
         if key not in self._kinds:
-            self._kinds[key] = Kind(*key, buffer.on_chip)
+            self._kinds[key] = WindowLayout(*key, buffer.on_chip)
         return self._kinds[key]
 
-    def form(self, pattern: PatternRecord) -> Form:
+    def form(self, pattern: PatternRecord) -> WindowForm:
         """What `pattern` is apart from its address."""
         tensor, dtype, start, partitions, _, dims, _ = pattern
         home = self.homes[tensor]
@@ -185,10 +189,10 @@ class Memory:
         key = (home.kind, dtype.code, first, partitions, dims)
         found = self._forms.get(key)
         if found is None:
-            found = self._forms[key] = Form(home.kind, dtype, first, partitions, dims)
+            found = self._forms[key] = WindowForm(home.kind, dtype, first, partitions, dims)
         return found
 
-    def window(self, pattern: PatternRecord, form: Form | None = None) -> NDArray[np.generic]:
+    def window(self, pattern: PatternRecord, form: WindowForm | None = None) -> NDArray[np.generic]:
         """The elements of an access, of the shape of its form: float32 in a decoded region,
         else of the storage type."""
         form = form or self.form(pattern)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nkic.machine.orders import Order
+from nkic.machine.summation import SummationOrder
 
 MAX_TURNS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     """`check_init`: reading uninitialised bytes is a fault. `precise`: round to each
     destination's type; off, values between instructions stay float32, which splits logic from
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
@@ -30,6 +30,6 @@ class Options:
     max_turns: int = MAX_TURNS
     timeline: int = 0
     check_races: bool = False
-    accumulate: Order | None = None
+    accumulate: SummationOrder | None = None
     blas_threads: int = 1
     report_bounds: bool = False

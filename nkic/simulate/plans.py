@@ -16,7 +16,7 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, activation_table
 from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
 from nkic.simulate.clock import Clock
-from nkic.simulate.decode import Decoder, EngineState, Meeting, Step
+from nkic.simulate.decode import Decoder, EngineState, Rendezvous, Step
 from nkic.simulate.tile import Tile
 
 Window = NDArray[Any]
@@ -26,12 +26,12 @@ Made = TypeVar("Made")
 
 class Work(NamedTuple):
     """A step, and the tiles that it acts on with the number of an operand that each is. Where all
-    cores run it together, `meeting` stands for the step.
+    cores run it together, `rendezvous` stands for the step.
     """
 
     step: Step
     tiles: tuple[tuple[int, Tile], ...]
-    meeting: Meeting | None = None
+    rendezvous: Rendezvous | None = None
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
         """The tiles, and the memory to lay them over."""
@@ -139,7 +139,7 @@ class Planner:
     def _decoded(self, record: InstructionRecord, row: Row) -> Work:
         step, met = _nothing, None
         if row.is_rendezvous:
-            met, tiles = self.decoder.meeting(record, self.engine, self.state)
+            met, tiles = self.decoder.rendezvous(record, self.engine, self.state)
         else:
             step, tiles = self.decoder.step(record, self.engine, self.state)
         numbers = [(record.operands.index(pattern), tile) for pattern, tile in tiles.items()]

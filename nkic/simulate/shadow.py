@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.memory import Home, Memory
-from nkic.simulate.survey import Use
+from nkic.simulate.tensor_usage import TensorUse
 
 Segment = tuple[int, int, int]
 Check = Callable[[], bool]
@@ -37,7 +37,7 @@ class _Flags:
 
     __slots__ = ("array", "columns", "grain", "parts", "resident", "rows", "segments", "shape")
 
-    def __init__(self, use: Use, partitions: int, pitch: int) -> None:
+    def __init__(self, use: TensorUse, partitions: int, pitch: int) -> None:
         self.rows = max(1, use.rows)  # partitions per flag
         self.columns = max(1, use.columns)  # bytes per flag
         self.grain = gcd(self.columns, *(dtype.size for dtype in use.types))

@@ -19,9 +19,9 @@ from nkic.simulate.decode import Decoder
 from nkic.simulate.machine import Machine
 from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
-from nkic.simulate.options import Options
-from nkic.simulate.orders import RaceDetector
+from nkic.simulate.options import RunOptions
 from nkic.simulate.printing import Prints
+from nkic.simulate.races import RaceDetector
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
@@ -32,7 +32,7 @@ from nkic.simulate.unwritten import never_written
 Arrays = Mapping[str, NDArray[np.generic]]
 
 
-def simulate(executable: Executable, inputs: Arrays, options: Options | None = None) -> Result:
+def simulate(executable: Executable, inputs: Arrays, options: RunOptions | None = None) -> Result:
     """Runs `executable` on `inputs`, which the caller has matched to the signature.
 
     Arrays are in the storage type of their element type, C-contiguous, in the signature's
@@ -42,14 +42,14 @@ def simulate(executable: Executable, inputs: Arrays, options: Options | None = N
 
 
 def simulate_ranks(
-    executable: Executable, inputs: Sequence[Arrays], options: Options | None = None
+    executable: Executable, inputs: Sequence[Arrays], options: RunOptions | None = None
 ) -> list[Result]:
     """Runs `executable` once for each of `inputs`, all at the same time, as ranks 0, 1, …
 
     Ranks exchange data by collectives alone. The times of every result are those of all ranks
     together, its counts those of its own. Otherwise as `simulate`.
     """
-    wanted = options or Options()
+    wanted = options or RunOptions()
     if wanted.check_races:
         verify_ordered(executable)
     with without_collector(), blas_threads(wanted.blas_threads):
@@ -59,7 +59,9 @@ def simulate_ranks(
 class _Rank:
     """One of the kernels that run together."""
 
-    def __init__(self, executable: Executable, inputs: Arrays, options: Options, rank: int) -> None:
+    def __init__(
+        self, executable: Executable, inputs: Arrays, options: RunOptions, rank: int
+    ) -> None:
         contents = _contents(executable, inputs)
         self.memory = Memory(executable, contents)
         races = options.check_races and executable.cores > 1
@@ -81,7 +83,7 @@ class _Rank:
             self.orders = RaceDetector(executable, target, self.runners, shadow)
 
 
-def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> list[Result]:
+def _run(executable: Executable, inputs: Sequence[Arrays], options: RunOptions) -> list[Result]:
     target = TARGETS[executable.target]
     limit = None
     if options.max_cycles is not None:
@@ -96,7 +98,9 @@ def _run(executable: Executable, inputs: Sequence[Arrays], options: Options) -> 
     return [_result_of(rank, executable, machine, options) for rank in ranks]
 
 
-def _result_of(rank: _Rank, executable: Executable, machine: Machine, options: Options) -> Result:
+def _result_of(
+    rank: _Rank, executable: Executable, machine: Machine, options: RunOptions
+) -> Result:
     memory, prints, bounds = rank.memory, rank.prints, rank.bounds
     unwritten = never_written(executable, rank.shadow) if rank.shadow is not None else []
     outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}

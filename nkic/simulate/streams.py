@@ -13,7 +13,7 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, activation_table
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.simulate.clock import Clock
-from nkic.simulate.decode import Decoder, EngineState, Meeting, Registers, Step
+from nkic.simulate.decode import Decoder, EngineState, Registers, Rendezvous, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
 from nkic.simulate.options import MAX_TURNS
 from nkic.simulate.plans import Planner, Window
@@ -31,13 +31,13 @@ class Item:
     that must find written bytes, with their patterns; `marks` record what the item writes.
     `follows` means: it needs the result of the item before it, so the engine stalls until that
     is there. `dynamic` finds places that are known at run time only. `is_rendezvous`: all cores run
-    it together, and `meeting` is what this core does there. `table`: the scalar engine must hold
+    it together, and `rendezvous` is what this core does there. `table`: the scalar engine must hold
     it.
     """
 
     __slots__ = (
-        *("bytes", "checks", "dynamic", "follows", "marks", "meeting", "is_rendezvous", "record"),
-        *("signals", "step", "table", "timing", "waits", "windows"),
+        *("bytes", "checks", "dynamic", "follows", "is_rendezvous", "marks", "record"),
+        *("rendezvous", "signals", "step", "table", "timing", "waits", "windows"),
     )
 
     def __init__(
@@ -55,7 +55,7 @@ class Item:
         self.marks: tuple[Mark, ...] = ()
         self.dynamic: Dynamic | None = None
         self.is_rendezvous = record.row is not None and record.row.is_rendezvous
-        self.meeting: Meeting | None = None
+        self.rendezvous: Rendezvous | None = None
         self.table = ""
 
 
@@ -246,7 +246,7 @@ class _Builder:
         plan, operands = planner.plan(record, record.row), record.operands
         item = Item(record, plan.work.step, plan.timing, plan.size)
         item.windows = plan.work.windows(operands)
-        item.meeting = plan.work.meeting
+        item.rendezvous = plan.work.rendezvous
         item.table = plan.table
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
         writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
@@ -265,7 +265,7 @@ class _Builder:
         item = Item(record, found.run, *self.clock.of(record, planner.engine))
         item.follows = True
         item.dynamic = found
-        item.meeting = found.meeting
+        item.rendezvous = found.rendezvous
         item.table = activation_table(found.row, record.attributes, planner.engine)
         if self.shadow is not None:
             item.checks = found.watch(self.shadow)

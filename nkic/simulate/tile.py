@@ -165,14 +165,14 @@ class Tile:
         else:
             np.copyto(self.window, decode(bits, self.grid).reshape(self.shape))
 
-    def meets(self, other: Tile) -> bool:
+    def overlaps(self, other: Tile) -> bool:
         """May share bytes with `other`."""
         return self.memory.meet(self.pattern, other.pattern)
 
     def straddles(self, others: Iterable[Tile]) -> bool:
         """May share bytes with one of `others` that is not the very same tile."""
         for other in others:
-            if other is not self and self.meets(other) and other.pattern != self.pattern:
+            if other is not self and self.overlaps(other) and other.pattern != self.pattern:
                 return True
         return False
 

@@ -26,7 +26,7 @@ MODES = {
 
 
 @dataclass(frozen=True)
-class Rule:
+class Tolerance:
     """How an output is compared.
 
     close: |got - expected| <= atol + rtol * |expected|, for each element; range: the same with
@@ -50,30 +50,30 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ToleranceSettings:
     """What the user asked for: for each of Rule's fields, values by output name."""
 
     by_name: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     equal_nan: bool = False
 
-    def rule(self, name: str, dtype: DType) -> Rule:
+    def rule(self, name: str, dtype: DType) -> Tolerance:
         """The rule for an output."""
         mode = self._asked("mode", name) or "close"
         rule = _default(mode, dtype)
         given = {key: self._asked(key, name) for key in MODES[mode]}
         chosen = {key: value for key, value in given.items() if value is not None}
-        return Rule(**{**vars(rule), **chosen, "equal_nan": self.equal_nan})
+        return Tolerance(**{**vars(rule), **chosen, "equal_nan": self.equal_nan})
 
     def _asked(self, key: str, name: str) -> Any:
         values = self.by_name.get(key, {})
         return values.get(name, values.get(EVERY))
 
 
-def _default(mode: str, dtype: DType) -> Rule:
+def _default(mode: str, dtype: DType) -> Tolerance:
     element = dtype.element or dtype
     if not element.is_float:
-        return Rule(mode, max_ulp=0, min_cosine=0.99999)
+        return Tolerance(mode, max_ulp=0, min_cosine=0.99999)
     if element.size == 4:
-        return Rule(mode, rtol=1e-5, atol=1e-5, max_ulp=4, min_cosine=0.99999)
+        return Tolerance(mode, rtol=1e-5, atol=1e-5, max_ulp=4, min_cosine=0.99999)
     step = 2.0**-element.mantissa_bits
-    return Rule(mode, rtol=2 * step, atol=step, max_ulp=1, min_cosine=0.999)
+    return Tolerance(mode, rtol=2 * step, atol=step, max_ulp=1, min_cosine=0.999)

@@ -77,7 +77,7 @@ class Unwritten:
             for runner, _, missing in arrivals
         }
         for runner, item, _ in arrivals:
-            shadow, source = self.shadows[runner.rank], item.meeting and item.meeting.source
+            shadow, source = self.shadows[runner.rank], item.rendezvous and item.rendezvous.source
             if shadow is None or source is None:
                 continue
             missing, mask = brought[runner.rank, source]

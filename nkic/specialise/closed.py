@@ -86,7 +86,7 @@ class World:
         machine = self.interpreter.machine
         trace.library = self._function
         trace.here = machine.here
-        trace.turns = self.interpreter.turns
+        trace.loop_context = self.interpreter.loop_context
         trace.recording = lambda: machine.charge(RECORDING)
         trace.viewing = lambda: machine.charge(VIEWING)
 

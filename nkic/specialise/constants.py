@@ -18,8 +18,8 @@ from nkic.language.texts import brief
 from nkic.machine import dtypes
 from nkic.specialise.closed import World
 from nkic.specialise.literals import DottedName, MadeObject
-from nkic.specialise.live import Live
 from nkic.specialise.rebuild import Rebuilder
+from nkic.specialise.runtime_values import RuntimeValue
 from nkic.syntax import nodes, scopes
 
 _ENUM = library.modules()["enum"]["Enum"]
@@ -86,7 +86,7 @@ class Constants:
 
     def value(self, argument: str, given: Any) -> Any:
         """The value of an argument; raises `UsageFailed` for a name that means nothing."""
-        if isinstance(given, Live):
+        if isinstance(given, RuntimeValue):
             return self.rebuilder.value(given)
         if isinstance(given, DottedName):
             return self._named(argument, given.text)

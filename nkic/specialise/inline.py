@@ -26,7 +26,7 @@ from nkic.machine import targets
 from nkic.machine.targets import Target
 from nkic.specialise import literals
 from nkic.specialise.arguments import find_dtype, parse_grid, parse_type
-from nkic.specialise.request import Given, TensorType
+from nkic.specialise.request import RequestOptions, TensorType
 
 _BLOCK = re.compile(r"(?m)^# /// nkic[ \t]*\n(?P<content>(?:^#(?: .*)?\n)*?)^# ///[ \t]*$")
 _START = re.compile(r"(?m)^# /// nkic\b.*$")
@@ -34,8 +34,8 @@ _AT = re.compile(r"\(at line (\d+), column (\d+)\)")
 _NAME = re.compile(r"(?:nl|nisa|nki)(?:\.\w+)+$")
 
 
-def read_block(source: SourceFile) -> Given:
-    """What the block in `source` says; an empty `Given` where there is none.
+def read_block(source: SourceFile) -> RequestOptions:
+    """What the block in `source` says; an empty `RequestOptions` where there is none.
 
     Raises `CompileFailed`, with the line, for a block that cannot be used.
     """
@@ -43,7 +43,7 @@ def read_block(source: SourceFile) -> Given:
     found = list(_BLOCK.finditer(text))
     starts = list(_START.finditer(text))
     if not starts:
-        return Given()
+        return RequestOptions()
     first = text.count("\n", 0, starts[0].start()) + 1
     reader = _Block(source, first)
     if len(starts) > 1:
@@ -67,7 +67,7 @@ class _Block:
         span = Span(self.source.path, line, 1, line, len(self.source.line(line)) + 1)
         return CompileFailed([make("bad-inline-block", message, span, help=help)])
 
-    def read(self, content: str) -> Given:
+    def read(self, content: str) -> RequestOptions:
         self.lines = [line[2:] for line in content.splitlines()]
         try:
             table = tomllib.loads("\n".join(self.lines))
@@ -79,7 +79,7 @@ class _Block:
             text = f"the block is not valid TOML: {text}"
             raise self.error(self.first + line, text, advice) from error
         self.check_keys(table)
-        return Given(
+        return RequestOptions(
             kernel=self.value(table, "kernel", _text),
             target=self.value(table, "target", _target),
             profile=self.value(table, "nki", _profile),

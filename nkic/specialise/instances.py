@@ -7,12 +7,12 @@ from itertools import product
 
 from nkic.base.diagnostics import Reporter
 from nkic.base.source import CallChain
-from nkic.ir.program import Parameter
+from nkic.ir.program import TensorParameter
 from nkic.ir.tensors import Tensor
 from nkic.language.trace import Trace
 from nkic.machine.memory import Buffer
 from nkic.specialise.request import Request, Spread, TensorType
-from nkic.specialise.signature import Bound
+from nkic.specialise.signature import BoundArguments
 from nkic.syntax.bindings import Kernel
 
 
@@ -45,7 +45,9 @@ def instances(request: Request) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield from ((core, ids) for ids in found if cores == 1 or spread.core(ids, cores) == core)
 
 
-def inputs_of(bound: Bound, request: Request, trace: Trace, kernel: Kernel) -> Iterator[Parameter]:
+def inputs_of(
+    bound: BoundArguments, request: Request, trace: Trace, kernel: Kernel
+) -> Iterator[TensorParameter]:
     """A tensor in shared HBM for every tensor argument and every tensor inside an argument, in
     the order of the signature.
     """
@@ -53,7 +55,7 @@ def inputs_of(bound: Bound, request: Request, trace: Trace, kernel: Kernel) -> I
     order = {parameter.name: n for n, parameter in enumerate(bound.parameters)}
     kinds = {**bound.tensors, **request.parts}
     for name in sorted(kinds, key=lambda name: order.get(name.partition(".")[0], len(order))):
-        yield Parameter(name, _input(name, kinds[name], trace, at))
+        yield TensorParameter(name, _input(name, kinds[name], trace, at))
 
 
 def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import Missing
-from nkic.evaluate.classes import Form
+from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.modules import Table
 from nkic.evaluate.objects import Builtin, Class, Getter, HostFunction
 from nkic.evaluate.operators import OPERATIONS
@@ -97,7 +97,7 @@ def table() -> NumpyTable:
     found |= {name: dtypes.DTYPES[name] for name in _SHARED_TYPES}
     found |= {name: getattr(math, name) for name in _NUMBERS}
     found |= {name: HostFunction(name, getattr(math, name)) for name in _FUNCTIONS}
-    found |= {"ndarray": Form("ndarray"), "newaxis": None, "bool_": dtypes.DTYPES["bool"]}
+    found |= {"ndarray": TypingForm("ndarray"), "newaxis": None, "bool_": dtypes.DTYPES["bool"]}
     found |= {"finfo": HostFunction("finfo", _finfo), "iinfo": HostFunction("iinfo", _iinfo)}
     found["dtype"] = HostFunction("dtype", lambda value: value)
     _add_functions(found)

@@ -9,7 +9,7 @@ from typing import Any
 from nkic.base.diagnostics import Label
 from nkic.base.profiles import Profile
 from nkic.base.source import Span
-from nkic.ir.program import Parameter, Program, Returned
+from nkic.ir.program import Program, Returned, TensorParameter
 from nkic.ir.tensors import Tensor, View
 from nkic.language.complain import shown
 from nkic.language.constant_data import refuse_written
@@ -26,7 +26,7 @@ class Outputs:
     shows it, else at its name.
     """
 
-    def __init__(self, trace: Trace, inputs: tuple[Parameter, ...], kernel: Kernel) -> None:
+    def __init__(self, trace: Trace, inputs: tuple[TensorParameter, ...], kernel: Kernel) -> None:
         self.trace = trace
         self.inputs = inputs
         self.kernel = kernel.name
@@ -64,13 +64,13 @@ class Outputs:
             reads=trace.reads,
         )
 
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[TensorParameter, ...]:
         """The program's outputs: what was returned, then the inputs that were updated."""
         returned = self.returned or ()
         for tensor in returned:
             _take_shape(tensor, self.views[tensor.number])
         written = self.trace.written
-        found = [Parameter(f"output_{n}", tensor) for n, tensor in enumerate(returned)]
+        found = [TensorParameter(f"output_{n}", tensor) for n, tensor in enumerate(returned)]
         names = {p.name for p in found}
         updated = [p for p in self.inputs if p.tensor.number in written and p.name not in names]
         if not self.trace.report.errors:

@@ -14,7 +14,7 @@ from nkic.evaluate.objects import Class
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 from nkic.language.objects import ReplicaGroup
 from nkic.machine import dtypes
-from nkic.specialise import live
+from nkic.specialise import runtime_values
 from nkic.specialise.closed import World
 
 _PARTIAL = library.modules()["functools"]["partial"]
@@ -40,19 +40,19 @@ class Rebuilder:
         make = _MAKERS.get(type(given))
         return given if make is None else make(self, given)
 
-    def _live(self, given: live.Live) -> Any:
+    def _live(self, given: runtime_values.RuntimeValue) -> Any:
         return self.value(given.value)
 
-    def _part(self, given: live.Part) -> Any:
+    def _part(self, given: runtime_values.Part) -> Any:
         return self.tensors[given.name]
 
-    def _again(self, given: live.Again) -> Any:
+    def _again(self, given: runtime_values.Again) -> Any:
         return self.made[given.number]
 
     def _tuple(self, given: tuple[Any, ...]) -> Any:
         return tuple(map(self.value, given))
 
-    def _many(self, given: live.Many) -> Any:
+    def _many(self, given: runtime_values.Many) -> Any:
         if given.kind == "frozenset":
             return KernelFrozenSet(map(self.value, given.values))
         found: Any = [] if given.kind == "list" else KernelSet()
@@ -62,7 +62,7 @@ class Rebuilder:
             add(self.value(one))
         return found
 
-    def _table(self, given: live.Table) -> Any:
+    def _table(self, given: runtime_values.Table) -> Any:
         found = self.made[given.number] = {}
         for key, one in given.items:
             found[self.value(key)] = self.value(one)
@@ -70,7 +70,7 @@ class Rebuilder:
 
     # ---- what source defines -----------------------------------------------------------------
 
-    def _named(self, given: live.Named) -> Any:
+    def _named(self, given: runtime_values.Named) -> Any:
         root = given.module.partition(".")[0]
         if root == NKI:
             return self._of_nki(given)
@@ -82,7 +82,7 @@ class Rebuilder:
             raise _no_source(given)
         return found
 
-    def _of_nki(self, given: live.Named) -> Any:
+    def _of_nki(self, given: runtime_values.Named) -> Any:
         """A name of NKI: of the module that is named, or, since packages that pose as `nki`
         define things where they like, of any other.
         """
@@ -97,19 +97,19 @@ class Rebuilder:
             return functools.reduce(self.machine.attribute, rest, found)
         raise _no_source(given)
 
-    def _member(self, given: live.Member) -> Any:
+    def _member(self, given: runtime_values.Member) -> Any:
         owner = given.owner
-        if isinstance(owner, live.Named) and owner.module.partition(".")[0] == NKI:
+        if isinstance(owner, runtime_values.Named) and owner.module.partition(".")[0] == NKI:
             try:
                 return self.machine.attribute(self._of_nki(owner), given.name)
             except (KernelError, AttributeError):  # such as a class of buffers: nl.sbuf itself
-                return self._of_nki(live.Named(owner.module, given.name))
+                return self._of_nki(runtime_values.Named(owner.module, given.name))
         kind = self.value(owner)
         if given.name:
             return self.machine.attribute(kind, given.name)
         return self.machine.call(kind, (given.value,), None)
 
-    def _instance(self, given: live.Instance) -> Any:
+    def _instance(self, given: runtime_values.Instance) -> Any:
         kind = self.value(given.owner)
         if isinstance(kind, Class) and kind.payload is ReplicaGroup:  # of another `nki`
             groups = self.value(dict(given.fields).get("groups"))
@@ -122,11 +122,11 @@ class Rebuilder:
             found.fields[name] = self.value(one)
         return found
 
-    def _record(self, given: live.Record) -> Any:
+    def _record(self, given: runtime_values.Record) -> Any:
         values = tuple(map(self.value, given.values))
         return self.machine.call(self.value(given.owner), values, None)
 
-    def _function(self, given: live.Function) -> Any:
+    def _function(self, given: runtime_values.Function) -> Any:
         def cells(function: Any) -> Mapping[str, Any]:
             self.made[given.number] = function  # before its cells, which may hold it
             return {name: self.value(one) for name, one in given.cells}
@@ -136,16 +136,16 @@ class Rebuilder:
         place = (given.module, given.name, given.line)
         return self.interpreter.function_at(*place, around, cells, defaults)
 
-    def _bound(self, given: live.Bound) -> Any:
+    def _bound(self, given: runtime_values.BoundAttribute) -> Any:
         return self.machine.attribute(self.value(given.owner), given.name)
 
-    def _partial(self, given: live.Partial) -> Any:
+    def _partial(self, given: runtime_values.Partial) -> Any:
         named = {name: self.value(one) for name, one in given.named}
         function, values = self.value(given.function), map(self.value, given.values)
         return self.machine.call(_PARTIAL, (function, *values), named)
 
 
-def _no_source(given: live.Named) -> KernelError:
+def _no_source(given: runtime_values.Named) -> KernelError:
     return KernelError(
         "host-module",
         f"`{given.module}.{given.name}` has no meaning in kernels",
@@ -155,16 +155,16 @@ def _no_source(given: live.Named) -> KernelError:
 
 _MAKERS: dict[type, Callable[[Rebuilder, Any], Any]] = {
     tuple: Rebuilder._tuple,
-    live.Live: Rebuilder._live,
-    live.Part: Rebuilder._part,
-    live.Again: Rebuilder._again,
-    live.Many: Rebuilder._many,
-    live.Table: Rebuilder._table,
-    live.Named: Rebuilder._named,
-    live.Member: Rebuilder._member,
-    live.Instance: Rebuilder._instance,
-    live.Record: Rebuilder._record,
-    live.Function: Rebuilder._function,
-    live.Bound: Rebuilder._bound,
-    live.Partial: Rebuilder._partial,
+    runtime_values.RuntimeValue: Rebuilder._live,
+    runtime_values.Part: Rebuilder._part,
+    runtime_values.Again: Rebuilder._again,
+    runtime_values.Many: Rebuilder._many,
+    runtime_values.Table: Rebuilder._table,
+    runtime_values.Named: Rebuilder._named,
+    runtime_values.Member: Rebuilder._member,
+    runtime_values.Instance: Rebuilder._instance,
+    runtime_values.Record: Rebuilder._record,
+    runtime_values.Function: Rebuilder._function,
+    runtime_values.BoundAttribute: Rebuilder._bound,
+    runtime_values.Partial: Rebuilder._partial,
 }

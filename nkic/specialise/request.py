@@ -12,7 +12,7 @@ from nkic.base.profiles import Profile
 from nkic.machine import targets
 from nkic.machine.dtypes import DType
 from nkic.machine.targets import Target
-from nkic.specialise.live import Entry
+from nkic.specialise.runtime_values import LiveEntry
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Given:
+class RequestOptions:
     """What one source says: the command line, the inline block, a file of example data."""
 
     kernel: str | None = None
@@ -97,7 +97,7 @@ class Request:
     consts: Mapping[str, Any] = field(default_factory=dict)
     like: Mapping[str, TensorType] = field(default_factory=dict)
     parts: Mapping[str, TensorType] = field(default_factory=dict)
-    entry: Entry | None = None
+    entry: LiveEntry | None = None
     schedule: tuple[Any, ...] = ()
 
     @property
@@ -106,7 +106,9 @@ class Request:
         return prod(self.grid)
 
 
-def combine(command: Given, block: Given, like: Mapping[str, TensorType] | None = None) -> Request:
+def combine(
+    command: RequestOptions, block: RequestOptions, like: Mapping[str, TensorType] | None = None
+) -> Request:
     """One request; for every part the command line wins over `like`, and that over the block."""
     examples = {name: kind for name, kind in (like or {}).items() if name not in command.args}
     usable = {name: kind for name, kind in examples.items() if kind.known and not kind.note}

@@ -21,7 +21,7 @@ UNKNOWN = TensorType()
 
 
 @dataclass(frozen=True)
-class Parameter:
+class KernelParameter:
     """One parameter of the kernel. `default` is its source text, "" where there is none."""
 
     name: str
@@ -30,13 +30,13 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundArguments:
     """What the kernel is called with: tensors by type, other values as the request has them.
 
     A parameter in neither keeps its default.
     """
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[KernelParameter, ...]
     tensors: dict[str, TensorType]
     values: dict[str, Any]
 
@@ -50,7 +50,7 @@ class Bound:
 Evaluate = Callable[[nodes.Expression], Any]
 
 
-def bind(kernel: Kernel, request: Request, report: Reporter, evaluate: Evaluate) -> Bound:
+def bind(kernel: Kernel, request: Request, report: Reporter, evaluate: Evaluate) -> BoundArguments:
     """Matches the request with the kernel's parameters; errors are fatal and list them all.
 
     `evaluate` gives the value of an annotation.
@@ -63,31 +63,31 @@ def bind(kernel: Kernel, request: Request, report: Reporter, evaluate: Evaluate)
     missing = [p for p in found if p.name in types and p.name not in tensors and _needed(p, types)]
     if missing:
         _missing(kernel, found, types, missing, request, report)
-    return Bound(found, tensors, dict(request.consts))
+    return BoundArguments(found, tensors, dict(request.consts))
 
 
-def _needed(parameter: Parameter, types: dict[str, TensorType]) -> bool:
+def _needed(parameter: KernelParameter, types: dict[str, TensorType]) -> bool:
     """No default stands in; or a type was given that cannot be used."""
     kind = types[parameter.name]
     return not parameter.default or (kind.origin != "" and kind != parameter.annotated)
 
 
-def _type(parameter: Parameter, request: Request) -> TensorType:
+def _type(parameter: KernelParameter, request: Request) -> TensorType:
     asked = request.args.get(parameter.name) or request.like.get(parameter.name) or UNKNOWN
     return asked.filled(parameter.annotated)
 
 
-def parameters(kernel: Kernel, evaluate: Evaluate) -> Iterator[Parameter]:
+def parameters(kernel: Kernel, evaluate: Evaluate) -> Iterator[KernelParameter]:
     """The parameters in order; `*args` and `**kwargs` get nothing."""
     args, text_of = kernel.node.args, kernel.module.source.text_of
     plain = (*args.posonlyargs, *args.args)
     first = len(plain) - len(args.defaults)
     for place, arg in enumerate(plain):
         default = text_of(args.defaults[place - first].span) if place >= first else ""
-        yield Parameter(arg.name, _annotated(arg, evaluate), default)
+        yield KernelParameter(arg.name, _annotated(arg, evaluate), default)
     for arg, value in zip(args.kwonlyargs, args.kw_defaults, strict=True):
         default = text_of(value.span) if value else ""
-        yield Parameter(arg.name, _annotated(arg, evaluate), default)
+        yield KernelParameter(arg.name, _annotated(arg, evaluate), default)
 
 
 def _annotated(arg: nodes.Arg, evaluate: Evaluate) -> TensorType:
@@ -107,7 +107,7 @@ def _last_name(expression: nodes.Expression) -> str:
 
 
 def _check_names(
-    kernel: Kernel, found: tuple[Parameter, ...], request: Request, report: Reporter
+    kernel: Kernel, found: tuple[KernelParameter, ...], request: Request, report: Reporter
 ) -> None:
     args = kernel.node.args
     stars = [arg.name for arg in (args.vararg, args.kwarg) if arg is not None]
@@ -136,9 +136,9 @@ def _check_lists(kernel: Kernel, request: Request, report: Reporter) -> None:
 
 def _missing(
     kernel: Kernel,
-    found: tuple[Parameter, ...],
+    found: tuple[KernelParameter, ...],
     types: dict[str, TensorType],
-    missing: list[Parameter],
+    missing: list[KernelParameter],
     request: Request,
     report: Reporter,
 ) -> NoReturn:
@@ -154,7 +154,7 @@ def _missing(
 
 
 def _known(
-    parameter: Parameter, types: dict[str, TensorType], request: Request, missing: bool
+    parameter: KernelParameter, types: dict[str, TensorType], request: Request, missing: bool
 ) -> str:
     """What is known of a parameter, and from where."""
     kind = types.get(parameter.name)
@@ -169,9 +169,9 @@ def _known(
 
 def _command(
     kernel: Kernel,
-    found: tuple[Parameter, ...],
+    found: tuple[KernelParameter, ...],
     types: dict[str, TensorType],
-    missing: list[Parameter],
+    missing: list[KernelParameter],
     request: Request,
 ) -> str:
     """A command line with everything that is known, and a likely type for what is not."""

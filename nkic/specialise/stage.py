@@ -11,21 +11,21 @@ from typing import Any
 
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.evaluation import Limits
-from nkic.ir.program import Parameter, Program
+from nkic.ir.program import Program, TensorParameter
 from nkic.language.objects import Kernel
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import Trace, tracing
 from nkic.specialise.closed import World
 from nkic.specialise.constants import Constants
-from nkic.specialise.further import report_missing
 from nkic.specialise.instances import check_cores, grid, inputs_of, instances
+from nkic.specialise.missing_names import report_missing
 from nkic.specialise.naming import Names
 from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.rebuild import Rebuilder
 from nkic.specialise.request import Request
-from nkic.specialise.signature import Bound, bind
+from nkic.specialise.signature import BoundArguments, bind
 from nkic.syntax.bindings import Resolved
 
 
@@ -73,7 +73,9 @@ def _schedule(request: Request, world: World) -> tuple[Any, ...]:
     return (*own, *request.schedule)
 
 
-def _call(bound: Bound, inputs: tuple[Parameter, ...], request: Request, world: World) -> Any:
+def _call(
+    bound: BoundArguments, inputs: tuple[TensorParameter, ...], request: Request, world: World
+) -> Any:
     """Calls the kernel; gives what it returns. A misspelt name ends that: others are looked for."""
     try:
         return _called(bound, inputs, request, world)
@@ -83,7 +85,9 @@ def _call(bound: Bound, inputs: tuple[Parameter, ...], request: Request, world: 
         raise CompileFailed(interpreter.report.all) from None
 
 
-def _called(bound: Bound, inputs: tuple[Parameter, ...], request: Request, world: World) -> Any:
+def _called(
+    bound: BoundArguments, inputs: tuple[TensorParameter, ...], request: Request, world: World
+) -> Any:
     interpreter = world.interpreter
     tensors = {p.name: NkiTensor(views.whole(p.tensor)) for p in inputs}
     rebuilder = Rebuilder(world, tensors)

@@ -17,7 +17,7 @@ from nkic.syntax.walk import walk
 STDLIB = f"{SHIPPED}.stdlib>/"  # the folder of our standard library, in paths of spans
 
 
-class Kind(Enum):
+class BindingKind(Enum):
     """How a module binds a name."""
 
     FUNCTION = "function"
@@ -48,7 +48,7 @@ class Binding:
     """
 
     name: str
-    kind: Kind
+    kind: BindingKind
     statements: tuple[int, ...]
     span: Span
     node: nodes.FunctionDef | nodes.ClassDef | None = None

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from nkic.cli.nki_run import running
-from nkic.simulate import Options, simulate_ranks
+from nkic.simulate import RunOptions, simulate_ranks
 from tests.cli.nki_run_fixtures import (
     BF16,
     RUN,
@@ -152,9 +152,9 @@ def test_error_bounds_are_reported_where_they_are_asked_for(nki: Run) -> None:
 
 
 def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Options] = []
+    seen: list[RunOptions] = []
 
-    def spy(executable: Any, inputs: Any, options: Options) -> Any:
+    def spy(executable: Any, inputs: Any, options: RunOptions) -> Any:
         seen.append(options)
         return simulate_ranks(executable, inputs, options)
 
@@ -165,10 +165,10 @@ def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) 
     nki(*RUN)
     nki(*RUN, "--precise-fp", "--accumulate", "pairwise", "--report-error-bound")
     assert seen == [
-        Options(),
-        Options(check_init=False, precise=False, max_cycles=100_000, timeout_s=9.5),
-        Options(precise=False),
-        Options(accumulate="pairwise", report_bounds=True),
+        RunOptions(),
+        RunOptions(check_init=False, precise=False, max_cycles=100_000, timeout_s=9.5),
+        RunOptions(precise=False),
+        RunOptions(accumulate="pairwise", report_bounds=True),
     ]
     monkeypatch.setenv("NKI_PRECISE_FP", "no")
     assert "0 or 1 is wanted" in refused(nki(*RUN), 2, "bad-value")

@@ -13,7 +13,7 @@ import jsonschema
 import numpy as np
 import pytest
 
-from nkic import pipeline
+from nkic.driver import pipeline
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import KERNEL, Ran, Run, failure, process, written
 

@@ -14,7 +14,7 @@ import pytest
 from nkic.base.environment import VARIABLES
 from nkic.cli.nkic import EXAMPLES, command, prints, records
 from nkic.cli.nkic.outputs import KINDS
-from nkic.forms import FORMS
+from nkic.driver.forms import FORMS
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import KERNEL, ROOT, Ran, Run, failure, process
 
@@ -234,7 +234,7 @@ def test_help_names_every_kind_and_table(nkic: Run) -> None:
 def test_quick_answers_import_nothing_slow(words: tuple[str, ...]) -> None:
     code = (
         "import sys\nfrom nkic.cli.nkic import main\ncode = main()\n"
-        "slow = {'numpy', 'lark', 'msgpack', 'nkic.pipeline'} & set(sys.modules)\n"
+        "slow = {'numpy', 'lark', 'msgpack', 'nkic.driver.pipeline'} & set(sys.modules)\n"
         "assert not slow, slow\nsys.exit(code)"
     )
     done = subprocess.run(

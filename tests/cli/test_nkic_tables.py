@@ -10,10 +10,10 @@ import pytest
 
 from nkic.base.diagnostics import codes
 from nkic.base.environment import VARIABLES
+from nkic.driver.pipeline import STAGES
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TARGETS
-from nkic.pipeline import STAGES
 from tests.cli.nkic_fixtures import folder, nkic
 from tests.harness.commands import KERNEL, Run, failure
 

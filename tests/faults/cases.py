@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.base.source import SourceFile
-from nkic.compiled import Compiled
-from nkic.loader import Loader
+from nkic.driver.compiled import Compiled
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 from nkic.machine.codecs import storage
 from nkic.neff.records import Executable
-from nkic.pipeline import compile_source
 from nkic.prove import Finding, prove_addresses, prove_order, read
 from nkic.prove.effects import Reading
-from nkic.request import Said, request_for
-from nkic.simulate import Options, simulate
+from nkic.simulate import RunOptions, simulate
 from samples.run import case_inputs, cases, folders
 
 LIMIT = 5_000_000  # cycles: a loop that a fault made endless
@@ -163,7 +163,7 @@ def names() -> list[str]:
 def subject(name: str) -> Subject:
     """The case of that name, compiled and run once."""
     if name in OWN:
-        path, text, said = f"{name}.py", OWN[name], Said()
+        path, text, said = f"{name}.py", OWN[name], RawOptions()
         rng = np.random.default_rng(0)
         rows = 256 if name == "two_cores" else 128
         inputs: Arrays = {"a": rng.standard_normal((rows, 64)).astype(np.float32)}
@@ -174,7 +174,7 @@ def subject(name: str) -> Subject:
         path, inputs = str(case.folder / "kernel.py"), case_inputs(case)
         text = (case.folder / "kernel.py").read_text("utf-8")
         args = () if case.in_block else tuple(f"{n}={t}" for n, t in case.args.items())
-        said = Said(kernel=None if case.in_block else case.kernel, args=args)
+        said = RawOptions(kernel=None if case.in_block else case.kernel, args=args)
     compiled = _compiled(path, text, said)
     lowered = compiled.results["lower"]
     arrays = _bound(compiled.executable, inputs)
@@ -182,7 +182,7 @@ def subject(name: str) -> Subject:
     return Subject(name, compiled, arrays, read(lowered), outputs)
 
 
-def _compiled(path: str, text: str, said: Said) -> Compiled:
+def _compiled(path: str, text: str, said: RawOptions) -> Compiled:
     loader = Loader.beside(path)
     source: SourceFile = loader.main(path, text.encode("utf-8"))
     return compile_source(source, request_for(source, said, {}), loader)
@@ -196,7 +196,7 @@ def _bound(executable: Executable, inputs: Arrays) -> Arrays:
 
 def outcome(executable: Executable, inputs: Arrays, races: bool = False) -> dict[str, bytes]:
     """The bytes of every output. Raises what the runner raises."""
-    options = Options(max_cycles=LIMIT, timeout_s=60, check_races=races)
+    options = RunOptions(max_cycles=LIMIT, timeout_s=60, check_races=races)
     result = simulate(executable, {n: a.copy() for n, a in inputs.items()}, options)
     return {name: array.tobytes() for name, array in result.outputs.items()}
 

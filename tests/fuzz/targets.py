@@ -15,17 +15,17 @@ from pathlib import Path
 
 import msgpack
 
-from nkic import pipeline
 from nkic.arrays.npz import read_npz
 from nkic.arrays.streams import Opened
 from nkic.base.diagnostics import ArtifactFailed, CompileFailed, InputFailed, UsageFailed
 from nkic.base.source import SourceFile
-from nkic.compiled import Options
+from nkic.driver import pipeline
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.request import RawOptions, request_for
 from nkic.neff import container, header
 from nkic.neff.limits import Limits
 from nkic.neff.load import load
 from nkic.parse import decode, parse
-from nkic.request import Said, request_for
 from nkic.syntax.walk import walk
 
 SEEDS = Path(__file__).parent / "seeds"
@@ -80,15 +80,15 @@ def read_program_text(data: bytes) -> None:
     """The reader of printed programs, as `nkic x.ir` uses it."""
     text = SourceFile("k.ir", data.decode("utf-8", "replace"))
     with suppress(CompileFailed):
-        pipeline.compile_text(text, lambda path: None, Options(last="specialise"))
+        pipeline.compile_text(text, lambda path: None, CompileOptions(last="specialise"))
 
 
 def compile_kernel(data: bytes) -> None:
     """Parse, resolve and specialise: kernel source, on the public way of compiling."""
     with suppress(CompileFailed, UsageFailed):
         source = decode(data, "k.py")
-        request = request_for(source, Said(), {})
-        options = Options(last="specialise", seconds=20)
+        request = request_for(source, RawOptions(), {})
+        options = CompileOptions(last="specialise", seconds=20)
         pipeline.compile_source(source, request, lambda name, importer: None, options)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import Engine
-from nkic.machine.operands import Kind, Operand, Row
+from nkic.machine.operands import AttributeKind, Operand, Row
 from tests.harness.drawing import Draw
 from tests.harness.instruction import By, Tensor, Tile, tile
 
@@ -33,7 +33,7 @@ def displace(draw: Draw, row: Row, values: dict[str, Any], legal: Callable[[], b
             values[operand.name] = before
     for attribute in row.attributes:  # some settings are for displaced operands only
         setting = values[attribute.name]
-        if attribute.kind is Kind.CHOICE and draw.chance(0.3):
+        if attribute.kind is AttributeKind.CHOICE and draw.chance(0.3):
             values[attribute.name] = draw.pick(attribute.choices)
             if not legal():
                 values[attribute.name] = setting

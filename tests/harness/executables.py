@@ -13,8 +13,8 @@ from nkic.machine.operands import (
     SBUF_OR_HBM,
     Access,
     Attribute,
+    AttributeKind,
     Cost,
-    Kind,
     Operand,
     Row,
     Violation,
@@ -27,7 +27,7 @@ from nkic.neff.records import (
     LoopRecord,
     ParameterRecord,
     PatternRecord,
-    Place,
+    PlaceRecord,
     StreamRecord,
     TensorRecord,
 )
@@ -75,11 +75,13 @@ SCALE = row(
         Operand("factor", Access.READ, number=True, optional=True, column=True),
     ),
     attributes=(
-        Attribute("op", Kind.ALU),
-        Attribute("reverse", Kind.BOOL, default=False),
-        Attribute("bias", Kind.NUMBER, default=0.0),
-        Attribute("steps", Kind.PATTERN, default=()),
-        Attribute("mode", Kind.CHOICE, choices=("fast", "exact"), default=None, optional=True),
+        Attribute("op", AttributeKind.ALU),
+        Attribute("reverse", AttributeKind.BOOL, default=False),
+        Attribute("bias", AttributeKind.NUMBER, default=0.0),
+        Attribute("steps", AttributeKind.PATTERN, default=()),
+        Attribute(
+            "mode", AttributeKind.CHOICE, choices=("fast", "exact"), default=None, optional=True
+        ),
     ),
 )
 COUNT = row(
@@ -87,7 +89,7 @@ COUNT = row(
     3,
     (Engine.VECTOR, Engine.DMA),
     operands=(Operand("dst", Access.READ, buffers=frozenset(), register=True),),
-    attributes=(Attribute("value", Kind.INT32),),
+    attributes=(Attribute("value", AttributeKind.INT32),),
     rules=(),
 )
 NEW = row("new", 4, (Engine.VECTOR,), generation=4)
@@ -156,10 +158,10 @@ STORE = InstructionRecord(COPY, (OUT, OUT_TILE), (), ((1, 4),), (), 3)
 SET = InstructionRecord(COUNT, (Register(1),), (-7,), (), (), 1)
 WHILE = LoopRecord(1, None, 0, 0, 1, Register(1), 1)
 PLACES = (
-    Place(0, 1, 1, 1, 12, -1),
-    Place(0, 2, 5, 2, 11, 0),
-    Place(0, 2, 12, 2, 17, 0),
-    Place(0, 2, 5, 2, 17, 1),
+    PlaceRecord(0, 1, 1, 1, 12, -1),
+    PlaceRecord(0, 2, 5, 2, 11, 0),
+    PlaceRecord(0, 2, 12, 2, 17, 0),
+    PlaceRecord(0, 2, 5, 2, 17, 1),
 )
 
 
@@ -209,7 +211,7 @@ def long_sample(count: int) -> Executable:
             StreamRecord(0, Engine.DMA, 0, loads),
             StreamRecord(0, Engine.VECTOR, 0, scales),
         ),
-        places=tuple(Place(0, i + 1, 1, i + 1, 9, -1) for i in range(100)),
+        places=tuple(PlaceRecord(0, i + 1, 1, i + 1, 9, -1) for i in range(100)),
         files=(FileRecord("long.py", sha256(b"").hexdigest()),),
     )
 

@@ -34,7 +34,7 @@ from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
 from nkic.schedule import schedule
-from nkic.simulate import Options, Result, simulate_ranks
+from nkic.simulate import Result, RunOptions, simulate_ranks
 from nkic.simulate.memory import GRID_TYPES
 from tests.harness.reference import numpy_type, stored
 from tests.programs import op, program
@@ -236,13 +236,17 @@ class Built(NamedTuple):
         """`raw`: no memory is kept as decoded numbers."""
         kept = frozenset() if raw else GRID_TYPES
         with patch("nkic.simulate.memory.GRID_TYPES", kept):
-            return self.run_ranks([{t: t.contents for t in self.own}], Options(precise=precise))[0]
+            return self.run_ranks([{t: t.contents for t in self.own}], RunOptions(precise=precise))[
+                0
+            ]
 
     @property
     def own(self) -> list[Tensor]:
         return [tensor for tensor in self.tensors if tensor.buffer != "shared_hbm"]
 
-    def run_ranks(self, ranks: Sequence[Contents], options: Options | None = None) -> list[Outcome]:
+    def run_ranks(
+        self, ranks: Sequence[Contents], options: RunOptions | None = None
+    ) -> list[Outcome]:
         """Several ranks together, each with contents of its own."""
         inputs = [self._inputs(contents) for contents in ranks]
         results = simulate_ranks(self.executable, inputs, options)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from nkic.base.diagnostics import Diagnostic, NkicError
 from nkic.base.levels import DEFAULT, Settings, Wish, apply
-from nkic.compiled import DEFAULT as DEFAULT_OPTIONS
-from nkic.compiled import Compiled, Options
-from nkic.forms import FORMS
-from nkic.loader import Loader
-from nkic.pipeline import LAST_CHECK, STAGES, compile_source
-from nkic.request import Said, request_for
+from nkic.driver.compiled import DEFAULT as DEFAULT_OPTIONS
+from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.forms import FORMS
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import LAST_CHECK, STAGES, compile_source
+from nkic.driver.request import RawOptions, request_for
 from tests.harness.directives import BadCase, Case
 
 LAST = {"compile": DEFAULT_OPTIONS.last, "check": LAST_CHECK}
@@ -29,11 +29,11 @@ def compile_text(text: str, warn: str = "") -> tuple[Diagnostic, ...]:
     `warn` is the code of a warning that is wanted also where it is off by default.
     """
     wanted = DEFAULT.adding(Wish.WARN, warn) if warn else DEFAULT
-    return _compile("kernel.py", text, Said(), Options(), wanted)[1]
+    return _compile("kernel.py", text, RawOptions(), CompileOptions(), wanted)[1]
 
 
 def _compile(
-    path: str, text: str, said: Said, options: Options, wanted: Settings = DEFAULT
+    path: str, text: str, said: RawOptions, options: CompileOptions, wanted: Settings = DEFAULT
 ) -> Outcome:
     loader = Loader.beside(path)
     try:
@@ -51,17 +51,17 @@ def form(case: Case, compiled: Compiled) -> str:
     return made if isinstance(made, str) else made.hex() + "\n"
 
 
-def _options(case: Case) -> Options:
+def _options(case: Case) -> CompileOptions:
     wanted = case.words.get("test", "compile")
     last = LAST.get(wanted, wanted)
     if last not in STAGES:
         raise BadCase(f"{case.path.name}: there is no stage `{wanted}`")
-    return Options(serial="serial" in case.words, last=last)
+    return CompileOptions(serial="serial" in case.words, last=last)
 
 
-def said_of(case: Case) -> Said:
+def said_of(case: Case) -> RawOptions:
     words = case.words
-    return Said(
+    return RawOptions(
         kernel=words.get("kernel"),
         target=words.get("target"),
         nki=words.get("nki"),

@@ -27,7 +27,7 @@ from nkic.machine.facts import Facts, Register
 from nkic.machine.facts import Tile as FactTile
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import Attribute, Kind, Operand, Row
+from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.rules import violations
 from nkic.machine.targets import TARGETS
@@ -243,14 +243,14 @@ def _setting(draw: Draw, chosen: Model, attribute: Attribute) -> Any:
         return chosen.settings[attribute.name](draw)
     if attribute.optional and draw.chance(0.4):
         return None
-    ranges: dict[Kind, tuple[Any, ...]] = {
-        Kind.ALU: tuple(ALU),
-        Kind.ACTIVATION: tuple(ACTIVATIONS),
-        Kind.BOOL: (False, True),
-        Kind.CHOICE: attribute.choices,
-        Kind.NUMBER: NUMBERS,
-        Kind.INT: (0, 1, 2, 3, 7),
-        Kind.INT32: (0, 1, -7, 1000, 2**31 - 3),
+    ranges: dict[AttributeKind, tuple[Any, ...]] = {
+        AttributeKind.ALU: tuple(ALU),
+        AttributeKind.ACTIVATION: tuple(ACTIVATIONS),
+        AttributeKind.BOOL: (False, True),
+        AttributeKind.CHOICE: attribute.choices,
+        AttributeKind.NUMBER: NUMBERS,
+        AttributeKind.INT: (0, 1, 2, 3, 7),
+        AttributeKind.INT32: (0, 1, -7, 1000, 2**31 - 3),
     }
     return draw.pick(ranges.get(attribute.kind, (attribute.default,)))
 

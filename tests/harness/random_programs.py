@@ -12,7 +12,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import Attribute, Kind, Operand, Row
+from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import (
     Executable,
@@ -97,18 +97,18 @@ def attribute_value(rng: Random, attribute: Attribute) -> Any:
     if attribute.default is not ... and rng.random() < 0.6:
         return attribute.default
     values = {
-        Kind.ALU: lambda: rng.choice((*LIKELY * 4, *sorted(operators.ALU))),
-        Kind.ACTIVATION: lambda: rng.choice(sorted(operators.ACTIVATIONS)),
-        Kind.BOOL: lambda: rng.random() < 0.5,
-        Kind.INT: lambda: rng.choice((0, 1, 2, SIDE)),
-        Kind.INT32: lambda: rng.choice((0, 1, -1, SIDE, -(2**31))),
-        Kind.NUMBER: lambda: rng.choice((0, 1, 0.5, -3.0, float("-inf"))),
-        Kind.PATTERN: lambda: rng.choice((((1, SIDE),), ((1, 4), (4, 8)), ((SIDE, 1),))),
-        Kind.INTS: lambda: rng.choice(((), (1,), (1,), (1, 0), (SIDE, SIDE), SHUFFLE)),
-        Kind.NUMBERS: lambda: rng.choice(((1.0,), (1.0, 1.0), (1, 1.0, 1.0), (0.5,))),
-        Kind.CHOICE: lambda: rng.choice(attribute.choices),
-        Kind.GROUPS: lambda: rng.choice((((0,),), ((0, 1),))),
-        Kind.TEXT: lambda: rng.choice(("x", "a b")),
+        AttributeKind.ALU: lambda: rng.choice((*LIKELY * 4, *sorted(operators.ALU))),
+        AttributeKind.ACTIVATION: lambda: rng.choice(sorted(operators.ACTIVATIONS)),
+        AttributeKind.BOOL: lambda: rng.random() < 0.5,
+        AttributeKind.INT: lambda: rng.choice((0, 1, 2, SIDE)),
+        AttributeKind.INT32: lambda: rng.choice((0, 1, -1, SIDE, -(2**31))),
+        AttributeKind.NUMBER: lambda: rng.choice((0, 1, 0.5, -3.0, float("-inf"))),
+        AttributeKind.PATTERN: lambda: rng.choice((((1, SIDE),), ((1, 4), (4, 8)), ((SIDE, 1),))),
+        AttributeKind.INTS: lambda: rng.choice(((), (1,), (1,), (1, 0), (SIDE, SIDE), SHUFFLE)),
+        AttributeKind.NUMBERS: lambda: rng.choice(((1.0,), (1.0, 1.0), (1, 1.0, 1.0), (0.5,))),
+        AttributeKind.CHOICE: lambda: rng.choice(attribute.choices),
+        AttributeKind.GROUPS: lambda: rng.choice((((0,),), ((0, 1),))),
+        AttributeKind.TEXT: lambda: rng.choice(("x", "a b")),
     }
     return values[attribute.kind]()
 

@@ -12,14 +12,14 @@ from types import ModuleType
 from typing import Any
 
 import nkic.nki
-from nkic.api.compiling import How, of_live
+from nkic.api.compiling import ArtifactOptions, of_live
 from nkic.api.errors import ApiError
 from nkic.api.functions import kernel as function_of
 from nkic.base.diagnostics import Diagnostic
-from nkic.loader import Loader
+from nkic.driver.loader import Loader
+from nkic.driver.request import RawOptions, request_for
 from nkic.nki.jit import Kernel
-from nkic.request import Said, request_for
-from nkic.specialise.request import Given, Request
+from nkic.specialise.request import Request, RequestOptions
 
 WAYS = ("native", "closed")
 
@@ -63,7 +63,7 @@ def live_module(path: Path, name: str = "") -> Iterator[ModuleType]:
             nkic.nki.uninstall()
 
 
-def request_in(path: Path, said: Said) -> Request:
+def request_in(path: Path, said: RawOptions) -> Request:
     """What a file asks to be compiled for, with what is said besides."""
     loader = Loader.beside(str(path))
     return request_for(loader.main(str(path)), said, {})
@@ -75,10 +75,10 @@ def only_kernel(module: ModuleType, name: str | None) -> Kernel:
     return vars(module)[name] if name is not None else found[0]
 
 
-def given_of(request: Request, kernel: Kernel | None = None) -> Given:
+def given_of(request: Request, kernel: Kernel | None = None) -> RequestOptions:
     """The same as a call of the kernel says it."""
     schedule = kernel.how.schedule if kernel is not None else ()
-    return Given(
+    return RequestOptions(
         target=request.target,
         profile=request.profile,
         grid=request.grid,
@@ -88,10 +88,10 @@ def given_of(request: Request, kernel: Kernel | None = None) -> Given:
     )
 
 
-def outcome(kernel: Any, given: Given, consts: Mapping[str, Any], way: str) -> Outcome:
+def outcome(kernel: Any, given: RequestOptions, consts: Mapping[str, Any], way: str) -> Outcome:
     """What one way makes of a live kernel."""
     try:
-        job, _ = of_live(function_of(kernel), given, consts, way, How())
+        job, _ = of_live(function_of(kernel), given, consts, way, ArtifactOptions())
         made = job.compile()
     except ApiError as error:
         return Outcome(None, error.diagnostics)
@@ -100,6 +100,8 @@ def outcome(kernel: Any, given: Given, consts: Mapping[str, Any], way: str) -> O
     return Outcome(made.data, made.warnings)
 
 
-def both(kernel: Any, given: Given, consts: Mapping[str, Any] | None = None) -> list[Outcome]:
+def both(
+    kernel: Any, given: RequestOptions, consts: Mapping[str, Any] | None = None
+) -> list[Outcome]:
     """What both ways make of it, native first."""
     return [outcome(kernel, given, consts or {}, way) for way in WAYS]

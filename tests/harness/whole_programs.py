@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.program import Instruction, Item, Loop, Operand, Parameter, Program
+from nkic.ir.program import Instruction, Item, Loop, Operand, Program, TensorParameter
 from nkic.ir.tensors import Tensor, View
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import Engine
@@ -56,8 +56,8 @@ def random_whole(rng: Random, phases: int, size: int, cores: int = 1) -> Program
         name="whole",
         target=TRN2,
         tensors=tuple(maker.tensors),
-        inputs=tuple(Parameter(t.name, t) for t in maker.inputs),
-        outputs=tuple(Parameter(f"output_{n}", t) for n, t in enumerate(maker.outputs)),
+        inputs=tuple(TensorParameter(t.name, t) for t in maker.inputs),
+        outputs=tuple(TensorParameter(f"output_{n}", t) for n, t in enumerate(maker.outputs)),
         cores=tuple(bodies),
     )
 

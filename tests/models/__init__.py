@@ -1,7 +1,7 @@
 """What each instruction means, read from the documentation: imports register the models."""
 
 from tests.harness.model import MODELS
-from tests.harness.together import EXCHANGES
+from tests.harness.scenes import EXCHANGES
 from tests.models import (  # noqa: F401  (register)
     collectives,
     cores,

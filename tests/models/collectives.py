@@ -13,7 +13,7 @@ from nkic.machine.targets import TARGETS
 from tests.harness.drawing import Draw
 from tests.harness.instruction import Call, Tile, call, tile
 from tests.harness.model import Bits
-from tests.harness.together import Before, Scene, Wanted, exchange, near, numbers
+from tests.harness.scenes import Before, Scene, Wanted, exchange, near, numbers
 
 Array = NDArray[Any]
 Groups = tuple[tuple[int, ...], ...]

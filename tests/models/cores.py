@@ -8,7 +8,7 @@ from nkic.machine.dtypes import DTYPES
 from tests.harness.drawing import Draw
 from tests.harness.instruction import Call, Tile, call, tile
 from tests.harness.model import Bits
-from tests.harness.together import Before, Scene, Wanted, exchange
+from tests.harness.scenes import Before, Scene, Wanted, exchange
 
 ENGINES = ("any", "gpsimd", "sync", "tensor", "vector", "scalar")
 GPSIMD_BYTES = {4: 1024, 2: 512, 1: 256}

@@ -7,7 +7,7 @@ import numpy as np
 from nkic.machine.dtypes import DTYPES
 from tests.harness.drawing import Draw
 from tests.harness.instruction import Outcome, Tile, call
-from tests.harness.together import Before, Scene, Wanted, exchange
+from tests.harness.scenes import Before, Scene, Wanted, exchange
 
 PREFIXES = ("", "x", "sum of {rows}:", "\u03a3 \\n")
 

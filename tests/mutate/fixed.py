@@ -70,7 +70,7 @@ FIXED = (
     ),
     Fixed(
         "trips are rounded down by the check of rendezvous",
-        "nkic/check/meetings.py",
+        "nkic/check/rendezvous.py",
         "max(0, -((loop.start - loop.stop) // loop.step))",
         "max(0, (loop.stop - loop.start) // loop.step)",
         (EXACT,),

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed
-from nkic.loader import Loader
-from nkic.pipeline import compile_source
-from nkic.request import Said, request_for
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 from tests.harness.mutants import mutants
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ def verdict(text: str) -> tuple[Diagnostic, ...]:
     loader = Loader.beside("kernel.py")
     try:
         source = loader.main("kernel.py", text.encode())
-        compile_source(source, request_for(source, Said(), {}), loader)
+        compile_source(source, request_for(source, RawOptions(), {}), loader)
     except NkicError as failure:
         assert isinstance(failure, CompileFailed | UsageFailed)
         return failure.diagnostics

@@ -26,13 +26,13 @@ from nkic.neff.verify import verify, verify_ordered
 from nkic.neff.write import write
 from nkic.prove import prove_addresses, prove_order, prove_returned, read
 from nkic.schedule import schedule
-from nkic.simulate import Options, simulate
+from nkic.simulate import RunOptions, simulate
 from tests.harness.interpret import interpret, random_inputs
 from tests.harness.proofs import differences
 from tests.harness.whole_programs import random_whole, usable
 
 Arrays = Mapping[str, NDArray[Any]]
-UNCHECKED = Options(check_init=False)
+UNCHECKED = RunOptions(check_init=False)
 ROOMY = TRN2.sbuf_usable
 
 

@@ -14,7 +14,7 @@ import pytest
 from nkic.base.diagnostics import CompileFailed, NkicError
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.pipeline import compile_source
+from nkic.driver.pipeline import compile_source
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 from tests.security.doors import ATTEMPTS, WHY

@@ -26,14 +26,14 @@ import sys, time
 sys.argv = ["nkic", *sys.argv[1:]]
 from nkic.base.source import Span
 from nkic.limits import places, watcher
-import nkic.pipeline
+import nkic.driver.pipeline
 
 def stuck(*_, **__):
     places.note(Span("k.py", 7, 5, 7, 9))
     print("stuck", flush=True)
     {body}
 
-nkic.pipeline.compile_source = stuck
+nkic.driver.pipeline.compile_source = stuck
 from nkic.cli import start_nkic
 sys.exit(start_nkic())
 """
@@ -112,8 +112,8 @@ def test_the_runner_is_ended_too(folder: Path) -> None:
     assert nkic(folder, "k.py", "-o", "k.neff").returncode == 0
     script = STUCK.format(body=ENDLESS)
     for name, other in (
-        ("nkic.pipeline.compile_source", "nkic.cli.nki_run.running.simulate_ranks"),
-        ("nkic.pipeline", "nkic.cli.nki_run.running"),
+        ("nkic.driver.pipeline.compile_source", "nkic.cli.nki_run.running.simulate_ranks"),
+        ("nkic.driver.pipeline", "nkic.cli.nki_run.running"),
         ('"nkic"', '"nki-run"'),
         ("start_nkic", "start_nki_run"),
     ):

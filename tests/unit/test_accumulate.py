@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies
 from numpy.typing import NDArray
 
-from nkic.machine.orders import ORDERS, Order
-from nkic.simulate import Options, simulate
+from nkic.machine.summation import ORDERS, SummationOrder
+from nkic.simulate import RunOptions, simulate
 from nkic.simulate.numerics import matmul as products
 from nkic.simulate.numerics import quiet
 from nkic.simulate.numerics.matmul import matmul
@@ -21,7 +21,7 @@ from tests.harness.language import simulated
 from tests.unit.test_numerics_matmul import digest_under, operands, rounded
 
 Floats = NDArray[np.float32]
-FLOAT32: tuple[Order, ...] = ("float32", "pairwise")
+FLOAT32: tuple[SummationOrder, ...] = ("float32", "pairwise")
 F = np.float32
 
 
@@ -32,7 +32,7 @@ def drawn(rows: int, columns: int, seed: int = 0) -> Floats:
     return np.ldexp(rng.standard_normal((rows, columns)), exponents).astype(F)
 
 
-def summed(numbers: list[np.float32], order: Order) -> np.float32:
+def summed(numbers: list[np.float32], order: SummationOrder) -> np.float32:
     """By definition, one addition at a time."""
     if order == "float32":
         total = numbers[0]
@@ -53,7 +53,7 @@ def summed(numbers: list[np.float32], order: Order) -> np.float32:
     strategies.integers(0, 1000),
 )
 def test_sums_are_in_the_order_that_was_asked_for(
-    order: Order, rows: int, columns: int, seed: int
+    order: SummationOrder, rows: int, columns: int, seed: int
 ) -> None:
     values, out = drawn(rows, columns, seed), np.empty(rows, F)
     reduce("add", values, out, order=order)
@@ -61,7 +61,7 @@ def test_sums_are_in_the_order_that_was_asked_for(
 
 
 @pytest.mark.parametrize("order", FLOAT32)
-def test_differences_products_and_means(order: Order) -> None:
+def test_differences_products_and_means(order: SummationOrder) -> None:
     values, out = drawn(3, 37), np.empty(3, F)
     reduce("subtract", values, out, order=order)
     assert list(out) == [summed([row[0], *-row[1:]], order) for row in values]
@@ -74,7 +74,7 @@ def test_differences_products_and_means(order: Order) -> None:
 
 
 @pytest.mark.parametrize("order", FLOAT32)
-def test_the_layout_in_memory_does_not_matter(order: Order) -> None:
+def test_the_layout_in_memory_does_not_matter(order: SummationOrder) -> None:
     values = drawn(130, 517)
     plain, other = np.empty(130, F), np.empty(130, F)
     reduce("add", values, plain, order=order)
@@ -134,7 +134,7 @@ print(digest.hexdigest())
 
 
 @pytest.mark.parametrize("order", FLOAT32)
-def test_statistics(order: Order) -> None:
+def test_statistics(order: SummationOrder) -> None:
     values, out = drawn(2, 11), np.empty((2, 6), F)
     bn_stats(values, out, order)
     even = values[0, ::2]
@@ -224,7 +224,7 @@ def results(body: str, target: str, x: Floats = X) -> dict[str, Floats]:
     compiled, default = simulated(HEAD.format(body=body), {"x": x}, target)
     found = {"default": default.outputs["output_0"]}
     for order in ORDERS:
-        run = simulate(compiled.executable, {"x": x}, Options(accumulate=order))
+        run = simulate(compiled.executable, {"x": x}, RunOptions(accumulate=order))
         found[order] = run.outputs["output_0"]
     return {name: np.asarray(array, np.float32) for name, array in found.items()}
 

@@ -16,7 +16,7 @@ from nkic.base.source import SourceFile
 from nkic.specialise import arguments, literals
 from nkic.specialise.inline import read_block
 from nkic.specialise.literals import DottedName
-from nkic.specialise.request import Given, TensorType, combine
+from nkic.specialise.request import RequestOptions, TensorType, combine
 
 
 def type_of(text: str) -> tuple[str, tuple[int, ...] | None]:
@@ -169,7 +169,7 @@ def test_block() -> None:
 
 
 def test_no_block() -> None:
-    assert read_block(SourceFile("k.py", "# /// script\n# ///\nx = 1\n")) == Given()
+    assert read_block(SourceFile("k.py", "# /// script\n# ///\nx = 1\n")) == RequestOptions()
 
 
 @pytest.mark.parametrize(
@@ -204,8 +204,8 @@ def named(text: str) -> TensorType:
 
 
 def test_the_command_line_wins_over_like_and_that_over_the_block() -> None:
-    command = Given(args={"a": named("int8[1]")}, consts={"n": 1})
-    block = Given(
+    command = RequestOptions(args={"a": named("int8[1]")}, consts={"n": 1})
+    block = RequestOptions(
         kernel="k",
         args={name: named("int8[2]") for name in ("a", "n", "b", "c")},
         consts={"a": 5, "m": 6, "d": 7},

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import CompileFailed, ProgramFault
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
 from nkic.language import collectives
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TRN1, TRN3, Target
 from nkic.neff.read import read
-from nkic.pipeline import compile_source
 from nkic.simulate import Result, simulate_ranks
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request

@@ -18,7 +18,7 @@ from nkic.simulate import compare_report
 from nkic.simulate.compare import Comparison, compare
 from nkic.simulate.io.numbers import stored
 from nkic.simulate.stats import stats_of
-from nkic.simulate.tolerance import EVERY, Rule, Settings
+from nkic.simulate.tolerance import EVERY, Tolerance, ToleranceSettings
 
 Array = NDArray[Any]
 F32, BF16, I32 = DTYPES["float32"], DTYPES["bfloat16"], DTYPES["int32"]
@@ -29,7 +29,7 @@ def compared(got: Any, expected: Any, dtype: DType = F32, **rule: Any) -> Compar
     """A comparison by `close` with no tolerance, unless `rule` says otherwise."""
     output = stored(np.asarray(got, np.float64), dtype)
     wanted = np.asarray(expected, np.float64)
-    return compare("o", output, dtype, wanted, Rule(**{"mode": "close", **rule}))
+    return compare("o", output, dtype, wanted, Tolerance(**{"mode": "close", **rule}))
 
 
 # ---- verdicts ------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ def test_packed_elements_are_compared_unpacked() -> None:
     dtype = DTYPES["float8_e4m3fn_x4"]
     expected = np.array([[1.0, 2.0, 3.0, 4.0]])
     output = stored(np.array([[1.0, 2.0, 3.5, 4.0]]), dtype)
-    found = compare("o", output, dtype, expected, Rule("close"))
+    found = compare("o", output, dtype, expected, Tolerance("close"))
     assert found.first is not None
     assert (found.first.index, found.first.ulp, found.elements) == ((0, 2), 2, 4)
 
@@ -208,7 +208,7 @@ def test_packed_elements_are_compared_unpacked() -> None:
 
 
 def test_defaults_follow_the_type() -> None:
-    rules = {name: str(Settings().rule("o", DTYPES[name])) for name in DTYPES}
+    rules = {name: str(ToleranceSettings().rule("o", DTYPES[name])) for name in DTYPES}
     assert rules["float32"] == "close, rtol 1e-05, atol 1e-05"
     assert rules["bfloat16"] == "close, rtol 0.015625, atol 0.0078125"
     assert rules["float16"] == "close, rtol 0.00195312, atol 0.000976562"
@@ -217,10 +217,10 @@ def test_defaults_follow_the_type() -> None:
 
 
 def test_a_name_wins_over_every() -> None:
-    found = Settings(
+    found = ToleranceSettings(
         {"mode": {"b": "ulp"}, "rtol": {EVERY: 0.5, "a": 0.25}, "max_ulp": {EVERY: 3.0}}, True
     )
-    assert found.rule("a", F32) == Rule("close", 0.25, 1e-5, 4, 0.99999, equal_nan=True)
+    assert found.rule("a", F32) == Tolerance("close", 0.25, 1e-5, 4, 0.99999, equal_nan=True)
     assert found.rule("c", F32).rtol == 0.5
     assert found.rule("b", F32).max_ulp == 3.0
     assert str(found.rule("b", F32)) == "ulp, max_ulp 3, NaN equals NaN"

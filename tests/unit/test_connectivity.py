@@ -28,9 +28,9 @@ Groups = tuple[tuple[int, ...], ...]
     ],
 )
 def test_groups_of_all_to_all_v(target: Target, cores: int, groups: Groups, said: str) -> None:
-    doubt = ROWS["all_to_all_v"].doubt
-    assert doubt is not None
-    found = doubt(facts_of("all_to_all_v", target, replica_group=groups)[1], cores)
+    warn = ROWS["all_to_all_v"].warn
+    assert warn is not None
+    found = warn(facts_of("all_to_all_v", target, replica_group=groups)[1], cores)
     assert (found is None) == (not said) and (found is None or said in found.message)
 
 
@@ -43,7 +43,7 @@ def test_groups_of_all_to_all_v(target: Target, cores: int, groups: Groups, said
     ],
 )
 def test_permutations_are_rings(pairs: Groups, said: str) -> None:
-    doubt = ROWS["collective_permute"].doubt
-    assert doubt is not None
-    found = doubt(facts_of("collective_permute", TRN2, source_target_pairs=pairs)[1], 2)
+    warn = ROWS["collective_permute"].warn
+    assert warn is not None
+    found = warn(facts_of("collective_permute", TRN2, source_target_pairs=pairs)[1], 2)
     assert (found is None) == (not said) and (found is None or said in found.message)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from nkic.base.diagnostics import CompileFailed, UsageFailed
-from nkic.loader import Loader
-from nkic.pipeline import compile_source
-from nkic.request import Said, request_for
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 
 SOURCE = """
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def kernel(
 def printed(*consts: str) -> str:
     loader = Loader.beside("k.py")
     source = loader.main("k.py", SOURCE.encode())
-    request = request_for(source, Said(args=["a=float32[128,64]"], consts=list(consts)), {})
+    request = request_for(source, RawOptions(args=["a=float32[128,64]"], consts=list(consts)), {})
     return "".join(compile_source(source, request, loader).messages).strip()
 
 

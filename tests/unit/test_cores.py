@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 
 from nkic.base.diagnostics import ArtifactFailed, ProgramFault
 from nkic.base.source import SourceFile
-from nkic.compiled import Options
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.pipeline import compile_source
 from nkic.machine.targets import TRN1
 from nkic.neff.read import read
 from nkic.neff.records import Executable, StreamRecord
 from nkic.neff.verify import verify
-from nkic.pipeline import compile_source
-from nkic.simulate import Options as RunOptions
-from nkic.simulate import Result, simulate
+from nkic.simulate import Result, RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 from tests.unit.instances import Case, tile
@@ -121,7 +120,7 @@ HALVES = DATA[:128], DATA[128:]
 def compiled(body: str, serial: bool = False) -> Executable:
     request = Request(lnc=2, grid=(2,), args=dict([parse_arg("a=float32[256,64]")]))
     source = SourceFile("k.py", HEAD + body)
-    done = compile_source(source, request, lambda *_: None, Options(serial=serial))
+    done = compile_source(source, request, lambda *_: None, CompileOptions(serial=serial))
     assert [one for one in done.warnings if one.code.slug not in ODD] == []
     return read(done.data)
 

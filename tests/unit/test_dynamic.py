@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import CompileFailed, ProgramFault
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.pipeline import Options, compile_source
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.pipeline import compile_source
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -50,7 +51,7 @@ def run(body: str, types: dict[str, str], inputs: Arrays, serial: bool = False) 
     text = HEADER.format(names=", ".join(types)) + indent(dedent(body).strip("\n"), "    ") + "\n"
     args = dict(parse_arg(f"{name}={kind}") for name, kind in types.items())
     former = Profile.NKI_0_6  # the last version with all forms of loops
-    wanted, options = Request(args=args, profile=former), Options(serial=serial)
+    wanted, options = Request(args=args, profile=former), CompileOptions(serial=serial)
     done = compile_source(SourceFile("k.py", text), wanted, lambda *_: None, options)
     return dict(simulate(done.executable, inputs).outputs)
 

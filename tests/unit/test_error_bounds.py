@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings, strategies
 from numpy.typing import NDArray
 
-from nkic.machine.orders import ORDERS
-from nkic.simulate import Options, Result, simulate
+from nkic.machine.summation import ORDERS
+from nkic.simulate import Result, RunOptions, simulate
 from tests.harness.language import simulated
 
 Array = NDArray[Any]
@@ -51,7 +51,7 @@ def bounded(
     kind = compiled.executable.tensors[compiled.executable.outputs[0].tensor].dtype.name
     found = []
     for order in ORDERS:
-        options = Options(accumulate=order, report_bounds=True)
+        options = RunOptions(accumulate=order, report_bounds=True)
         raw = {n: a.view(np.uint16) if a.dtype.itemsize == 2 else a for n, a in arrays.items()}
         result = simulate(compiled.executable, raw, options)
         values = result.outputs["output_0"]
@@ -214,7 +214,7 @@ def test_rows_that_are_not_covered_are_unbounded() -> None:
 def test_values_and_time_are_those_of_a_run_without() -> None:
     arrays = {"x": drawn((128, 64), 5)}
     compiled, plain = simulated(source(SOFTMAX, ("x",)), arrays)
-    other = simulate(compiled.executable, arrays, Options(report_bounds=True))
+    other = simulate(compiled.executable, arrays, RunOptions(report_bounds=True))
     assert plain.bounds is None
     assert other.outputs["output_0"].tobytes() == plain.outputs["output_0"].tobytes()
     assert other.cycles == plain.cycles

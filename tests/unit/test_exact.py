@@ -10,7 +10,7 @@ import pytest
 
 from nkic.allocate import allocate
 from nkic.base.diagnostics import ArtifactFailed, Reporter
-from nkic.check import find_meetings
+from nkic.check import check_rendezvous
 from nkic.depend import depend
 from nkic.ir.effects import touches_of
 from nkic.ir.program import Program
@@ -31,13 +31,13 @@ from nkic.neff.records import (
     TensorRecord,
 )
 from nkic.neff.verify import instruction_bound, verify
-from nkic.neff.verify_meetings import verify_meetings
 from nkic.neff.verify_patterns import problem
+from nkic.neff.verify_rendezvous import verify_rendezvous
 from nkic.prove import read
 from nkic.prove.model import READ, UPDATE, WRITE
 from nkic.schedule import schedule
 from nkic.schedule.races import races
-from nkic.simulate import Options, simulate
+from nkic.simulate import RunOptions, simulate
 from tests.programs import code, declare, load, op, program
 from tests.unit.instances import Case, tile
 from tests.unit.test_machine import DATA, HBM, TILE, build
@@ -101,7 +101,7 @@ def in_a_loop(start: int, stop: int, step: int) -> str:
     return f"core\n  loop 1 $0 = {start} to {stop} by {step}\n    {barrier}\n  end"
 
 
-def meeting(first: tuple[int, int, int], second: tuple[int, int, int]) -> Program:
+def rendezvous(first: tuple[int, int, int], second: tuple[int, int, int]) -> Program:
     head = "%0 h: float32[4] shared_hbm\n"
     return program(head + in_a_loop(*first) + "\n" + in_a_loop(*second))
 
@@ -126,7 +126,7 @@ def test_a_started_step_is_a_whole_trip(
     first: tuple[int, int, int], second: tuple[int, int, int], same: bool
 ) -> None:
     report = Reporter()
-    find_meetings(meeting(first, second), report)
+    check_rendezvous(rendezvous(first, second), report)
     assert (not report.errors) == same
     assert (record(*first).trips == record(*second).trips) == same
     assert [record(*one).trips for one in (first, second)] == [
@@ -147,7 +147,7 @@ def test_the_verifier_counts_trips_alike(
     )
     found = Executable("t", "trn2", 2, 0, 1, (tensor,), (), (), streams)
     if same:
-        verify_meetings(found, TRN2)
+        verify_rendezvous(found, TRN2)
         verify(found)
     else:
         with pytest.raises(ArtifactFailed, match="does not run as often"):
@@ -191,7 +191,7 @@ def test_a_matmul_reads_its_result_if_it_accumulates(accumulate: str, reads: boo
 
 
 def test_a_barrier_stands_between_all_that_comes_before_and_after() -> None:
-    found = meeting((0, 1, 1), (0, 1, 1))
+    found = rendezvous((0, 1, 1), (0, 1, 1))
     (one,) = code(found)
     (touch,) = touches_of(found.cores[0], found.target)[one.number]
     assert (touch.reads, touch.writes) == (True, True)
@@ -241,7 +241,7 @@ def test_a_signal_takes_its_time() -> None:
     assert SEMAPHORE_PS == 20_000
 
 
-UNCHECKED = Options(check_init=False)
+UNCHECKED = RunOptions(check_init=False)
 
 
 def bare(stream: StreamRecord) -> StreamRecord:

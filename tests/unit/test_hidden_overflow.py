@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nkic.base.diagnostics import Level
-from nkic.simulate import Options, Result, simulate
+from nkic.simulate import Result, RunOptions, simulate
 from tests.harness.language import simulated
 from tests.unit.test_accumulate import BODIES, HEAD
 
@@ -22,7 +22,7 @@ PRODUCT = """
 
 def run(body: str, x: NDArray[np.float32], target: str = "trn2", **more: object) -> Result:
     compiled, _ = simulated(HEAD.format(body=body), {"x": x}, target)
-    options = replace(Options(), **more)  # type: ignore[arg-type]
+    options = replace(RunOptions(), **more)  # type: ignore[arg-type]
     return simulate(compiled.executable, {"x": x}, options)
 
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from nkic.base.diagnostics import ArtifactFailed, CompileFailed, ProgramFault
 from nkic.base.source import SourceFile
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.pipeline import compile_source
 from nkic.ir.read_text import read_program
 from nkic.ir.text import program_text
 from nkic.machine.instructions import ROWS
@@ -22,7 +24,6 @@ from nkic.neff.read import read
 from nkic.neff.records import InstructionRecord, PatternRecord, StreamRecord
 from nkic.neff.verify import verify
 from nkic.neff.write import write
-from nkic.pipeline import Options, compile_source
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -61,7 +62,7 @@ def compiled(text: str, types: dict[str, str]) -> Any:
     text = HEADER.format(names=", ".join(types)) + text
     args = dict(parse_arg(f"{name}={kind}") for name, kind in types.items())
     request = Request(args=args, target=TRN3)
-    return compile_source(SourceFile("k.py", text), request, lambda *_: None, Options())
+    return compile_source(SourceFile("k.py", text), request, lambda *_: None, CompileOptions())
 
 
 def snake(offsets: Array, partitions: int, lanes: int) -> Array:

@@ -18,19 +18,19 @@ from nkic.machine.memory import Buffer
 from nkic.neff.records import Executable, TensorRecord
 from nkic.simulate import footprint
 from nkic.simulate.io import fills, numbers, specs
-from nkic.simulate.io.bind import Bound, Wanted, bind
+from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.expected import load_expected
-from nkic.simulate.io.signature import Parameter, Signature
+from nkic.simulate.io.signature import ArrayParameter, Signature
 from nkic.simulate.io.specs import NpyFile, RawFile, Value, parse_fill, parse_inputs
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 
 
-def parameter(name: str, text: str) -> Parameter:
+def parameter(name: str, text: str) -> ArrayParameter:
     dtype, sizes = text.split(":")
     found = find(dtype)
     assert found is not None
-    return Parameter(name, found, tuple(int(n) for n in sizes.split(",") if n))
+    return ArrayParameter(name, found, tuple(int(n) for n in sizes.split(",") if n))
 
 
 def signature(**inputs: str) -> Signature:
@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def bound(sig: Signature, *words: str, fill: str | None = None, **more: Any) -> Bound:
+def bound(sig: Signature, *words: str, fill: str | None = None, **more: Any) -> BoundInputs:
     return bind(sig, Wanted(specs=parse_inputs(words), fill=parse_fill(fill), **more))
 
 

@@ -13,7 +13,7 @@ from nkic.language import isa
 from nkic.machine import listing
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import BY_OPCODE, ROWS, _unique
-from nkic.machine.operands import Access, Kind, Row
+from nkic.machine.operands import Access, AttributeKind, Row
 from nkic.machine.targets import TRN1, TRN2
 from tests.unit import public_isa
 from tests.unit.instances import COLUMN, T, facts_of, tile
@@ -209,7 +209,7 @@ def test_row_is_complete(row: Row) -> None:
     unnamed |= row.by_profile
     assert places - set(row.parameters) == unnamed
     for attribute in row.attributes:
-        if attribute.kind is Kind.CHOICE:
+        if attribute.kind is AttributeKind.CHOICE:
             assert attribute.default in attribute.choices
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nkic.base.diagnostics import InputFailed, UsageFailed
-from nkic.like import read_like
+from nkic.driver.like import read_like
 
 
 def test_headers_give_types(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed, UsageFailed, make
 from nkic.base.source import Span
-from nkic.loader import Loader
+from nkic.driver.loader import Loader
 
 Make = Callable[..., Path]
 

@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 
 from nkic.base.source import SourceFile
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.pipeline import compile_source
 from nkic.ir.program import Program, instructions
-from nkic.pipeline import Options, compile_source
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -79,7 +80,9 @@ def run(lines: list[str], a: Array, b: Array) -> Array:
 def compiled(lines: list[str]) -> Any:
     text = KERNEL.format(body="\n".join(f"    {line}" for line in lines))
     args = dict(parse_arg(word) for word in ("a=float32[16,128]", "b=float32[16,48]"))
-    return compile_source(SourceFile("k.py", text), Request(args=args), lambda *_: None, Options())
+    return compile_source(
+        SourceFile("k.py", text), Request(args=args), lambda *_: None, CompileOptions()
+    )
 
 
 def test_as_many_matmuls_as_it_takes() -> None:

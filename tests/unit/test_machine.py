@@ -18,7 +18,7 @@ from nkic.machine.instructions import ROWS
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamRecord
 from nkic.neff.verify import verify
 from nkic.schedule import schedule
-from nkic.simulate import Options, Result, simulate
+from nkic.simulate import Result, RunOptions, simulate
 from tests.programs import copy, declare, load, op, program
 
 TILE = "[0+128, 0; 1x64]"
@@ -39,7 +39,7 @@ def build(*body: str, chip: int = 3, serial: bool = False) -> Executable:
 
 
 def run(executable: Executable, **options: object) -> Result:
-    return simulate(executable, {"x": DATA}, Options(**options))  # type: ignore[arg-type]
+    return simulate(executable, {"x": DATA}, RunOptions(**options))  # type: ignore[arg-type]
 
 
 def output(executable: Executable) -> NDArray[np.generic]:

@@ -12,7 +12,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import ENGINE_CODES
 from nkic.machine.memory import BUFFER_CODES
 from nkic.neff import container, header
-from nkic.neff.layout import ROLES, SECTIONS, Code, Layout
+from nkic.neff.layout import ROLES, SECTIONS, CodeRecord, Layout
 from nkic.neff.limits import LIMITS
 from nkic.neff.load import load
 from nkic.neff.write import write
@@ -42,8 +42,8 @@ def test_numbers_of_dtypes_buffers_and_engines() -> None:
     assert sizes == {dtype.name: str(dtype.size) for dtype in DTYPES.values()}
 
 
-@pytest.mark.parametrize("kinds", [Layout, Code])
-def test_kinds_of_records(kinds: type[Layout] | type[Code]) -> None:
+@pytest.mark.parametrize("kinds", [Layout, CodeRecord])
+def test_kinds_of_records(kinds: type[Layout] | type[CodeRecord]) -> None:
     for kind in kinds:
         assert f"| {kind.value} {kind.name.lower()} | " in TEXT
 

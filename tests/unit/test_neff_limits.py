@@ -12,7 +12,7 @@ import msgpack
 import pytest
 
 from nkic.machine.dtypes import UINT8
-from nkic.neff.layout import Code
+from nkic.neff.layout import CodeRecord
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.load import load
 from nkic.neff.read import read
@@ -99,8 +99,8 @@ SAMPLE_COUNTS = {
     "files": 1,
     "places": 4,
     "tensors": 6,
-    "values": kinds("code", Code.PATTERN, Code.REGISTER, Code.NUMBER),
-    "forms": kinds("code", Code.FORM),
+    "values": kinds("code", CodeRecord.PATTERN, CodeRecord.REGISTER, CodeRecord.NUMBER),
+    "forms": kinds("code", CodeRecord.FORM),
     "streams": 3,
     "items": 10,
     "semaphores": 2,

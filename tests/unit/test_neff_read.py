@@ -9,10 +9,10 @@ from typing import Any
 import msgpack
 import pytest
 
-from nkic.neff.layout import Code
+from nkic.neff.layout import CodeRecord
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.read import read
-from nkic.neff.records import Place
+from nkic.neff.records import PlaceRecord
 from nkic.neff.write import write
 from tests.harness.executables import ROWS, SCALED, sample
 from tests.harness.tamper import contents, rebuilt, records, refused, with_records
@@ -34,16 +34,16 @@ def changed(section: str, index: int, field: int | None, value: Any) -> bytes:
     return with_records(DATA, section, found)
 
 
-def first(kind: Code) -> int:
+def first(kind: CodeRecord) -> int:
     """The index of the first record of `kind` in DATA's code."""
     return next(i for i, record in enumerate(records(DATA, "code")) if record[0] == kind)
 
 
-PATTERN, REGISTER, NUMBER, FORM = (first(Code(kind)) for kind in range(4))
-STREAM, INSTRUCTION, LOOP_AT, SLOT = (first(Code(kind)) for kind in range(4, 8))
+PATTERN, REGISTER, NUMBER, FORM = (first(CodeRecord(kind)) for kind in range(4))
+STREAM, INSTRUCTION, LOOP_AT, SLOT = (first(CodeRecord(kind)) for kind in range(4, 8))
 EXTENSION = msgpack.ExtType(5, b"")
 EXACT = next(  # the form of SCALED, with a value of every kind of attribute
-    i for i, r in enumerate(records(DATA, "code")) if r[0] == Code.FORM and "multiply" in r[2]
+    i for i, r in enumerate(records(DATA, "code")) if r[0] == CodeRecord.FORM and "multiply" in r[2]
 )
 
 
@@ -251,7 +251,7 @@ def test_the_optional_sections_may_be_absent() -> None:
 
 
 def test_callers_come_before_their_callees() -> None:
-    places = (Place(0, 1, 1, 1, 1, 1), Place(0, 1, 1, 1, 1, -1))
+    places = (PlaceRecord(0, 1, 1, 1, 1, 1), PlaceRecord(0, 1, 1, 1, 1, -1))
     with pytest.raises(ValueError, match="place of its caller"):
         write(replace(sample(), places=places))
 

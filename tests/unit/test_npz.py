@@ -448,7 +448,7 @@ def test_headers_as_other_writers_make_them(form: str) -> None:
 def test_keys_in_any_order() -> None:
     text = "{'shape': (2, 3), 'fortran_order': False, 'descr': '<f4'}"
     found = npy.read_header(_Bytes(header(text)))
-    assert found == npy.Header(npy.Element("f", 4), False, False, (2, 3), 10 + len(text))
+    assert found == npy.NpyHeader(npy.Element("f", 4), False, False, (2, 3), 10 + len(text))
 
 
 class _Bytes:

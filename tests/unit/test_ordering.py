@@ -6,9 +6,9 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import SourceFile
-from nkic.compiled import Compiled
+from nkic.driver.compiled import Compiled
+from nkic.driver.pipeline import compile_source
 from nkic.ir.program import Body, Instruction, Loop, instructions
-from nkic.pipeline import compile_source
 from nkic.specialise.request import Request
 
 KERNEL = """\

@@ -12,7 +12,7 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed, Reporter, code
 from nkic.base.source import SourceFile
-from nkic.loader import MAX_BYTES
+from nkic.driver.loader import MAX_BYTES
 from nkic.parse import limits, parse
 from nkic.parse.limits import MAX_NAME
 from nkic.resolve import mentions, resolve, subset

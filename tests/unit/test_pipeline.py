@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from nkic import pipeline
 from nkic.base.diagnostics import CompileFailed, UsageFailed
 from nkic.base.source import SourceFile
-from nkic.compiled import DEFAULT, Compiled, Options
-from nkic.forms import FORMS
+from nkic.driver import pipeline
+from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
+from nkic.driver.forms import FORMS
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import AuditFailed, compile_source, compile_text
+from nkic.driver.request import RawOptions, request_for
 from nkic.ir.text import program_text
-from nkic.loader import Loader
 from nkic.neff.load import load
 from nkic.neff.records import InstructionRecord
-from nkic.pipeline import AuditFailed, compile_source, compile_text
-from nkic.request import Said, request_for
 
 SOURCE = """\
 import nki
@@ -34,13 +34,13 @@ def double(a):
     nisa.dma_copy(dst=out, src=x)
     return out
 """
-A = Said(args=("a=float32[128,64]",))
+A = RawOptions(args=("a=float32[128,64]",))
 
 
 def run(
     text: str = SOURCE,
-    said: Said = A,
-    options: Options = DEFAULT,
+    said: RawOptions = A,
+    options: CompileOptions = DEFAULT,
     compiled: Compiled | None = None,
 ) -> Compiled:
     loader = Loader.beside("k.py")
@@ -66,7 +66,7 @@ def test_every_stage_leaves_something_in_its_order() -> None:
 def test_it_stops_where_it_is_told(last: str) -> None:
     stages = list(pipeline.STAGES)
     done = stages[: stages.index(last) + 1]
-    assert list(run(options=Options(last=last)).results) == done
+    assert list(run(options=CompileOptions(last=last)).results) == done
 
 
 def test_every_form_names_a_stage() -> None:
@@ -80,12 +80,12 @@ def test_serial_orders_every_pair() -> None:
 
     more = "    y = nl.zeros(a.shape, dtype=a.dtype, buffer=nl.sbuf)\n    return out"
     text = SOURCE.replace("    return out", more)  # a fourth instruction that nothing needs
-    assert waits(run(text, options=Options(serial=True))) == 3
+    assert waits(run(text, options=CompileOptions(serial=True))) == 3
     assert waits(run(text)) == 2
 
 
 def test_the_notes_of_the_build() -> None:
-    meta = run(said=Said(args=A.args, nki="0.5")).executable.meta
+    meta = run(said=RawOptions(args=A.args, nki="0.5")).executable.meta
     assert meta["nki"] == "0.5"
     assert meta["serial"] == "no"
     assert (meta["sbuf_peak"], meta["psum_peak"]) == ("256", "0")
@@ -155,15 +155,15 @@ def test_no_more_errors_than_wanted() -> None:
     text = SOURCE.replace("    return out", wrong + "    return out")
     for most in (1, 3, 8, 20):
         with pytest.raises(CompileFailed) as failure:
-            run(text, options=Options(max_errors=most))
+            run(text, options=CompileOptions(max_errors=most))
         assert len(slugs(failure)) == min(most, 8)
 
 
 def test_wrong_arguments_are_wrong_usage() -> None:
     with pytest.raises(UsageFailed, match="no type for `a`"):
-        run(said=Said())
+        run(said=RawOptions())
     with pytest.raises(UsageFailed, match="`b`"):
-        run(said=Said(args=(*A.args, "b=float32[1]")))
+        run(said=RawOptions(args=(*A.args, "b=float32[1]")))
 
 
 def test_after_a_failure_the_results_until_then_are_there() -> None:

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
 from nkic.machine.instructions import ROWS
 from nkic.machine.psum import MANY, History, Rectangle, Write, bank_problem, banks
 from nkic.machine.targets import TRN2, TRN3
 from nkic.neff.read import read
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.neff.verify import verify
-from nkic.pipeline import compile_source
 from nkic.report.resources import resources
 from nkic.specialise.request import Request
 

@@ -10,11 +10,11 @@ import pytest
 from nkic.base.diagnostics import Diagnostic, Level, LimitHit
 from nkic.base.levels import DEFAULT, apply
 from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
 from nkic.machine.targets import TARGETS
 from nkic.neff.read import read
 from nkic.neff.records import Executable, InstructionRecord
-from nkic.pipeline import compile_source
-from nkic.simulate import Options, Result, simulate
+from nkic.simulate import Result, RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 
@@ -260,7 +260,7 @@ def test_a_store_that_is_lost_is_noticed() -> None:
 
 def test_nothing_is_asked_of_results_where_nothing_is_checked() -> None:
     damaged = without_stores(built("nisa.tensor_copy(dst=y, src=x)"), 0)
-    assert simulate(damaged, {"a": ONES}, Options(check_init=False)).remarks == ()
+    assert simulate(damaged, {"a": ONES}, RunOptions(check_init=False)).remarks == ()
 
 
 def test_rows_that_run_time_decides_are_counted() -> None:
@@ -297,7 +297,7 @@ nl.while_loop(go, body)"""
 
 def test_a_loop_without_end_is_ended_where_it_is() -> None:
     with pytest.raises(LimitHit) as caught:
-        simulate(built(ENDLESS), {"a": ONES}, Options(max_turns=20))
+        simulate(built(ENDLESS), {"a": ONES}, RunOptions(max_turns=20))
     (found,) = caught.value.diagnostics
     assert found.code.slug == "loop-limit"
     assert "has run 20 times and its register is not 0 yet" in found.message
@@ -306,4 +306,4 @@ def test_a_loop_without_end_is_ended_where_it_is() -> None:
 
 def test_loops_that_the_compiler_counts_are_not_limited() -> None:
     body = "def turn(i):\n    nisa.tensor_copy(dst=y, src=x)\nnl.fori_loop(0, 30, turn)"
-    simulate(built(body), {"a": ONES}, Options(max_turns=20))
+    simulate(built(body), {"a": ONES}, RunOptions(max_turns=20))

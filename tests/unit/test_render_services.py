@@ -39,7 +39,7 @@ def sources(text: str = TEXT) -> Callable[[str], SourceFile | None]:
 
 
 def log(*found: Diagnostic, text: str = TEXT, limit: int = sarif.MAX_RESULTS) -> dict[str, Any]:
-    document = json.loads(sarif.log(found, sarif.Run(sources(text), "nki-run"), limit))
+    document = json.loads(sarif.log(found, sarif.SarifRun(sources(text), "nki-run"), limit))
     VALIDATOR.validate(document)
     run: dict[str, Any] = document["runs"][0]
     return run

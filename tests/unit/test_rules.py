@@ -18,7 +18,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Register, Tile
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import Attribute, Kind, Operand
+from nkic.machine.operands import Attribute, AttributeKind, Operand
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.rules import signature, violations
 from nkic.machine.targets import TARGETS, TRN1, TRN2, Target
@@ -89,17 +89,17 @@ TILES = st.builds(
 INTS = st.lists(st.sampled_from([-1, 0, 1, 2, 3, 32, 64, 128, 1 << 62]), max_size=5).map(tuple)
 PAIRS = st.lists(st.tuples(SIZES, SIZES), max_size=5).map(tuple)
 VALUES = {
-    Kind.ALU: st.sampled_from([*ALU, "nonsense"]),
-    Kind.ACTIVATION: st.sampled_from([*ACTIVATIONS, "nonsense"]),
-    Kind.BOOL: st.booleans(),
-    Kind.INT: st.integers(-(1 << 63), 1 << 63),
-    Kind.INT32: st.integers(-(1 << 31), 1 << 31),
-    Kind.NUMBER: NUMBERS,
-    Kind.PATTERN: PAIRS,
-    Kind.INTS: INTS,
-    Kind.GROUPS: st.lists(INTS, max_size=3).map(tuple),
-    Kind.NUMBERS: st.lists(NUMBERS, max_size=3).map(tuple),
-    Kind.TEXT: st.text(max_size=5),
+    AttributeKind.ALU: st.sampled_from([*ALU, "nonsense"]),
+    AttributeKind.ACTIVATION: st.sampled_from([*ACTIVATIONS, "nonsense"]),
+    AttributeKind.BOOL: st.booleans(),
+    AttributeKind.INT: st.integers(-(1 << 63), 1 << 63),
+    AttributeKind.INT32: st.integers(-(1 << 31), 1 << 31),
+    AttributeKind.NUMBER: NUMBERS,
+    AttributeKind.PATTERN: PAIRS,
+    AttributeKind.INTS: INTS,
+    AttributeKind.GROUPS: st.lists(INTS, max_size=3).map(tuple),
+    AttributeKind.NUMBERS: st.lists(NUMBERS, max_size=3).map(tuple),
+    AttributeKind.TEXT: st.text(max_size=5),
 }
 
 
@@ -121,7 +121,7 @@ def operand_values(name: str, operand: Operand) -> st.SearchStrategy[Any]:
 
 def attribute_values(name: str, attribute: Attribute) -> st.SearchStrategy[Any]:
     legal = st.just(LEGAL[name].get(attribute.name, attribute.default))
-    if attribute.kind is Kind.CHOICE:
+    if attribute.kind is AttributeKind.CHOICE:
         return st.one_of(legal, st.sampled_from([*attribute.choices, "nonsense", 3]))
     return st.one_of(legal, VALUES[attribute.kind], st.none())
 

@@ -8,10 +8,10 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import SourceFile
-from nkic.forms import FORMS
+from nkic.driver.forms import FORMS
+from nkic.driver.pipeline import compile_text
 from nkic.neff.read import read
 from nkic.neff.write import write
-from nkic.pipeline import compile_text
 from nkic.simulate import printing, simulate
 from tests.harness.language import Array, simulated
 

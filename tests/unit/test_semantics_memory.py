@@ -24,7 +24,7 @@ def test_neighbours_of_another_type_change_no_bit() -> None:
 
 
 def test_without_precision_numbers_between_instructions_stay_float32() -> None:
-    """`Options(precise=False)`: what leaves, and what is kept as bytes, is rounded all the same."""
+    """`RunOptions(precise=False)`: what leaves, and what is kept as bytes, is rounded as ever."""
     x, third, back = tile(X), tile((8, 12), dtype="bfloat16"), tile((8, 12))
     given = {"op0": "multiply"}
     steps = [

@@ -6,9 +6,9 @@ import pytest
 
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.evaluation import Limits
-from nkic.compiled import Compiled
-from nkic.loader import Loader
-from nkic.pipeline import compile_source
+from nkic.driver.compiled import Compiled
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.closed import RECORDING, VIEWING
 from nkic.specialise.request import Request

@@ -12,10 +12,10 @@ import pytest
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
 from nkic.language import library
 from nkic.language.names import names
 from nkic.machine import dtypes
-from nkic.pipeline import compile_source
 from nkic.simulate.stage import simulate
 from nkic.specialise.request import Request, TensorType
 

@@ -13,7 +13,7 @@ import threadpoolctl
 
 from nkic import api
 from nkic.base.diagnostics import UsageFailed
-from nkic.figures import blas_threads
+from nkic.driver.figures import blas_threads
 from nkic.simulate import threads
 from nkic.simulate.numerics import matmul
 from tests.api import kernels as k

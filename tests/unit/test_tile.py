@@ -126,7 +126,7 @@ def test_bits_go_in_and_out_of_decoded_memory_unchanged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "meets"),
+    ("other", "overlaps"),
     [
         (access(0, ((1, 8),), start=4, partitions=4), False),  # other partitions
         (access(0, ((1, 8),), start=3, partitions=2), True),
@@ -136,10 +136,10 @@ def test_bits_go_in_and_out_of_decoded_memory_unchanged() -> None:
         (access(0, ((1, 16),), "uint16", partitions=4, offset=14), True),
     ],
 )
-def test_tiles_that_may_share_bytes(other: PatternRecord, meets: bool) -> None:
+def test_tiles_that_may_share_bytes(other: PatternRecord, overlaps: bool) -> None:
     one, two = tiles(access(0, ((1, 8),), partitions=4), other)
-    assert one.meets(two) is two.meets(one) is meets
-    assert one.straddles([two]) is meets and not one.straddles([one])
+    assert one.overlaps(two) is two.overlaps(one) is overlaps
+    assert one.straddles([two]) is overlaps and not one.straddles([one])
 
 
 def test_tiles_of_different_regions_do_not_meet() -> None:
@@ -147,7 +147,7 @@ def test_tiles_of_different_regions_do_not_meet() -> None:
     patterns = [access(n, ((1, 8),)) for n in (0, 1)]
     memory = Memory(executable(records, patterns))
     one, two = (Tile(memory, p).bound() for p in patterns)
-    assert not one.meets(two) and one.partitions == 1 and one.sizes == (8,)
+    assert not one.overlaps(two) and one.partitions == 1 and one.sizes == (8,)
 
 
 def test_memory_may_be_seen_in_a_shape_that_needs_a_copy() -> None:

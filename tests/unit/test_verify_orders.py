@@ -8,7 +8,7 @@ import pytest
 from nkic.base.diagnostics import ArtifactFailed, ProgramFault
 from nkic.neff.records import Executable, InstructionRecord
 from nkic.neff.verify import verify, verify_ordered
-from nkic.simulate import Options, simulate
+from nkic.simulate import RunOptions, simulate
 from tests.harness.proofs import make, with_stream
 from tests.programs import copy, declare, load, op, program
 
@@ -125,8 +125,8 @@ def test_a_run_asks_for_it_only_if_it_is_told_to() -> None:
     broken = changed(found, stream, at, waits=())
     arrays = {"x": np.ones((128, 512), np.float32), "word": np.zeros((1, 1), np.int32)}
     with pytest.raises(ArtifactFailed, match="nothing orders"):
-        simulate(broken, arrays, Options(check_races=True))
-    outcome = simulate(found, arrays, Options(check_races=True)).outputs["output_0"]
+        simulate(broken, arrays, RunOptions(check_races=True))
+    outcome = simulate(found, arrays, RunOptions(check_races=True)).outputs["output_0"]
     assert np.array_equal(outcome, arrays["x"])
     with pytest.raises(ProgramFault):  # here it shows: the copy runs before there is anything
         simulate(broken, arrays)

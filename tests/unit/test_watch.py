@@ -11,12 +11,12 @@ import pytest
 
 from nkic.base.diagnostics import Diagnostic, LimitHit
 from nkic.base.source import NOWHERE, Span
-from nkic.compiled import Options
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 from nkic.limits import watch
 from nkic.limits.watch import watched
-from nkic.loader import Loader
-from nkic.pipeline import compile_source
-from nkic.request import Said, request_for
 
 SLOW = """
 import nki
@@ -33,7 +33,9 @@ def compiled(seconds: float) -> Diagnostic:
     loader = Loader.beside("k.py")
     source = loader.main("k.py", SLOW.encode())
     with pytest.raises(LimitHit) as failed:
-        compile_source(source, request_for(source, Said(), {}), loader, Options(seconds=seconds))
+        compile_source(
+            source, request_for(source, RawOptions(), {}), loader, CompileOptions(seconds=seconds)
+        )
     (one,) = failed.value.diagnostics
     return one
 

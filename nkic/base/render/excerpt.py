@@ -20,7 +20,7 @@ LONGEST = 1000  # characters; a longer line is no help to a reader, its place is
 HEAD, TAIL = 3, 1  # of a place with more lines, only so many are shown
 
 
-class Place(NamedTuple):
+class ShownLabel(NamedTuple):
     """A label, and whether it is the one that the header is about."""
 
     label: Label
@@ -52,7 +52,7 @@ def shows(source: SourceFile, span: Span) -> bool:
 
 
 def excerpt(
-    source: SourceFile, places: Iterable[Place], level: str, paint: Paint, gutter: int
+    source: SourceFile, places: Iterable[ShownLabel], level: str, paint: Paint, gutter: int
 ) -> Iterator[str]:
     """The lines of `places`, all of which `shows`, in order, with dots where lines are left out."""
     marks = [mark for place in places for mark in _marks(source, place, paint)]
@@ -101,7 +101,7 @@ def _line_numbers(span: Span) -> list[int]:
     return [*range(span.line, span.line + HEAD), *range(last - TAIL + 1, last + 1)]
 
 
-def _marks(source: SourceFile, place: Place, paint: Paint) -> list[Mark]:
+def _marks(source: SourceFile, place: ShownLabel, paint: Paint) -> list[Mark]:
     """One mark per line of the place that has text; the last one carries the label."""
     span = place.label.span
     numbers = [n for n in _line_numbers(span) if n == span.line or _has_part(source, span, n)]
@@ -116,7 +116,7 @@ def _has_part(source: SourceFile, span: Span, number: int) -> bool:
     return bool(line[: max(end, 0)].strip())
 
 
-def _mark(line: str, number: int, place: Place, paint: Paint) -> Mark:
+def _mark(line: str, number: int, place: ShownLabel, paint: Paint) -> Mark:
     """Columns outside of the line count as its ends; what covers no cell still gets one."""
     span = place.label.span
     starts = _shown(line, paint).starts

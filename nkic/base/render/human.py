@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from nkic.base.diagnostics import Diagnostic, Fix, Label
-from nkic.base.render.excerpt import Place, excerpt, gutter_line, shows, source_line
+from nkic.base.render.excerpt import ShownLabel, excerpt, gutter_line, shows, source_line
 from nkic.base.render.paint import PLAIN, Paint
 from nkic.base.render.short import header, where
 from nkic.base.source import SourceFile, Span
@@ -43,9 +43,9 @@ def _gutter(diagnostic: Diagnostic) -> int:
     return max((len(str(span.end_line)) for span in spans), default=1)
 
 
-def _places(diagnostic: Diagnostic) -> list[Place]:
-    primary = [Place(diagnostic.primary, True)] if diagnostic.primary else []
-    return primary + [Place(label, False) for label in diagnostic.labels]
+def _places(diagnostic: Diagnostic) -> list[ShownLabel]:
+    primary = [ShownLabel(diagnostic.primary, True)] if diagnostic.primary else []
+    return primary + [ShownLabel(label, False) for label in diagnostic.labels]
 
 
 def _excerpts(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: int) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _excerpts(diagnostic: Diagnostic, sources: Sources, paint: Paint, gutter: in
         yield from (_arrow(_in_words(label), paint, gutter) for label in hidden)
 
 
-def _says_more(place: Place) -> bool:
+def _says_more(place: ShownLabel) -> bool:
     """Whether a label that cannot be shown tells more than the header."""
     return bool(place.label.text) or not place.primary
 

@@ -32,7 +32,7 @@ Json = dict[str, object]
 
 
 @dataclass(frozen=True)
-class Run:
+class SarifRun:
     """What a log is about: which tool, its sources, and how to write a path from the root."""
 
     sources: Sources
@@ -47,7 +47,7 @@ class Placed(NamedTuple):
     diagnostic: Diagnostic
 
 
-def log(diagnostics: Sequence[Diagnostic], run: Run, limit: int = MAX_RESULTS) -> str:
+def log(diagnostics: Sequence[Diagnostic], run: SarifRun, limit: int = MAX_RESULTS) -> str:
     """The document, pure ASCII, with its last line's end.
 
     Results need a place. What has none (a wrong command line, outputs that differ) becomes a
@@ -110,7 +110,7 @@ def _rule(code: Code) -> Json:
 # ---- results -------------------------------------------------------------------------------------
 
 
-def _results(placed: Sequence[Placed], run: Run) -> list[Json]:
+def _results(placed: Sequence[Placed], run: SarifRun) -> list[Json]:
     index = {code: at for at, code in enumerate(_codes(one.diagnostic for one in placed))}
     seen: Counter[str] = Counter()
     found = []
@@ -123,7 +123,7 @@ def _results(placed: Sequence[Placed], run: Run) -> list[Json]:
     return found
 
 
-def _identity(placed: Placed, run: Run) -> str:
+def _identity(placed: Placed, run: SarifRun) -> str:
     """A hash of the code, the file and the line's text without its spacing."""
     span = placed.label.span
     source = run.sources(span.path)
@@ -132,7 +132,7 @@ def _identity(placed: Placed, run: Run) -> str:
     return sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
-def _result(placed: Placed, run: Run) -> Json:
+def _result(placed: Placed, run: SarifRun) -> Json:
     diagnostic = placed.diagnostic
     found: Json = {
         "ruleId": diagnostic.code.number,
@@ -155,7 +155,7 @@ def _message(diagnostic: Diagnostic) -> str:
     return "\n".join([*said, *([f"help: {diagnostic.help}"] if diagnostic.help else [])])
 
 
-def _location(label: Label, run: Run) -> Json:
+def _location(label: Label, run: SarifRun) -> Json:
     place: Json = {"artifactLocation": _artifact(label.span.path, run)}
     if label.span.line >= 1:  # else it is about the file as a whole
         place["region"] = _region(label.span)
@@ -163,7 +163,7 @@ def _location(label: Label, run: Run) -> Json:
     return {"physicalLocation": place, **more}
 
 
-def _artifact(path: str, run: Run) -> Json:
+def _artifact(path: str, run: SarifRun) -> Json:
     path = run.path_of(path)
     uri = quote(path.encode("utf-8", "surrogatepass"), safe="/~")
     return {"uri": f"file://{uri}"} if path.startswith("/") else {"uri": uri, "uriBaseId": ROOT}
@@ -176,7 +176,7 @@ def _region(span: Span) -> Json:
     return {"startLine": span.line, "startColumn": column, "endLine": last, "endColumn": end}
 
 
-def _fix(fix: Fix, run: Run) -> Json:
+def _fix(fix: Fix, run: SarifRun) -> Json:
     replacement = {
         "deletedRegion": _region(fix.span._replace(line=max(fix.span.line, 1))),
         "insertedContent": {"text": fix.replacement},

@@ -120,7 +120,7 @@ class Session:
     def _log(self) -> str:
         from nkic.base.render import sarif  # slow to import, and rarely wanted
 
-        return sarif.log(self._said, sarif.Run(self.sources, self.tool, from_root))
+        return sarif.log(self._said, sarif.SarifRun(self.sources, self.tool, from_root))
 
     def _for_people(self, text: str) -> str:
         """A kernel's own words must not give orders to the service that reads them."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from nkic.cli.common import Option
-from nkic.machine.orders import ORDERS, Order
+from nkic.machine.summation import ORDERS, SummationOrder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -47,7 +47,7 @@ class CommandLine:
     init_check: bool
     race_check: bool
     precise_fp: bool | None
-    accumulate: Order | None
+    accumulate: SummationOrder | None
     report_error_bound: bool
     time: bool
     info: bool

@@ -19,18 +19,18 @@ from nkic.cli.nki_run import tolerances
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
-from nkic.figures import blas_threads, figures, is_precise
+from nkic.driver.figures import blas_threads, figures, is_precise
 from nkic.machine.targets import TARGETS
 from nkic.neff.info import info
 from nkic.neff.load import load
 from nkic.neff.read import open_file
 from nkic.report import run_report
 from nkic.report.resources import resources
-from nkic.report.run_report import Run
-from nkic.simulate import Options, Result, compare_report, simulate_ranks
+from nkic.report.run_report import RunReport
+from nkic.simulate import Result, RunOptions, compare_report, simulate_ranks
 from nkic.simulate.compare import Comparison, compare
 from nkic.simulate.footprint import check_memory
-from nkic.simulate.io.bind import Bound, Wanted, bind
+from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.expected import load_expected
 from nkic.simulate.io.numbers import Numbers
 from nkic.simulate.io.signature import signature_of
@@ -46,7 +46,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     lines = lines_of(line)
     wanted = [Wanted(o.inputs, parse_inputs(o.input), parse_fill(o.fill), o.cast) for o in lines]
     options, unwelcome = _options(line), _unwelcome(line.fail_on)
-    first = _Job(lines[0], session)
+    first = _RunCommand(lines[0], session)
     jobs = [first, *(first.of(own) for own in lines[1:])]
     bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
     expected = [job.expected() for job in jobs]
@@ -80,7 +80,7 @@ def _report(done: list[Done], line: CommandLine) -> None:
         job.report(run, compared)
 
 
-class _Job:
+class _RunCommand:
     """One artifact, read and found sound, with what is wanted of its run."""
 
     def __init__(self, line: CommandLine, session: Session) -> None:
@@ -95,14 +95,14 @@ class _Job:
         self.writer = Writer(line, session, self.signature)
         self.rules = {p.name: self.settings.rule(p.name, p.dtype) for p in self.signature.outputs}
 
-    def of(self, line: CommandLine) -> _Job:
+    def of(self, line: CommandLine) -> _RunCommand:
         """The job of another rank: the same artifact, other files."""
         other = copy.copy(self)
         other.line = line
         other.writer = Writer(line, self.session, self.signature)
         return other
 
-    def bind(self, wanted: Wanted) -> Bound:
+    def bind(self, wanted: Wanted) -> BoundInputs:
         """The inputs, with remarks on what was done to them."""
         check_memory(self.executable, self.line.max_memory, self.line.ranks)
         bound = bind(self.signature, wanted)
@@ -136,17 +136,17 @@ class _Job:
 
     def summary(
         self,
-        bound: Bound,
+        bound: BoundInputs,
         result: Result,
         compared: list[Comparison],
-        options: Options,
+        options: RunOptions,
         seconds: float | None,
-    ) -> Run:
+    ) -> RunReport:
         """The figures of the run."""
         found = [compare_report.as_json(one) for one in compared]
         return figures(self.executable, self.program_id(), bound, result, options, found, seconds)
 
-    def report(self, run: Run, compared: list[Comparison]) -> None:
+    def report(self, run: RunReport, compared: list[Comparison]) -> None:
         """Figures and verdicts in words, unless JSON is wanted; what is wrong in any case."""
         if not self.line.json:
             self._tell(run, compared)
@@ -154,7 +154,7 @@ class _Job:
         if wrong:
             self.session.report(wrong)
 
-    def _tell(self, run: Run, compared: list[Comparison]) -> None:
+    def _tell(self, run: RunReport, compared: list[Comparison]) -> None:
         self._tell_prints(run)
         wanted = (self.line.outputs, self.line.bless, self.line.output or None)
         if wanted == (None, None, None) and self.session.verbosity >= 0:
@@ -169,7 +169,7 @@ class _Job:
                 facts = compare_report.as_json(one)
                 self.session.tell("compare", compare_report.verdict(one), **facts)
 
-    def _tell_bounds(self, run: Run) -> None:
+    def _tell_bounds(self, run: RunReport) -> None:
         for row in run.outputs:
             if row.error_bound is not None:
                 facts = vars(row.error_bound)
@@ -177,19 +177,19 @@ class _Job:
         for one in run.unbounded:
             self.session.tell("unbounded", f"no error bound after {clean(one)}", instruction=one)
 
-    def _tell_prints(self, run: Run) -> None:
+    def _tell_prints(self, run: RunReport) -> None:
         for row in run.prints:
             self.session.tell("print", row.lines(self.executable.cores), **vars(row))
         if left := run_report.left_out_line(run):
             self.session.tell("prints-left-out", left, count=run.prints_left_out)
 
 
-Done = tuple[_Job, Run, list[Comparison]]
+Done = tuple[_RunCommand, RunReport, list[Comparison]]
 
 
-def _options(line: CommandLine) -> Options:
+def _options(line: CommandLine) -> RunOptions:
     precise = line.precise_fp if line.precise_fp is not None else is_precise(os.environ)
-    return Options(
+    return RunOptions(
         line.init_check,
         precise,
         line.max_cycles,
@@ -212,7 +212,7 @@ def _unwelcome(text: str | None) -> list[str]:
     return words
 
 
-def _refuse_unwelcome(run: Run, unwelcome: list[str]) -> None:
+def _refuse_unwelcome(run: RunReport, unwelcome: list[str]) -> None:
     found = [
         make("not-finite", f"output `{clean(row.name)}` holds {plural(count, 'element')} of {word}")
         for row in run.outputs

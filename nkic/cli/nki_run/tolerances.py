@@ -10,7 +10,7 @@ from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.cli.nki_run.options import CommandLine
 from nkic.simulate.io.signature import Signature
-from nkic.simulate.tolerance import EVERY, MODES, Settings
+from nkic.simulate.tolerance import EVERY, MODES, ToleranceSettings
 
 # Field of a rule to its option, and the range of its values.
 _NUMBERS = {
@@ -22,13 +22,13 @@ _NUMBERS = {
 }
 
 
-def settings(line: CommandLine) -> Settings:
+def settings(line: CommandLine) -> ToleranceSettings:
     """What the command line says. Raises `UsageFailed`."""
     found: dict[str, dict[str, Any]] = {"mode": _words("--compare", line.compare, _mode)}
     for key in _NUMBERS:
         option = _option(key)
         found[key] = _words(option, getattr(line, key), partial(_number, key))
-    return Settings(found, line.equal_nan)
+    return ToleranceSettings(found, line.equal_nan)
 
 
 def _option(key: str) -> str:
@@ -68,7 +68,7 @@ def _number(key: str, option: str, word: str) -> float:
     return value
 
 
-def refuse_ignored(settings: Settings, signature: Signature) -> None:
+def refuse_ignored(settings: ToleranceSettings, signature: Signature) -> None:
     """Raises `UsageFailed` for a setting that no output heeds."""
     modes = {p.name: settings.rule(p.name, p.dtype).mode for p in signature.outputs}
     for key, values in settings.by_name.items():

@@ -21,8 +21,8 @@ from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine import codecs
 from nkic.machine.dtypes import DType
-from nkic.simulate.io.signature import Parameter, Signature
-from nkic.simulate.tolerance import Settings
+from nkic.simulate.io.signature import ArrayParameter, Signature
+from nkic.simulate.tolerance import ToleranceSettings
 
 Arrays = Mapping[str, NDArray[Any]]
 SIDECAR = ".json"  # after the whole name of a blessed file
@@ -57,7 +57,9 @@ class Writer:
         self.single = parse_outputs(line.output, signature)
         self.readable = line.outputs_as == "f32"
 
-    def write(self, outputs: Arrays, program: Callable[[], str], settings: Settings) -> None:
+    def write(
+        self, outputs: Arrays, program: Callable[[], str], settings: ToleranceSettings
+    ) -> None:
         """Everything that is wanted. `program` gives the id of what made the outputs."""
         if self.line.outputs is not None:
             self._npz(self.line.outputs, outputs, self.readable)
@@ -77,7 +79,7 @@ class Writer:
             types[p.name] = "float32" if readable and _turns(p.dtype) else p.dtype.name
         self._file(path, "npz", lambda stream: write_npz(stream, arrays, types))
 
-    def _one(self, path: str, output: NDArray[Any], parameter: Parameter) -> None:
+    def _one(self, path: str, output: NDArray[Any], parameter: ArrayParameter) -> None:
         if path == STANDARD:
             numbers = np.array2string(presented(output, parameter.dtype, True), threshold=1000)
             files.write(STANDARD, f"{parameter.name} {parameter}\n{numbers}\n")
@@ -96,7 +98,7 @@ class Writer:
         self.session.artifact(kind, path)
         self.session.status(f"wrote {path}", 1)
 
-    def _origin(self, program: str, settings: Settings) -> dict[str, Any]:
+    def _origin(self, program: str, settings: ToleranceSettings) -> dict[str, Any]:
         """What made blessed outputs: nothing in it depends on where or when."""
         rules = {p.name: vars(settings.rule(p.name, p.dtype)) for p in self.signature.outputs}
         return {

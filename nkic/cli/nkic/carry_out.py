@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from nkic import pipeline
 from nkic.base import files, levels
 from nkic.base.confine import confined
 from nkic.base.diagnostics import CompileFailed, Level, NkicError, UsageFailed, make
@@ -20,12 +19,13 @@ from nkic.cli.nkic import outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, IR, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
-from nkic.compiled import Compiled, Options
-from nkic.forms import FORMS
+from nkic.driver import pipeline
+from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.forms import FORMS
+from nkic.driver.loader import MAX_BYTES, Loader
+from nkic.driver.request import RawOptions, find_profile, request_for
 from nkic.limits import places, table
-from nkic.loader import MAX_BYTES, Loader
 from nkic.report.resources import resources
-from nkic.request import Said, find_profile, request_for
 
 STDIN_NAME = "<stdin>"
 
@@ -41,7 +41,7 @@ def carry_out(line: CommandLine, session: Session) -> int:
         files.write(STANDARD, prints.table(line.print, as_json=line.json))
         return 0
     walls.raise_around(session, line.time_limit)
-    job = _Job(line, session)
+    job = _CompileCommand(line, session)
     with job.failures_shown(), confined(job.loader.folders):
         if line.list_kernels:
             job.list_kernels()
@@ -52,7 +52,7 @@ def carry_out(line: CommandLine, session: Session) -> int:
 
 def _config(line: CommandLine, session: Session) -> str:
     """The table of --print config; the file, if there is one, is read for its inline block."""
-    job = _Job(line, session)
+    job = _CompileCommand(line, session)
     with job.failures_shown():
         source = job.source() if line.source is not None else None
         head, *rows = settings.rows(line, _said(line), source, session)
@@ -61,7 +61,7 @@ def _config(line: CommandLine, session: Session) -> str:
         return prints.aligned([head, *rows])
 
 
-class _Job:
+class _CompileCommand:
     """One kernel file on its way."""
 
     def __init__(self, line: CommandLine, session: Session) -> None:
@@ -113,7 +113,7 @@ class _Job:
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         limits = table.evaluation(self.session.limits)
-        options = Options(*how, see=self.see, limits=limits)
+        options = CompileOptions(*how, see=self.see, limits=limits)
         compiled = Compiled(source)
         try:
             self.compile(source, options, compiled)
@@ -128,7 +128,7 @@ class _Job:
         for one in wanted:
             self.write(one, compiled, wanted)
 
-    def compile(self, source: SourceFile, options: Options, compiled: Compiled) -> None:
+    def compile(self, source: SourceFile, options: CompileOptions, compiled: Compiled) -> None:
         """Through the stages; `compiled` is filled on the way."""
         if self.path.endswith(IR):
             pipeline.compile_text(source, self.loader.neighbour, options, compiled)
@@ -199,8 +199,8 @@ def _path(line: CommandLine) -> str:
     return str(line.source)
 
 
-def _said(line: CommandLine) -> Said:
-    return Said(
+def _said(line: CommandLine) -> RawOptions:
+    return RawOptions(
         line.kernel, line.target, line.nki, line.grid, line.lnc, line.arg, line.const, line.like
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.cli.nkic.options import CommandLine
-from nkic.forms import FORMS
+from nkic.driver.forms import FORMS
 
 IR = ".ir"
 CONFIG = "config"  # the table of --print that is about the rest of the command line

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.suggest import did_you_mean
-from nkic.forms import FORMS
+from nkic.driver.forms import FORMS
 
 DEPS = "deps"  # is about the run, not the kernel, so it is not among the forms
 KINDS = (*FORMS, DEPS)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 
-from nkic import pipeline
 from nkic.base import diagnostics, explain, profiles
 from nkic.base.diagnostics import NkicError, UsageFailed, make
 from nkic.base.environment import VARIABLES
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped, size
 from nkic.cli.nkic import records
-from nkic.compiled import Timing
-from nkic.loader import Loader
+from nkic.driver import pipeline
+from nkic.driver.compiled import StageTiming
+from nkic.driver.loader import Loader
 from nkic.machine import dtypes, listing, targets
 from nkic.machine.memory import PARTITIONS
 
@@ -67,7 +67,7 @@ def aligned(rows: Rows | Sequence[Sequence[str]]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def times(timings: Sequence[Timing]) -> str:
+def times(timings: Sequence[StageTiming]) -> str:
     """The table of --time-passes."""
     total = sum(t.ns for t in timings)
     rows = [("stage", "ms", "share", "peak memory")]

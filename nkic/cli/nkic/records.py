@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from nkic import pipeline
 from nkic.base import diagnostics, explain, profiles
 from nkic.base.environment import VARIABLES
+from nkic.driver import pipeline
+from nkic.driver.request import Setting
 from nkic.machine import dtypes, listing, targets
-from nkic.request import Setting
 from nkic.syntax.bindings import Kernel
 
 SCHEMA = 1

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from nkic.base.source import SourceFile
 from nkic.cli.common import Session
 from nkic.cli.nkic.options import CommandLine
-from nkic.request import COMMAND_LINE, DEFAULT, Said, Setting, settings
+from nkic.driver.request import COMMAND_LINE, DEFAULT, RawOptions, Setting, settings
 
 # What the request knows better than the option, and options that are not settings.
 _REQUEST = frozenset({"kernel", "arg", "const", "nki", "target", "grid", "lnc"})
@@ -21,7 +21,7 @@ _JOINED = frozenset({"warn", "allow", "deny", "quiet", "verbose"})  # rows of th
 
 
 def rows(
-    line: CommandLine, said: Said, source: SourceFile | None, session: Session
+    line: CommandLine, said: RawOptions, source: SourceFile | None, session: Session
 ) -> Iterator[Setting]:
     """The header, what the kernel is compiled for, then every option."""
     yield "setting", "value", "from"

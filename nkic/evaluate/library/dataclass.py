@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nkic.evaluate.texts import Writer
 
 
-class Options(NamedTuple):
+class DataclassOptions(NamedTuple):
     """What `dataclass(…)` takes."""
 
     init: bool = True
@@ -41,15 +41,15 @@ class Options(NamedTuple):
 def dataclass(m: Machine, cls: Any = None, /, **named: Any) -> Any:
     """`@dataclass` and `@dataclass(frozen=True)`."""
     for name in named:
-        if name not in Options._fields:
+        if name not in DataclassOptions._fields:
             raise TypeError(f"dataclass() got an unexpected keyword argument '{name}'")
-    options = Options(**{name: m.truth(value) for name, value in named.items()})
+    options = DataclassOptions(**{name: m.truth(value) for name, value in named.items()})
     if cls is None:
         return Builtin("wrap", lambda m, cls, /: process(m, cls, options))
     return process(m, cls, options)
 
 
-def process(m: Machine, given: Any, options: Options) -> Class:
+def process(m: Machine, given: Any, options: DataclassOptions) -> Class:
     """Gives a class what its fields and the options say."""
     cls = of_the_kernel(m, given, "dataclass")
     m.allocate(8000)
@@ -89,7 +89,7 @@ def _has_hash(cls: Class) -> bool:
     return cls.members["__hash__"] is not None or "__eq__" not in cls.members
 
 
-def _check_frozen(cls: Class, options: Options) -> None:
+def _check_frozen(cls: Class, options: DataclassOptions) -> None:
     above = [base for base in cls.mro[1:] if "dataclass" in base.extra]
     frozen = any(base.extra.get("frozen") for base in above)
     if frozen and not options.frozen:
@@ -123,7 +123,7 @@ def _default(spec: Spec) -> Any:
 _MADE = object()  # the value comes from a factory
 
 
-def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: Options) -> Builtin:
+def _init(m: Machine, cls: Class, specs: dict[str, Spec], options: DataclassOptions) -> Builtin:
     taken = [spec for spec in specs.values() if spec.init]
     _check_order(taken)
     signature: Any = _Signature(cls, taken)
@@ -180,7 +180,7 @@ def _check_order(taken: list[Spec]) -> None:
 # ---- text, comparison, hash ---------------------------------------------------------------------
 
 
-def _give_text_and_order(cls: Class, fields: list[Spec], options: Options) -> None:
+def _give_text_and_order(cls: Class, fields: list[Spec], options: DataclassOptions) -> None:
     if options.repr:
         _give(cls, "__repr__", _repr(cls, [spec.name for spec in fields if spec.repr]))
     names = tuple(spec.name for spec in fields if spec.compare)
@@ -224,7 +224,7 @@ def _comparing(cls: Class, method: str, symbol: str, names: tuple[str, ...]) -> 
     return Builtin(f"{cls.name}.{method}", call)
 
 
-def _give_hash(cls: Class, fields: list[Spec], options: Options, explicit: bool) -> None:
+def _give_hash(cls: Class, fields: list[Spec], options: DataclassOptions, explicit: bool) -> None:
     if options.unsafe_hash and explicit:
         raise TypeError(f"Cannot overwrite attribute __hash__ in class {short_name(cls)}")
     if explicit:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from nkic.evaluate.classes import Form
+from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.objects import (
     Builtin,
     Class,
@@ -69,7 +69,7 @@ def table() -> dict[type, Class]:
         **{type(None): NONE, type(...): ELLIPSIS, type(NotImplemented): NOT_IMPLEMENTED},
         **{Function: FUNCTION, Builtin: BUILTIN, HostFunction: HOST, Method: METHOD},
         **{Property: PROPERTY, StaticMethod: STATIC, ClassMethod: CLASS_METHOD, Super: SUPER},
-        **{Generator: GENERATOR, Steps: STEPS, Form: FORM, Union: UNION, Class: TYPE},
+        **{Generator: GENERATOR, Steps: STEPS, TypingForm: FORM, Union: UNION, Class: TYPE},
         **ITERATORS,
     }
 

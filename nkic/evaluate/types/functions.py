@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.classes import Form
+from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.objects import (
     INSTANCES,
@@ -39,7 +39,7 @@ CLASS_METHOD = builtin_class("classmethod", ClassMethod)
 SUPER = builtin_class("super", Super)
 GENERATOR = builtin_class("generator", Generator)
 STEPS = builtin_class("iterator", Steps)
-FORM = builtin_class("_SpecialForm", Form, module="typing")
+FORM = builtin_class("_SpecialForm", TypingForm, module="typing")
 UNION = builtin_class("UnionType", Union, module="types")
 NONE = builtin_class("NoneType", type(None))
 ELLIPSIS = builtin_class("ellipsis", type(...))

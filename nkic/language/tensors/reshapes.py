@@ -21,7 +21,7 @@ from nkic.language.tensors.views import (
 from nkic.language.texts import brief
 
 
-class Run(NamedTuple):
+class MergedDimension(NamedTuple):
     """Neighbouring dimensions that act as one: `size` elements, `stride` apart."""
 
     size: int
@@ -137,17 +137,17 @@ def _strides(view: View, start: int, end: int, wanted: Shape) -> Shape:
     return tuple(reversed(found))
 
 
-def _runs(shape: Shape, strides: Shape) -> list[Run]:
+def _runs(shape: Shape, strides: Shape) -> list[MergedDimension]:
     """`shape` as few runs as possible, outermost first."""
-    runs: list[Run] = []
+    runs: list[MergedDimension] = []
     for size, stride in zip(shape, strides, strict=True):
         if size == 1:
             continue
         if runs and runs[-1].stride == size * stride:
-            runs[-1] = Run(runs[-1].size * size, stride)
+            runs[-1] = MergedDimension(runs[-1].size * size, stride)
         else:
-            runs.append(Run(size, stride))
-    return runs or [Run(1, 1)]
+            runs.append(MergedDimension(size, stride))
+    return runs or [MergedDimension(1, 1)]
 
 
 def _scattered(view: View, start: int, wanted: Shape) -> ViewError:

@@ -24,7 +24,7 @@ from nkic.machine.operands import (
     SBUF_OR_HBM,
     Access,
     Attribute,
-    Kind,
+    AttributeKind,
     Operand,
     Row,
     Rule,
@@ -40,9 +40,9 @@ METADATA = "metadata_tensor"
 REDUCTIONS = ("add", "minimum", "maximum")
 MAX_CHANNELS = 4
 CHIP_RANKS = 4  # ranks of two cores on one chip
-GROUPS = Attribute("replica_group", Kind.GROUPS)
-DIMENSION = Attribute("collective_dim", Kind.INT)
-CHANNEL = Attribute("channel_id", Kind.INT, default=0)
+GROUPS = Attribute("replica_group", AttributeKind.GROUPS)
+DIMENSION = Attribute("collective_dim", AttributeKind.INT)
+CHANNEL = Attribute("channel_id", AttributeKind.INT, default=0)
 
 
 def group_size(facts: Facts) -> int:
@@ -278,11 +278,11 @@ def _row(
     attributes: tuple[Attribute, ...],
     rules: tuple[Rule, ...],
     *,
-    together: Callable[[Sequence[Facts]], Violation | None] = alike,
+    rendezvous_rule: Callable[[Sequence[Facts]], Violation | None] = alike,
     access: Callable[[str, Facts], Access | None] = no_access,
     cost: CostFormula = once_around,
     since: Profile = Profile.BETA2,
-    doubt: Callable[[Facts, int], Violation | None] | None = None,
+    warn: Callable[[Facts, int], Violation | None] | None = None,
     coalesces: bool = False,
 ) -> Row:
     """A row with what all that move data have."""
@@ -300,8 +300,8 @@ def _row(
         cost=cost,
         rules=(*((groups,) if GROUPS in attributes else ()), flat, *rules, priority),
         access=access,
-        together=together,
-        doubt=doubt,
+        rendezvous_rule=rendezvous_rule,
+        warn=warn,
         coalesces=coalesces,
         channel=CHANNEL.name if CHANNEL in attributes else "",
         since=since,
@@ -391,7 +391,7 @@ ROWS = (
         _COUNTED,
         _COUNTS,
         (_SAME, never_displaced, of_one_chip, metadata, slots),
-        together=two_cores,
+        rendezvous_rule=two_cores,
         access=_metadata_access,
         since=Profile.NKI_0_6,
     ),
@@ -403,7 +403,7 @@ ROWS = (
         _COUNTS,
         (_SAME, displaced, metadata, slots),
         access=_metadata_access,
-        doubt=connectivity.counted_exchange,
+        warn=connectivity.counted_exchange,
         since=Profile.NKI_0_3,
     ),
     _row(
@@ -411,10 +411,10 @@ ROWS = (
         136,
         "dst = the src of the rank that has this one as its target; else it is left as it is.",
         _IN_HBM,
-        (Attribute("source_target_pairs", Kind.GROUPS),),
+        (Attribute("source_target_pairs", AttributeKind.GROUPS),),
         (_SAME, elementwise("dst", "src"), pairs),
         cost=costs.to_another_rank,
-        doubt=connectivity.circle,
+        warn=connectivity.circle,
     ),
     _row(
         "collective_permute_implicit",
@@ -442,6 +442,6 @@ ROWS = (
         "collective_permute_implicit_current_processing_rank_id",
         140,
         "A register with the rank whose data are here after so many steps around the ring.",
-        *(Attribute("iteration_id", Kind.INT), GROUPS, CHANNEL),
+        *(Attribute("iteration_id", AttributeKind.INT), GROUPS, CHANNEL),
     ),
 )

@@ -1,4 +1,4 @@
-"""Which ranks devices connect, for `Row.doubt` of `nki.collectives`.
+"""Which ranks devices connect, for `Row.warn` of `nki.collectives`.
 
 Sources: the restrictions that `all_to_all_v` states, and permute in the guide to Neuron
 collectives. How many chips an instance has is not known to the compiler, so that only what fits

@@ -1,7 +1,7 @@
 """Rows that the physical cores of a kernel run together: each waits until all have come to it.
 
-A row's `together` judges what the cores bring; `check` asks it of the program and the verifier
-of files once more. How the meeting is kept: docs/architecture.md, cores.
+A row's `rendezvous_rule` judges what the cores bring; `check` applies it to the program and the
+verifier of files applies it again. How a rendezvous works: docs/architecture.md, cores.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from nkic.machine.operands import (
     SBUF,
     Access,
     Attribute,
+    AttributeKind,
     Depends,
-    Kind,
     Operand,
     Row,
     Violation,
@@ -137,7 +137,7 @@ def swap_engine(facts: Facts) -> Engine:
 
 
 def _rank(name: str) -> Attribute:
-    return Attribute(name, Kind.INT)
+    return Attribute(name, AttributeKind.INT)
 
 
 ROWS = (
@@ -148,12 +148,12 @@ ROWS = (
         "after it begin later, on all cores.",
         parameters=("data", "cores", "engine", "name"),
         operands=(Operand("data", Access.ORDER, SHARED, packed=True),),
-        attributes=(Attribute("cores", Kind.INTS),),
+        attributes=(Attribute("cores", AttributeKind.INTS),),
         engines=COMPUTING,
         choose=always(Engine.GPSIMD),
         cost=costs.core_barrier,
         rules=(names_cores,),
-        together=barrier_of_all,
+        rendezvous_rule=barrier_of_all,
         generation=3,
         source="nki.isa.core_barrier",
     ),
@@ -178,7 +178,7 @@ ROWS = (
         choose=swap_engine,
         cost=costs.swapping,
         rules=(elementwise("dst", "src"), same_dtype("dst", "src"), known_ranks, small_enough),
-        together=swapped,
+        rendezvous_rule=swapped,
         generation=3,
         source="nki.isa.sendrecv",
     ),

@@ -6,7 +6,7 @@ from nkic.machine import costs
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import source
-from nkic.machine.operands import SBUF_OR_HBM, Attribute, Effects, Kind, Row, always
+from nkic.machine.operands import SBUF_OR_HBM, Attribute, AttributeKind, Effects, Row, always
 
 STREAM = ("debug.stream",)
 
@@ -24,7 +24,7 @@ ROWS = (
         parameters=("print_prefix", "tensor"),
         # The reader sees the dimensions as the kernel wrote them.
         operands=(source("tensor", buffers=SBUF_OR_HBM, keep_rank=True, max_dims=8, packed=True),),
-        attributes=(Attribute("print_prefix", Kind.TEXT),),
+        attributes=(Attribute("print_prefix", AttributeKind.TEXT),),
         engines=(Engine.DMA,),
         choose=always(Engine.DMA),
         cost=costs.dma_printing,

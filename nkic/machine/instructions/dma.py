@@ -12,13 +12,13 @@ from nkic.machine.constraints import packed_as_is, same_dtype
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import dma_rules as rules
 from nkic.machine.instructions.parts import choice, optional, result, source
-from nkic.machine.operands import SBUF, SBUF_OR_HBM, Depends, Kind, Row, always
+from nkic.machine.operands import SBUF, SBUF_OR_HBM, AttributeKind, Depends, Row, always
 
 DMA = (Engine.DMA,)
 OUT_OF_BOUNDS = choice("oob_mode", "error", "error", "skip")
 SKIPPED = (OUT_OF_BOUNDS.name, "skip")
 DESCRIPTORS = choice("dge_mode", "unknown", "unknown", "swdge", "hwdge", "none")
-PRIORITY = optional("priority", Kind.INT, generation=4)
+PRIORITY = optional("priority", AttributeKind.INT, generation=4)
 
 ROWS = (
     Row(
@@ -69,7 +69,7 @@ ROWS = (
             result(buffers=SBUF, keep_rank=True, packed=True),
             source("src", buffers=SBUF_OR_HBM, keep_rank=True, indexed=True, packed=True),
         ),
-        attributes=(optional("axes", Kind.INTS), PRIORITY, DESCRIPTORS, OUT_OF_BOUNDS),
+        attributes=(optional("axes", AttributeKind.INTS), PRIORITY, DESCRIPTORS, OUT_OF_BOUNDS),
         engines=DMA,
         choose=always(Engine.DMA),
         cost=costs.dma_transposing,

@@ -13,7 +13,7 @@ from nkic.machine.instructions import dma_rules
 from nkic.machine.instructions.dma import OUT_OF_BOUNDS, SKIPPED
 from nkic.machine.instructions.parts import alu, optional, result, source
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import SBUF_OR_HBM, Attribute, Kind, Row, Violation, always
+from nkic.machine.operands import SBUF_OR_HBM, Attribute, AttributeKind, Row, Violation, always
 from nkic.machine.operators import ALU
 
 SOURCES = tuple(f"src{i}" for i in range(16))
@@ -124,8 +124,8 @@ ROWS = (
         ),
         attributes=(
             alu("reduce_op"),
-            optional("scales", Kind.NUMBERS),
-            Attribute("unique_indices", Kind.BOOL, default=True, since=Profile.NKI_0_3),
+            optional("scales", AttributeKind.NUMBERS),
+            Attribute("unique_indices", AttributeKind.BOOL, default=True, since=Profile.NKI_0_3),
             replace(OUT_OF_BOUNDS, since=Profile.NKI_0_4),
         ),
         engines=(Engine.DMA,),

@@ -17,7 +17,16 @@ from nkic.machine.constraints import (
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Tile
 from nkic.machine.instructions.parts import optional, result, source
-from nkic.machine.operands import SBUF, Attribute, Cost, Depends, Kind, Row, Violation, always
+from nkic.machine.operands import (
+    SBUF,
+    Attribute,
+    AttributeKind,
+    Cost,
+    Depends,
+    Row,
+    Violation,
+    always,
+)
 from nkic.machine.operators import ALU
 
 GPSIMD = (Engine.GPSIMD,)
@@ -256,8 +265,8 @@ ROWS = (
             source("index", buffers=SBUF, dtypes=frozenset({"uint16"})),
         ),
         attributes=(
-            Attribute("num_elem_per_idx", Kind.INT, default=1),
-            optional("num_valid_indices", Kind.INT),
+            Attribute("num_elem_per_idx", AttributeKind.INT, default=1),
+            optional("num_valid_indices", AttributeKind.INT),
         ),
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
@@ -277,7 +286,7 @@ ROWS = (
         doc="dst[i] = the elements i of all partitions of data, folded with op.",
         parameters=("dst", "op", "data", "name"),
         operands=(result(buffers=SBUF), source("data", buffers=SBUF)),
-        attributes=(Attribute("op", Kind.ALU),),
+        attributes=(Attribute("op", AttributeKind.ALU),),
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
         # No public figure, only that it is slow: assumed one cycle per partition of a core.
@@ -315,8 +324,8 @@ ROWS = (
             source("src", buffers=SBUF, dtypes=NUMBERS),
         ),
         attributes=(
-            Attribute("index_offset", Kind.INT32, default=0),
-            Attribute("padding_val", Kind.INT32, default=-1),
+            Attribute("index_offset", AttributeKind.INT32, default=0),
+            Attribute("padding_val", AttributeKind.INT32, default=-1),
         ),
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
@@ -337,7 +346,7 @@ ROWS = (
             result("idx_dst", buffers=SBUF, dtypes=frozenset({"uint32"})),
             source("src", buffers=SBUF, dtypes=frozenset({"bfloat16"})),
         ),
-        attributes=(Attribute("n", Kind.INT),),
+        attributes=(Attribute("n", AttributeKind.INT),),
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
         cost=finding_largest,

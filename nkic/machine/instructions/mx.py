@@ -15,7 +15,17 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.instructions import tensor_rules
 from nkic.machine.instructions.parts import optional, result, source
 from nkic.machine.instructions.tensor import matmul_access
-from nkic.machine.operands import PSUM, SBUF, Attribute, Depends, Kind, Row, Rule, Violation, always
+from nkic.machine.operands import (
+    PSUM,
+    SBUF,
+    Attribute,
+    AttributeKind,
+    Depends,
+    Row,
+    Rule,
+    Violation,
+    always,
+)
 
 QUADRANT = 32  # partitions
 GROUP = 8  # partitions of one group
@@ -193,7 +203,7 @@ ROWS = (
         ),
         attributes=(
             # Before NKI 0.5, the scale of OCP's sample conversion, which clamps (release notes).
-            Attribute("headroom", Kind.BOOL, True, since=Profile.NKI_0_5, former=False),
+            Attribute("headroom", AttributeKind.BOOL, True, since=Profile.NKI_0_5, former=False),
         ),
         engines=(Engine.VECTOR,),
         choose=always(Engine.VECTOR),
@@ -227,9 +237,9 @@ ROWS = (
             source("moving_scale", buffers=SBUF, dtypes=SCALES, scales=True, indexed=True),
         ),
         attributes=(
-            optional("tile_position", Kind.INTS),
-            optional("tile_size", Kind.INTS),
-            optional("accumulate", Kind.BOOL, since=Profile.NKI_0_3),
+            optional("tile_position", AttributeKind.INTS),
+            optional("tile_size", AttributeKind.INTS),
+            optional("accumulate", AttributeKind.BOOL, since=Profile.NKI_0_3),
         ),
         engines=(Engine.TENSOR,),
         choose=always(Engine.TENSOR),

@@ -8,7 +8,7 @@ from nkic.machine.constraints import all_int32
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import Access, Attribute, Kind, Operand, Rule, Violation
+from nkic.machine.operands import Access, Attribute, AttributeKind, Operand, Rule, Violation
 
 COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
 REDUCE_COMMANDS = ("idle", "reset", "reduce", "reset_reduce", "load_reduce")
@@ -37,20 +37,20 @@ def register(name: str, access: Access, **more: Any) -> Operand:
 
 def alu(name: str = "op", **more: Any) -> Attribute:
     """An operator of the arithmetic units."""
-    return Attribute(name, Kind.ALU, **more)
+    return Attribute(name, AttributeKind.ALU, **more)
 
 
 def flag(name: str) -> Attribute:
     """False unless given."""
-    return Attribute(name, Kind.BOOL, default=False)
+    return Attribute(name, AttributeKind.BOOL, default=False)
 
 
 def choice(name: str, default: str, *choices: str, **more: Any) -> Attribute:
     """A member of an enumeration of `nki.isa`, by its name there."""
-    return Attribute(name, Kind.CHOICE, default=default, choices=choices, **more)
+    return Attribute(name, AttributeKind.CHOICE, default=default, choices=choices, **more)
 
 
-def optional(name: str, kind: Kind, **more: Any) -> Attribute:
+def optional(name: str, kind: AttributeKind, **more: Any) -> Attribute:
     """None unless given."""
     return Attribute(name, kind, default=None, optional=True, **more)
 

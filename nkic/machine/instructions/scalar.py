@@ -19,7 +19,7 @@ from nkic.machine.instructions.parts import (
     scalar,
     source,
 )
-from nkic.machine.operands import Attribute, Depends, Effects, Kind, Row, Violation, always
+from nkic.machine.operands import Attribute, AttributeKind, Depends, Effects, Row, Violation, always
 from nkic.machine.operators import ACTIVATIONS
 
 ACCUMULATOR = ("scalar.accumulator",)
@@ -30,7 +30,7 @@ SCALED = (
     scalar("scale", default=1.0),
 )
 READ_OUT = result("reduce_res", column=True, optional=True, default=None)
-FUNCTION = Attribute("op", Kind.ACTIVATION)
+FUNCTION = Attribute("op", AttributeKind.ACTIVATION)
 COMMANDS = tuple(command for command in REDUCE_COMMANDS if command != "load_reduce")
 
 
@@ -151,7 +151,7 @@ ROWS = (
         operands=(*SCALED, READ_OUT),
         attributes=(
             FUNCTION,
-            optional("reduce_op", Kind.ALU),
+            optional("reduce_op", AttributeKind.ALU),
             choice("reduce_cmd", "idle", *COMMANDS),
         ),
         engines=SCALAR_ENGINE,
@@ -159,7 +159,7 @@ ROWS = (
         cost=costs.activating,
         rules=(*RULES, reduces_with_something),
         effects=accumulating,
-        doubt=reduces_nothing,
+        warn=reduces_nothing,
         source="nki.isa.activation; NKI API common fields, supported activation functions",
     ),
     Row(

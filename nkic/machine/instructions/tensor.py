@@ -9,7 +9,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions import tensor_rules as rules
 from nkic.machine.instructions.parts import choice, flag, optional, result, source
-from nkic.machine.operands import PSUM, SBUF, Access, Attribute, Depends, Kind, Row, always
+from nkic.machine.operands import PSUM, SBUF, Access, Attribute, AttributeKind, Depends, Row, always
 
 
 def matmul_access(name: str, facts: Facts) -> Access | None:
@@ -43,9 +43,9 @@ ROWS = (
             flag("is_stationary_onezero"),
             flag("is_moving_onezero"),
             flag("is_transpose"),
-            optional("accumulate", Kind.BOOL, since=Profile.NKI_0_3),
-            Attribute("tile_position", Kind.INTS, default=()),
-            Attribute("tile_size", Kind.INTS, default=()),
+            optional("accumulate", AttributeKind.BOOL, since=Profile.NKI_0_3),
+            Attribute("tile_position", AttributeKind.INTS, default=()),
+            Attribute("tile_size", AttributeKind.INTS, default=()),
             choice("perf_mode", "none", "none", "double_row", generation=3),
         ),
         engines=(Engine.TENSOR,),
@@ -63,7 +63,7 @@ ROWS = (
             rules.indexed_matmul,
         ),
         access=matmul_access,
-        doubt=rules.slow_types,
+        warn=rules.slow_types,
         source="nki.isa.nc_matmul; Trainium2 architecture guide, built-in transpose support",
     ),
     Row(

@@ -35,7 +35,7 @@ from nkic.machine.instructions.parts import (
     scalar,
     source,
 )
-from nkic.machine.operands import Access, Attribute, Depends, Kind, Operand, Row, always
+from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Operand, Row, always
 
 VECTOR = (Engine.VECTOR,)
 COPYING = (Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD)
@@ -77,7 +77,7 @@ ROWS = (
         doc="Every element of dst = value.",
         parameters=("dst", "value", "engine", "name"),
         operands=(result(packed=True),),
-        attributes=(Attribute("value", Kind.NUMBER),),
+        attributes=(Attribute("value", AttributeKind.NUMBER),),
         engines=FILLING,
         choose=rules.fill_engine,
         cost=costs.filling,
@@ -101,7 +101,7 @@ ROWS = (
             binary("op"),
             integers_for_bitvec("op", "dst", "data1", "data2"),
         ),
-        doubt=rules.inexact_tiles,
+        warn=rules.inexact_tiles,
         source=f"nki.isa.tensor_tensor; NKI API common fields, math operators; {MODES}",
     ),
     Row(
@@ -119,7 +119,12 @@ ROWS = (
             scalar("operand0", optional=True),
             scalar("operand1", optional=True, default=None),
         ),
-        attributes=(alu("op0"), flag("reverse0"), optional("op1", Kind.ALU), flag("reverse1")),
+        attributes=(
+            alu("op0"),
+            flag("reverse0"),
+            optional("op1", AttributeKind.ALU),
+            flag("reverse1"),
+        ),
         engines=COPYING,
         choose=rules.scalar_engine,
         cost=costs.scalar_operands,
@@ -136,7 +141,7 @@ ROWS = (
             no_scatter_to_psum,
             no_indirect_addresses,
         ),
-        doubt=rules.inexact_constants,
+        warn=rules.inexact_constants,
         source=f"nki.isa.tensor_scalar; NKI API common fields, engine selection; {MODES}",
     ),
     Row(
@@ -171,7 +176,7 @@ ROWS = (
         parameters=("dst", "op", "data", "axis", "negate", "keepdims", "name"),
         # `axis` counts dimensions, so lower leaves those of data as they are.
         operands=(result(indexed=True), source("data", indexed=True, keep_rank=True)),
-        attributes=(alu(), Attribute("axis", Kind.INTS), flag("negate"), flag("keepdims")),
+        attributes=(alu(), Attribute("axis", AttributeKind.INTS), flag("negate"), flag("keepdims")),
         engines=VECTOR,
         choose=always(Engine.VECTOR),
         cost=costs.reducing,

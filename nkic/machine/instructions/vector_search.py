@@ -7,7 +7,7 @@ from nkic.machine.constraints import elements, elementwise, exactly, same_dtype,
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import result, source
-from nkic.machine.operands import Access, Attribute, Depends, Kind, Row, Violation, always
+from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Row, Violation, always
 from nkic.machine.tiles import start_partitions
 
 VECTOR = (Engine.VECTOR,)
@@ -124,7 +124,7 @@ ROWS = (
             source("vals", max_dims=2),
             result("dst_idx", dtypes=INDICES, max_dims=1, optional=True, default=None),
         ),
-        attributes=(Attribute("imm", Kind.NUMBER),),
+        attributes=(Attribute("imm", AttributeKind.NUMBER),),
         engines=VECTOR,
         choose=always(Engine.VECTOR),
         cost=costs.per_element("data"),
@@ -144,7 +144,7 @@ ROWS = (
         "leaves it unchanged.",
         parameters=("dst", "src", "shuffle_mask", "name"),
         operands=(result(packed=True), source("src", packed=True)),
-        attributes=(Attribute("shuffle_mask", Kind.INTS),),
+        attributes=(Attribute("shuffle_mask", AttributeKind.INTS),),
         engines=VECTOR,
         choose=always(Engine.VECTOR),
         cost=costs.per_element("src"),

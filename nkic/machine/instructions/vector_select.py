@@ -26,7 +26,7 @@ from nkic.machine.instructions.accumulator import (
     stage,
 )
 from nkic.machine.instructions.parts import alu, choice, flag, result, scalar, source
-from nkic.machine.operands import Attribute, Depends, Kind, Row, Violation, always
+from nkic.machine.operands import Attribute, AttributeKind, Depends, Row, Violation, always
 from nkic.machine.operators import ALU
 
 VECTOR = (Engine.VECTOR,)
@@ -229,8 +229,8 @@ ROWS = (
             alu("comp_op1"),
             choice("reduce_cmd", "reset_reduce", "idle", "reset", "reduce", "reset_reduce"),
             alu("reduce_op", default="maximum"),
-            Attribute("range_start", Kind.INT32, default=0),
-            Attribute("on_false_value", Kind.NUMBER, default=FP32_MIN),
+            Attribute("range_start", AttributeKind.INT32, default=0),
+            Attribute("on_false_value", AttributeKind.NUMBER, default=FP32_MIN),
         ),
         engines=VECTOR,
         choose=always(Engine.VECTOR),

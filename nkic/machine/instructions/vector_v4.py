@@ -25,7 +25,7 @@ from nkic.machine.instructions.parts import (
     source,
 )
 from nkic.machine.instructions.parts import scalar as scalar_operand
-from nkic.machine.operands import Depends, Kind, Row, Violation, always
+from nkic.machine.operands import AttributeKind, Depends, Row, Violation, always
 from nkic.machine.operators import ACTIVATIONS, ALU
 
 INTEGERS = frozenset({"int8", "int16", "int32", "uint8", "uint16"})
@@ -152,7 +152,7 @@ ROWS = (
             alu("op1"),
             flag("reverse0"),
             flag("reverse1"),
-            optional("reduce_op", Kind.ALU),
+            optional("reduce_op", AttributeKind.ALU),
             choice("reduce_cmd", "idle", *scalar.COMMANDS),
         ),
         engines=(Engine.SCALAR,),
@@ -170,7 +170,7 @@ ROWS = (
             no_scatter_to_psum,
         ),
         effects=scalar.accumulating,
-        doubt=scalar.reduces_nothing,
+        warn=scalar.reduces_nothing,
         generation=4,
         since=Profile.NKI_0_4,
         source="nki.isa.activate2; NKI API common fields, supported activation functions",

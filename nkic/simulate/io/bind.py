@@ -20,7 +20,7 @@ from nkic.base.text import clean, grouped
 from nkic.machine.dtypes import DType
 from nkic.simulate.io import numbers
 from nkic.simulate.io.fills import Generator
-from nkic.simulate.io.signature import Line, Parameter, Signature, in_short, table
+from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine, in_short, table
 from nkic.simulate.io.specs import NpyFile, RawFile, Spec, Value
 
 Arrays = dict[str, NDArray[Any]]
@@ -38,7 +38,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundInputs:
     """Every input in storage type; what it was made of, in a word; remarks on casts."""
 
     arrays: Arrays
@@ -46,7 +46,7 @@ class Bound:
     remarks: tuple[Diagnostic, ...]
 
 
-def bind(signature: Signature, wanted: Wanted) -> Bound:
+def bind(signature: Signature, wanted: Wanted) -> BoundInputs:
     """The inputs. Raises `InputFailed`: with the whole signature where something does not fit,
     before any data is read; `UsageFailed` for a file that cannot be read.
     """
@@ -57,7 +57,7 @@ def bind(signature: Signature, wanted: Wanted) -> Bound:
         remarks: list[Diagnostic] = []
         arrays = {p.name: _array(p, chosen[p.name], remarks) for p in signature.inputs}
     sources = {name: _source(choice) for name, choice in chosen.items()}
-    return Bound(arrays, sources, tuple(remarks))
+    return BoundInputs(arrays, sources, tuple(remarks))
 
 
 def _offers(signature: Signature, wanted: Wanted, files: ExitStack) -> dict[str, Choice]:
@@ -85,13 +85,15 @@ def _choice(spec: Spec | Offer, files: ExitStack, most: int) -> Choice:
 def _check(
     signature: Signature, chosen: Mapping[str, Choice], offers: Mapping[str, Choice], cast: bool
 ) -> None:
-    lines = [Line(p.name, f"{p}", _problem(p, chosen[p.name], cast)) for p in signature.inputs]
+    lines = [
+        SignatureLine(p.name, f"{p}", _problem(p, chosen[p.name], cast)) for p in signature.inputs
+    ]
     names = [p.name for p in signature.inputs]
     missing = [name for name in names if name not in offers]
     for name in offers:
         if name not in names:
             near = did_you_mean(name, missing or names)
-            lines.append(Line(name, "", f"no such input{'; ' if near else ''}{near}"))
+            lines.append(SignatureLine(name, "", f"no such input{'; ' if near else ''}{near}"))
     if not any(line.problem for line in lines):
         return
     kernel = clean(signature.kernel)
@@ -101,7 +103,7 @@ def _check(
     raise InputFailed([make("inputs-do-not-fit", message, notes=[note], help=help)])
 
 
-def _problem(parameter: Parameter, choice: Choice, cast: bool) -> str:
+def _problem(parameter: ArrayParameter, choice: Choice, cast: bool) -> str:
     """Why this cannot be the input, or nothing."""
     if choice is None:
         return "missing"
@@ -170,7 +172,7 @@ def _about_type(offer: Offer, dtype: DType) -> str:
     return f"save the array as {dtype}"
 
 
-def _array(parameter: Parameter, choice: Choice, remarks: list[Diagnostic]) -> NDArray[Any]:
+def _array(parameter: ArrayParameter, choice: Choice, remarks: list[Diagnostic]) -> NDArray[Any]:
     if isinstance(choice, Value):
         choice = Generator("const", (choice.number,))
     if isinstance(choice, Generator):
@@ -193,7 +195,7 @@ def offered_numbers(offer: Offer) -> numbers.Numbers:
     return found
 
 
-def _cast(parameter: Parameter, offer: Offer, error: float) -> Diagnostic:
+def _cast(parameter: ArrayParameter, offer: Offer, error: float) -> Diagnostic:
     lost = "a value beyond its range was lost" if error == float("inf") else ""
     cost = lost or f"the largest rounding error is {error:.3g}"
     text = f"input `{parameter.name}` of {offer.origin}, {offer}, was cast to {parameter.dtype}"

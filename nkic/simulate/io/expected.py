@@ -13,7 +13,7 @@ from nkic.base.text import clean
 from nkic.machine.dtypes import DType
 from nkic.simulate.io.bind import offered_numbers
 from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
-from nkic.simulate.io.signature import Line, Parameter, Signature, in_short, table
+from nkic.simulate.io.signature import ArrayParameter, Signature, SignatureLine, in_short, table
 
 
 def load_expected(
@@ -37,14 +37,14 @@ def load_expected(
 
 def _check(signature: Signature, offers: dict[str, Offer], skipped: Collection[str]) -> None:
     lines = [
-        Line(p.name, f"{p}", "" if p.name in skipped else _problem(p, offers.get(p.name)))
+        SignatureLine(p.name, f"{p}", "" if p.name in skipped else _problem(p, offers.get(p.name)))
         for p in signature.outputs
     ]
     names = [p.name for p in signature.outputs]
     for name in offers:
         if name not in names:
             near = did_you_mean(name, names)
-            lines.append(Line(name, "", f"no such output{'; ' if near else ''}{near}"))
+            lines.append(SignatureLine(name, "", f"no such output{'; ' if near else ''}{near}"))
     if not any(line.problem for line in lines):
         return
     kernel = clean(signature.kernel)
@@ -54,7 +54,7 @@ def _check(signature: Signature, offers: dict[str, Offer], skipped: Collection[s
     raise InputFailed([make("expected-does-not-fit", message, notes=[note], help=help)])
 
 
-def _problem(parameter: Parameter, offer: Offer | None) -> str:
+def _problem(parameter: ArrayParameter, offer: Offer | None) -> str:
     if offer is None:
         return "missing"
     unpacked = unpacked_shape(parameter.shape, parameter.dtype)
@@ -70,7 +70,7 @@ def _type(offer: Offer, dtype: DType) -> DType | None:
     return offer.known or (dtype if offer.is_of(dtype) else None)
 
 
-def _numbers(offer: Offer, parameter: Parameter) -> Numbers:
+def _numbers(offer: Offer, parameter: ArrayParameter) -> Numbers:
     dtype = _type(offer, parameter.dtype)
     if dtype is None:
         return offered_numbers(offer)

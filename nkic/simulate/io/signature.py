@@ -11,7 +11,7 @@ from nkic.machine.dtypes import DType
 from nkic.neff.records import Executable, ParameterRecord
 
 
-class Parameter(NamedTuple):
+class ArrayParameter(NamedTuple):
     """An array that goes in or comes out. `tensor` is its index in the file: an input that is
     changed in place and returned comes out under two names.
     """
@@ -39,8 +39,8 @@ class Signature(NamedTuple):
     """A kernel's arrays, in order."""
 
     kernel: str
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
+    inputs: tuple[ArrayParameter, ...]
+    outputs: tuple[ArrayParameter, ...]
 
     @property
     def updates(self) -> dict[str, bool]:
@@ -50,7 +50,7 @@ class Signature(NamedTuple):
         return {p.name: p.tensor in returned for p in self.outputs if p.name in names}
 
     @property
-    def returned(self) -> tuple[Parameter, ...]:
+    def returned(self) -> tuple[ArrayParameter, ...]:
         """What the kernel returns."""
         names = {p.name for p in self.inputs}
         return tuple(p for p in self.outputs if p.name not in names)
@@ -59,14 +59,14 @@ class Signature(NamedTuple):
 def signature_of(executable: Executable) -> Signature:
     """The signature of the kernel in a file."""
 
-    def parameters(records: Sequence[ParameterRecord]) -> tuple[Parameter, ...]:
+    def parameters(records: Sequence[ParameterRecord]) -> tuple[ArrayParameter, ...]:
         tensors = ((record, executable.tensors[record.tensor]) for record in records)
-        return tuple(Parameter(r.name, t.dtype, t.shape, r.tensor) for r, t in tensors)
+        return tuple(ArrayParameter(r.name, t.dtype, t.shape, r.tensor) for r, t in tensors)
 
     return Signature(executable.name, parameters(executable.inputs), parameters(executable.outputs))
 
 
-class Line(NamedTuple):
+class SignatureLine(NamedTuple):
     """One array of the signature, or one that is too much, and what is wrong with it."""
 
     name: str
@@ -74,7 +74,7 @@ class Line(NamedTuple):
     problem: str
 
 
-def table(title: str, lines: Sequence[Line]) -> str:
+def table(title: str, lines: Sequence[SignatureLine]) -> str:
     """The signature with a mark at every line: ✓, or ✗ and the problem."""
     names = max((width(clean(line.name)) for line in lines), default=0)
     types = max((width(line.type) for line in lines), default=0)
@@ -82,14 +82,14 @@ def table(title: str, lines: Sequence[Line]) -> str:
     return "\n".join([title, *rows])
 
 
-def _row(line: Line, names: int, types: int) -> str:
+def _row(line: SignatureLine, names: int, types: int) -> str:
     name = clean(line.name)
     padded = name + " " * (names - width(name))
     mark = "✗" if line.problem else "✓"
     return f"{mark} {padded}  {line.type:<{types}}  {line.problem}".rstrip()
 
 
-def in_short(lines: Sequence[Line], shown: int = 3) -> str:
+def in_short(lines: Sequence[SignatureLine], shown: int = 3) -> str:
     """The problems in one sentence: `` `b`: missing; `c`: … ``, and how many more."""
     wrong = [f"`{clean(line.name)}`: {line.problem}" for line in lines if line.problem]
     rest = f"; and {len(wrong) - shown} more" if len(wrong) > shown else ""

@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.orders import Order
 from nkic.machine.scratch import scratch
+from nkic.machine.summation import SummationOrder
 from nkic.simulate.numerics.sums import joined
 
 Floats = NDArray[np.float32]
@@ -41,7 +41,7 @@ def matmul(
     moving: Factor,
     out: Floats,
     accumulate: bool = False,
-    order: Order = "exact",
+    order: SummationOrder = "exact",
 ) -> None:
     """out[M, N] = stationary[K, M].T @ moving[K, N]; with `accumulate`, out += in float32."""
     (rows, columns), size = stationary.shape, moving.shape[1]
@@ -128,7 +128,7 @@ def _tree(left: Floats, right: Floats, out: Floats) -> None:
     np.copyto(out, joined(np.add, terms))
 
 
-_PRODUCTS: dict[Order, tuple[type[np.generic], Product]] = {
+_PRODUCTS: dict[SummationOrder, tuple[type[np.generic], Product]] = {
     "exact": (np.float64, _exact),
     "float32": (np.float32, _fused),
     "pairwise": (np.float32, _tree),

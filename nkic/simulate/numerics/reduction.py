@@ -17,16 +17,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.orders import Order
 from nkic.machine.scratch import blocks, scratch
+from nkic.machine.summation import SummationOrder
 from nkic.simulate.numerics.sums import fold
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
-Total = Callable[[Array, Array, Order], None]
+Total = Callable[[Array, Array, SummationOrder], None]
 
 
-def reduce(op: str, values: Floats, out: Floats, keep: int = 1, order: Order = "exact") -> None:
+def reduce(
+    op: str, values: Floats, out: Floats, keep: int = 1, order: SummationOrder = "exact"
+) -> None:
     """Reduces all axes of `values` but the first `keep`, whose shape `out` has."""
     if op in _SUMS:
         _accumulated(_SUMS[op], values, out, keep, order)
@@ -45,7 +47,9 @@ def reduce_bits(op: str, raw: Array, out: Array, keep: int = 1) -> None:
     ufunc.reduce(raw, axis=tuple(range(keep, raw.ndim)), out=out)
 
 
-def _accumulated(total: Total, values: Floats, out: Floats, keep: int, order: Order) -> None:
+def _accumulated(
+    total: Total, values: Floats, out: Floats, keep: int, order: SummationOrder
+) -> None:
     kind = np.float64 if order == "exact" else np.float32
     for rows in blocks(values.shape, cut=keep):
         part = values[rows]
@@ -57,11 +61,11 @@ def _accumulated(total: Total, values: Floats, out: Floats, keep: int, order: Or
         np.copyto(out[rows], result.reshape(part.shape[:keep]), casting="same_kind")
 
 
-def _add(rows: Array, result: Array, order: Order) -> None:
+def _add(rows: Array, result: Array, order: SummationOrder) -> None:
     fold(np.add, rows, result, order)
 
 
-def _subtract(rows: Array, result: Array, order: Order) -> None:
+def _subtract(rows: Array, result: Array, order: SummationOrder) -> None:
     """The first less all others: as the sum of it and their opposites, but for "exact"."""
     if order == "exact":
         np.add.reduce(rows[:, 1:], axis=1, out=result)
@@ -71,11 +75,11 @@ def _subtract(rows: Array, result: Array, order: Order) -> None:
     fold(np.add, rows, result, order)
 
 
-def _multiply(rows: Array, result: Array, order: Order) -> None:
+def _multiply(rows: Array, result: Array, order: SummationOrder) -> None:
     fold(np.multiply, rows, result, order)
 
 
-def _average(rows: Array, result: Array, order: Order) -> None:
+def _average(rows: Array, result: Array, order: SummationOrder) -> None:
     fold(np.add, rows, result, order)
     np.divide(result, rows.shape[1], out=result)
 

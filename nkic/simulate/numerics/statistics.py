@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.orders import Order
+from nkic.machine.summation import SummationOrder
 from nkic.simulate.numerics.sums import fold
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
 
 
-def bn_stats(values: Floats, out: Floats, order: Order = "exact") -> None:
+def bn_stats(values: Floats, out: Floats, order: SummationOrder = "exact") -> None:
     """(count, mean, variance times count) of the even, then of the odd elements: (P, 6).
 
     With "exact" in float64, rounded once; else every operation is rounded to float32. With one
@@ -29,7 +29,7 @@ def bn_stats(values: Floats, out: Floats, order: Order = "exact") -> None:
         out[:, 3 * first + 2] = _total(np.square(part - mean), order)
 
 
-def bn_aggr(statistics: Floats, out: Floats, order: Order = "exact") -> None:
+def bn_aggr(statistics: Floats, out: Floats, order: SummationOrder = "exact") -> None:
     """(mean, variance): (P, 2), from any number of triples of `bn_stats`: (P, 3 n).
 
     With "exact" in float64, rounded once; with a total count of 0 both are 0.
@@ -43,12 +43,12 @@ def bn_aggr(statistics: Floats, out: Floats, order: Order = "exact") -> None:
     out[:, 1] = _total(spread + between, order) / divisor
 
 
-def _copy(values: Floats, order: Order) -> Array:
+def _copy(values: Floats, order: SummationOrder) -> Array:
     """In C order: that of sums depends on the layout."""
     return np.array(values, np.float64 if order == "exact" else np.float32, order="C")
 
 
-def _total(rows: Array, order: Order) -> Array:
+def _total(rows: Array, order: SummationOrder) -> Array:
     found = np.zeros(len(rows), rows.dtype)
     if rows.shape[1]:
         fold(np.add, rows, found, order)

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.orders import Order
 from nkic.machine.scratch import scratch
+from nkic.machine.summation import SummationOrder
 from nkic.simulate.numerics.vector import transpose
 
 Floats = NDArray[np.float32]
 Array = NDArray[Any]
 
 
-def fold(combine: np.ufunc, rows: Array, out: Array, order: Order) -> None:
+def fold(combine: np.ufunc, rows: Array, out: Array, order: SummationOrder) -> None:
     """Combines the elements of each row of `rows`, (rows, elements), into `out`, (rows,).
 
     With "exact" the type is that of `rows`, which the caller has made float64, and the order

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.simulate.decode import Decoded, Meeting, Refused, Step, meeting, semantics
+from nkic.simulate.decode import Decoded, Refused, Rendezvous, Step, rendezvous, semantics
 from nkic.simulate.tile import Tile
 
 Array = NDArray[Any]
@@ -62,28 +62,28 @@ def _mine(decoded: Decoded, values: Array) -> Array:
     return part
 
 
-@meeting("all_reduce")
-def all_reduce(decoded: Decoded) -> Meeting:
+@rendezvous("all_reduce")
+def all_reduce(decoded: Decoded) -> Rendezvous:
     dst, src = decoded.tile("dst"), decoded.tile("src")
-    return Meeting(
+    return Rendezvous(
         lambda: _floats(src),
         lambda brought: dst.put(_reduced(decoded, list(brought.values()))),
         _group(decoded),
     )
 
 
-@meeting("reduce_scatter")
-def reduce_scatter(decoded: Decoded) -> Meeting:
+@rendezvous("reduce_scatter")
+def reduce_scatter(decoded: Decoded) -> Rendezvous:
     dst, src = decoded.tile("dst"), decoded.tile("src")
 
     def accept(brought: Brought) -> None:
         dst.put(_mine(decoded, _reduced(decoded, list(brought.values()))))
 
-    return Meeting(lambda: _floats(src), accept, _group(decoded))
+    return Rendezvous(lambda: _floats(src), accept, _group(decoded))
 
 
-@meeting("all_gather")
-def all_gather(decoded: Decoded) -> Meeting:
+@rendezvous("all_gather")
+def all_gather(decoded: Decoded) -> Rendezvous:
     dst, src = decoded.tile("dst"), decoded.tile("src")
     along = decoded.attributes["collective_dim"]
 
@@ -91,21 +91,21 @@ def all_gather(decoded: Decoded) -> Meeting:
         rows = [part.reshape(src.partitions if along else 1, -1) for part in brought.values()]
         dst.put_bits(np.concatenate(rows, axis=1))
 
-    return Meeting(lambda: _bits(src), accept, _group(decoded))
+    return Rendezvous(lambda: _bits(src), accept, _group(decoded))
 
 
-@meeting("all_to_all")
-def all_to_all(decoded: Decoded) -> Meeting:
+@rendezvous("all_to_all")
+def all_to_all(decoded: Decoded) -> Rendezvous:
     dst, src = decoded.tile("dst"), decoded.tile("src")
 
     def accept(brought: Brought) -> None:
         dst.put_bits(np.concatenate([_mine(decoded, part) for part in brought.values()]))
 
-    return Meeting(lambda: _bits(src), accept, _group(decoded))
+    return Rendezvous(lambda: _bits(src), accept, _group(decoded))
 
 
-@meeting("collective_permute")
-def collective_permute(decoded: Decoded) -> Meeting:
+@rendezvous("collective_permute")
+def collective_permute(decoded: Decoded) -> Rendezvous:
     """A rank that no pair names takes no part, and waits for nobody."""
     dst, src = decoded.tile("dst"), decoded.tile("src")
     pairs, rank = decoded.attributes["source_target_pairs"], decoded.state.rank
@@ -116,40 +116,40 @@ def collective_permute(decoded: Decoded) -> Meeting:
         if source is not None:
             dst.put_bits(brought[source])
 
-    return Meeting(lambda: _bits(src), accept, group if rank in group else (rank,))
+    return Rendezvous(lambda: _bits(src), accept, group if rank in group else (rank,))
 
 
-@meeting("collective_permute_implicit")
-def collective_permute_implicit(decoded: Decoded) -> Meeting:
+@rendezvous("collective_permute_implicit")
+def collective_permute_implicit(decoded: Decoded) -> Rendezvous:
     dst, src, source = decoded.tile("dst"), decoded.tile("src"), _before(decoded)
-    return Meeting(
+    return Rendezvous(
         lambda: _bits(src), lambda brought: dst.put_bits(brought[source]), _group(decoded)
     )
 
 
-@meeting("collective_permute_implicit_reduce")
-def collective_permute_implicit_reduce(decoded: Decoded) -> Meeting:
+@rendezvous("collective_permute_implicit_reduce")
+def collective_permute_implicit_reduce(decoded: Decoded) -> Rendezvous:
     dst, source = decoded.tile("dst"), _before(decoded)
     sources = [decoded.tile(name) for name in ("src0", "src1")]
-    return Meeting(
+    return Rendezvous(
         lambda: _reduced(decoded, [_floats(tile) for tile in sources]),
         lambda brought: dst.put(brought[source]),
         _group(decoded),
     )
 
 
-@meeting("all_gather_v")
-def all_gather_v(decoded: Decoded) -> Meeting:
+@rendezvous("all_gather_v")
+def all_gather_v(decoded: Decoded) -> Rendezvous:
     """Every rank sends the one chunk that the first column of its counts says."""
     return _counted(decoded, lambda position: 0)
 
 
-@meeting("all_to_all_v")
-def all_to_all_v(decoded: Decoded) -> Meeting:
+@rendezvous("all_to_all_v")
+def all_to_all_v(decoded: Decoded) -> Rendezvous:
     return _counted(decoded, lambda position: position)
 
 
-def _counted(decoded: Decoded, column: Callable[[int], int]) -> Meeting:
+def _counted(decoded: Decoded, column: Callable[[int], int]) -> Rendezvous:
     """Chunks of which `column` of the sender's counts, by the receiver's position, speaks."""
     dst, src, counts = (decoded.tile(name) for name in ("dst", "src", "metadata_tensor"))
     group, rank = _group(decoded), decoded.state.rank
@@ -174,7 +174,7 @@ def _counted(decoded: Decoded, column: Callable[[int], int]) -> Meeting:
         if not known:
             counts.put_bits(own)
 
-    return Meeting(offer, accept, group)
+    return Rendezvous(offer, accept, group)
 
 
 def _check_chunk(count: int, first: int, there: int, slot: int, end: int) -> None:

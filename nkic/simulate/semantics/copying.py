@@ -26,7 +26,7 @@ def copy_step(dst: Tile, src: Tile) -> Step:
     if dst.grid is not src.grid:  # the same elements, decoded on one side only
         return lambda: dst.put_bits(src.bits())
     shape = dst.shape
-    if dst.meets(src):  # np.copyto does not look for overlap in one dimension
+    if dst.overlaps(src):  # np.copyto does not look for overlap in one dimension
         return lambda: np.copyto(dst.window, src.window.copy().reshape(shape))
     if src.shape == shape:
         return lambda: np.copyto(dst.window, src.window)
@@ -38,7 +38,7 @@ def copy_step(dst: Tile, src: Tile) -> Step:
 
 def _converting(dst: Tile, src: Tile) -> Step:
     load = src.load(src.sizes)
-    if not dst.meets(src):
+    if not dst.overlaps(src):
         return lambda: dst.put(load())
     whole = src.memory.scratch.floats(src.shape)
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nkic.simulate.decode import Decoded, Meeting, meeting
+from nkic.simulate.decode import Decoded, Rendezvous, rendezvous
 
 
-@meeting("core_barrier")
-def core_barrier(decoded: Decoded) -> Meeting:
-    return Meeting(_nothing, _ignore)
+@rendezvous("core_barrier")
+def core_barrier(decoded: Decoded) -> Rendezvous:
+    return Rendezvous(_nothing, _ignore)
 
 
 def _nothing() -> None:
@@ -24,10 +24,10 @@ def _ignore(brought: Mapping[int, Any]) -> None:
     """Nothing comes."""
 
 
-@meeting("sendrecv")
-def sendrecv(decoded: Decoded) -> Meeting:
+@rendezvous("sendrecv")
+def sendrecv(decoded: Decoded) -> Rendezvous:
     dst, src = decoded.tile("dst"), decoded.tile("src")
     sender = decoded.attributes["recv_from_rank"]
-    return Meeting(
+    return Rendezvous(
         lambda: src.bits().copy(), lambda brought: dst.put_bits(brought[sender]), source=sender
     )

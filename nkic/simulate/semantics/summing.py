@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.orders import Order
+from nkic.machine.summation import SummationOrder
 from nkic.simulate.decode import NOT_MEASURED, Decoded
 from nkic.simulate.numerics.matmul import Factor, matmul
 from nkic.simulate.numerics.reduction import reduce
@@ -24,7 +24,7 @@ class Reduction:
     """Reductions of one instruction."""
 
     def __init__(
-        self, decoded: Decoded, op: str, measured: Mapping[str, Order] = NOT_MEASURED
+        self, decoded: Decoded, op: str, measured: Mapping[str, SummationOrder] = NOT_MEASURED
     ) -> None:
         self.op = op
         self.order = decoded.order(measured)

@@ -13,7 +13,7 @@ import numpy as np
 
 from nkic.machine.engines import Engine
 from nkic.machine.operators import ALU
-from nkic.machine.orders import Order
+from nkic.machine.summation import SummationOrder
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.scan import tensor_tensor_scan as scan
 from nkic.simulate.numerics.statistics import bn_aggr as aggregated
@@ -131,7 +131,7 @@ def scalar_tensor_tensor(decoded: Decoded) -> Step:
 
 # Sums of 4,096 rows of 128 float32 were those of a loop in float32, bit by bit, for four seeds
 # (a trn1.2xlarge; GitHub, LaelaZorana/kernel-grader-mi300x-rocm-trainium-nki, kernel-nki).
-REDUCED: Mapping[str, Order] = {"trn1": "float32"}
+REDUCED: Mapping[str, SummationOrder] = {"trn1": "float32"}
 
 
 @semantics("tensor_reduce")

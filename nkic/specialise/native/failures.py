@@ -11,11 +11,11 @@ from nkic.base.source import NOWHERE, SHIPPED, Span
 from nkic.base.suggest import respelt
 from nkic.evaluate.failures import CALLS, loop_values, shortened
 from nkic.language.texts import brief
-from nkic.specialise.native.places import Place, Places
+from nkic.specialise.native.call_sites import CallSite, CallSites
 from nkic.syntax.bindings import Resolved
 
 
-def explain(error: KernelError, places: Places, resolved: Resolved) -> Diagnostic:
+def explain(error: KernelError, places: CallSites, resolved: Resolved) -> Diagnostic:
     """The diagnostic for an error that ended the evaluation of a kernel."""
     found = places.of(error.__traceback__)
     own = [place for place in found if not place.span.path.startswith(SHIPPED)] or found
@@ -28,14 +28,14 @@ def explain(error: KernelError, places: Places, resolved: Resolved) -> Diagnosti
         error.slug,
         error.message,
         span if span != NOWHERE else None,
-        labels=[*error.labels, *turns(own[:CALLS], places), *labels],
+        labels=[*error.labels, *loop_context(own[:CALLS], places), *labels],
         notes=error.notes,
         help=error.help,
         fixes=respelt(error.help, source, span),
     )
 
 
-def _span(error: KernelError, own: list[Place], places: Places, resolved: Resolved) -> Span:
+def _span(error: KernelError, own: list[CallSite], places: CallSites, resolved: Resolved) -> Span:
     if not own:
         return NOWHERE
     if not error.argument:
@@ -43,12 +43,12 @@ def _span(error: KernelError, own: list[Place], places: Places, resolved: Resolv
     return resolved.locate(places.chain_of([own[0].span]), error.argument, error.position)
 
 
-def turns(around: list[Place], places: Places) -> list[Label]:
+def loop_context(around: list[CallSite], places: CallSites) -> list[Label]:
     """``here `i` is 3` at the head of every loop around the places, outermost first."""
-    return [label for place in around for label in _turns(place, places)]
+    return [label for place in around for label in _loop_context(place, places)]
 
 
-def _turns(place: Place, places: Places) -> Iterator[Label]:
+def _loop_context(place: CallSite, places: CallSites) -> Iterator[Label]:
     module = places.sources.module(place.span.path)
     local = place.frame.f_locals
     for loop in module.loops_around(place.span) if module is not None else ():

@@ -16,7 +16,7 @@ from nkic.base.source import Span
 from nkic.language.registers import VirtualRegister
 from nkic.language.trace import OpenLoop, Trace
 from nkic.language.versions import deprecated
-from nkic.specialise.native.places import Place, Places
+from nkic.specialise.native.call_sites import CallSite, CallSites
 from nkic.syntax import nodes
 from nkic.syntax.walk import children
 
@@ -31,7 +31,7 @@ class _Open(NamedTuple):
 class Whiles:
     """The loops of one trace that Python is inside of."""
 
-    def __init__(self, trace: Trace, places: Places) -> None:
+    def __init__(self, trace: Trace, places: CallSites) -> None:
         self._trace = trace
         self._places = places
         self._open: list[_Open] = []
@@ -57,7 +57,7 @@ class Whiles:
         self._trace.close_loop(last.loop)
         return False
 
-    def _node(self, place: Place) -> nodes.While | None:
+    def _node(self, place: CallSite) -> nodes.While | None:
         """The `while` whose test is at a place."""
         module = self._places.sources.module(place.span.path)
         node = module.statement_at(place.span) if module is not None else None

@@ -15,14 +15,14 @@ from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.kernel_errors import KernelError
 from nkic.base.source import SourceFile
 from nkic.evaluate.failures import CALLS
-from nkic.ir.program import Parameter, Program
+from nkic.ir.program import Program, TensorParameter
 from nkic.language import library
 from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import Trace, tracing
 from nkic.specialise.instances import check_cores, grid, inputs_of, instances
 from nkic.specialise.naming import Names
-from nkic.specialise.native import failures, places
+from nkic.specialise.native import call_sites, failures
 from nkic.specialise.native.kernel import LiveKernel, kernel_node
 from nkic.specialise.native.loops import Whiles
 from nkic.specialise.native.sources import Parse, Sources
@@ -31,7 +31,7 @@ from nkic.specialise.native.values import Copier
 from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.request import Request
-from nkic.specialise.signature import Bound, bind
+from nkic.specialise.signature import BoundArguments, bind
 from nkic.syntax import nodes
 from nkic.syntax.bindings import Kernel, Resolved
 
@@ -75,7 +75,7 @@ class _Tracer:
         self.request = request
         self.report = report
         self.resolved = resolved
-        self.places = places.Places(sources)
+        self.places = call_sites.CallSites(sources)
         self.trace = trace = Trace(request.target, request.profile, report, grid(request))
         trace.spaces = spaces(request.profile)
         trace.library = trace.spaces[library.MODULE].__getattr__
@@ -83,7 +83,7 @@ class _Tracer:
         trace.locate = resolved.locate
         trace.module_of = sources.module
         trace.here = self.places.here
-        trace.turns = lambda: failures.turns(self.places.own(CALLS), self.places)
+        trace.loop_context = lambda: failures.loop_context(self.places.own(CALLS), self.places)
         trace.decide = Whiles(trace, self.places).decide
 
     def program(self) -> Program:
@@ -103,12 +103,12 @@ class _Tracer:
         order.finish()
         return outputs.program(bound.shown())
 
-    def _call(self, bound: Bound, inputs: tuple[Parameter, ...]) -> Any:
+    def _call(self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]) -> Any:
         function = self.kernel.function
         given = self._arguments(bound, inputs)
         call = inspect.BoundArguments(inspect.signature(function), given)
         try:
-            found = places.run(function, *call.args, **call.kwargs)
+            found = call_sites.run(function, *call.args, **call.kwargs)
         except KernelError as error:
             self.report.add(failures.explain(error, self.places, self.resolved))
             failed = CompileFailed(self.report.all)
@@ -117,7 +117,9 @@ class _Tracer:
         self._check_loops()
         return found
 
-    def _arguments(self, bound: Bound, inputs: tuple[Parameter, ...]) -> dict[str, Any]:
+    def _arguments(
+        self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]
+    ) -> dict[str, Any]:
         """By parameter, in the order of the signature."""
         tensors = {p.name: NkiTensor(views.whole(p.tensor)) for p in inputs}
 

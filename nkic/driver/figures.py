@@ -13,9 +13,9 @@ from nkic.machine.dtypes import DType
 from nkic.neff.records import Executable
 from nkic.neff.text import source
 from nkic.report.resources import resources
-from nkic.report.run_report import BoundRow, EngineRow, InputRow, OutputRow, PrintRow, Run
-from nkic.simulate import Options, Result
-from nkic.simulate.io.bind import Bound
+from nkic.report.run_report import BoundRow, EngineRow, InputRow, OutputRow, PrintRow, RunReport
+from nkic.simulate import Result, RunOptions
+from nkic.simulate.io.bind import BoundInputs
 from nkic.simulate.io.numbers import numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.stats import stats_of
@@ -50,16 +50,16 @@ def blas_threads(environ: Mapping[str, str]) -> int:
 def figures(
     executable: Executable,
     program_id: str,
-    bound: Bound,
+    bound: BoundInputs,
     result: Result,
-    options: Options,
+    options: RunOptions,
     compare: Sequence[Mapping[str, Any]] = (),
     seconds: float | None = None,
-) -> Run:
+) -> RunReport:
     """What is reported of a run: `compare` are comparisons as JSON, `seconds` the host's time."""
     signature = signature_of(executable)
     uses = result.engines.items()
-    return Run(
+    return RunReport(
         kernel=executable.name,
         target=executable.target,
         id=program_id,

@@ -30,7 +30,7 @@ def run(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
     return function(*args, **named)
 
 
-class Place(NamedTuple):
+class CallSite(NamedTuple):
     """A kernel's frame, of a traceback or of the call that is going on."""
 
     span: Span
@@ -55,7 +55,7 @@ class _Code:
 _ROOT = _Code(0, run.__code__, None)
 
 
-class Places:
+class CallSites:
     """The places of one trace. Equal chains of calls are one object."""
 
     def __init__(self, sources: Sources) -> None:
@@ -99,7 +99,7 @@ class Places:
         self._known[id(code)] = made
         return made
 
-    def _around(self, frame: FrameType | None) -> Iterator[Place]:
+    def _around(self, frame: FrameType | None) -> Iterator[CallSite]:
         """The kernel's frames from `frame` on, innermost first."""
         inlined = False
         while frame is not None:
@@ -108,11 +108,11 @@ class Places:
                 return
             if code.source is not None:
                 if not inlined:
-                    yield Place(self._span(code, frame.f_lasti), frame, frame.f_lasti)
+                    yield CallSite(self._span(code, frame.f_lasti), frame, frame.f_lasti)
                 inlined = code.inlined
             frame = frame.f_back
 
-    def asking(self) -> Place | None:
+    def asking(self) -> CallSite | None:
         """The frame that asks for the truth of a value, if it is the kernel's own."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_globals.get("__name__", "").startswith("nkic."):
@@ -120,22 +120,22 @@ class Places:
         place = next(self._around(frame), None)
         return place if place is not None and place.frame is frame else None
 
-    def own(self, most: int) -> list[Place]:
+    def own(self, most: int) -> list[CallSite]:
         """The innermost places in the user's own files, at most so many."""
         found = (p for p in self._around(sys._getframe(1)) if not p.span.path.startswith(SHIPPED))
         return [place for place, _ in zip(found, range(most), strict=False)]
 
-    def of(self, traceback: TracebackType | None) -> list[Place]:
+    def of(self, traceback: TracebackType | None) -> list[CallSite]:
         """The places of a traceback, innermost first."""
-        found: list[tuple[Place, bool]] = []
+        found: list[tuple[CallSite, bool]] = []
         while traceback is not None:
             frame = traceback.tb_frame
             code = self._known.get(id(frame.f_code)) or self._new(frame)
             if code.source is not None:
-                place = Place(self._span(code, traceback.tb_lasti), frame, traceback.tb_lasti)
+                place = CallSite(self._span(code, traceback.tb_lasti), frame, traceback.tb_lasti)
                 found.append((place, code.inlined))
             traceback = traceback.tb_next
-        kept: list[Place] = []
+        kept: list[CallSite] = []
         inlined = False
         for place, is_inlined in reversed(found):
             if not inlined:

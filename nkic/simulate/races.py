@@ -25,7 +25,7 @@ from nkic.machine.operands import Access, Row
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.faults import fault, span_of
-from nkic.simulate.places import Place, written_of
+from nkic.simulate.indirect_operands import IndirectOperand, written_of
 from nkic.simulate.shadow import Shadow, flags_of
 from nkic.simulate.streams import Item, Runner
 
@@ -42,7 +42,7 @@ class _Use(NamedTuple):
     writes: bool
 
 
-class _Doubt(NamedTuple):
+class _Suspect(NamedTuple):
     """A write that races if it changes anything, with what was there before."""
 
     access: _Use
@@ -91,7 +91,7 @@ class RaceDetector:
         self.shared = _shared(executable, runners)
         self.last: dict[tuple[int, int, bool], _Last] = {}  # by tensor, core, whether it wrote
         self.regions = {n: shadow.homes[n].region.array for n in self.shared}
-        self.doubts: list[_Doubt] = []
+        self.suspects: list[_Suspect] = []
 
     def begin(self, runner: Runner, item: Item) -> None:
         """The item is about to start: what it waited for is complete."""
@@ -103,9 +103,9 @@ class RaceDetector:
     def end(self, runner: Runner, item: Item) -> None:
         """The item has computed its values, and signals."""
         stream = runner.index - self.first
-        for doubt in self.doubts:
-            self._settle(runner, item, doubt)
-        self.doubts.clear()
+        for suspect in self.suspects:
+            self._settle(runner, item, suspect)
+        self.suspects.clear()
         self.done[stream] += 1
         after = self.known[stream].copy()
         after[stream] = self.done[stream]
@@ -154,16 +154,16 @@ class RaceDetector:
             if not access.writes:
                 raise self._race(runner, item, access, wrote, place)
             before = self.regions[access.tensor].tobytes()
-            self.doubts.append(_Doubt(access, granules, wrote, place, before))
+            self.suspects.append(_Suspect(access, granules, wrote, place, before))
             return True
         return False
 
-    def _settle(self, runner: Runner, item: Item, doubt: _Doubt) -> None:
+    def _settle(self, runner: Runner, item: Item, suspect: _Suspect) -> None:
         """A write that changed nothing is none, nor is what it found one any more."""
-        access = doubt.access
-        if self.regions[access.tensor].tobytes() != doubt.before:
-            raise self._race(runner, item, access, doubt.wrote, doubt.place)
-        self._last(access.tensor, 1 - runner.core, True).forget(doubt.granules)
+        access = suspect.access
+        if self.regions[access.tensor].tobytes() != suspect.before:
+            raise self._race(runner, item, access, suspect.wrote, suspect.place)
+        self._last(access.tensor, 1 - runner.core, True).forget(suspect.granules)
 
     def _race(
         self, runner: Runner, item: Item, access: _Use, wrote: bool, place: int
@@ -223,7 +223,7 @@ def _same(granules: Granules) -> Granules:
     return granules
 
 
-def _moving(place: Place, windows: Granules) -> Granules:
+def _moving(place: IndirectOperand, windows: Granules) -> Granules:
     """Of an access whose place is known at run time only: those at the offsets that hold now."""
     indices = place.indices()
     inside = indices[place.good(indices)]

@@ -14,7 +14,7 @@ Modes = list[tuple[bool, bool]]
 AS_READ = (True, False)  # operands that hold offsets
 
 
-class Use:
+class TensorUse:
     """How one tensor is accessed.
 
     `rows` and `columns` are the partitions and bytes of a granule: the largest block that no
@@ -50,9 +50,9 @@ class Use:
         self.rows, self.columns = 1, gcd(self.columns, size)
 
 
-def survey(executable: Executable) -> list[Use]:
+def tensor_usage(executable: Executable) -> list[TensorUse]:
     """The use of every tensor."""
-    uses = [Use() for _ in executable.tensors]
+    uses = [TensorUse() for _ in executable.tensors]
     known: dict[Row, Modes] = {}
     for item in instructions(executable):
         row = item.row
@@ -67,7 +67,7 @@ def survey(executable: Executable) -> list[Use]:
     return uses
 
 
-def _split(uses: list[Use], item: InstructionRecord) -> None:
+def _split(uses: list[TensorUse], item: InstructionRecord) -> None:
     """A gather or scatter that may leave out rows writes row by row."""
     patterns = [operand for operand in item.operands if type(operand) is PatternRecord]
     if leaves_out(item):

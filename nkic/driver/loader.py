@@ -38,17 +38,17 @@ class Root(NamedTuple):
     label: str = ""
 
 
-class Place(NamedTuple):
+class SourcePath(NamedTuple):
     """A file, or a folder, by its path from a root; it may lead out of it with `..`."""
 
     root: Root
     path: str
 
-    def __truediv__(self, name: str) -> Place:
-        return Place(self.root, _normal(f"{self.path}/{name}"))
+    def __truediv__(self, name: str) -> SourcePath:
+        return SourcePath(self.root, _normal(f"{self.path}/{name}"))
 
     @property
-    def parent(self) -> Place:
+    def parent(self) -> SourcePath:
         return self / ".."
 
     @property
@@ -74,10 +74,12 @@ class Loader:
     kernel: Root
     includes: Sequence[Root] = ()
     modules: Mapping[str, str] = field(default_factory=dict)
-    _places: dict[str, Place] = field(default_factory=dict)
+    _places: dict[str, SourcePath] = field(default_factory=dict)
     _labels: dict[Path, str] = field(default_factory=dict)
-    _files: dict[Place, Place | None] = field(default_factory=dict)  # of modules looked for
-    _packages: dict[Place, Place | None] = field(default_factory=dict)  # around folders
+    _files: dict[SourcePath, SourcePath | None] = field(
+        default_factory=dict
+    )  # of modules looked for
+    _packages: dict[SourcePath, SourcePath | None] = field(default_factory=dict)  # around folders
     sources: dict[str, SourceFile] = field(default_factory=dict)  # read, by path inside nkic
 
     @classmethod
@@ -95,7 +97,7 @@ class Loader:
 
     def main(self, path: str, data: bytes | None = None) -> SourceFile:
         """The kernel's file; `data` is its content where that does not come from the disk."""
-        return self._add(Place(self.kernel, PurePosixPath(Path(path)).name), path, data)
+        return self._add(SourcePath(self.kernel, PurePosixPath(Path(path)).name), path, data)
 
     def __call__(self, request: str, importer: SourceFile) -> SourceFile | None:
         """The file of the module that `importer` calls `request`, or None."""
@@ -131,7 +133,7 @@ class Loader:
         homes = [_home(folder) for folder in (Path(self.kernel.folder), *named)]
         return [*homes, *(Path(root.folder) for root in self.includes)]
 
-    def _is_there(self, place: Place) -> bool:
+    def _is_there(self, place: SourcePath) -> bool:
         return place.disk.is_file() and confine.is_inside(place.disk, self.folders)
 
     @property
@@ -141,11 +143,11 @@ class Loader:
 
     def neighbour(self, path: str) -> SourceFile | None:
         """The file with this path inside nkic, if it lies where the kernel's file does."""
-        place = Place(self.kernel, path)
+        place = SourcePath(self.kernel, path)
         beside = path.endswith(".py") and not path.startswith("/")
         return self._add(place) if beside and self._is_there(place) else None
 
-    def _add(self, place: Place, path: str = "", data: bytes | None = None) -> SourceFile:
+    def _add(self, place: SourcePath, path: str = "", data: bytes | None = None) -> SourceFile:
         shown = path or str(place.disk)
         label = self._labels.get(place.disk.resolve()) or self._new_label(place)
         if label not in self.sources:
@@ -154,7 +156,7 @@ class Loader:
             self.sources[label] = decode(content, label)
         return self.sources[label]
 
-    def _new_label(self, place: Place) -> str:
+    def _new_label(self, place: SourcePath) -> str:
         """A label for a file met for the first time; where another has it, with a mark."""
         label = place.label
         while label in self._places:
@@ -165,7 +167,7 @@ class Loader:
 
     # ---- imports ---------------------------------------------------------------------------
 
-    def _candidates(self, request: str, importer: Place) -> list[Place]:
+    def _candidates(self, request: str, importer: SourcePath) -> list[SourcePath]:
         """Where the module may be, without suffix, the first choice first."""
         name = request.lstrip(".")
         dots = len(request) - len(name)
@@ -174,13 +176,13 @@ class Loader:
             return [_joined(_up(importer, dots), parts)]
         root = self._package_root(importer.parent)
         bases = [root] if root is not None else []
-        bases += [Place(root, ".") for root in (self.kernel, *self.includes)]
+        bases += [SourcePath(root, ".") for root in (self.kernel, *self.includes)]
         return [*self._given(name), *(_joined(base, parts) for base in bases)]
 
-    def _file(self, place: Place) -> Place | None:
+    def _file(self, place: SourcePath) -> SourcePath | None:
         """The file of the module at `place`: a package's, or the one with the suffix."""
         if place not in self._files:
-            both = (place / PACKAGE, Place(place.root, place.path + ".py"))
+            both = (place / PACKAGE, SourcePath(place.root, place.path + ".py"))
             self._files[place] = next((one for one in both if self._is_there(one)), None)
         return self._files[place]
 
@@ -190,18 +192,18 @@ class Loader:
             return False
         return any(any(folder.glob(form)) for form in ("*.py", "*/*.py"))
 
-    def _package_root(self, folder: Place) -> Place | None:
+    def _package_root(self, folder: SourcePath) -> SourcePath | None:
         """The folder that holds the outermost package around `folder`, if that is a package."""
         if folder not in self._packages:
             self._packages[folder] = _package_root(folder)
         return self._packages[folder]
 
-    def _given(self, name: str) -> Iterator[Place]:
+    def _given(self, name: str) -> Iterator[SourcePath]:
         """Where a module is that was given by name, or one inside a package given so."""
         for module, path in self.modules.items():
             if name == module or name.startswith(module + "."):
                 root = Root(str(Path(path).parent), f"{module}:")
-                base = Place(root, Path(path).name.removesuffix(".py"))
+                base = SourcePath(root, Path(path).name.removesuffix(".py"))
                 yield _joined(base, name[len(module) :].split(".")[1:])
 
 
@@ -222,7 +224,7 @@ def _missing(option: str, path: str) -> UsageFailed:
     return UsageFailed([make("cannot-read", f"{option}: there is no `{path}`")])
 
 
-def _up(importer: Place, dots: int) -> Place:
+def _up(importer: SourcePath, dots: int) -> SourcePath:
     """The package that so many leading dots mean: one is the importer's own."""
     place = importer.parent
     for _ in range(dots - 1):
@@ -230,13 +232,13 @@ def _up(importer: Place, dots: int) -> Place:
     return place
 
 
-def _joined(place: Place, parts: Sequence[str]) -> Place:
+def _joined(place: SourcePath, parts: Sequence[str]) -> SourcePath:
     for part in parts:
         place = place / part
     return place
 
 
-def _package_root(folder: Place) -> Place | None:
+def _package_root(folder: SourcePath) -> SourcePath | None:
     if not (folder / PACKAGE).disk.is_file():
         return None
     while (folder / PACKAGE).disk.is_file() and folder.disk.resolve().parent != folder.disk:

@@ -14,7 +14,7 @@ from nkic.neff.records import Executable
 
 
 @dataclass(frozen=True)
-class Options:
+class CompileOptions:
     """How to compile; `last` is the stage after which to stop."""
 
     serial: bool = False
@@ -26,10 +26,10 @@ class Options:
     limits: Limits | None = None  # of the kernel's evaluation; None for the usual ones
 
 
-DEFAULT = Options()
+DEFAULT = CompileOptions()
 
 
-class Timing(NamedTuple):
+class StageTiming(NamedTuple):
     """A stage's time, and the most memory that the process had used when it ended."""
 
     stage: str
@@ -43,7 +43,7 @@ class Compiled:
 
     source: SourceFile
     results: dict[str, Any] = field(default_factory=dict)
-    timings: list[Timing] = field(default_factory=list)
+    timings: list[StageTiming] = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
 
     @property

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from nkic.base.diagnostics import ProgramFault
 from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
 from nkic.neff.read import read
-from nkic.pipeline import compile_source
-from nkic.simulate import Options, simulate
+from nkic.simulate import RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 from tests.cli.nki_run_fixtures import artifact, folder, nki
@@ -54,7 +54,7 @@ def run(body: str, at: Array, lnc: int = 2, **how: Any) -> Array:
     args = dict(map(parse_arg, ("a=f32[256,16]", "at=i32[256,1]")))
     request = Request(lnc=lnc, grid=(lnc,), args=args)
     done = compile_source(SourceFile("k.py", text), request, lambda *_: None)
-    options = Options(check_races=True, **how)
+    options = RunOptions(check_races=True, **how)
     return simulate(read(done.data), {"a": DATA, "at": at}, options).outputs["output_0"]
 
 

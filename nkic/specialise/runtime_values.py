@@ -14,7 +14,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Live:
+class RuntimeValue:
     """The description of one argument. It shows as `text`, without addresses."""
 
     value: Any
@@ -98,7 +98,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundAttribute:
     """A method with its object, or any other attribute of a described value."""
 
     owner: Any
@@ -122,7 +122,7 @@ class Again:
 
 
 @dataclass(frozen=True)
-class Entry:
+class LiveEntry:
     """The kernel as a function of a running program, in place of a name in a file.
 
     `module` is its module's dotted name. `globals` are values of modules that their source does

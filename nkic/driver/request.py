@@ -14,13 +14,13 @@ from nkic.machine import targets
 from nkic.machine.targets import Target
 from nkic.specialise.arguments import parse_arg, parse_const, parse_grid
 from nkic.specialise.inline import read_block
-from nkic.specialise.request import Given, Request, TensorType, combine
+from nkic.specialise.request import Request, RequestOptions, TensorType, combine
 
 TARGET_VARIABLE = "NEURON_PLATFORM_TARGET_OVERRIDE"
 
 
 @dataclass(frozen=True)
-class Said:
+class RawOptions:
     """Words as the user wrote them; None or empty where nothing was said."""
 
     kernel: str | None = None
@@ -33,24 +33,24 @@ class Said:
     like: str | None = None
 
 
-def request_for(source: SourceFile, said: Said, environ: Mapping[str, str]) -> Request:
+def request_for(source: SourceFile, said: RawOptions, environ: Mapping[str, str]) -> Request:
     """The request. What was said wins over `like`, that over the file's inline block, that over
     the environment. Raises `UsageFailed`, for a block that cannot be used too.
     """
     return request_of(source, given(said), environ, _like(said))
 
 
-def _like(said: Said) -> Mapping[str, TensorType] | None:
+def _like(said: RawOptions) -> Mapping[str, TensorType] | None:
     if said.like is None:
         return None
-    from nkic.like import read_like  # NumPy is slow to import, and rarely needed
+    from nkic.driver.like import read_like  # NumPy is slow to import, and rarely needed
 
     return read_like(said.like)
 
 
 def request_of(
     source: SourceFile | None,
-    given: Given,
+    given: RequestOptions,
     environ: Mapping[str, str],
     like: Mapping[str, TensorType] | None = None,
 ) -> Request:
@@ -67,21 +67,21 @@ def request_of(
     return request
 
 
-def _block(source: SourceFile | None) -> Given:
+def _block(source: SourceFile | None) -> RequestOptions:
     """What the file's block says. What is wrong with it is wrong with the call, not the kernel."""
     try:
-        return read_block(source) if source is not None else Given()
+        return read_block(source) if source is not None else RequestOptions()
     except CompileFailed as failed:
         raise UsageFailed(failed.diagnostics) from failed
 
 
-def given(said: Said) -> Given:
+def given(said: RawOptions) -> RequestOptions:
     """What was said, understood. Raises `UsageFailed`."""
     args = _pairs(said.args, parse_arg, "--arg")
     consts = _pairs(said.consts, parse_const, "--const")
     if twice := sorted(args.keys() & consts.keys()):
         raise _bad(f"`{twice[0]}` is given both as --arg and as --const")
-    return Given(
+    return RequestOptions(
         kernel=said.kernel,
         target=find_target(said.target, "--target") if said.target is not None else None,
         profile=find_profile(said.nki, "--nki") if said.nki is not None else None,
@@ -138,7 +138,7 @@ Setting = tuple[str, str, str]
 
 
 def settings(
-    source: SourceFile | None, said: Said, environ: Mapping[str, str]
+    source: SourceFile | None, said: RawOptions, environ: Mapping[str, str]
 ) -> Iterator[Setting]:
     """What a kernel is compiled for, as `request_for` finds it. Without `source` there is no
     inline block.

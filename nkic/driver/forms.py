@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from nkic.base.source import SourceFile
-from nkic.compiled import Compiled
+from nkic.driver.compiled import Compiled
 from nkic.ir.text import graph_text, program_text, schedule_text
 from nkic.neff.disassemble import dump
 from nkic.parse.lexer import lex
@@ -15,7 +15,7 @@ from nkic.syntax.bindings import Resolved
 from nkic.syntax.text import tree_text
 
 
-class Form(NamedTuple):
+class EmitForm(NamedTuple):
     """A kind of output: the stage after which it can be made, its file's suffix, its maker."""
 
     stage: str
@@ -50,20 +50,22 @@ def _graphs(compiled: Compiled) -> str:
 
 
 FORMS = {
-    "tokens": Form("parse", ".tokens", "the words of the source", _tokens),
-    "ast": Form("parse", ".ast", "the syntax tree", lambda c: tree_text(c.results["parse"])),
-    "resolved": Form("resolve", ".resolved", "what the kernel reaches", _resolved),
-    "ir": Form("specialise", ".ir", "the program", lambda c: program_text(c.results["specialise"])),
-    "lowered": Form(
+    "tokens": EmitForm("parse", ".tokens", "the words of the source", _tokens),
+    "ast": EmitForm("parse", ".ast", "the syntax tree", lambda c: tree_text(c.results["parse"])),
+    "resolved": EmitForm("resolve", ".resolved", "what the kernel reaches", _resolved),
+    "ir": EmitForm(
+        "specialise", ".ir", "the program", lambda c: program_text(c.results["specialise"])
+    ),
+    "lowered": EmitForm(
         "lower", ".lowered.ir", "with access patterns", lambda c: program_text(c.results["lower"])
     ),
-    "graph": Form("depend", ".graph", "what waits for what", _graphs),
-    "allocated": Form(
+    "graph": EmitForm("depend", ".graph", "what waits for what", _graphs),
+    "allocated": EmitForm(
         "allocate", ".allocated.ir", "with addresses", lambda c: program_text(c.results["allocate"])
     ),
-    "sched": Form(
+    "sched": EmitForm(
         "schedule", ".sched", "with streams", lambda c: schedule_text(c.results["schedule"])
     ),
-    "asm": Form("emit", ".asm", "the records as text", lambda c: dump(c.executable)),
-    "neff": Form("file-audit", ".neff", "the file that nki-run runs", lambda c: c.data),
+    "asm": EmitForm("emit", ".asm", "the records as text", lambda c: dump(c.executable)),
+    "neff": EmitForm("file-audit", ".neff", "the file that nki-run runs", lambda c: c.data),
 }

@@ -10,7 +10,7 @@ import pytest
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TARGETS
 from tests.harness.drawing import Draw
-from tests.harness.together import Run, Scene
+from tests.harness.scenes import Run, Scene
 from tests.models import EXCHANGES
 from tests.property.test_instructions import compare
 

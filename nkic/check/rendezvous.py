@@ -19,19 +19,19 @@ from nkic.machine.operands import Access, Violation
 SLUG = "core-meeting"
 
 
-def find_meetings(program: Program, report: Reporter) -> None:
+def check_rendezvous(program: Program, report: Reporter) -> None:
     """Reports the first meeting that the cores of `program` do not keep."""
-    _Meetings(program, report).bodies(program.cores)
+    _Rendezvous(program, report).bodies(program.cores)
 
 
-class _Meetings:
+class _Rendezvous:
     def __init__(self, program: Program, report: Reporter) -> None:
         self.target = program.target
         self.report = report
 
     def bodies(self, bodies: Sequence[Body]) -> bool:
         """Walks the cores side by side; whether they agree."""
-        rows = [list(_with_meetings(body)) for body in bodies]
+        rows = [list(_with_rendezvous(body)) for body in bodies]
         for index in range(max(map(len, rows), default=0)):
             items = [row[index] if index < len(row) else None for row in rows]
             if not self.items(items, [row[-1] if row else None for row in rows]):
@@ -46,7 +46,7 @@ class _Meetings:
         elif loops := [item for item in found if isinstance(item, Loop)]:
             return self.loops(loops, found) and self.bodies([loop.body for loop in loops])
         else:
-            return self.meeting([item for item in found if isinstance(item, Instruction)])
+            return self.instructions([item for item in found if isinstance(item, Instruction)])
         return False
 
     def missing(self, items: Sequence[Item | None], last: Sequence[Item | None]) -> None:
@@ -71,7 +71,7 @@ class _Meetings:
         self.complain(text, found[0], [_label(1, "is at", found[-1])])
         return False
 
-    def meeting(self, found: Sequence[Instruction]) -> bool:
+    def instructions(self, found: Sequence[Instruction]) -> bool:
         """One instruction of each core."""
         first, last = found[0], found[-1]
         others = [_label(1, "is at", last)] if len(found) > 1 else []
@@ -80,7 +80,7 @@ class _Meetings:
             self.complain(text, first, others)
             return False
         facts = [one.facts(self.target) for one in found]
-        wrong = first.row.together(facts) if first.row.together else None
+        wrong = first.row.rendezvous_rule(facts) if first.row.rendezvous_rule else None
         wrong = wrong or _engines(found, facts) or _tensors(found)
         if wrong is not None:
             self.complain(wrong.message, first, others, wrong.help)
@@ -92,12 +92,12 @@ class _Meetings:
         self.report.error(SLUG, text, item.at.primary, labels=[*labels, *calls], help=advice)
 
 
-def _with_meetings(body: Body) -> Iterator[Item]:
+def _with_rendezvous(body: Body) -> Iterator[Item]:
     for item in body:
         if isinstance(item, Instruction):
             if item.row.is_rendezvous:
                 yield item
-        elif any(True for _ in _with_meetings(item.body)):
+        elif any(True for _ in _with_rendezvous(item.body)):
             yield item
 
 

@@ -24,7 +24,7 @@ Indices = NDArray[np.int64]
 STILL = 1 << 20  # offsets that lead to one place: a file may claim more than NumPy can count
 
 
-class Place(NamedTuple):
+class IndirectOperand(NamedTuple):
     """One operand: `rows` is its window, `copy` the tile that the instruction sees."""
 
     pattern: PatternRecord

@@ -15,5 +15,5 @@ from __future__ import annotations
 
 from typing import Literal
 
-Order = Literal["exact", "float32", "pairwise"]
-ORDERS: tuple[Order, ...] = ("exact", "float32", "pairwise")
+SummationOrder = Literal["exact", "float32", "pairwise"]
+ORDERS: tuple[SummationOrder, ...] = ("exact", "float32", "pairwise")

@@ -31,7 +31,7 @@ class Round(NamedTuple):
     body: Outline
 
 
-def verify_meetings(executable: Executable, target: Target) -> None:
+def verify_rendezvous(executable: Executable, target: Target) -> None:
     """Raises `Unsound` for the first meeting that the cores do not keep."""
     outlines: dict[tuple[Engine, int], dict[int, Outline]] = {}
     for stream in executable.streams:
@@ -89,10 +89,10 @@ class _Comparison:
 
     def stops(self, items: Sequence[InstructionRecord]) -> None:
         row = items[0].row
-        if row is None or row.together is None or any(item.row is not row for item in items):
+        if row is None or row.rendezvous_rule is None or any(item.row is not row for item in items):
             raise self.wrong("the cores meet for different instructions", items[0].place)
         facts = [self.executable.facts(item, self.target, self.engine) for item in items]
-        if violation := row.together(facts):
+        if violation := row.rendezvous_rule(facts):
             raise self.wrong(violation.message, items[0].place)
 
     def wrong(self, text: str, place: int) -> Unsound:

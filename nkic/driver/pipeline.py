@@ -28,8 +28,8 @@ from nkic.base.diagnostics import (
 from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.check import Locate
-from nkic.compiled import DEFAULT, Compiled, Options, Timing
 from nkic.depend import depend
+from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
 from nkic.emit import emit
 from nkic.ir.program import Instruction, Program, paths
 from nkic.ir.read_text import read_program
@@ -88,7 +88,7 @@ def compile_source(
     source: SourceFile,
     request: Request,
     load: Load,
-    options: Options = DEFAULT,
+    options: CompileOptions = DEFAULT,
     compiled: Compiled | None = None,
 ) -> Compiled:
     """Compiles a kernel's file. `load` gives the files of imported modules.
@@ -105,7 +105,7 @@ def compile_source(
 def compile_text(
     text: SourceFile,
     find: Callable[[str], SourceFile | None],
-    options: Options = DEFAULT,
+    options: CompileOptions = DEFAULT,
     compiled: Compiled | None = None,
 ) -> Compiled:
     """Compiles a program in the text form, as `--emit ir` and `lowered` print it.
@@ -124,7 +124,7 @@ class Tracing(NamedTuple):
     report: Reporter
 
 
-def trace_live(kernel: LiveKernel, request: Request, options: Options = DEFAULT) -> Tracing:
+def trace_live(kernel: LiveKernel, request: Request, options: CompileOptions = DEFAULT) -> Tracing:
     """Calls a live function for its program, in place of parse, resolve and specialise.
 
     Raises `CompileFailed`, and what the function itself raises.
@@ -143,14 +143,14 @@ def trace_live(kernel: LiveKernel, request: Request, options: Options = DEFAULT)
     return Tracing(traced._replace(program=program), report)
 
 
-def compile_traced(tracing: Tracing, options: Options = DEFAULT) -> Compiled:
+def compile_traced(tracing: Tracing, options: CompileOptions = DEFAULT) -> Compiled:
     """Compiles what `trace_live` gave. Raises `CompileFailed`."""
     traced, report = tracing
     steps = _from_trace(traced, report, options)
     return _run(steps, report, options, Compiled(traced.resolved.kernel.module.source))
 
 
-def _from_trace(traced: Traced, report: Reporter, options: Options) -> Iterator[Step]:
+def _from_trace(traced: Traced, report: Reporter, options: CompileOptions) -> Iterator[Step]:
     yield "specialise", traced.program
     if report.full:
         raise CompileFailed(report.all)
@@ -164,7 +164,7 @@ def list_kernels(source: SourceFile) -> tuple[Kernel, ...]:
 
 
 def _from_source(
-    source: SourceFile, request: Request, load: Load, report: Reporter, options: Options
+    source: SourceFile, request: Request, load: Load, report: Reporter, options: CompileOptions
 ) -> Iterator[Step]:
     tree = parse(source)
     yield "parse", tree
@@ -211,7 +211,7 @@ def _from_text(
     text: SourceFile,
     find: Callable[[str], SourceFile | None],
     report: Reporter,
-    options: Options,
+    options: CompileOptions,
 ) -> Iterator[Step]:
     try:
         program = read_program(text.text)
@@ -230,11 +230,11 @@ def _from_program(
     sources: Mapping[str, SourceFile],
     locate: Locate | None,
     report: Reporter,
-    options: Options,
+    options: CompileOptions,
 ) -> Iterator[Step]:
     sound = check.find(program, report, locate)
     if not report.errors:
-        check.find_meetings(program, report)
+        check.check_rendezvous(program, report)
         check.find_edges(program, report)
     if report.errors:
         _look_further(sound, report)
@@ -281,7 +281,9 @@ def _file(found: Executable) -> prove.File:
     return prove.File(found.target, found.cores, *ports)
 
 
-def _run(steps: Iterator[Step], report: Reporter, options: Options, compiled: Compiled) -> Compiled:
+def _run(
+    steps: Iterator[Step], report: Reporter, options: CompileOptions, compiled: Compiled
+) -> Compiled:
     """Takes the steps up to `options.last`. What is said comes out in the order of the source."""
     try:
         with without_collector(), watched(options.seconds, lambda: here().span, options.see):
@@ -298,7 +300,7 @@ def _take(steps: Iterator[Step], last: str, compiled: Compiled) -> None:
     for stage, result in steps:
         now = perf_counter_ns()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        compiled.timings.append(Timing(stage, now - before, peak))
+        compiled.timings.append(StageTiming(stage, now - before, peak))
         compiled.results[stage] = result
         if stage == last:
             return
@@ -389,7 +391,7 @@ def _is_limit(failure: ArtifactFailed) -> bool:
     return any(d.code.slug == "artifact-limit" for d in failure.diagnostics)
 
 
-def _notes(ordered: Schedule, options: Options) -> dict[str, str]:
+def _notes(ordered: Schedule, options: CompileOptions) -> dict[str, str]:
     """What people may want to know of the build; no part of what the program means."""
     program = ordered.program
     return {
