@@ -7,31 +7,33 @@ nothing of how emit and write made them is asked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeGuard, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from nkic.base.source import CallChain
 from nkic.ir.program import Instruction, Loop, Program
 from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem
-from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.ir.tensors import AccessPattern, Dynamic, Tensor
 from nkic.machine.dtypes import DType
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.machine.memory import Address, Buffer
+from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.prove.model import Finding
 
 Pairs = tuple[tuple[int, int], ...]
-Dynamic = tuple[str, int, int, int, int]  # kind, operand that holds the offset, stride, limit, axis
+# kind, operand that holds the offset, stride, limit, axis
+DynamicRecord = tuple[str, int, int, int, int]
 # tensor, dtype, start, partitions, offset, dims
-Pattern = tuple[int, DType, int, int, int, Pairs, Dynamic | None]
+Pattern = tuple[int, DType, int, int, int, Pairs, DynamicRecord | None]
 # row, operands, attributes, waits, signals, place
 ItemRecord = tuple[Row | None, tuple[Any, ...], tuple[Any, ...], Pairs, tuple[int, ...], int]
 Bound = int | Register
 # length, counter, start, stop, step, condition, place
 LoopRecord = tuple[int, Register | None, Bound, Bound, int, Register | None, int]
-StreamRecord = tuple[int, Engine, int, Sequence[ItemRecord | LoopRecord]]  # core, engine, queue
+Records = Sequence[ItemRecord | LoopRecord]
+StreamRecord = tuple[int, Engine, int, Records]  # core, engine, queue
 # name, dtype, shape, buffer, core, role, partition, byte, place
 TensorRecord = tuple[str, DType, tuple[int, ...], Buffer, int, str, int, int, int]
 PortRecord = tuple[str, int]  # name, tensor
@@ -57,15 +59,23 @@ def prove_file(schedule: Schedule, file: File) -> list[Finding]:
     return comparison.found
 
 
-@dataclass
 class _Comparison:
-    program: Program
-    file: File
-    found: list[Finding] = field(default_factory=list)
-    # What is one object on both sides is compared once; program and file keep them alive.
-    equal: dict[tuple[int, int], bool] = field(default_factory=dict)
-    same: dict[int, int] = field(default_factory=dict)  # tensors of the program, by the file's
-    core: int = 0
+    """One schedule against one file.
+
+    What is one object on both sides is compared once: `same` has what was found equal to the
+    program's object of that identity, `tensors` the program's tensors by the file's and `indices`
+    the other way round: each is one of the other's. Program and file keep the objects alive.
+    """
+
+    def __init__(self, program: Program, file: File) -> None:
+        self.program = program
+        self.file = file
+        self.found: list[Finding] = []
+        self.same: dict[int, object] = {}
+        self.tensors: dict[int, int] = {}
+        self.indices: dict[int, int] = {}
+        self.roles = _roles(program)
+        self.core = 0
 
     def all(self, schedule: Schedule) -> None:
         program, file = self.program, self.file
@@ -84,93 +94,102 @@ class _Comparison:
         self.ports("outputs", [(p.name, p.tensor) for p in program.outputs], file.outputs)
         self.constants()
 
-    def stream(self, stream: Stream, records: Sequence[ItemRecord | LoopRecord]) -> None:
+    def stream(self, stream: Stream, records: Records) -> None:
         """Whether the records are the stream's items, one by one, up to the first that is not."""
-        at = 0
-        for item in _flat(stream.items):
-            record = records[at] if at < len(records) else None
-            if record is None or not self.item(item, record):
-                one = item[0]
-                name = one.row.name if isinstance(one, Instruction) else "a slot or loop"
-                text = f"stream {stream.id}: record {at} is not {name}, which was proven"
-                self.complain(text, one.at if one is not None else None)
-                return
-            at += 1
+        try:
+            at = self.items(stream.items, records, 0)
+        except _Differs as differs:
+            at, one = differs.args
+            name = one.row.name if isinstance(one, Instruction) else "a slot or loop"
+            text = f"stream {stream.id}: record {at} is not {name}, which was proven"
+            self.complain(text, one.at if one is not None else None)
+            return
         if at < len(records):
             self.complain(f"stream {stream.id}: {len(records) - at} records too many")
 
-    def item(self, item: Slot | tuple[Loop, int], record: ItemRecord | LoopRecord) -> bool:
-        if not isinstance(item, Slot):
-            return _is_loop(record) and _same_loop(*item, record)
-        if _is_loop(record):
-            return False
-        one, waits, signals = item
-        row, operands, attributes, its_waits, its_signals, _ = cast(ItemRecord, record)
+    def items(self, items: Sequence[StreamItem], records: Records, at: int) -> int:
+        """Compares `items` with the records from `at` on; where those of others begin."""
+        count = len(records)
+        for item in items:
+            here, record = at, records[at] if at < count else None
+            at += 1
+            if isinstance(item, Slot):
+                fits = record is not None and len(record) == 6 and self.slot(item, record)
+            else:
+                at = self.items(item.items, records, at)
+                fits = record is not None and _same_loop(item.loop, at - here - 1, record)
+            if not fits:
+                raise _Differs(here, item[0] if isinstance(item, Slot) else item.loop)
+        return at
+
+    def slot(self, slot: Slot, record: ItemRecord) -> bool:
+        one, waits, signals = slot
+        row, operands, attributes, its_waits, its_signals, _ = record
         if its_waits != waits or its_signals != signals:
             return False
         if one is None:
             return row is None and not operands
-        if row is not one.row or len(operands) < len(one.operands):
+        own_row, own_operands, own_attributes = one[:3]
+        if row is not own_row or len(operands) < len(own_operands):
             return False
-        if not self.values(one.attributes, attributes):
+        same = self.same
+        known = same.get(id(own_attributes)) is attributes
+        if not known and not self.values(own_attributes, attributes):
             return False
-        equal = self.equal
-        for own, its in zip(one.operands, operands, strict=False):
-            known = equal.get((id(own), id(its)))
-            if known is None or (type(own) is AccessPattern and own.dynamic is not None):
-                known = self.operand(own, its, operands)
-            if not known:
+        for own, its in zip(own_operands, operands, strict=False):
+            if same.get(id(own), same) is not its and not self.operand(own, its, operands):
                 return False
         return True
 
     def operand(self, own: object, its: Any, operands: tuple[Any, ...]) -> bool:
         if type(own) is not AccessPattern:
             return self.values(own, its)
-        found = isinstance(its, tuple) and len(its) == 7 and self.pattern(own, its, operands)
-        self.equal[id(own), id(its)] = found
-        return found
+        if not isinstance(its, tuple) or len(its) != 7 or its[1:6] != own[1:6]:
+            return False
+        if not self.tensor(own.tensor, its[0]):
+            return False
+        if own.dynamic is not None:  # where the offset stands is each instruction's own
+            return self.dynamic(own.dynamic, its[6], operands)
+        if its[6] is not None:
+            return False
+        self.same[id(own)] = its
+        return True
 
-    def pattern(self, own: AccessPattern, its: Pattern, operands: tuple[Any, ...]) -> bool:
-        tensor, dtype, start, partitions, offset, dims, dynamic = its
-        if (dtype, start, partitions, offset, dims) != own[1:6]:
+    def dynamic(self, own: Dynamic, its: DynamicRecord | None, operands: tuple[Any, ...]) -> bool:
+        if its is None:
             return False
-        if not self.tensor(own.tensor, tensor) or (dynamic is None) != (own.dynamic is None):
-            return False
-        if own.dynamic is None or dynamic is None:
-            return True
-        kind, source, stride, limit, axis = own.dynamic
-        its_kind, index, *rest = dynamic
+        kind, source, stride, limit, axis = own
+        its_kind, index, *rest = its
         if its_kind != kind or rest != [stride, limit, axis] or not 0 <= index < len(operands):
             return False
         return self.operand(source, operands[index], operands)
 
     def values(self, own: object, its: object) -> bool:
         """1, 1.0, True and -0.0, which may be equal to Python, are not the same."""
-        key = (id(own), id(its))
-        if key not in self.equal:
-            self.equal[key] = repr(own) == repr(its)
-        return self.equal[key]
+        if repr(own) != repr(its):
+            return False
+        self.same[id(own)] = its
+        return True
 
     def tensor(self, own: Tensor, index: int) -> bool:
         """Whether tensor `index` of the file is `own`: what it is, and where."""
-        if index not in self.same:
-            if not 0 <= index < len(self.file.tensors):
-                return False
-            if not self.same_place(own, self.file.tensors[index]):
-                return False
-            self.same[index] = own.number
-        return self.same[index] == own.number
+        number, known = own.number, self.indices.get(own.number)
+        if known is not None:
+            return known == index
+        if index in self.tensors or not 0 <= index < len(self.file.tensors):
+            return False
+        if self.file.tensors[index][:8] != self.expected(own):
+            return False
+        self.tensors[index], self.indices[number] = number, index
+        return True
 
-    def same_place(self, own: Tensor, record: TensorRecord) -> bool:
-        name, dtype, shape, buffer, core, role, *address, _ = record
-        its_core = -1 if buffer is Buffer.SHARED_HBM else self.core
-        there = self.program.addresses.get(own.number, Address(0, 0))
-        return (
-            (name, dtype, shape, buffer) == (own.name, own.dtype, own.shape, own.buffer)
-            and core == its_core
-            and tuple(address) == tuple(there)
-            and role == self.program.role(own).value
-        )
+    def expected(self, own: Tensor) -> tuple[object, ...]:
+        """What the file must say of `own`, its place in the source left out."""
+        number, buffer = own.number, own.buffer
+        core = -1 if buffer is Buffer.SHARED_HBM else self.core
+        role = self.roles.get(number, "internal")
+        address = self.program.addresses.get(number, (0, 0))
+        return (own.name, own.dtype, own.shape, buffer, core, role, *address)
 
     def ports(
         self, kind: str, own: Sequence[tuple[str, Tensor]], its: Sequence[PortRecord]
@@ -180,30 +199,28 @@ class _Comparison:
             self.complain(f"the file has other {kind}")
 
     def constants(self) -> None:
-        found = {self.same.get(index, -1): data for index, data in self.file.constants.items()}
+        tensors = self.tensors
+        found = {tensors.get(index, -1): data for index, data in self.file.constants.items()}
+        used = set(tensors.values())
         for number, data in self.program.constants.items():
-            if number in self.same.values() and found.get(number) != data:
+            if number in used and found.get(number) != data:
                 self.complain(f"the file has another content for constant %{number}")
 
     def complain(self, what: str, at: CallChain | None = None) -> None:
         self.found.append(Finding("file", what, at))
 
 
-def _is_loop(record: ItemRecord | LoopRecord) -> TypeGuard[LoopRecord]:
-    return len(record) == 7
+class _Differs(Exception):
+    """A record that is not the item, of the schedule, that stands at its position."""
 
 
-def _same_loop(own: Loop, length: int, record: LoopRecord) -> bool:
+def _roles(program: Program) -> dict[int, str]:
+    """What tensors are to the caller, by number; all others are internal."""
+    roles = dict.fromkeys(program.constants, "constant")
+    roles |= {p.tensor.number: "output" for p in program.outputs}
+    return roles | {p.tensor.number: "input" for p in program.inputs}
+
+
+def _same_loop(own: Loop, length: int, record: ItemRecord | LoopRecord) -> bool:
     ours = (length, own.counter, own.start, own.stop, own.step, own.condition)
-    return repr(ours) == repr(record[:6])
-
-
-def _flat(items: Sequence[StreamItem]) -> Iterator[Slot | tuple[Loop, int]]:
-    """Slots and loops as records follow one another; a loop with how many are inside it."""
-    for item in items:
-        if isinstance(item, Slot):
-            yield item
-        else:
-            inside = list(_flat(item.items))
-            yield item.loop, len(inside)
-            yield from inside
+    return len(record) == 7 and repr(ours) == repr(record[:6])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from nkic.machine.operands import Row
 from nkic.prove.model import Item, Line, Round
@@ -37,6 +37,7 @@ class Decision(NamedTuple):
     registers: tuple[int, ...]
 
 
+Waits = tuple[tuple[int, int], ...]  # semaphores, and how often
 Event = tuple[Literal["enter", "turn", "leave"], Round, int]
 Place = tuple[int, int, int]  # a loop's number, which time it is entered, which iteration
 
@@ -50,7 +51,8 @@ class Runner:
         self.line = line
         self.known: Clock = [0] * len(core.lines)
         self.position = 0
-        self.steps = _unrolled(line.items)
+        looped = any(type(item) is Round for item in line.items)
+        self.steps = _unrolled(line.items) if looped else iter(line.items)
         self.entries: list[tuple[Clock, int]] = []  # of the loops that are open
         self.next: Item | None = None
         self.advance()
@@ -61,7 +63,7 @@ class Runner:
             if type(step) is Item:
                 self.next = step
                 return
-            self.pass_edge(*step)
+            self.pass_edge(*cast(Event, step))
         self.next = None
 
     def pass_edge(self, edge: str, loop: Round, times: int) -> None:
@@ -111,7 +113,6 @@ class Core:
         self.entered: dict[tuple[int, int], dict[int, int]] = defaultdict(dict)
         self.unbalanced: dict[int, int] = {}  # by semaphore, a loop
         self.sent: dict[int, int] = defaultdict(int)
-        self.taken: dict[int, int] = defaultdict(int)
         self.marks: dict[Place, dict[int, int]] = defaultdict(dict)
         self.users = [_semaphores(line.items) for line in lines]
         self.runners = [Runner(self, index, line) for index, line in enumerate(lines)]
@@ -130,10 +131,11 @@ class Core:
         """At the edges of a loop's iterations, what one stream signalled another has taken."""
         marks = self.marks[place]
         signals, waits = self.users[line][place[0]]
-        for used, counts in ((signals, self.sent), (waits, self.taken)):
-            for semaphore in used:
-                if marks.setdefault(semaphore, counts[semaphore]) != counts[semaphore]:
-                    self.unbalanced.setdefault(semaphore, place[0])
+        counts = [(semaphore, self.sent[semaphore]) for semaphore in signals]
+        counts += [(s, self.sent[s] - len(self.tokens[s])) for s in waits]  # those taken
+        for semaphore, count in counts:
+            if marks.setdefault(semaphore, count) != count:
+                self.unbalanced.setdefault(semaphore, place[0])
 
 
 class AbstractRun:
@@ -156,11 +158,12 @@ class AbstractRun:
     def advance(self, runner: Runner, ready: list[Runner]) -> None:
         """Runs a stream until it has to wait."""
         while (item := runner.next) is not None:
-            if item.waits and not _there(runner, item):
+            _, waits, _, meets = item
+            if waits and not _there(runner, waits):
                 return
-            if item.meets is None:
+            if meets is None:
                 _step(runner, item, ready)
-            elif not self.meet(runner, item.meets, ready):
+            elif not self.meet(runner, meets, ready):
                 return
 
     def meet(self, runner: Runner, row: Row, ready: list[Runner]) -> bool:
@@ -181,10 +184,10 @@ class AbstractRun:
         return True
 
 
-def _there(runner: Runner, item: Item) -> bool:
-    """Whether all signals that `item` waits for have come; parks the stream if not."""
+def _there(runner: Runner, waits: Waits) -> bool:
+    """Whether all signals that an item waits for have come; parks the stream if not."""
     tokens = runner.core.tokens
-    for semaphore, count in item.waits:
+    for semaphore, count in waits:
         if len(tokens[semaphore]) < count:
             runner.core.parked[semaphore] = runner
             return False
@@ -196,7 +199,7 @@ def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
     core = runner.core
     key, waits, signals, _ = item
     if waits:
-        runner.known = _joined(core, runner.known, waits)
+        runner.known = _joined(core.tokens, runner.known, waits)
     runner.position += 1
     start = (runner.index, runner.position, runner.known, key)
     if key >= 0:
@@ -210,19 +213,16 @@ def _step(runner: Runner, item: Item, ready: list[Runner]) -> None:
     runner.advance()
 
 
-def _joined(core: Core, known: Clock, waits: tuple[tuple[int, int], ...]) -> Clock:
+def _joined(tokens: dict[int, deque[Start]], known: Clock, waits: Waits) -> Clock:
     """What a stream knows once it has taken those signals."""
-    taken = []
     for semaphore, count in waits:
-        core.taken[semaphore] += count
-        queue = core.tokens[semaphore]
+        queue = tokens[semaphore]
         for _ in range(count):
-            taken.append(queue.popleft())
-    joined = list(map(max, known, *[start[2] for start in taken]))
-    for line, position, _, _ in taken:
-        if joined[line] < position:
-            joined[line] = position
-    return joined
+            line, position, its, _ = queue.popleft()
+            known = [a if a > b else b for a, b in zip(known, its, strict=True)]
+            if known[line] < position:
+                known[line] = position
+    return known
 
 
 def _unrolled(items: Sequence[Item | Round], visit: int = 0) -> Iterator[Item | Event]:

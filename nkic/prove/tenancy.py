@@ -14,56 +14,69 @@ from nkic.prove.run import Start
 Segment = int  # a piece of the bytes of a band of partitions, numbered over all of both memories
 
 
+class Tenant:
+    """A tensor: who touched it last in each stream, and whom it must wait for in its bytes."""
+
+    __slots__ = ("needed", "resident", "segments", "tensor", "touched")
+
+    def __init__(self, tensor: int, segments: Sequence[Segment]) -> None:
+        self.tensor = tensor
+        self.segments = segments
+        self.resident = False
+        self.touched: dict[int, Start] = {}
+        self.needed: tuple[Start, ...] = ()
+
+
 class Tenancy:
     """The owners of all bytes. `hands` tells whether any byte changes hands at all."""
 
     def __init__(self, storages: Sequence[Storage], ledger: Ledger) -> None:
-        self.ledger = ledger
-        self.segments = _segments(storages)
-        total = sum(map(len, self.segments.values()))
-        self.hands = total > len({one for found in self.segments.values() for one in found})
-        self.owner: dict[Segment, int] = {}
-        self.resident: set[int] = set()
-        self.touched: dict[int, dict[int, Start]] = {one.key: {} for one in storages}
-        self.needed: dict[int, tuple[Start, ...]] = {}  # by tensor
-        self.former: dict[int, int] = {}
+        self.follows = ledger.follows
+        segments = _segments(storages)
+        total = sum(map(len, segments.values()))
+        self.hands = total > len({one for found in segments.values() for one in found})
+        self.tenants = {tensor: Tenant(tensor, own) for tensor, own in segments.items()}
+        self.owner: dict[Segment, Tenant] = {}
+        self.former: dict[int, int] = {}  # by tensor
 
     def access(self, start: Start, tensor: int) -> bool:
         """Notes an access to `tensor`; whether a former owner may still use its bytes."""
-        touched = self.touched.get(tensor)
-        if touched is None:  # in HBM, or state
+        tenant = self.tenants.get(tensor)
+        if tenant is None:  # in HBM, or state
             return False
-        if tensor not in self.resident:
-            self._move_in(tensor)
-        late, known = False, start[2]
-        for last in self.needed[tensor]:
-            if known[last[0]] < last[1] and not self.ledger.follows(start, last):
+        if not tenant.resident:
+            self._move_in(tenant)
+        line, _, known, _ = start
+        tenant.touched[line] = start
+        late = False
+        for last in tenant.needed:
+            if known[last[0]] < last[1] and not self.follows(start, last):
                 late = True
-        touched[start[0]] = start
         return late
 
-    def _move_in(self, tensor: int) -> None:
-        """Gives `tensor` its bytes. What it waited for in them before counts still: another has
+    def _move_in(self, tenant: Tenant) -> None:
+        """Gives a tensor its bytes. What it waited for in them before counts still: another has
         had them since.
         """
-        needed = {last[0]: last for last in self.needed.get(tensor, ())}
-        owner_of, formers = self.owner, {tensor}
-        for segment in self.segments[tensor]:
-            owner = owner_of.get(segment, tensor)
-            owner_of[segment] = tensor
+        needed = {last[0]: last for last in tenant.needed}
+        owners, formers = self.owner, {tenant}
+        for segment in tenant.segments:
+            owner = owners.get(segment, tenant)
+            owners[segment] = tenant
             if owner not in formers:
                 formers.add(owner)
-                self._inherit(owner, needed)
-                self.former[tensor] = owner
-        self.resident.add(tensor)
-        self.needed[tensor] = tuple(needed.values())
+                _inherit(owner, needed)
+                self.former[tenant.tensor] = owner.tensor
+        tenant.resident = True
+        tenant.needed = tuple(needed.values())
 
-    def _inherit(self, owner: int, needed: dict[int, Start]) -> None:
-        """Adds what a former owner did last in each stream."""
-        self.resident.discard(owner)
-        for line, last in self.touched[owner].items():
-            if line not in needed or needed[line][1] < last[1]:
-                needed[line] = last
+
+def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
+    """Adds what a former owner did last in each stream."""
+    owner.resident = False
+    for line, last in owner.touched.items():
+        if line not in needed or needed[line][1] < last[1]:
+            needed[line] = last
 
 
 def _segments(storages: Sequence[Storage]) -> dict[int, Sequence[Segment]]:

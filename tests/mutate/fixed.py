@@ -35,7 +35,7 @@ FIXED = (
     ),
     Fixed(
         "lower's cache of engines is blind to attributes",
-        "nkic/lower/lower.py",
+        "nkic/lower/stage.py",
         "key = (row, instruction.attributes, *(_shape(o) for o in instruction.operands))",
         "key = (row, *(_shape(o) for o in instruction.operands))",
         (EXACT,),
@@ -62,17 +62,10 @@ FIXED = (
         (EXACT,),
     ),
     Fixed(
-        "trips are rounded down by the verifier of rendezvous",
-        "nkic/neff/records.py",
-        "max(0, -((self.start - self.stop) // self.step))",
-        "max(0, (self.stop - self.start) // self.step)",
-        (EXACT,),
-    ),
-    Fixed(
-        "trips are rounded down by the check of rendezvous",
-        "nkic/check/rendezvous.py",
-        "max(0, -((loop.start - loop.stop) // loop.step))",
-        "max(0, (loop.stop - loop.start) // loop.step)",
+        "trips are rounded down, by the verifier and the check of rendezvous",
+        "nkic/machine/facts.py",
+        "max(0, -((start - stop) // step))",
+        "max(0, (stop - start) // step)",
         (EXACT,),
     ),
     Fixed(

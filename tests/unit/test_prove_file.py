@@ -161,6 +161,19 @@ def test_every_tensor_that_is_changed_is_found(
     }
 
 
+def test_a_tensor_that_is_two_in_the_file_is_found(made: Made) -> None:
+    """One of them would be written and the other, of the same name and shape, be read."""
+    found = made.file()
+    stream, at, item = next(i for i in items(found) if i[2].row is ROWS["reciprocal"])
+    for number, operand in enumerate(item.operands):
+        assert isinstance(operand, PatternRecord)
+        twin = operand._replace(tensor=len(found.tensors))
+        operands = (*item.operands[:number], twin, *item.operands[number + 1 :])
+        changed = put(found, stream, at, item._replace(operands=operands))
+        changed = replace(changed, tensors=(*found.tensors, found.tensors[operand.tensor]))
+        assert {f.rule for f in differences(made.schedule, changed)} == {"file"}
+
+
 @pytest.mark.parametrize(
     "change",
     [{"length": 2}, {"counter": None}, {"counter": Register(2)}, {"start": 1}, {"start": True},
