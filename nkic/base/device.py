@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+from nkic.base.kernel_errors import KernelError
+from nkic.base.source import Span
+
 
 class DeviceRange(ABC):
     """What `for i in dynamic_range(…)` goes through."""
@@ -32,3 +35,19 @@ class DeviceCondition(ABC):
     @abstractmethod
     def leave_while(self) -> None:
         """Closes that loop after its body was evaluated."""
+
+
+def left_by(word: str, span: Span | None = None) -> KernelError:
+    """The error about `break` or `return` out of a loop on the device; `span` is where it stands,
+    if not where the kernel is.
+    """
+    text = f"`{word}` cannot leave a loop that runs on the device"
+    return KernelError("device-loop-misuse", text, help=_INSTEAD[word], span=span)
+
+
+_INSTEAD = {
+    "break": "the body is compiled once, and a register ends the loop early: "
+    "`nl.while_loop(go, body)` runs `body` until the register that it returns is 0",
+    "return": "the body is compiled once: keep the result in a tensor made before the loop, and "
+    "return it after the loop",
+}

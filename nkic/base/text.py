@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
+from collections.abc import Iterable
 
 # Control bytes, the marks that reorder text on screen (an attack on the reader), the characters
 # that some terminals take for line ends, and halves of UTF-16 pairs, which no encoding accepts.
@@ -49,6 +50,12 @@ def plural(number: int, noun: str, nouns: str = "") -> str:
 
 
 _UNITS = (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a`; `a and b`; `a, b and c`."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def size(count: int) -> str:

@@ -73,21 +73,37 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
     for one in instructions(body):
         for pattern, reads, writes, _ in found[one.number]:
             tensor = pattern.tensor
-            if tensor.buffer is not Buffer.PSUM or not writes or pattern.dynamic is not None:
+            if tensor.buffer is not Buffer.PSUM or not writes:
                 continue
             area, history = _area(pattern), histories[tensor.number]
             if is_matmul(one.engine):
-                stranger = next(iter(history.strangers(area)), None) if reads else None
+                stranger = _stranger(history, pattern, area) if reads else None
                 if stranger is not None:
                     _warn(one, stranger, tensor.name, lowered, report)
                 history.note(Write(area, None))
-            elif run(pattern.dims) * pattern.dtype.size == area.right - area.left:
+            elif pattern.dynamic is None and _is_dense(pattern, area):
                 history.note(Write(area, one))
 
 
 def _area(pattern: AccessPattern) -> Rectangle:
-    low, high = pattern.extent()
+    """All that it may touch: where its place is known at run time only, whole partitions."""
+    low, high = (0, pattern.tensor.bytes) if pattern.dynamic else pattern.extent()
     return Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
+
+
+def _is_dense(pattern: AccessPattern, area: Rectangle) -> bool:
+    return run(pattern.dims) * pattern.dtype.size == area.right - area.left
+
+
+def _stranger(
+    history: History[Instruction], pattern: AccessPattern, area: Rectangle
+) -> Instruction | None:
+    """Who else wrote what is added to. At a place that is known at run time only, nobody but
+    strangers must have written anywhere; `nki-run` sees the place.
+    """
+    if pattern.dynamic is not None:
+        return history.stranger_everywhere(area)
+    return next(iter(history.strangers(area)), None)
 
 
 def _warn(

@@ -16,7 +16,7 @@ def complain(
     message: str,
     *,
     help: str = "",
-    about: Tensor | None = None,
+    about: Iterable[Tensor] = (),
     level: Level = Level.ERROR,
     fixes: Iterable[Fix] = (),
     argument: str = "",
@@ -33,8 +33,7 @@ def complain(
     at = at or here()
     places = at.user_frames()
     labels = [Label(span, "called from here") for span in places[1:]]
-    if about is not None:
-        labels.append(Label(about.at.primary, f"`{about.name}` is {shown(about)}"))
+    labels += [Label(one.at.primary, f"`{one.name}` is {shown(one)}") for one in about]
     place = places[0]
     if argument and at.span == place:
         place = active().locate(at, argument, position)

@@ -48,8 +48,18 @@ def public() -> tuple[str, ...]:
     return tuple(name for name in sources() if not name.startswith("_"))
 
 
-def as_function(name: str) -> str:
-    """What to write for a method of tensors, or a function of NumPy, of this name; or nothing."""
+def free_axes(rank: int) -> str:
+    """`axis=` over all free dimensions of a tensor of so many; 0 for a rank that is not known."""
+    if not rank:
+        return "axis=…"
+    axes = tuple(range(1, rank))
+    return f"axis={axes if rank > 2 else 1}"
+
+
+def as_function(name: str, rank: int = 0) -> str:
+    """What to write for a method of tensors, or a function of NumPy, of this name; or nothing.
+    `rank` is that of the tensor, if it is known.
+    """
     name = MEANT.get(name, name)
     file = sources().get(name)
     if file is None or name.startswith("_"):
@@ -59,7 +69,7 @@ def as_function(name: str) -> str:
     if file.path != f"{STDLIB}reduction.py":
         return f"write nl.{name}, which is a function"
     reduces = ", or nisa.tensor_reduce" if name in _SUMMED else ""
-    return f"write nl.{name}(t, axis=1){reduces}"
+    return f"write nl.{name}(t, {free_axes(rank)}){reduces}"
 
 
 def namespace(load: Load) -> Namespace:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nkic.base.text import listed
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import Buffer
@@ -225,10 +226,10 @@ def _not_integers(attribute: str, op: str, floats: Mapping[str, Tile]) -> Violat
     """All of `floats` are named; the last of them, which is data rather than dst, is shown."""
     last, tile = list(floats.items())[-1]
     found = [f"`{name}` is {one.dtype.name}" for name, one in floats.items()]
-    names = " and ".join(f"`{name}`" for name in floats)
+    names = listed(f"`{name}`" for name in floats)
     return Violation(
         "bitvec-dtype",
-        f"`{attribute}` is {op}, which works on the bits of integers, and {' and '.join(found)}",
+        f"`{attribute}` is {op}, which works on the bits of integers, and {listed(found)}",
         last,
         f"reinterpret {names} with `.view(nl.uint{8 * min(tile.dtype.size, 4)})`",
     )

@@ -65,12 +65,20 @@ class Rectangle(NamedTuple):
         )
         return [one for one in parts if one.top < one.bottom and one.left < one.right]
 
+    def moved(self, by: int) -> Rectangle:
+        """The same, so many bytes further on."""
+        return self._replace(left=self.left + by, right=self.right + by) if by else self
+
 
 class Write(NamedTuple, Generic[Place]):
     """A write of a PSUM tensor; `place` is where the writer stands, None for a matmul."""
 
     area: Rectangle
     place: Place | None
+
+    def moved(self, by: int) -> Write[Place]:
+        """The same, so many bytes further on."""
+        return self._replace(area=self.area.moved(by)) if by else self
 
 
 class History(Generic[Place]):
@@ -98,6 +106,19 @@ class History(Generic[Place]):
             open_parts = [rest for one in open_parts for rest in one.without(write.area)]
             if not open_parts:
                 return
+
+    def stranger_everywhere(self, area: Rectangle) -> Place | None:
+        """Where an other than a matmul last wrote in `area`, if no part of it is a matmul's or
+        unknown.
+        """
+        latest, open_parts = None, [area]
+        for write in reversed(self.writes):
+            if any(write.area.shared(one) for one in open_parts):
+                if write.place is None:
+                    return None
+                latest = write.place if latest is None else latest
+                open_parts = [rest for one in open_parts for rest in one.without(write.area)]
+        return None if open_parts else latest
 
 
 def is_followed(target: Target) -> bool:

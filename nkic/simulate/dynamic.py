@@ -11,7 +11,7 @@ Sources: `nki.isa.dma_copy` (indirect addressing, out-of-bounds modes), access p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from nkic.simulate.indirect_operands import (
 )
 from nkic.simulate.plans import Planner
 from nkic.simulate.shadow import Check, Mark, Shadow
+from nkic.simulate.strangers import Written
 from nkic.simulate.tensor_usage import leaves_out
 from nkic.simulate.tile import Tile
 
@@ -159,6 +160,30 @@ class Dynamic:
             pattern.tensor,
             help=_advice(row),
         )
+
+    def written(self) -> Iterator[Written]:
+        """What it writes. A place's shifts are those of the last run."""
+        for number, pattern in self._written():
+            yield Written(pattern, self._access[number].reads, self._still)
+        for number, place in enumerate(self.places):
+            if place.writes:
+                yield Written(place.pattern, place.reads, self._shifts(number))
+
+    def _still(self) -> Sequence[int]:
+        return (0,) if self._mask.any() else ()
+
+    def _shifts(self, number: int) -> Callable[[], Sequence[int]]:
+        pattern = self.places[number].pattern
+        step = pattern.dynamic[2] * pattern.dtype.size if pattern.dynamic else 0
+
+        def shifts() -> Sequence[int]:
+            indices = self._found[number]
+            if not self._mask.any():
+                return ()
+            kept = indices[self._mask] if pattern.kind == "vector" else indices
+            return [int(index) * step for index in kept]
+
+        return shifts
 
     # Rows that are left out
 

@@ -214,7 +214,7 @@ class Machine:
             raise fault(self.executable, "collective", text, item.record.place) from None
         if item.dynamic is not None:
             item.dynamic.end()
-        for mark in item.marks:
+        for mark in (*item.marks, *item.authors):
             mark()
 
     def _go_on(self, arrivals: list[Arrival], last: Runner, queue: list[tuple[int, int]]) -> None:
@@ -254,6 +254,8 @@ class Machine:
         else:
             for mark in item.marks:
                 mark()
+        for note in item.authors:
+            note()
         if (remarks := runner.state.remarks).fresh:
             remarks.settle(self.executable, item.record.place)
 

@@ -1,13 +1,14 @@
 """Matmuls that add to what another instruction wrote into PSUM, found while they run.
 
-What the program alone shows is the compiler's (check/psum.py); here loops turn and patterns have
-their addresses. Writes whose place is known at run time only are not followed.
+What the program alone shows is the compiler's (check/psum.py); here loops turn, and patterns and
+run-time offsets have their addresses.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from nkic.base.diagnostics import Level
 from nkic.machine.engines import Engine
@@ -19,6 +20,22 @@ from nkic.simulate.remarks import Remark, Remarks
 from nkic.simulate.shadow import Mark
 
 
+def _once() -> Sequence[int]:
+    """A pattern with a fixed place is written where it stands."""
+    return (0,)
+
+
+class Written(NamedTuple):
+    """What an instruction writes, and whether it adds to what was there.
+
+    `shifts` gives, after a run of it, how many bytes further on each of its writes was.
+    """
+
+    pattern: PatternRecord
+    adds: bool
+    shifts: Callable[[], Sequence[int]] = _once
+
+
 class Strangers:
     """The histories of one kernel's PSUM tensors."""
 
@@ -28,45 +45,46 @@ class Strangers:
         self.histories: dict[int, History[tuple[str, int]]] = defaultdict(History)
 
     def marks(
-        self,
-        record: InstructionRecord,
-        engine: Engine,
-        reads: Sequence[PatternRecord],
-        writes: Sequence[PatternRecord],
+        self, record: InstructionRecord, engine: Engine, writes: Sequence[Written]
     ) -> tuple[Mark, ...]:
-        """What to do after the instruction, which writes these patterns."""
-        found = [p for p in writes if self.executable.tensors[p.tensor].buffer is Buffer.PSUM]
-        return tuple(
-            [mark for p in found if (mark := self._mark(record, engine, p in reads, p)) is not None]
-        )
+        """What to do after the instruction, which writes all this."""
+        tensors = self.executable.tensors
+        found = [one for one in writes if tensors[one.pattern.tensor].buffer is Buffer.PSUM]
+        marks = [self._mark(record, engine, one) for one in found]
+        return tuple([mark for mark in marks if mark is not None])
 
-    def _mark(
-        self, record: InstructionRecord, engine: Engine, adds: bool, pattern: PatternRecord
-    ) -> Mark | None:
+    def _mark(self, record: InstructionRecord, engine: Engine, written: Written) -> Mark | None:
+        pattern = written.pattern.standing
         low, high = pattern.extent()
         area = Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
-        history = self.histories[pattern.tensor]
-        if not is_matmul(engine):
-            if run(pattern.dims) * pattern.dtype.size < high - low:
-                return None  # with gaps
-            own = Write(area, (record.row.name if record.row else "", record.place))
-            return lambda: history.note(own)
-        written: Write[tuple[str, int]] = Write(area, None)
-        if not adds:
-            return lambda: history.note(written)
+        name = record.row.name if record.row else ""
+        stranger = None if is_matmul(engine) else (name, record.place)
+        if stranger and run(pattern.dims) * pattern.dtype.size < high - low:
+            return None  # with gaps
+        adds = written.adds and not stranger
+        own, history = Write(area, stranger), self.histories[pattern.tensor]
 
-        def adding() -> None:
-            stranger = next(iter(history.strangers(area)), None)
-            if stranger is not None:
-                self._add(record, pattern, stranger)
-            history.note(written)
+        def follow() -> None:
+            for shift in written.shifts():
+                if adds:
+                    self._judge(record, history, own.area.moved(shift), pattern.tensor)
+                history.note(own.moved(shift))
 
-        return adding
+        return follow
 
-    def _add(
-        self, record: InstructionRecord, pattern: PatternRecord, stranger: tuple[str, int]
+    def _judge(
+        self,
+        record: InstructionRecord,
+        history: History[tuple[str, int]],
+        area: Rectangle,
+        tensor: int,
     ) -> None:
-        (name, place), tensor = stranger, self.executable.tensors[pattern.tensor].name
+        stranger = next(iter(history.strangers(area)), None)
+        if stranger is not None:
+            self._add(record, tensor, stranger)
+
+    def _add(self, record: InstructionRecord, number: int, stranger: tuple[str, int]) -> None:
+        (name, place), tensor = stranger, self.executable.tensors[number].name
         row = record.row.name if record.row else ""
         text = (
             f"{row} adds to what {name} wrote into `{tensor}`, which is undefined on "

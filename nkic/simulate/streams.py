@@ -20,7 +20,7 @@ from nkic.simulate.plans import Planner, Window
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.shadow import Check, Mark, Shadow
-from nkic.simulate.strangers import Strangers
+from nkic.simulate.strangers import Strangers, Written
 from nkic.simulate.tile import Tile
 
 
@@ -28,7 +28,8 @@ class Item:
     """One item of a stream, ready to run. Without a plan it only waits and signals.
 
     `windows` are the tiles of the plan with the memory to lay them over. `checks` are the reads
-    that must find written bytes, with their patterns; `marks` record what the item writes.
+    that must find written bytes, with their patterns; `marks` record what the item writes,
+    `authors` who wrote it, in PSUM.
     `follows` means: it needs the result of the item before it, so the engine stalls until that
     is there. `dynamic` finds places that are known at run time only. `is_rendezvous`: all cores run
     it together, and `rendezvous` is what this core does there. `table`: the scalar engine must hold
@@ -36,7 +37,7 @@ class Item:
     """
 
     __slots__ = (
-        *("bytes", "checks", "dynamic", "follows", "is_rendezvous", "marks", "record"),
+        *("authors", "bytes", "checks", "dynamic", "follows", "is_rendezvous", "marks", "record"),
         *("rendezvous", "signals", "step", "table", "timing", "waits", "windows"),
     )
 
@@ -53,6 +54,7 @@ class Item:
         self.windows: tuple[tuple[Tile, Window], ...] = ()
         self.checks: tuple[tuple[Check, PatternRecord], ...] = ()
         self.marks: tuple[Mark, ...] = ()
+        self.authors: tuple[Mark, ...] = ()
         self.dynamic: Dynamic | None = None
         self.is_rendezvous = record.row is not None and record.row.is_rendezvous
         self.rendezvous: Rendezvous | None = None
@@ -256,7 +258,8 @@ class _Builder:
             item.checks = self.shadow.checks(reads)
             item.marks = self.shadow.marks(writes)
         if self.strangers is not None:
-            item.marks += self.strangers.marks(record, planner.engine, reads, writes)
+            written = [Written(pattern, pattern in reads) for pattern in writes]
+            item.authors = self.strangers.marks(record, planner.engine, written)
         return item, [p.tensor for p in writes]
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
@@ -269,4 +272,6 @@ class _Builder:
         item.table = activation_table(found.row, record.attributes, planner.engine)
         if self.shadow is not None:
             item.checks = found.watch(self.shadow)
+        if self.strangers is not None:
+            item.authors = self.strangers.marks(record, planner.engine, list(found.written()))
         return item

@@ -124,7 +124,7 @@ def test_an_absent_tensor_is_false() -> None:
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("np.max(x)", "write nl.max(t, axis=1)"),
+        ("np.max(x)", "write nl.max(t, axis=…)"),
         ("np.tanh(x)", "write nl.tanh"),
         ("np.maximum(x, 0)", "nl.maximum(x, y)"),
         ("nl.gelu_tanh(x)", "did you mean `gelu_apprx_tanh`?"),
@@ -135,6 +135,13 @@ def test_names_of_other_libraries(name: str, advice: str) -> None:
     text = "import numpy as np\n" + _text(f"y = {name}")
     (error,) = _errors(compile_text(BLOCK + text))
     assert advice in error.help
+
+
+def test_reductions_are_over_all_free_dimensions() -> None:
+    z = "z = nl.ndarray((128, 4, 8), dtype=a.dtype, buffer=nl.sbuf)\n    "
+    for body, advice in (("z.sum()", "nl.sum(t, axis=(1, 2))"), ("max(z, 0)", "axis=(1, 2)")):
+        (error,) = _errors(compile_text(BLOCK + _text(f"{z}y = {body}")))
+        assert advice in error.help
 
 
 def test_a_kernel_inside_of_a_function_is_named() -> None:

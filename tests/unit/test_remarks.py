@@ -223,6 +223,46 @@ def test_matmuls_that_add_to_what_others_wrote(
         assert one.notes == ((f"{times} executions of this line",) if times > 1 else ())
 
 
+AT_RUN_TIME = """
+w = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.sbuf)
+nisa.memset(dst=w, value=1.0)
+p = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
+{before}
+def turn(i):
+    {first}
+    nisa.nc_matmul(dst=p[:, nl.ds(i, 64)], stationary=w, moving=x, accumulate=True)
+nl.fori_loop(0, 128, turn, 64)
+nisa.tensor_copy(dst=y, src=p[:, 64:128])"""
+OWN = "nisa.nc_matmul(dst=p[:, nl.ds(i, 64)], stationary=w, moving=x, accumulate=False)"
+CLEARED = "nisa.memset(dst=p, value=0.0)"
+
+
+@pytest.mark.parametrize(
+    ("before", "first", "times"),
+    [
+        (CLEARED, "", 2),
+        (CLEARED, "nisa.memset(dst=p[:, nl.ds(i, 64)], value=0.0)", 2),
+        (CLEARED, OWN, 0),
+        # A matmul at a fixed place begins what the first turn adds to, and only that.
+        (f"{CLEARED}\nnisa.{MATMUL.replace('dst=p', 'dst=p[:, 0:64]')}", "", 1),
+        (f"{CLEARED}\nnisa.{MATMUL.replace('dst=p', 'dst=p[:, 64:128]')}", "", 1),
+    ],
+)
+def test_matmuls_that_add_at_run_time_places(before: str, first: str, times: int) -> None:
+    found = ran(AT_RUN_TIME.format(before=before, first=first or "pass")).remarks
+    assert [one.code.slug for one in found] == ["accumulates-onto-data"] * bool(times)
+    for one in found:
+        assert one.labels[0].text == "memset writes it here"
+        assert one.notes == ((f"{times} executions of this line",) if times > 1 else ())
+
+
+def test_a_matmul_that_reads_at_a_run_time_place_adds_at_a_fixed_one() -> None:
+    body = AT_RUN_TIME.replace("dst=p[:, nl.ds(i, 64)]", "dst=p[:, 0:64]")
+    body = body.replace("moving=x", "moving=w[:, nl.ds(i, 64)]")
+    (found,) = ran(body.format(before=CLEARED, first=CLEARED)).remarks
+    assert found.notes == ("2 executions of this line",)
+
+
 # ---- results ---------------------------------------------------------------------------------
 
 

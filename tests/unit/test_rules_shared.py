@@ -229,8 +229,8 @@ COMMON = [
     Case(
         "tensor_tensor",
         {"op": "bitwise_xor"},
-        "`op` is bitwise_xor, which works on the bits of integers, and `dst` is float32 "
-        "and `data1` is float32 and `data2` is float32",
+        "`op` is bitwise_xor, which works on the bits of integers, and `dst` is float32, "
+        "`data1` is float32 and `data2` is float32",
         "bitvec-dtype",
     ),
     Case("tensor_tensor", {"op": "bitwise_xor", **dict.fromkeys(("dst", "data1", "data2"), WORDS)}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nkic.base.device import DeviceCondition, DeviceRange
+from nkic.base.device import DeviceCondition, DeviceRange, left_by
 from nkic.evaluate.code import AT, BREAK, CONTINUE, MACHINE, Frame
 from nkic.evaluate.compile.targets import Run
 from nkic.evaluate.errors import KernelError
@@ -43,20 +43,7 @@ def _stay(f: Frame, left: Any) -> None:
     """Refuses `break` and `return` out of a loop on the device."""
     if left is None or left is CONTINUE:
         return
-    word = "break" if left is BREAK else "return"
-    raise KernelError(
-        "device-loop-misuse",
-        f"`{word}` cannot leave a loop that runs on the device",
-        help=_LEAVE[word],
-    )
-
-
-_LEAVE = {
-    "break": "the body is compiled once, and a register ends the loop early: "
-    "`nl.while_loop(go, body)` runs `body` until the register that it returns is 0",
-    "return": "the body is compiled once: keep the result in a tensor made before the loop, and "
-    "return it after the loop",
-}
+    raise left_by("break" if left is BREAK else "return")
 
 
 # ---- try ----------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def is_computed(view: View) -> bool:
 def undecided(view: View) -> KernelError:
     """The error about a decision on values."""
     text = f"the values of {_names(view)} are {UNKNOWN}, so nothing can be decided by them"
-    return _error(view, text, _advice())
+    return _error(view, text, _advice(view))
 
 
 def no_number(view: View) -> KernelError:
@@ -56,9 +56,33 @@ def no_loop(view: View) -> KernelError:
     """The error about going through a tensor."""
     text = f"{_names(view)} cannot be iterated: its values are {UNKNOWN}"
     asked = _asked()
-    advice = _OF_CALLS.get(_called(asked.node), "") if asked is not None else ""
+    advice = _of_calls(asked, view) if asked is not None else ""
     index = "loop over `range(t.shape[i])` and index the tensor"
     return _error(view, text, advice or index)
+
+
+def no_array(view: View) -> KernelError:
+    """The error about an array of NumPy's made of a tensor."""
+    text = f"{_names(view)} cannot be made an array: its values are {UNKNOWN}"
+    return _error(view, text, "compute with `nl` functions or `nisa` instructions")
+
+
+def with_array(view: View) -> KernelError:
+    """The error about an array of NumPy's as the other operand."""
+    text = f"an array of NumPy's cannot be combined with {_names(view)}, whose values are {UNKNOWN}"
+    return _error(view, text, "pass the array to the kernel as an argument")
+
+
+def no_ufunc(view: View, name: str) -> KernelError:
+    """The error about a function of NumPy's numbers that was given a tensor."""
+    return undecided(view) if name in ("maximum", "minimum") else no_number(view)
+
+
+def no_numpy(view: View, name: str) -> KernelError:
+    """The error about a function of NumPy's arrays that was given a tensor."""
+    text = f"`numpy.{name}` does not take {_names(view)}: its values are {UNKNOWN}"
+    instead = library.as_function(name, len(view.shape))
+    return _error(view, text, instead or "compute with `nl` functions or `nisa` instructions")
 
 
 def _error(view: View, text: str, help: str) -> KernelError:
@@ -113,7 +137,7 @@ def _asked() -> _Asked | None:
     statement = module.statement_at(place) if module is not None else None
     if module is None or statement is None:
         return None
-    around = [node for node in walk(statement) if type(node) in _ADVICE and _within(place, node)]
+    around = [node for node in walk(statement) if type(node) in _DECIDING and _within(place, node)]
     return _Asked(around[-1], module) if around else None
 
 
@@ -134,11 +158,13 @@ def _decides(function: nodes.Expression) -> bool:
     return not (isinstance(holder, nodes.Name) and holder.id == "nl")
 
 
-def _advice() -> str:
+def _advice(view: View) -> str:
     """One thing to do."""
     asked = _asked()
     if asked is None:
         return _choose("condition", "a", "b")
+    if isinstance(asked.node, nodes.Call):
+        return _of_calls(asked, view) or _choose("condition", "a", "b")
     return _ADVICE[type(asked.node)](asked)
 
 
@@ -196,9 +222,10 @@ def _of_assert(asked: _Asked) -> str:
     return "assert what is known now: shapes, dtypes, numbers; nl.device_print shows values"
 
 
-def _of_call(asked: _Asked) -> str:
-    known = _OF_CALLS.get(_called(asked.node))
-    return known or _choose("condition", "a", "b")
+def _of_calls(asked: _Asked, view: View) -> str:
+    """What to write in place of the call, over the free dimensions of the tensor, or nothing."""
+    known = _OF_CALLS.get(_called(asked.node), "")
+    return known.format(axis=library.free_axes(len(view.shape)))
 
 
 def _called(node: nodes.Node) -> str:
@@ -220,9 +247,9 @@ def _short(module: SourceModule, place: Span) -> str:
 
 
 _SAME = "ask with `is` whether it is the same tensor; nl.equal compares elements"
-_LARGER = "use nl.maximum(x, y) for the larger of two elements, nl.max(x, axis=1) for that of a row"
+_LARGER = "use nl.maximum(x, y) for the larger of two elements, nl.max(x, {axis}) for that of a row"
 _SMALLER = (
-    "use nl.minimum(x, y) for the smaller of two elements, nl.min(x, axis=1) for that of a row"
+    "use nl.minimum(x, y) for the smaller of two elements, nl.min(x, {axis}) for that of a row"
 )
 _ORDER = "nisa.max8 finds the eight largest elements of each partition, in order"
 _OF_CALLS = {
@@ -230,9 +257,9 @@ _OF_CALLS = {
     **dict.fromkeys(("min", "minimum"), _SMALLER),
     **dict.fromkeys(("sorted", "sort"), _ORDER),
     **dict.fromkeys(("index", "count", "remove"), _SAME),
-    "sum": "use nl.sum(x, axis=1)",
-    "all": "use nl.all(x, axis=1)",
-    "any": "use nl.max(x, axis=1) of a comparison",
+    "sum": "use nl.sum(x, {axis})",
+    "all": "use nl.all(x, {axis})",
+    "any": "use nl.max(x, {axis}) of a comparison",
     "bool": "`x is not None` asks whether there is a tensor",
 }
 _ADVICE: dict[type, Callable[[_Asked], str]] = {
@@ -243,5 +270,5 @@ _ADVICE: dict[type, Callable[[_Asked], str]] = {
     nodes.Compare: _of_compare,
     nodes.While: _of_while,
     nodes.Assert: _of_assert,
-    nodes.Call: _of_call,
 }
+_DECIDING = frozenset({*_ADVICE, nodes.Call})

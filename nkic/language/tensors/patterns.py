@@ -45,11 +45,8 @@ def vector_select(view: View, dim: int, indices: View) -> View:
     check_some(view, dim)
     shape = (indices.shape[0], *view.shape[1:])
     if len(indices.shape) == 2 and indices.shape[1] != 1:
-        raise ViewError(
-            "indirect-view",
-            f"the indices must have shape (rows, 1), not {indices.shape}; shape is {view.shape}",
-            shape=shape,
-        )
+        text = f"the indices must have shape (rows, 1), not {indices.shape}; shape is {view.shape}"
+        raise _wrong_index(text, "take one column of the tile", shape, indices)
     if dim != 0:
         raise ViewError(
             "bad-dimension",
@@ -102,19 +99,29 @@ def unless_indirect(view: View, operation: Callable[..., View], *args: Any) -> V
 
 
 def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
-    problem = ""
+    problem, advice = "", ""
     indices = _two_dimensional(indices)
+    found, rows = prod(indices.shape), shape[0]
     if view.dynamic is not None:
         problem = "the view has an index that is known at run time already"
+        advice = "take both indices from the whole tensor, with one `.ap()`"
     elif on_chip(view):
         problem = f"rows are gathered from HBM; this tensor is in {view.tensor.buffer.value}"
+        advice = "gather while loading from HBM, with nisa.dma_copy"
     elif len(indices.shape) != 2:
         problem = f"the indices must have two dimensions, not shape {indices.shape}"
-    elif prod(indices.shape) < shape[0]:
-        problem = f"{prod(indices.shape)} indices for {shape[0]} rows"
+        advice = f"pass a tile of shape ({rows}, 1)"
+    elif found < rows:
+        problem = f"the pattern has {rows} rows, and vector_offset has {found} indices"
+        advice = f"pass a tile of shape ({rows}, 1), or write a pattern of {found} rows"
     if problem:
-        raise ViewError("indirect-view", f"{problem}; shape is {view.shape}", shape=shape)
+        text = f"{problem}; shape is {view.shape}"
+        raise _wrong_index(text, advice, shape, indices)
     return Dynamic("vector", indices, stride, view.shape[0], 0)
+
+
+def _wrong_index(text: str, advice: str, shape: Shape, index: View) -> ViewError:
+    return ViewError("indirect-view", text, advice, shape, "vector_offset", index.tensor)
 
 
 def _two_dimensional(indices: View) -> View:
@@ -143,8 +150,10 @@ def _dynamic(
     problem, advice = "", ""
     if scalar is not None and vector is not None:
         problem = "ap takes scalar_offset or vector_offset, not both"
+        advice = "leave one of them out"
     elif vector is not None and dim != 0:
         problem = f"a vector_offset works on indirect_dim 0 only, not {dim}"
+        advice = "permute the tensor in HBM first, so that the rows are dimension 0"
     elif dim == 0 and on_chip(view):
         problem = "the partition of an on-chip tensor cannot be chosen at run time"
         advice = "set indirect_dim to a free dimension"

@@ -35,7 +35,6 @@ class NkiTensor:
 
     __slots__ = ("_access",)
     __hash__ = None  # type: ignore[assignment]  # as an array: equality is no yes or no
-    __array_ufunc__ = None  # numbers of NumPy leave arithmetic with tensors to the tensor
 
     def __init__(self, access: View) -> None:
         self._access = access
@@ -223,7 +222,9 @@ class NkiTensor:
         """Reports the error, unless it follows from another one, and gives a ghost."""
         tensor = self._access.tensor
         if tensor.number != POISON:
-            complain(error.slug, error.message, help=error.help, about=tensor)
+            about = [one for one in (tensor, error.index) if one is not None]
+            what, argument = error.message, error.argument
+            complain(error.slug, what, help=error.help, about=about, argument=argument)
         return NkiTensor(active().ghost(self._access, error.shape or self._access.shape))
 
     # What a tensor is not at compile time
@@ -245,11 +246,37 @@ class NkiTensor:
     def _no_loop(self, *_: Any) -> NoReturn:
         raise decisions.no_loop(self._access)
 
+    def _no_array(self, *_: Any, **named: Any) -> NoReturn:
+        raise decisions.no_array(self._access)
+
     def _no_number(self, *_: Any) -> NoReturn:
         raise decisions.no_number(self._access)
 
     __iter__ = __contains__ = _no_loop
+    __array__ = _no_array
     __int__ = __float__ = __index__ = _no_number
+
+    # NumPy's functions, where Python itself evaluates the kernel
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **how: Any) -> Any:
+        """NumPy asks here for `np.exp(t)`, and for operators after one of its own numbers, which
+        are the tensor's.
+        """
+        own = _REFLECTED.get(function.__name__, "")
+        if own and method == "__call__" and operands[-1] is self and not how:
+            first = plain(operands[0])
+            if isinstance(first, int | float):
+                return getattr(self, own)(first)
+        if any(getattr(one, "ndim", 0) for one in operands if not isinstance(one, NkiTensor)):
+            raise decisions.with_array(self._access)
+        raise decisions.no_ufunc(self._access, function.__name__)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, named: Any) -> Any:
+        """NumPy asks here for `np.sum(t)`, and for `np.shape(t)`, which is known."""
+        name = function.__name__
+        if name in ("shape", "ndim", "size") and len(args) == 1 and not named:
+            return getattr(self, name)
+        raise decisions.no_numpy(self._access, name)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -264,7 +291,9 @@ class NkiTensor:
         _library("_assign", "assignment to a tensor")(self[key], value)
 
     def __getattr__(self, name: str) -> NoReturn:
-        near = _OTHER_NAMES.get(name) or library.as_function(name)
+        near = _OTHER_NAMES.get(name, "").format(
+            library.free_axes(self.ndim)
+        ) or library.as_function(name, self.ndim)
         near = near or did_you_mean(name, _public_names())
         text = f"a tensor has no attribute `{name}`"
         raise Missing("unknown-attribute", text, name, near)
@@ -278,7 +307,7 @@ _OTHER_NAMES = {
     "flatten": "use flatten_dims(start, end) or reshape",
     "squeeze": "use squeeze_dim(dim)",
     "unsqueeze": "use expand_dim(dim)",
-    "std": "write nl.sqrt(nl.var(t, axis=1))",
+    "std": "write nl.sqrt(nl.var(t, {}))",
     "argmax": "use nisa.max8, then nisa.nc_find_index8",
     "item": "values are known only on the device",
     "numpy": "values are known only on the device",
@@ -345,6 +374,11 @@ _COMPARISONS = {
     "ge": "greater_equal",
     "eq": "equal",
     "ne": "not_equal",
+}
+_SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+_REFLECTED = {  # the method of the second operand for NumPy's function of two
+    **{name: f"__r{python}__" for python, name in _BINARY.items()},
+    **{name: f"__{_SWAPPED.get(python, python)}__" for python, name in _COMPARISONS.items()},
 }
 for _python, _name in _BINARY.items():
     setattr(NkiTensor, f"__{_python}__", _operator(_name))

@@ -25,14 +25,27 @@ NOTHING_TO_DO = "skip the instruction where there is nothing to do"
 
 
 class ViewError(Exception):
-    """A view that cannot be made. `shape` is what the kernel would have got, as far as known."""
+    """A view that cannot be made. `shape` is what the kernel would have got, as far as known.
 
-    def __init__(self, slug: str, message: str, help: str = "", shape: Shape = ()) -> None:
+    `argument` names the parameter that is wrong, `index` is the tensor that was passed there.
+    """
+
+    def __init__(
+        self,
+        slug: str,
+        message: str,
+        help: str = "",
+        shape: Shape = (),
+        argument: str = "",
+        index: Tensor | None = None,
+    ) -> None:
         super().__init__(message)
         self.slug = slug
         self.message = message
         self.help = help
         self.shape = shape
+        self.argument = argument
+        self.index = index
 
 
 def row_major(shape: Shape) -> Shape:

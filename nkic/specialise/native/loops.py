@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NamedTuple
 
+from nkic.base.device import left_by
 from nkic.base.kernel_errors import KernelError
 from nkic.base.source import Span
 from nkic.language.registers import VirtualRegister
@@ -70,6 +71,30 @@ def _only_continues(node: nodes.While) -> bool:
     """The body goes back to the test early, and leaves the loop in no other way."""
     found = {type(one) for statement in node.body for one in _own(statement)}
     return nodes.Continue in found and not found & {nodes.Break, nodes.Return, nodes.Try}
+
+
+def left_early(head: Span, places: Places) -> KernelError:
+    """The error about a loop on the device, with its head there, that was left before its end."""
+    module = places.sources.module(head.path)
+    loop = module.statement_at(head) if module is not None else None
+    for statement in loop.body if isinstance(loop, nodes.For | nodes.While) else ():
+        for word, node in _leaving(statement):
+            return left_by(word, node.span)
+    text = "an exception cannot leave a loop that runs on the device"
+    help = "catch it inside the loop's body"
+    return KernelError("device-loop-misuse", text, help=help, span=head)
+
+
+def _leaving(node: nodes.Node, is_inside: bool = False) -> Iterator[tuple[str, nodes.Node]]:
+    """What in a loop's body leaves it; a `break` inside of another loop does not."""
+    if isinstance(node, nodes.Return):
+        yield "return", node
+    elif isinstance(node, nodes.Break) and not is_inside:
+        yield "break", node
+    elif not isinstance(node, nodes.FunctionDef | nodes.ClassDef | nodes.Lambda):
+        is_loop = isinstance(node, nodes.For | nodes.While)
+        for child in children(node):
+            yield from _leaving(child, is_inside or is_loop)
 
 
 def _own(node: nodes.Node) -> Iterator[nodes.Node]:

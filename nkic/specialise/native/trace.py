@@ -24,7 +24,7 @@ from nkic.specialise.instances import check_cores, grid, inputs_of, instances
 from nkic.specialise.naming import Names
 from nkic.specialise.native import call_sites, failures
 from nkic.specialise.native.kernel import LiveKernel, kernel_node
-from nkic.specialise.native.loops import Whiles
+from nkic.specialise.native.loops import Whiles, left_early
 from nkic.specialise.native.sources import Parse, Sources
 from nkic.specialise.native.surface import spaces
 from nkic.specialise.native.values import Copier
@@ -135,12 +135,8 @@ class _Tracer:
         trace = self.trace
         left = [*trace.left, *(loop.at for loop in trace.loops)]
         if left:
-            self.report.fatal(
-                "device-loop-misuse",
-                "`break`, `return` or an exception left a loop that runs on the device",
-                left[0].primary,
-                help="the loop's body is compiled once; let its range or condition end it",
-            )
+            error = left_early(left[0].primary, self.places)
+            self.report.fatal(error.slug, error.message, error.span, help=error.help)
 
 
 def _annotations(function: FunctionType, kernel: Kernel) -> Callable[[nodes.Expression], Any]:

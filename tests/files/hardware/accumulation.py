@@ -50,4 +50,24 @@ def kernel():
         part = whole[:, half * 64 : half * 64 + 64]
         nisa.nc_matmul(dst=part, stationary=one, moving=one[:, 0:64], accumulate=False)
     nisa.nc_matmul(dst=whole, stationary=one, moving=one, accumulate=True)
-    return result(cleared), result(begun), result(scaled), result(halves), result(whole)
+
+    def turn(i):
+        # warning@+1[NKI0701]: nc_matmul adds to what memset wrote into `moved`
+        nisa.nc_matmul(
+            dst=moved[:, nl.ds(i, 64)], stationary=one, moving=one[:, 0:64], accumulate=True
+        )
+        nisa.nc_matmul(
+            dst=mixed[:, nl.ds(i, 64)], stationary=one, moving=one[:, 0:64], accumulate=True
+        )
+
+    # Wherever it adds, only memset has written; of the other tile a matmul wrote a part.
+    moved = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
+    nisa.memset(dst=moved, value=0.0)
+    mixed = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
+    nisa.memset(dst=mixed, value=0.0)
+    nisa.nc_matmul(dst=mixed[:, 0:64], stationary=one, moving=one[:, 0:64], accumulate=False)
+    nl.fori_loop(0, 128, turn, 64)
+    return (
+        *(result(cleared), result(begun), result(scaled), result(halves), result(whole)),
+        *(result(moved), result(mixed)),
+    )

@@ -17,6 +17,8 @@ def kernel(a, i):
     t.ap([[32, 128], [1, 32]], offset=1.0)  # error[bad-pattern]: the offset of ap is an int
     t.vector_select(0, rows)  # error[indirect-view]: gathered from HBM
     a.vector_select(1, rows)  # error[bad-dimension]: along dimension 0
+    # error@+1[indirect-view]: the pattern has 64 rows, and vector_offset has 16 indices
+    a.ap([[1, 64], [1, 8]], vector_offset=rows)
     a.vector_select(0, nl.ndarray((4, 2, 2), nl.int32, nl.sbuf))  # error[indirect-view]: two dimensions
     a.vector_select(0, rows).select(0, 3)  # error[indirect-view]: cannot be sliced
     a.vector_select(0, rows)[0:4]  # error[indirect-view]: cannot be sliced
