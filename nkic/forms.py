@@ -59,10 +59,10 @@ FORMS = {
     ),
     "graph": Form("depend", ".graph", "what waits for what", _graphs),
     "allocated": Form(
-        "allocate", ".allocated.ir", "with addresses", lambda c: program_text(c.results["allocate"])
+        "search", ".allocated.ir", "with addresses", lambda c: program_text(c.results["allocate"])
     ),
     "sched": Form(
-        "schedule", ".sched", "with streams", lambda c: schedule_text(c.results["schedule"])
+        "search", ".sched", "with streams", lambda c: schedule_text(c.results["schedule"])
     ),
     "asm": Form("emit", ".asm", "the records as text", lambda c: dump(c.executable)),
     "neff": Form("file-audit", ".neff", "the file that nki-run runs", lambda c: c.data),

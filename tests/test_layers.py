@@ -30,6 +30,7 @@ ALLOWED = {
     "depend": DATA,
     "allocate": DATA,
     "schedule": DATA,
+    "search": f"{DATA} allocate schedule",  # tries both again
     "prove": DATA,
     "neff": "base machine prove",
     "emit": f"{DATA} neff",
@@ -41,7 +42,7 @@ ALLOWED = {
     "like": "base machine arrays specialise",
     "request": "base machine specialise like",
     "pipeline": f"{DATA} limits syntax parse resolve language specialise"
-    " check lower depend allocate schedule prove neff emit compiled",
+    " check lower depend allocate schedule search prove neff emit compiled",
     "forms": "base ir neff syntax parse compiled",
     "api": f"{DATA} arrays neff parse evaluate language specialise compiled loader request pipeline"
     " forms simulate report figures",
