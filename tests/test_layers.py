@@ -30,6 +30,7 @@ ALLOWED = {
     "depend": DATA,
     "allocate": DATA,
     "schedule": DATA,
+    "search": f"{DATA} allocate schedule",  # tries both again
     "prove": DATA,
     "neff": "base machine prove",
     "emit": f"{DATA} neff",
@@ -41,7 +42,7 @@ ALLOWED = {
     "driver.like": "base machine arrays specialise",
     "driver.request": "base machine specialise driver.like",
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"
-    " check lower depend allocate schedule prove neff emit driver.compiled",
+    " check lower depend allocate schedule search prove neff emit driver.compiled",
     "driver.forms": "base ir neff syntax parse driver.compiled",
     "driver": "",
     "api": f"{DATA} arrays neff parse evaluate language specialise simulate report"

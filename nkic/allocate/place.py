@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -57,14 +58,13 @@ class DoesNotFit(Exception):
 Addresses = dict[int, Address]
 
 
-def place(lives: Sequence[Lifetime], space: Space) -> Addresses:
-    """An address for each tensor, or DoesNotFit."""
+def place(lives: Sequence[Lifetime], space: Space, rest: int = REST) -> Addresses:
+    """An address for each tensor, or DoesNotFit. `rest`: as `REST`."""
     fixed, free, addresses = apart(lives)
-    for strategy in (_slots, _ring):
-        try:
-            return addresses | strategy(free, fixed, space)
-        except DoesNotFit:
-            continue
+    with suppress(DoesNotFit):
+        return addresses | _slots(free, fixed, space, rest)
+    with suppress(DoesNotFit):
+        return addresses | _ring(free, fixed, space)
     return addresses | _lowest(free, fixed, space)
 
 
@@ -76,8 +76,10 @@ def apart(lives: Sequence[Lifetime]) -> tuple[list[Lifetime], list[Lifetime], Ad
     return fixed, free, {number: at for number, at in found.items() if at is not None}
 
 
-def _slots(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) -> Addresses:
-    """Slots by size and type, the longest free first; new ones while fewer than `REST` rest."""
+def _slots(
+    free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space, rest: int
+) -> Addresses:
+    """Slots by size and type, the longest free first; new ones while fewer than `rest` rest."""
     if fixed:
         return _ring(free, fixed, space)
     addresses: Addresses = {}
@@ -90,7 +92,7 @@ def _slots(free: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space) ->
             resting[kind].append(start)
         kind = (space.size(life.tensor), life.tensor.dtype)
         room = fresh + kind[0] <= space.capacity
-        if resting[kind] and (len(resting[kind]) >= REST or not room):
+        if resting[kind] and (len(resting[kind]) >= rest or not room):
             start = resting[kind].popleft()
         elif room:
             start, fresh = fresh, fresh + kind[0]

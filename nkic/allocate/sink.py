@@ -8,12 +8,13 @@ end earlier, can as well stand just before the first instruction that depends on
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from nkic.ir.dependence import DependenceGraph, Edge
+from nkic.ir.dependence import DependenceGraph
 from nkic.ir.effects import Touches, touches_of
 from nkic.ir.program import Body, Instruction, Item, Loop, instructions
+from nkic.ir.renumber import renumbered
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import Target
 
@@ -26,35 +27,8 @@ def sink(
 
     Instructions are numbered anew in the new order, in the body as in the graph.
     """
-    touched = touches_of(body, target)
-    order = _Order(body, graph, touched, tight)
-    moved = order.body(body)
-    old = [one.number for one in instructions(body)]
-    numbers = dict(zip((one.number for one in instructions(moved)), sorted(old), strict=True))
-    return tuple(_numbered(moved, numbers)), _renumbered(graph, numbers)
-
-
-def _numbered(body: Body, numbers: Mapping[int, int]) -> Iterator[Item]:
-    for item in body:
-        if isinstance(item, Loop):
-            yield replace(item, body=tuple(_numbered(item.body, numbers)))
-        else:
-            after = tuple(numbers[number] for number in item.after)
-            yield item._replace(number=numbers[item.number], after=after)
-
-
-def _renumbered(graph: DependenceGraph, numbers: Mapping[int, int]) -> DependenceGraph:
-    def edges(found: tuple[Edge, ...]) -> tuple[Edge, ...]:
-        return tuple(edge._replace(source=numbers[edge.source]) for edge in found)
-
-    def ends(found: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-        return {tensor: tuple(sorted(numbers[n] for n in ones)) for tensor, ones in found.items()}
-
-    return DependenceGraph(
-        {numbers[number]: edges(found) for number, found in sorted(graph.edges.items())},
-        ends(graph.first_touches),
-        ends(graph.last_touches),
-    )
+    order = _Order(body, graph, touches_of(body, target), tight)
+    return renumbered(order.body(body), graph)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from nkic.allocate.explain_overflow import report_overflow
 from nkic.allocate.fixed import check_fixed
 from nkic.allocate.liveness import Lifetime, lifetimes
 from nkic.allocate.movable import movable
-from nkic.allocate.place import Addresses, DoesNotFit, Space, place, space_of
+from nkic.allocate.place import REST, Addresses, DoesNotFit, Space, place, space_of
 from nkic.allocate.reuse import reuse_edges
 from nkic.allocate.sink import sink
 from nkic.base.diagnostics import Reporter
@@ -24,12 +24,17 @@ Graphs = tuple[DependenceGraph, ...]
 Core = tuple[Addresses, Body, DependenceGraph]
 
 
-def allocate(program: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Graphs]:
-    """Addresses for all on-chip tensors; reports what does not fit, all memories at once."""
+def allocate(
+    program: Program, graphs: Graphs, report: Reporter, rest: int = REST
+) -> tuple[Program, Graphs]:
+    """Addresses for all on-chip tensors; reports what does not fit, all memories at once.
+
+    `rest` is the number of free slots of a kind before the oldest is taken over.
+    """
     addresses: Addresses = {}
     bodies, done = [], []
     for body, graph in zip(program.cores, graphs, strict=True):
-        found, body, graph = _core(body, graph, program.target, report)
+        found, body, graph = _core(body, graph, program.target, report, rest)
         addresses |= found
         bodies.append(body)
         done.append(graph)
@@ -37,7 +42,7 @@ def allocate(program: Program, graphs: Graphs, report: Reporter) -> tuple[Progra
     return replace(program, cores=tuple(bodies), addresses=addresses), tuple(done)
 
 
-def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter) -> Core:
+def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, rest: int) -> Core:
     """Addresses in program order; where a memory is too small for that, in an order that needs
     less of it. What is reported is the program as it was written.
     """
@@ -45,12 +50,14 @@ def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter) 
     lives = [lifetimes(body, target, space.buffer) for space in spaces]
     both = list(zip(spaces, lives, strict=True))
     sound = [check_fixed(own, space, target, report) for space, own in both]
-    filled = [_fill(body, *one, target) for one, well in zip(both, sound, strict=True) if well]
+    filled = [
+        _fill(body, *one, target, rest) for one, well in zip(both, sound, strict=True) if well
+    ]
     tight = [one for one in filled if one.failure is not None]
     if tight and all(sound):
         order = sink(body, graph, [one.space.buffer for one in tight], target)
         moved = order[0]
-        again = [_fill(moved, s, lifetimes(moved, target, s.buffer), target) for s in spaces]
+        again = [_fill(moved, s, lifetimes(moved, target, s.buffer), target, rest) for s in spaces]
         if all(one.failure is None for one in again):
             (body, graph), filled, tight = order, again, []
     for one in tight:
@@ -80,17 +87,19 @@ class _Filled(NamedTuple):
             report_overflow(self.failure, self.lives, self.space, target, report)
 
 
-def _fill(body: Body, space: Space, lives: list[Lifetime], target: Target) -> _Filled:
+def _fill(body: Body, space: Space, lives: list[Lifetime], target: Target, rest: int) -> _Filled:
     try:
-        return _Filled(space, lives, _addresses(body, lives, space, target))
+        return _Filled(space, lives, _addresses(body, lives, space, target, rest))
     except DoesNotFit as failure:
         return _Filled(space, [], {}, failure)
 
 
-def _addresses(body: Body, lives: Sequence[Lifetime], space: Space, target: Target) -> Addresses:
+def _addresses(
+    body: Body, lives: Sequence[Lifetime], space: Space, target: Target, rest: int
+) -> Addresses:
     """In program order, else by size, else side by side. Raises DoesNotFit for the first."""
     try:
-        return place(lives, space)
+        return place(lives, space, rest)
     except DoesNotFit:
         from nkic.allocate.pack import pack  # here: nothing else in a compilation needs NumPy
 

@@ -15,7 +15,7 @@ from nkic.neff.records import Executable
 
 @dataclass(frozen=True)
 class CompileOptions:
-    """How to compile; `last` is the stage after which to stop."""
+    """How to compile; `last` is the stage after which to stop, `level` how much to optimise."""
 
     serial: bool = False
     embed_source: bool = False
@@ -24,6 +24,7 @@ class CompileOptions:
     seconds: float = 900.0  # after which to give up
     see: Callable[[Span], None] = lambda place: None  # is told, now and then, where the work is
     limits: Limits | None = None  # of the kernel's evaluation; None for the usual ones
+    level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
 
 
 DEFAULT = CompileOptions()

@@ -61,10 +61,10 @@ FORMS = {
     ),
     "graph": EmitForm("depend", ".graph", "what waits for what", _graphs),
     "allocated": EmitForm(
-        "allocate", ".allocated.ir", "with addresses", lambda c: program_text(c.results["allocate"])
+        "search", ".allocated.ir", "with addresses", lambda c: program_text(c.results["allocate"])
     ),
     "sched": EmitForm(
-        "schedule", ".sched", "with streams", lambda c: schedule_text(c.results["schedule"])
+        "search", ".sched", "with streams", lambda c: schedule_text(c.results["schedule"])
     ),
     "asm": EmitForm("emit", ".asm", "the records as text", lambda c: dump(c.executable)),
     "neff": EmitForm("file-audit", ".neff", "the file that nki-run runs", lambda c: c.data),

@@ -1,6 +1,7 @@
 """The order of the stages, and the only place that knows it.
 
-    kernel.py → parse → resolve → specialise → check → lower → depend → allocate → schedule → emit
+    kernel.py → parse → resolve → specialise → check → lower → depend → allocate → schedule
+              → search → emit
 
 `compile_source` goes the whole way, `compile_text` from a printed program on. What allocate and
 schedule made is proved by their audits, and what emit made is verified, every time: a finding
@@ -47,6 +48,7 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
+from nkic.search import Found, search
 from nkic.specialise import PROVIDED, specialise
 from nkic.specialise.native import LiveKernel, Traced, trace_kernel
 from nkic.specialise.request import Request
@@ -60,8 +62,9 @@ STAGES = {
     "lower": "views to access patterns, engines chosen, accumulation decided",
     "depend": "which instruction must wait for which",
     "allocate": "addresses in SBUF and PSUM",
-    "allocate-audit": "proof: no two tensors in use share a byte, all are inside their memories",
     "schedule": "a stream of instructions per engine and queue, ordered by semaphores",
+    "search": "other addresses and orders, where engines wait more than they must",
+    "allocate-audit": "proof: no two tensors in use share a byte, all are inside their memories",
     "schedule-audit": "proof: what conflicts on a core is in program order, nothing is stuck",
     "emit": "streams to records",
     "verify": "proof: the records keep the rules that the runner enforces",
@@ -249,17 +252,26 @@ def _from_program(
     graphs = depend(lowered)
     yield "depend", graphs
 
-    placed, graphs = allocate.allocate(lowered, graphs, report)
+    placed, reusing = allocate.allocate(lowered, graphs, report)
     yield "allocate", placed
+    report.stop_if_errors()
+
+    ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
+    yield "schedule", ordered
+
+    found = Found(placed, reusing, ordered)
+    if options.level and not options.serial:
+        found = search(lowered, graphs, found, options.level)
+    placed, _, ordered = found
+    yield "search", found
     check.find_banks(placed, report)
     report.stop_if_errors()
+
     readings = prove.read(lowered)
     _prove("lower", prove.prove_returned(program, lowered))
     _prove("allocate", prove.prove_addresses(placed, readings))
     yield "allocate-audit", None
 
-    ordered = schedule.schedule(placed, graphs, options.serial)
-    yield "schedule", ordered
     _prove("schedule", prove.prove_order(lowered, ordered, readings))
     schedule.warn(ordered, report)
     yield "schedule-audit", None
@@ -302,6 +314,8 @@ def _take(steps: Iterator[Step], last: str, compiled: Compiled) -> None:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         compiled.timings.append(StageTiming(stage, now - before, peak))
         compiled.results[stage] = result
+        if stage == "search":
+            compiled.results |= {"allocate": result.placed, "schedule": result.schedule}
         if stage == last:
             return
         before = perf_counter_ns()

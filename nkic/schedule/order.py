@@ -2,7 +2,8 @@
 
 An instruction is ready when everything it waits for is complete. Of the instructions ready on
 an engine the one with the longest way to the end goes first; ties go by program order, so the
-result is a function of the program alone. Half of the queues bring data on chip, half take it
+result is a function of the program alone. With `in_order` each engine takes its instructions in
+program order instead, ready or not. Half of the queues bring data on chip, half take it
 away, so that no load stands behind a store that waits for its data. A transfer takes the queue
 that makes it wait least, and among equals the one that was busy last, which leaves idle queues
 to others.
@@ -15,6 +16,7 @@ and none waits for a meeting that stands behind one it has not come to.
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -125,9 +127,10 @@ class _Queues:
 class Orderer:
     """Schedules stretches of one core one after the other."""
 
-    def __init__(self, graph: DependenceGraph, target: Target) -> None:
+    def __init__(self, graph: DependenceGraph, target: Target, in_order: bool = False) -> None:
         self.graph = graph
         self.target = target
+        self.keeps_order = in_order
         self.timings = Timings(target)
         self.tables = Tables(target)
         self.now = 0
@@ -135,17 +138,20 @@ class Orderer:
     def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
         """The order of issue of `code`, a stretch without loops."""
         here = {i.number: i for i in code}
-        waits = {
-            i.number: sorted(
+        return ListScheduler(self, here, self.waits(here)).go()
+
+    def waits(self, here: Mapping[int, Instruction]) -> dict[int, list[int]]:
+        """What each of these instructions waits for among them."""
+        return {
+            number: sorted(
                 {
                     e.source
-                    for e in self.graph.sources(i.number)
+                    for e in self.graph.sources(number)
                     if not e.distance and e.source in here
                 }
             )
-            for i in code
+            for number in here
         }
-        return _Run(self, here, waits).go()
 
     def in_turn(self, code: Sequence[Instruction]) -> list[Placed]:
         """`code` in program order, each instruction after the one before it is complete."""
@@ -156,7 +162,12 @@ class Orderer:
         return [Placed(i, StreamId(engine_of(i))) for i in code]
 
 
-class _Run:
+class ListScheduler:
+    """List scheduling of one stretch: `code` by number, in program order, and what each waits for.
+
+    `ready_at`, `done` and `Orderer.now` are times in picoseconds.
+    """
+
     def __init__(
         self, orderer: Orderer, code: dict[int, Instruction], waits: dict[int, list[int]]
     ) -> None:
@@ -169,13 +180,28 @@ class _Run:
             for source in sources:
                 self.waiters[source].append(number)
         self.heights = self._heights()
-        rendezvous = [n for n, i in code.items() if i.row.is_rendezvous]
-        self.next_rendezvous = dict(itertools.pairwise(rendezvous))
-        for later in self.next_rendezvous.values():
-            self.missing[later] += 1
+        self.following = self._in_turn()
+        for followers in self.following.values():
+            for later in followers:
+                self.missing[later] += 1
         self.lanes = {e: _Lane(e, orderer.now) for e in Engine}
         self.queues = _Queues(orderer.target.dma_queues)
         self.ready_at = dict.fromkeys(code, orderer.now)
+        self.done: dict[int, int] = {}
+
+    def _in_turn(self) -> dict[int, list[int]]:
+        """Who is issued after whom, whatever they wait for."""
+        chains: dict[object, list[int]] = defaultdict(list)
+        for number, one in self.code.items():
+            if one.row.is_rendezvous:
+                chains["rendezvous"].append(number)
+            if self.orderer.keeps_order:
+                chains[self._engine(number)].append(number)
+        following: dict[int, list[int]] = defaultdict(list)
+        for chain in chains.values():
+            for one_number, later in itertools.pairwise(chain):
+                following[one_number].append(later)
+        return following
 
     def _heights(self) -> dict[int, int]:
         """The longest way from each instruction's start to the end."""
@@ -187,13 +213,15 @@ class _Run:
         return heights
 
     def go(self) -> list[Placed]:
+        """The whole stretch in order of issue."""
+        self.begin()
+        return [self.issue() for _ in self.code]
+
+    def begin(self) -> None:
+        """Makes ready what waits for nothing."""
         for number, count in self.missing.items():
             if count == 0:
                 self._make_ready(number)
-        order = []
-        for _ in self.code:
-            order.append(self._issue())
-        return order
 
     def _engine(self, number: int) -> Engine:
         instruction = self.code[number]
@@ -202,7 +230,7 @@ class _Run:
     def _make_ready(self, number: int) -> None:
         heappush(self.lanes[self._engine(number)].later, (self.ready_at[number], number))
 
-    def _issue(self) -> Placed:
+    def issue(self) -> Placed:
         """Issues the instruction that can start first, over all engines."""
         start, lane = self._next_lane()
         number = lane.take(start, self.heights)
@@ -216,16 +244,17 @@ class _Run:
             lane.free = start + times.pool
         else:
             lane.free = start + times.hold
-        done = start + times.start + times.hold + times.latency
+        done = self.done[number] = start + times.start + times.hold + times.latency
         self.orderer.now = max(self.orderer.now, done)
         for waiter in self.waiters[number]:
             self.ready_at[waiter] = max(self.ready_at[waiter], done + SEMAPHORE_PS)
-            self._release(waiter)
-        if number in self.next_rendezvous:
-            self._release(self.next_rendezvous[number])
+            self.release(waiter)
+        for later in self.following.get(number, ()):
+            self.release(later)
         return Placed(self.code[number], StreamId(lane.engine, queue))
 
-    def _release(self, number: int) -> None:
+    def release(self, number: int) -> None:
+        """One thing less that `number` waits for."""
         self.missing[number] -= 1
         if self.missing[number] == 0:
             self._make_ready(number)
@@ -235,6 +264,12 @@ class _Run:
             pipe = instruction.row.queue
             return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
         return self.queues.choose(start, _leaves_chip(instruction))
+
+    def next_start(self) -> int | None:
+        """When the next instruction can start, if one is ready or will be."""
+        return min(
+            (s for lane in self.lanes.values() if (s := lane.start()) is not None), default=None
+        )
 
     def _next_lane(self) -> tuple[int, _Lane]:
         best: tuple[int, _Lane] | None = None

@@ -14,11 +14,18 @@ from nkic.schedule.order import Orderer
 from nkic.schedule.semaphores import Wiring
 
 
-def schedule(program: Program, graphs: Sequence[DependenceGraph], serial: bool = False) -> Schedule:
-    """Streams for every core; with `serial`, program order with every pair ordered."""
+def schedule(
+    program: Program,
+    graphs: Sequence[DependenceGraph],
+    serial: bool = False,
+    in_order: bool = False,
+) -> Schedule:
+    """Streams for every core; with `serial`, program order with every pair ordered; with
+    `in_order`, program order on each engine.
+    """
     cores, estimate = [], 0
     for body, graph in zip(program.cores, graphs, strict=True):
-        core = _CoreScheduler(program.target, _chain(body) if serial else graph, serial)
+        core = _CoreScheduler(program.target, _chain(body) if serial else graph, serial, in_order)
         cores.append(core.streams(body))
         estimate = max(estimate, core.orderer.now)
     return Schedule(program, tuple(cores), estimate / 1000)
@@ -31,9 +38,11 @@ def _chain(body: Body) -> DependenceGraph:
 
 
 class _CoreScheduler:
-    def __init__(self, target: Target, graph: DependenceGraph, serial: bool) -> None:
+    def __init__(
+        self, target: Target, graph: DependenceGraph, serial: bool, in_order: bool
+    ) -> None:
         self.serial = serial
-        self.orderer = Orderer(graph, target)
+        self.orderer = Orderer(graph, target, in_order)
         self.wiring = Wiring(list(_stream_ids(target)), graph)
 
     def streams(self, body: Body) -> tuple[Stream, ...]:

@@ -73,7 +73,7 @@ def _only_continues(node: nodes.While) -> bool:
     return nodes.Continue in found and not found & {nodes.Break, nodes.Return, nodes.Try}
 
 
-def left_early(head: Span, places: Places) -> KernelError:
+def left_early(head: Span, places: CallSites) -> KernelError:
     """The error about a loop on the device, with its head there, that was left before its end."""
     module = places.sources.module(head.path)
     loop = module.statement_at(head) if module is not None else None

@@ -1,0 +1,39 @@
+"""A program in another order: numbers that grow in it, in the body as in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from nkic.ir.dependence import DependenceGraph, Edge
+from nkic.ir.program import Body, Item, Loop, instructions
+
+
+def renumbered(moved: Body, graph: DependenceGraph) -> tuple[Body, DependenceGraph]:
+    """`moved`, a body in a new order, with the numbers it had before given out in that order."""
+    old = [one.number for one in instructions(moved)]
+    numbers = dict(zip(old, sorted(old), strict=True))
+    return tuple(_numbered(moved, numbers)), _graph(graph, numbers)
+
+
+def _numbered(body: Body, numbers: Mapping[int, int]) -> Iterator[Item]:
+    for item in body:
+        if isinstance(item, Loop):
+            yield replace(item, body=tuple(_numbered(item.body, numbers)))
+        else:
+            after = tuple(numbers[number] for number in item.after)
+            yield item._replace(number=numbers[item.number], after=after)
+
+
+def _graph(graph: DependenceGraph, numbers: Mapping[int, int]) -> DependenceGraph:
+    def edges(found: tuple[Edge, ...]) -> tuple[Edge, ...]:
+        return tuple(edge._replace(source=numbers[edge.source]) for edge in found)
+
+    def ends(found: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
+        return {tensor: tuple(sorted(numbers[n] for n in ones)) for tensor, ones in found.items()}
+
+    return DependenceGraph(
+        {numbers[number]: edges(found) for number, found in sorted(graph.edges.items())},
+        ends(graph.first_touches),
+        ends(graph.last_touches),
+    )

@@ -1,0 +1,130 @@
+"""An order of instructions that is planned together with memory.
+
+List scheduling in which an instruction also waits for room for the tensors that it touches first.
+Tensors are given room in the order in which the program comes to them, as soon as there is any:
+so loads run ahead as deep as memory allows, in the order in which they are needed, and what the
+program has room for in its own order cannot get stuck.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+from heapq import heappop, heappush
+
+from nkic.allocate.liveness import Lifetime, lifetimes
+from nkic.allocate.place import Space, space_of
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.effects import Touches, touches_of
+from nkic.ir.program import Body, Instruction, instructions
+from nkic.ir.renumber import renumbered
+from nkic.machine.memory import Buffer
+from nkic.machine.targets import Target
+from nkic.machine.timing import SEMAPHORE_PS
+from nkic.schedule.order import ListScheduler, Orderer, Placed
+
+ON_CHIP = (Buffer.SBUF, Buffer.PSUM)
+
+
+def plan(
+    body: Body, graph: DependenceGraph, target: Target, share: float, by_program: bool
+) -> tuple[Body, DependenceGraph] | None:
+    """`body`, without device loops and fixed addresses, in the planned order; None without one.
+
+    `share` is the part of each memory that is given out. Of what is ready the longest way to the
+    end goes first, or, with `by_program`, what comes first in the program.
+    """
+    memories = [
+        _Memory(space_of(buffer, target), lifetimes(body, target, buffer), share)
+        for buffer in ON_CHIP
+    ]
+    code = {one.number: one for one in instructions(body)}
+    planner = _Planner(Orderer(graph, target), code, memories, touches_of(body, target))
+    if by_program:
+        planner.heights = {number: -number for number in code}
+    order = planner.plan()
+    return renumbered(tuple(one.instruction for one in order), graph) if order else None
+
+
+class _Memory:
+    """Room in one memory, by the program's order of first accesses."""
+
+    def __init__(self, space: Space, lives: Sequence[Lifetime], share: float) -> None:
+        self.sizes = {life.tensor.number: space.size(life.tensor) for life in lives}
+        self.waiting = deque(life.tensor.number for life in lives)
+        self.room = int(space.capacity * share)
+
+    def admit(self) -> Iterable[int]:
+        """The next tensors, as many as there is room for."""
+        while self.waiting and self.sizes[self.waiting[0]] <= self.room:
+            tensor = self.waiting.popleft()
+            self.room -= self.sizes[tensor]
+            yield tensor
+
+    def give_back(self, tensor: int) -> None:
+        """Room again, where `tensor` was here."""
+        self.room += self.sizes.get(tensor, 0)
+
+
+class _Planner(ListScheduler):
+    def __init__(
+        self,
+        orderer: Orderer,
+        code: dict[int, Instruction],
+        memories: Sequence[_Memory],
+        touched: Touches,
+    ) -> None:
+        super().__init__(orderer, code, orderer.waits(code))
+        self.memories = memories
+        known = {tensor for memory in memories for tensor in memory.sizes}
+        self.tensors = {n: _tensors(touched, n) & known for n in code}
+        self.users: dict[int, list[int]] = defaultdict(list)
+        for number, tensors in self.tensors.items():
+            self.missing[number] += len(tensors)
+            for tensor in tensors:
+                self.users[tensor].append(number)
+        self.left = {tensor: len(users) for tensor, users in self.users.items()}
+        self.last = dict.fromkeys(self.users, 0)
+        self.ends: list[tuple[int, int]] = []  # when a tensor is given back, and which
+
+    def plan(self) -> list[Placed] | None:
+        """All of the code in order of issue, or None where it gets stuck."""
+        self.begin()
+        self._admit(self.orderer.now)
+        order: list[Placed] = []
+        while len(order) < len(self.code):
+            if not self._room_until_next():
+                return None
+            order.append(self.issue())
+            self._note(order[-1].instruction.number)
+        return order
+
+    def _room_until_next(self) -> bool:
+        """Gives back what ends before the next instruction starts; False if there is none."""
+        start = self.next_start()
+        while self.ends and (start is None or self.ends[0][0] <= start):
+            now, tensor = heappop(self.ends)
+            for memory in self.memories:
+                memory.give_back(tensor)
+            self._admit(now)
+            start = self.next_start()
+        return start is not None
+
+    def _admit(self, now: int) -> None:
+        for memory in self.memories:
+            for tensor in memory.admit():
+                for number in self.users[tensor]:
+                    self.ready_at[number] = max(self.ready_at[number], now)
+                    self.release(number)
+
+    def _note(self, number: int) -> None:
+        done = self.done[number] + SEMAPHORE_PS
+        for tensor in sorted(self.tensors[number]):
+            self.last[tensor] = max(self.last[tensor], done)
+            self.left[tensor] -= 1
+            if not self.left[tensor]:
+                heappush(self.ends, (self.last[tensor], tensor))
+
+
+def _tensors(touched: Touches, number: int) -> set[int]:
+    return {touch.pattern.tensor.number for touch in touched[number]}

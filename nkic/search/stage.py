@@ -1,0 +1,110 @@
+"""The stage: tries other plans for a program, and keeps the shortest schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from nkic.allocate import allocate
+from nkic.allocate.place import REST
+from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.effects import touches_of
+from nkic.ir.program import Body, Loop, Program, instructions
+from nkic.ir.schedule import Schedule
+from nkic.machine.targets import Target
+from nkic.schedule import schedule
+from nkic.search.bound import bound
+from nkic.search.plan import plan
+
+NEAR = {1: 1.05, 2: 1.0}  # of the lower bound, by level: what is as near is not improved
+Graphs = tuple[DependenceGraph, ...]
+
+
+class Found(NamedTuple):
+    """A placed program with its graphs, reuse edges included, and its schedule."""
+
+    placed: Program
+    graphs: Graphs
+    schedule: Schedule
+
+
+class Trial(NamedTuple):
+    """One way to plan: None for `share` keeps program order. `rest` is allocate's."""
+
+    share: float | None
+    by_program: bool = False
+    rest: int = REST
+
+
+TRIALS = {
+    1: (Trial(1.0),),
+    2: (
+        *(Trial(None, rest=rest) for rest in (2, 4, 16, 32, 64)),
+        *(
+            Trial(share, by_program, rest)
+            for share in (1.0, 0.75, 0.5, 0.25)
+            for by_program in (False, True)
+            for rest in (REST, 64)
+        ),
+    ),
+}
+
+
+def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
+    """The shortest schedule of `lowered` among `first` and the trials of `level` (1 or 2).
+
+    `graphs` are those of `lowered`, without reuse. Stops at the first that is near the bound.
+    """
+    if not any(_free(body, lowered.target) for body in lowered.cores):
+        return first
+    best, enough = first, NEAR[level] * _bound(lowered, graphs)
+    for trial in TRIALS[level]:
+        if best.schedule.estimate_ns <= enough:
+            break
+        found = _attempt(lowered, graphs, trial)
+        if found is not None and found.schedule.estimate_ns < best.schedule.estimate_ns:
+            best = found
+    return best
+
+
+def _bound(program: Program, graphs: Graphs) -> float:
+    pairs = zip(program.cores, graphs, strict=True)
+    found = (bound(b, g, program.target) for b, g in pairs if not _has_loops(b))
+    return max(found, default=0) / 1000
+
+
+def _attempt(lowered: Program, graphs: Graphs, trial: Trial) -> Found | None:
+    """The program as `trial` would have it, or None where that does not fit."""
+    cores = list(_planned(lowered, graphs, trial))
+    moved = replace(lowered, cores=tuple(body for body, _ in cores))
+    try:
+        fitted = allocate(moved, tuple(graph for _, graph in cores), Reporter(1), trial.rest)
+    except CompileFailed:
+        return None
+    return Found(*fitted, schedule(*fitted))
+
+
+def _planned(
+    program: Program, graphs: Sequence[DependenceGraph], trial: Trial
+) -> Iterator[tuple[Body, DependenceGraph]]:
+    """Each core in the order of the trial, or as it is where that cannot be planned."""
+    for body, graph in zip(program.cores, graphs, strict=True):
+        planned = None
+        if trial.share is not None and _free(body, program.target):
+            planned = plan(body, graph, program.target, trial.share, trial.by_program)
+        yield planned or (body, graph)
+
+
+def _has_loops(body: Body) -> bool:
+    return any(isinstance(item, Loop) for item in body)
+
+
+def _free(body: Body, target: Target) -> bool:
+    """Whether all addresses and all of the order are nkic's to choose."""
+    if _has_loops(body):
+        return False
+    touched = touches_of(body, target)
+    tensors = (t.pattern.tensor for one in instructions(body) for t in touched[one.number])
+    return all(tensor.fixed is None for tensor in tensors if tensor.on_chip)
