@@ -10,7 +10,7 @@ that its row forbids, or leave the tables of its own file. In this order:
 - every access pattern stays in its tensor, and the tensor belongs to the stream's core;
 - every instruction keeps its row's rules (`machine.rules`), asked once per distinct shape;
 - a semaphore has one signalling and one waiting stream; loops nest, and counted ones end;
-- the cores come to the same meetings in the same order.
+- the cores reach the same rendezvous in the same order.
 """
 
 from __future__ import annotations
