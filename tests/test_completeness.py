@@ -148,7 +148,6 @@ HOMONYMS = {
     "api/running.py": {"accumulate"},
     "cli/nki_run/conflicts.py": {"accumulate"},
     "language/enums.py": {"perf_mode"},
-    "language/isa.py": {"scalar_load", "scalar_store"},  # called in ways of their own
     "language/meanings.py": {"reciprocal"},
     "language/names.py": {"tile_size"},
     "language/scalars.py": {"scalar_compute"},  # which no kernel calls by name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -105,6 +105,68 @@ def loads(tree: ast.AST, known: Mapping[str, object]) -> set[str]:
     return found & known.keys()
 
 
+Step = Statement | set[str]  # an import, or names that a statement binds
+
+
+def steps(body: Sequence[ast.stmt], root: str = "nkic") -> Iterator[Step]:
+    """What the statements of a module do to it, in their order; of imports those of `root`."""
+    for node in body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from [node] if any(one.startswith(root) for one in targets(node)) else []
+            yield {alias.asname or alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from steps(node.body, root) if isinstance(node, ast.ClassDef) else ()
+            yield {node.name}
+        else:
+            stored = (n for n in ast.walk(node) if isinstance(n, ast.Name))
+            for part in ("body", "handlers", "orelse", "finalbody"):
+                yield from steps(getattr(node, part, []), root)
+            yield {name.id for name in stored if isinstance(name.ctx, ast.Store)}
+
+
+class Loading:
+    """Python's import of a project's modules, followed on their syntax trees."""
+
+    def __init__(self, modules: Mapping[str, Sequence[Step]]) -> None:
+        self.modules = modules
+        self.bound: dict[str, set[str]] = {}  # the names that each module has so far
+        self.complete: set[str] = set()
+        self.missing: list[str] = []  # names that are asked for before they are there
+
+    def load(self, name: str) -> None:
+        """`import name`: its packages first."""
+        if name not in self.modules or name in self.bound:
+            return
+        parent, _, last = name.rpartition(".")
+        self.load(parent)
+        if name in self.bound:
+            return
+        self.bound[name] = set()
+        for step in self.modules[name]:
+            self.run(name, step)
+        self.complete.add(name)
+        self.bound.get(parent, set()).add(last)
+
+    def run(self, module: str, step: Step) -> None:
+        """One step of a module."""
+        if isinstance(step, set):
+            self.bound[module] |= step
+        elif isinstance(step, ast.Import):
+            for alias in step.names:
+                self.load(alias.name)
+        else:
+            source = step.module or ""
+            self.load(source)
+            for alias in step.names:
+                self.load(f"{source}.{alias.name}")
+                begun = source in self.bound and source not in self.complete
+                inner = f"{source}.{alias.name}" in self.bound  # a module, found while it loads
+                if begun and not inner and alias.name not in self.bound[source]:
+                    self.missing.append(f"{module} asks for {source}.{alias.name}")
+
+
 def given_names(tree: ast.Module, package: str) -> set[str]:
     """What a package's `__init__` binds, but for its own modules as such."""
     found: set[str] = set()
@@ -139,6 +201,32 @@ def test_no_module_needs_itself() -> None:
         assert len([*TopologicalSorter(graph).static_order()]) == len(MODULES)
     except CycleError as error:
         raise AssertionError(" → ".join(error.args[1])) from None
+
+
+def test_any_module_may_be_imported_first() -> None:
+    """No module needs that another one was imported before it."""
+    modules = {name: [*steps(tree_of(path).body)] for name, path in MODULES.items()}
+    found = {}
+    for name in modules:
+        loading = Loading(modules)
+        loading.load(name)
+        found[name] = loading.missing
+    assert {name: missing for name, missing in found.items() if missing} == {}
+
+
+def test_an_import_in_a_circle_is_seen() -> None:
+    """A name that is asked for before its module has it."""
+    one, two = "from a.two import g\nf = 1", "from a import one\ng = 2"
+    assert missing_from("a.one", one, two) == []
+    assert missing_from("a.two", one, two) == ["a.one asks for a.two.g"]
+    assert missing_from("a.one", one, "from a.one import f\ng = 2") == ["a.two asks for a.one.f"]
+
+
+def missing_from(name: str, one: str, two: str) -> list[str]:
+    texts = {"a": "", "a.one": one, "a.two": two}
+    loading = Loading({name: [*steps(ast.parse(text).body, "a")] for name, text in texts.items()})
+    loading.load(name)
+    return loading.missing
 
 
 @pytest.mark.parametrize("path", PACKAGES, ids=lambda path: str(path.parent.relative_to(PROJECT)))

@@ -1,4 +1,4 @@
-"""Do the cores of a kernel come to the same meetings, in the same order, with the same things?
+"""Do the cores of a kernel reach the same rendezvous, in the same order, with matching operands?
 
 A core that waits at a barrier or a sendrecv for a partner that never comes, or that comes to
 another one first, waits forever. The cores' programs are known, so this is found here.
@@ -20,7 +20,7 @@ SLUG = "core-meeting"
 
 
 def check_rendezvous(program: Program, report: Reporter) -> None:
-    """Reports the first meeting that the cores of `program` do not keep."""
+    """Reports the first rendezvous that the cores of `program` do not all reach."""
     _Rendezvous(program, report).bodies(program.cores)
 
 
@@ -55,19 +55,19 @@ class _Rendezvous:
         item, before = items[core], last[other]
         if item is None:
             return
-        text = f"core {core} waits at {_name(item)} for core {other}, which has no more to meet at"
+        text = f"core {core} waits at {_name(item)} for core {other}, which has no more rendezvous"
         labels = [_label(other, "came last to", before)] if before is not None else []
         self.complain(text, item, labels)
 
     def loops(self, loops: Sequence[Loop], found: Sequence[Item]) -> bool:
-        """Loops around meetings run as often on each core, as far as that is known now."""
+        """Loops around a rendezvous run as often on each core, as far as that is known now."""
         trips = {loop.trips for loop in loops}
         if len(loops) == len(found) and len(trips) == 1:
             return True
         times = " and ".join(str(loop.trips or "?") for loop in loops)
         text = f"core 0 comes to {_name(found[0])} here, and core 1 to {_name(found[-1])}"
         if len(loops) == len(found):
-            text = f"the cores meet inside this loop, which runs {times} times on core 0 and 1"
+            text = f"this loop around a rendezvous runs {times} times on core 0 and 1"
         self.complain(text, found[0], [_label(1, "is at", found[-1])])
         return False
 
@@ -88,7 +88,7 @@ class _Rendezvous:
 
     def complain(self, text: str, item: Item, labels: Sequence[Label], help: str = "") -> None:
         calls = [Label(span, "called from here") for span in item.at.user_frames()[1:]]
-        advice = help or "let both cores come to the same meetings in the same order"
+        advice = help or "let both cores reach the same rendezvous in the same order"
         self.report.error(SLUG, text, item.at.primary, labels=[*labels, *calls], help=advice)
 
 
@@ -111,7 +111,7 @@ def _label(core: int, what: str, item: Item) -> Label:
 
 
 def _engines(found: Sequence[Instruction], facts: Sequence[Facts]) -> Violation | None:
-    """The engine that meets is one and the same."""
+    """All cores use the same engine."""
     names = [_engine(one, fact).value for one, fact in zip(found, facts, strict=True)]
     if len(set(names)) == 1:
         return None
@@ -133,7 +133,7 @@ def _tensors(found: Sequence[Instruction]) -> Violation | None:
         other = found[-1].operands[index]
         if isinstance(other, View | AccessPattern) and other.tensor is not operand.tensor:
             text = (
-                f"{first.row.name}: core 0 meets over `{operand.tensor.name}` and core 1 over "
+                f"{first.row.name}: core 0 synchronises on `{operand.tensor.name}` and core 1 on "
                 f"`{other.tensor.name}`"
             )
             return Violation(SLUG, text, help="pass the same tensor on both cores")

@@ -78,7 +78,7 @@ class _Finder:
         what = f"`{tensor.name}` is {tensor.dtype.name}[{sizes}] in {tensor.buffer.value}"
         self.report.warning(
             "read-unwritten",
-            f"{one.row.name} reads {part}, which nothing has written",
+            f"{one.row.name} reads {part}, which is uninitialised",
             one.at.primary,
             labels=[Label(tensor.at.primary, what), *call_labels(one.at)],
             help="write it before, with nisa.memset if nothing else does, or read a smaller part",

@@ -133,14 +133,6 @@ def _hull(
     return tuple(ranges)
 
 
-def overlap(a: Box, b: Box) -> bool:
-    """True if the boxes, of one tensor, share a byte."""
-    return all(
-        low < other_high and other_low < high
-        for (low, high), (other_low, other_high) in zip(a, b, strict=True)
-    )
-
-
 class Cells:
     """A tensor cut along the sides of the given boxes; each box is a set of whole cells, which
     are numbered from 0 to `count`.

@@ -63,10 +63,9 @@ def _binder(row: Row, profile: Profile) -> Binder:
     """Binders keep nothing of a kernel, so that all kernels share them."""
     if row.loads_until is not None and profile <= row.loads_until:
         return Filling(row, profile)
-    return _KINDS.get(row.name, Binder)(row, profile)
-
-
-_KINDS: dict[str, type[Binder]] = {"scalar_load": Loading, "scalar_store": Storing}
+    if row.scalars:
+        return (Loading if row.returns else Storing)(row, profile)
+    return Binder(row, profile)
 
 
 class Filling(Binder):

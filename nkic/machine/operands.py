@@ -222,6 +222,7 @@ class Row:
     bits of a source of their type, or are constants. `coalesces`: a call takes several tensors
     in HBM. `channel` is the attribute that numbers channels, each of which is a call.
     `loads_until` is the last profile that takes a tensor in place of a register, and loads it.
+    `scalars`: its register is one of NKI's device scalars, which a call gives or takes.
     """
 
     name: str
@@ -256,6 +257,7 @@ class Row:
     coalesces: bool = False
     channel: str = ""
     loads_until: Profile | None = None
+    scalars: bool = False
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)
 

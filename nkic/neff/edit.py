@@ -1,12 +1,10 @@
-"""Takes parts out of a file, or takes them away. The program and its id stay the same."""
+"""Takes away what a file says of its source. The program and its id stay the same."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
 
-from nkic.base.diagnostics import UsageFailed, make
-from nkic.base.suggest import did_you_mean
 from nkic.neff import container, decode, encode
 from nkic.neff.container import Section
 from nkic.neff.header import SectionEntry
@@ -15,17 +13,6 @@ from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.write import section_entry
 
 _DEBUG = frozenset({"src", "lines", "debug"})
-
-
-def extract(data: bytes, name: str, limits: Limits = LIMITS) -> bytes:
-    """The content of section `name`. Raises `UsageFailed` if the file has no such section."""
-    sections = container.unpack(data, limits).sections
-    if name not in sections:
-        known = ", ".join(sections)
-        advice = did_you_mean(name, sections)
-        text = f"the file has no section `{name}`, only {known}"
-        raise UsageFailed([make("bad-value", text, help=advice)])
-    return bytes(sections[name].data)
 
 
 def strip(data: bytes, what: Literal["debug", "source"], limits: Limits = LIMITS) -> bytes:

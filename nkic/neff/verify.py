@@ -10,7 +10,7 @@ that its row forbids, or leave the tables of its own file. In this order:
 - every access pattern stays in its tensor, and the tensor belongs to the stream's core;
 - every instruction keeps its row's rules (`machine.rules`), asked once per distinct shape;
 - a semaphore has one signalling and one waiting stream; loops nest, and counted ones end;
-- the cores come to the same meetings in the same order.
+- the cores reach the same rendezvous in the same order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from nkic.machine.targets import Target
 from nkic.neff.failures import refuse
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.places import users
-from nkic.neff.records import Executable, LoopRecord, StreamRecord
+from nkic.neff.records import Executable
 from nkic.neff.unsound import Unsound
 from nkic.neff.verify_rendezvous import verify_rendezvous
 from nkic.neff.verify_streams import verify_streams
@@ -81,27 +81,3 @@ def _target(executable: Executable, limits: Limits) -> Target:
         if not 0 <= count <= limit:
             raise Unsound(f"{count} {what}, {target.name} has {limit}")
     return target
-
-
-def instruction_bound(executable: Executable) -> int | None:
-    """How many items all streams together can run at most; None when the file does not tell
-    (a loop with a condition, or with a bound in a register).
-    """
-    bounds = [_bound(stream) for stream in executable.streams]
-    known = [bound for bound in bounds if bound is not None]
-    return sum(known) if len(known) == len(bounds) else None
-
-
-def _bound(stream: StreamRecord) -> int | None:
-    total, repeat, ends = 0, 1, [(len(stream.items), 1)]
-    for index, item in enumerate(stream.items):
-        while index >= ends[-1][0] and len(ends) > 1:
-            _, repeat = ends.pop()
-        total += repeat
-        if isinstance(item, LoopRecord):
-            trips = item.trips
-            if trips is None:
-                return None
-            ends.append((index + 1 + item.length, repeat))
-            repeat *= trips
-    return total

@@ -1,5 +1,5 @@
-"""Verifies that the cores of a program can meet: the streams of one name come to the same
-instructions in the same order on every core, inside loops that run equally often.
+"""Verifies the rendezvous of a program's cores: the streams of one name reach the same instructions
+in the same order on every core, inside loops that run equally often.
 
 How often a loop bounded by a register runs is known at run time only; there the runner reports
 a core that waits in vain.
@@ -32,7 +32,7 @@ class Round(NamedTuple):
 
 
 def verify_rendezvous(executable: Executable, target: Target) -> None:
-    """Raises `Unsound` for the first meeting that the cores do not keep."""
+    """Raises `Unsound` for the first rendezvous that the cores do not all reach."""
     outlines: dict[tuple[Engine, int], dict[int, Outline]] = {}
     for stream in executable.streams:
         found = _outline(stream, 0, len(stream.items))
@@ -70,7 +70,7 @@ class _Comparison:
         if len(set(counts)) > 1:
             numbers = " and ".join(map(str, counts))
             place = next((_place(one) for outline in cores for one in outline), -1)
-            raise self.wrong(f"{numbers} meetings of the cores, one after the other", place)
+            raise self.wrong(f"the cores have {numbers} rendezvous, one after the other", place)
         for items in zip(*cores, strict=True):
             self.items(items)
 
@@ -81,16 +81,16 @@ class _Comparison:
             self.stops(stops)
         elif len(rounds) == len(items):
             if len({one.trips for one in rounds}) > 1:
-                text = "a loop in which the cores meet does not run as often on each"
+                text = "a loop around a rendezvous does not run as often on each core"
                 raise self.wrong(text, _place(rounds[0]))
             self.bodies([one.body for one in rounds])
         else:
-            raise self.wrong("one core meets in a loop, another outside", _place(items[0]))
+            raise self.wrong("a rendezvous is in a loop on one core alone", _place(items[0]))
 
     def stops(self, items: Sequence[InstructionRecord]) -> None:
         row = items[0].row
         if row is None or row.rendezvous_rule is None or any(item.row is not row for item in items):
-            raise self.wrong("the cores meet for different instructions", items[0].place)
+            raise self.wrong("the instructions of a rendezvous differ", items[0].place)
         facts = [self.executable.facts(item, self.target, self.engine) for item in items]
         if violation := row.rendezvous_rule(facts):
             raise self.wrong(violation.message, items[0].place)

@@ -8,9 +8,9 @@ away, so that no load stands behind a store that waits for its data. A transfer 
 that makes it wait least, and among equals the one that was busy last, which leaves idle queues
 to others.
 
-Meetings of cores are issued in program order, each in the stream that its pipe decides, so that
-every core comes to them in the same order: then the orders of issue of all cores fit into one,
-and none waits for a meeting that stands behind one it has not come to.
+The rendezvous of cores are issued in program order, each in the stream that its pipe decides, so
+that every core reaches them in the same order: then the orders of issue of all cores fit into one,
+and none waits for a rendezvous behind one that it has not reached.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Queues:
         self.half = max(1, count // 2)
 
     def of_pipe(self, pipe: int) -> int:
-        """The queue where the cores meet for that pipe: one that takes data away."""
+        """The queue of the cores' rendezvous for that pipe: one that takes data away."""
         return len(self.busy) - 1 - pipe % self.half
 
     def choose(self, start: int, away: bool) -> int:

@@ -2,7 +2,7 @@
 
 The streams of all cores are run abstractly (`running`); an access is in order if the last
 accesses of the other cores that conflict with it are in the clock that it starts with. Only a
-meeting of the cores can bring them there. Accesses at places that are known at run time only are
+rendezvous of the cores can bring them there. Accesses at places that are known at run time only are
 left out, and so are those of instructions that all cores run together.
 """
 

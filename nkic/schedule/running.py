@@ -1,7 +1,7 @@
 """The streams of all cores run abstractly, without values and times, as semaphores let them.
 
 Every item gets a clock: for each stream of every core, how many items are surely complete when
-it starts. A meeting of cores starts when each has come to it, and then each knows all that any
+it starts. A rendezvous of cores starts when each has reached it, and then each knows all that any
 of them knew. Device loops are run twice, which shows what one iteration may do to the next.
 """
 

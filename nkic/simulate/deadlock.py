@@ -1,4 +1,4 @@
-"""Who waits for whom when nothing can go on: the circle, and the meetings that cores wait at, with
+"""Who waits for whom when nothing can go on: the circle, and where cores wait at a rendezvous, with
 the source line of each.
 """
 
@@ -29,7 +29,7 @@ def deadlock(
     executable: Executable, runners: Sequence[Runner], lacking: Mapping[int, Sequence[int]]
 ) -> ProgramFault:
     """The fault. `lacking`: by stream that is stuck, the semaphores that were not signalled;
-    none for one that has come to a meeting of the cores.
+    none for one that has reached a rendezvous of the cores.
     """
     stuck = {
         i: s
@@ -73,7 +73,7 @@ def _stuck(
     missing = [r for r in partners if not _has_come(r, lacking)]
     text = "the other core" if group is None else "the other ranks of its group"
     if any(r.current() is None for r in missing) or not missing:
-        text += ", which comes to no further meeting" if group is None else ", one of which ended"
+        text += ", which reaches no further rendezvous" if group is None else ", one of which ended"
     return _Stuck(runner, item, text, tuple(r.index for r in missing))
 
 
@@ -100,11 +100,11 @@ def _named(executable: Executable, runner: Runner, item: InstructionRecord) -> s
 
 
 def _same_stream(one: Runner, other: Runner, group: tuple[int, ...] | None) -> bool:
-    """`one` is a stream that `other` meets: of the same rank, or of a rank of the group."""
+    """`one` is a partner of `other` at a rendezvous: of its rank, or of a rank of its group."""
     mine, its = one.record, other.record
-    meets = one.rank == other.rank if group is None else one.rank in group
+    partner = one.rank == other.rank if group is None else one.rank in group
     same = (mine.engine, mine.queue) == (its.engine, its.queue)
-    return meets and same and one is not other
+    return partner and same and one is not other
 
 
 def _has_come(runner: Runner, lacking: Mapping[int, Sequence[int]]) -> bool:
@@ -127,7 +127,7 @@ def _circle(stuck: Mapping[int, _Stuck]) -> list[int]:
 
 
 def _elsewhere(stuck: _Stuck) -> bool:
-    """Not at a meeting: an order that tells first what a kernel's author knows."""
+    """Not at a rendezvous: an order that tells first what a kernel's author knows."""
     return not stuck.item.is_rendezvous
 
 

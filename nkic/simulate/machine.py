@@ -36,7 +36,7 @@ CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's c
 
 
 class Arrival(NamedTuple):
-    """A core's stream that has come to a meeting, and when it can start."""
+    """A core's stream that has reached a rendezvous, and when it can start."""
 
     runner: Runner
     item: Item
@@ -166,7 +166,7 @@ class Machine:
         runner.item = None
 
     def _meet(self, runner: Runner, item: Item, start: int, queue: list[tuple[int, int]]) -> bool:
-        """The core has come to a meeting, in the stream of this name; whether all have."""
+        """The core has reached a rendezvous in the stream of this name; whether all have."""
         missing = self.unwritten.read(runner, item)
         group = item.rendezvous.group if item.rendezvous is not None else None
         if group is not None and (runner.rank not in group or max(group) >= self.ranks):

@@ -1,10 +1,11 @@
 """Accesses of two cores to one part of a tensor in shared HBM that nothing orders, as they happen.
 
 Every stream has a clock: how many items of each stream of its rank are complete when its next
-item starts. Semaphores carry clocks from stream to stream, meetings join those of all cores. An
-access races with the last ones of the other core that its clock does not have, if one of the two
-writes. A write that leaves all bytes as they are harms nobody: kernels let both cores write the
-same values. Only what a run does is seen, at the places that it finds; meetings are not.
+item starts. Semaphores carry clocks from stream to stream; a rendezvous joins those of all cores.
+An access races with the last ones of the other core that its clock does not have, if one of the
+two writes. A write that leaves all bytes as they are does no harm: kernels let both cores write
+the same values. Only what a run does is seen, at the places that it finds; the accesses of a
+rendezvous itself are not.
 """
 
 from __future__ import annotations

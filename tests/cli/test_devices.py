@@ -1,4 +1,4 @@
-"""What devices do otherwise, and what nobody wrote: through both commands, with their options."""
+"""What devices do otherwise, and uninitialised memory: by both commands, with their options."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.overlap import Bands, Cells, axes_of, box, overlap
+from nkic.ir.overlap import Bands, Box, Cells, axes_of, box
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.memory import Buffer
@@ -21,6 +21,14 @@ def tensor(free: list[int], dtype: str = "float16", on_chip: bool = True) -> Ten
     shape = (8, *free) if on_chip else tuple(free)
     buffer = Buffer.SBUF if on_chip else Buffer.HBM
     return Tensor(0, "t", DTYPES[dtype], shape, buffer, AT)
+
+
+def overlap(a: Box, b: Box) -> bool:
+    """True if the boxes, of one tensor, share a byte."""
+    return all(
+        low < other_high and other_low < high
+        for (low, high), (other_low, other_high) in zip(a, b, strict=True)
+    )
 
 
 def touched(pattern: AccessPattern) -> set[tuple[int, int]]:

@@ -226,7 +226,7 @@ def test_loops_that_differ_at_run_time_end_in_a_deadlock_with_both_lines() -> No
     assert found.code.slug == "deadlock"
     places = {found.primary.span.line} if found.primary else set()
     assert {barrier, swap} <= places | {label.span.line for label in found.labels}
-    assert [note for note in found.notes if "the other core, which comes to no further" in note]
+    assert [note for note in found.notes if "the other core, which reaches no further" in note]
     data[128, 0] = 3
     assert np.array_equal(run(UNEVEN, data=data).outputs["output_0"][:128], data[128:])
 
@@ -248,7 +248,7 @@ def without_last(executable: Executable, core: int, name: str) -> Executable:
 @pytest.mark.parametrize(("body", "name"), [(SWAP, "sendrecv"), (HANDOVER, "core_barrier")])
 def test_a_file_whose_cores_do_not_meet_is_refused(body: str, name: str) -> None:
     changed = without_last(compiled(body), 1, name)
-    with pytest.raises(ArtifactFailed, match="1 and 0 meetings of the cores"):
+    with pytest.raises(ArtifactFailed, match="the cores have 1 and 0 rendezvous"):
         verify(changed)
     with pytest.raises(ProgramFault, match=r"waits? for signals that never come") as caught:
         simulate(changed, {"a": DATA}, RunOptions(check_init=False))
@@ -353,7 +353,7 @@ def test_a_race_needs_a_byte_in_common(first: str, races: bool) -> None:
 
 
 def test_a_swap_orders_what_came_before_it() -> None:
-    """Any meeting does: what a core has loaded before it can be overwritten after it."""
+    """Any rendezvous does: what a core has loaded before it can be overwritten after it."""
     body = """\
     shared = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=shared[core * 128 : core * 128 + 128, :], src=t)

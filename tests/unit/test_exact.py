@@ -30,7 +30,7 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
-from nkic.neff.verify import instruction_bound, verify
+from nkic.neff.verify import verify
 from nkic.neff.verify_patterns import problem
 from nkic.neff.verify_rendezvous import verify_rendezvous
 from nkic.prove import read
@@ -298,25 +298,3 @@ def test_an_engine_knows_what_it_did_before_it_met_the_other_core(together: bool
     found = program("\n".join(text))
     placed, graphs = allocate(found, depend(found), Reporter())
     assert len(races(schedule(placed, graphs))) == (not together)
-
-
-# How much a file runs at most
-
-
-def bound(*items: LoopRecord | None) -> int | None:
-    """Of one stream; None stands for an empty slot."""
-    slot = InstructionRecord(None, (), (), (), (), -1)
-    stream = StreamRecord(0, Engine.GPSIMD, 0, tuple(item or slot for item in items))
-    return instruction_bound(Executable("t", "trn2", 1, 0, 1, (), (), (), (stream,)))
-
-
-def around(length: int, trips: int) -> LoopRecord:
-    return record(0, trips, 1)._replace(length=length)
-
-
-def test_the_bound_counts_every_iteration_of_loops_in_loops_and_side_by_side() -> None:
-    assert bound(None, None) == 2
-    assert bound(around(1, 5), None, None) == 1 + 5 + 1
-    assert bound(around(3, 5), around(1, 4), None, None) == 1 + 5 * (1 + 4 + 1)
-    assert bound(around(2, 5), around(1, 4), None, around(1, 3), None) == 1 + 5 * 5 + 1 + 3
-    assert bound(around(1, 5)._replace(stop=Register(0)), None) is None

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
-
-from nkic.base.diagnostics import UsageFailed
 from nkic.neff import container
 from nkic.neff.diff import MAX_ALIGNED, diff
-from nkic.neff.edit import extract, strip
+from nkic.neff.edit import strip
 from nkic.neff.info import info
 from nkic.neff.read import read
 from nkic.neff.write import write
@@ -39,7 +36,7 @@ def test_info_for_people() -> None:
 def test_the_section_table() -> None:
     rows = info(DATA).sections()
     assert [row[0] for row in rows] == ["layout", "const", "code", "meta", "src", "lines", "debug"]
-    code = len(extract(DATA, "code"))
+    code = len(bytes(container.unpack(DATA).sections["code"].data))
     assert rows[2] == ("code", str(code), f"{100 * code / len(DATA):.1f}%", "ok")
 
 
@@ -84,21 +81,12 @@ def test_info_sees_other_target_tables() -> None:
     assert info(rebuilt(DATA, {}, target="trn9")).target_table == "unknown target"
 
 
-def test_extract() -> None:
-    assert extract(DATA, "code") == bytes(container.unpack(DATA).sections["code"].data)
-    with pytest.raises(UsageFailed) as caught:
-        extract(DATA, "cod")
-    (diagnostic,) = caught.value.diagnostics
-    assert "no section `cod`, only layout, const" in diagnostic.message
-    assert diagnostic.help == "did you mean `code`?"
-
-
 def test_strip_source_takes_the_text_only() -> None:
     data = rebuilt(DATA, {"extra": b"kept"})
     stripped = strip(data, "source")
     assert SOURCE.encode() in data
     assert SOURCE.encode() not in stripped
-    assert extract(stripped, "extra") == b"kept"
+    assert bytes(container.unpack(stripped).sections["extra"].data) == b"kept"
     assert stripped == rebuilt(write(sample()), {"extra": b"kept"})
 
 

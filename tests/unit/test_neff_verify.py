@@ -22,7 +22,7 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
-from nkic.neff.verify import instruction_bound, verify
+from nkic.neff.verify import verify
 from nkic.neff.write import write
 from tests.harness.executables import (
     A_TILE,
@@ -448,18 +448,6 @@ def test_refusals_say_where() -> None:
     offset = int(message.partition("byte ")[2].rpartition("byte ")[2].rstrip(")").replace(",", ""))
     start = write(with_tensor(3, byte=2))
     assert start[offset : offset + 2] == b"\x98\x01"
-
-
-def test_the_bound_on_instructions() -> None:
-    assert instruction_bound(replace(sample(), streams=sample().streams[:2])) == 3 + 2 + 4 * 2
-    assert instruction_bound(sample()) is None  # a loop with a condition
-    assert instruction_bound(running(LOOP._replace(stop=Register(1)), DONE, DONE)) is None
-    nested = running(
-        LOOP._replace(length=3, stop=10, step=3), LOOP._replace(length=1, stop=5), DONE, DONE, DONE
-    )
-    assert instruction_bound(nested) == 1 + 4 * (1 + 5 + 1) + 1
-    empty = running(LOOP._replace(start=4, stop=1), DONE, DONE)
-    assert instruction_bound(empty) == 1
 
 
 def test_rules_are_asked_once_per_distinct_instruction() -> None:

@@ -223,7 +223,7 @@ def test_bitwise_reductions() -> None:
     raw = np.array([[0b1100, 0b1010, 0b1001]], np.uint16)
     out = np.empty(1, np.uint16)
     found = {}
-    for op in sorted(reduction.BITWISE):
+    for op in ("bitwise_and", "bitwise_or", "bitwise_xor"):
         reduce_bits(op, raw, out)
         found[op] = int(out[0])
     assert found == {"bitwise_and": 0b1000, "bitwise_or": 0b1111, "bitwise_xor": 0b1111}

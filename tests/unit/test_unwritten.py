@@ -1,4 +1,4 @@
-"""Reads of what nothing has written, as far as the program alone shows them."""
+"""Reads of uninitialised memory, as far as the program alone shows them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ HELP = """Run a compiled NKI kernel on a simulated Trainium, and report values a
 
 The file and the data are trusted for nothing: both are checked before they are used, and
 neither can make this tool execute code, write anywhere, or take more memory than the kernel's
-own arrays. Reading bytes that the kernel has never written is an error. The same file and
+own arrays. Reading uninitialised bytes is an error. The same file and
 inputs give the same outputs and cycles on every machine. Nothing is sent anywhere.
 """
 

@@ -240,7 +240,7 @@ _OPTIONS = (
         _RUN,
         "--init-check/--no-init-check",
         default=True,
-        help="Reading bytes that nothing wrote is an error.  [default: init-check]",
+        help="Reading uninitialised bytes is an error.  [default: init-check]",
     ),
     _option(
         _RUN,

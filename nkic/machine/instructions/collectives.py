@@ -1,7 +1,7 @@
 """Rows of `nki.collectives`: what ranks, each a kernel of its own, do together.
 
 One row instance moves one tensor: lists of tensors and channels become several instances
-(`specialise/collectives.py`). All cores of all ranks of a group meet at it.
+(`language/collectives.py`). It is a rendezvous of all cores of all ranks of a group.
 """
 
 from __future__ import annotations

@@ -168,6 +168,7 @@ ROWS = (
         since=Profile.NKI_0_7,
         returns="dst",
         source="nki.isa.scalar_load",
+        scalars=True,
     ),
     Row(
         name="scalar_store",
@@ -182,6 +183,7 @@ ROWS = (
         rules=(one_word("dst"), int32("dst")),
         since=Profile.NKI_0_7,
         source="nki.isa.scalar_store",
+        scalars=True,
     ),
     Row(
         name="scalar_compute",

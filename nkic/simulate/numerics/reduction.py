@@ -119,4 +119,3 @@ _OTHERS: dict[str, Callable[[Floats, Floats, tuple[int, ...]], None]] = {
     "logical_xor": lambda v, o, a: _truth(np.bitwise_xor, v, o, a),
 }
 OPERATORS = frozenset(_SUMS) | frozenset(_OTHERS)
-BITWISE = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})

@@ -67,7 +67,7 @@ class Accumulator:
             ARITHMETIC[self.op](self.lanes, self._total, self.lanes)
 
     def read_out(self) -> None:
-        """Stores the accumulators to reduce_res, after dst: if both meet, it has them."""
+        """Stores the accumulators to reduce_res, after dst: if the two overlap, they stay there."""
         if self._sink is None:
             return
         out = self._sink.out()

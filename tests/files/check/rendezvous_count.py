@@ -14,6 +14,6 @@ def kernel(a):
     r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=a[core * 128 : core * 128 + 128, :])
     for i in range(2 - core):
-        nisa.sendrecv(t, r, other, other, 0)  # error[core-meeting]: core 0 waits at sendrecv for core 1, which has no more to meet at
+        nisa.sendrecv(t, r, other, other, 0)  # error[core-meeting]: core 0 waits at sendrecv for core 1, which has no more rendezvous
     nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
     return out

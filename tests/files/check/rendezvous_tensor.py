@@ -14,6 +14,6 @@ def kernel(a):
     r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=a[core * 128 : core * 128 + 128, :])
     nisa.tensor_copy(r, t)
-    nisa.core_barrier(out if core else a, (0, 1))  # error[core-meeting]: core 0 meets over `a` and core 1 over `out`
+    nisa.core_barrier(out if core else a, (0, 1))  # error[core-meeting]: core 0 synchronises on `a` and core 1 on `out`
     nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
     return out
