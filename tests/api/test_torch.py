@@ -208,14 +208,16 @@ def test_a_cast_is_pytorchs(drop_in: ModuleType, name: str, cast: str) -> None:
 
 
 @pytest.mark.parametrize("backend", [None, "eager", "aot_eager"])
-def test_a_gradient_through_a_bare_kernel_says_how(drop_in: ModuleType, backend: str | None) -> None:
+def test_a_gradient_through_a_bare_kernel_says_how(
+    drop_in: ModuleType, backend: str | None
+) -> None:
     def model(a: Any, b: Any) -> Any:
         return drop_in.add(a, b) + a
 
     a, b = torch.randn(128, 8, requires_grad=True), torch.randn(128, 8)
     found = (torch.compile(model, backend=backend) if backend else model)(a, b)
     torch.testing.assert_close(found, (a + b + a))
-    with pytest.raises(RunError, match="kernel `add` has no gradient.*") as caught:
+    with pytest.raises(RunError, match="kernel `add` has no gradient") as caught:
         found.sum().backward()
     assert "torch.autograd.Function" in str(caught.value) and "custom_op" in str(caught.value)
 
