@@ -50,7 +50,7 @@ def test_values_are_numbers(nkic: Run) -> None:
     assert trn2["also_called"] == ["gen3"]
     (bf16,) = [row for row in printed(nkic, "dtypes") if row["name"] == "bfloat16"]
     assert bf16["bytes"] == 2 and 3.38e38 < bf16["highest"] < 3.4e38
-    assert [row["name"] for row in printed(nkic, "profiles") if row["default"]] == ["0.6"]
+    assert [row["name"] for row in printed(nkic, "profiles") if row["default"]] == ["0.7"]
 
 
 def test_the_other_tables(nkic: Run) -> None:
