@@ -34,6 +34,7 @@ LABELS = {
     Profile.NKI_0_6: "0.6",
     Profile.NKI_0_7: "0.7",
 }
+KNOWN = f"known are: {', '.join(LABELS.values())}"
 DEFAULT = Profile.NKI_0_7
 
 
