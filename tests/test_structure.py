@@ -42,6 +42,8 @@ ON_DEMAND = {
     "parse/tables.py": {"nkic.parse.generate"},  # Lark
     "pytest_plugin.py": {
         "nkic.api",
+        "nkic.api.process",
+        "nkic.base",
         "nkic.api.comparing",
         "nkic.api.tracebacks",
         "nkic.machine",

@@ -15,7 +15,7 @@ from typing import Any
 import msgpack
 
 from nkic.base.source import CallChain
-from nkic.ir.program import Instruction, Loop, Parameter, Program
+from nkic.ir.program import Instruction, Loop, TensorParameter, Program
 from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem
 from nkic.ir.tensors import AccessPattern, Dynamic, Tensor
 from nkic.machine.engines import ENGINE_CODES
@@ -207,7 +207,7 @@ class _Comparison:
         address = self.program.addresses.get(number, (0, 0))
         return (TENSOR, own.dtype.code, own.shape, BUFFER_CODES[buffer], core, role, *address)
 
-    def parameters(self, what: str, kind: int, own: Sequence[Parameter]) -> None:
+    def parameters(self, what: str, kind: int, own: Sequence[TensorParameter]) -> None:
         its = [record[1:] for record in self.ports if record[0] == kind]
         names = [name for name, _ in own] == [name for name, _ in its]
         if not names or not all(self.tensor(t, i) for (_, t), (_, i) in zip(own, its, strict=True)):

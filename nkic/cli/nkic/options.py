@@ -104,7 +104,7 @@ _OPTIONS = (
         _KERNEL,
         "--nki",
         metavar="VERSION",
-        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.6.  [default: 0.6]",
+        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.7.  [default: 0.7]",
     ),
     _option(
         _KERNEL,
