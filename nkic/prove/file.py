@@ -15,7 +15,7 @@ from typing import Any
 import msgpack
 
 from nkic.base.source import CallChain
-from nkic.ir.program import Instruction, Loop, TensorParameter, Program
+from nkic.ir.program import Instruction, Loop, Program, TensorParameter
 from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem
 from nkic.ir.tensors import AccessPattern, Dynamic, Tensor
 from nkic.machine.engines import ENGINE_CODES

@@ -25,6 +25,7 @@ from nkic.driver.forms import FORMS
 from nkic.driver.loader import MAX_BYTES, Loader
 from nkic.driver.request import RawOptions, find_profile, request_for
 from nkic.limits import places, table
+from nkic.migrate.need import need_library
 from nkic.report.resources import resources
 
 STDIN_NAME = "<stdin>"
@@ -43,6 +44,8 @@ def carry_out(line: CommandLine, session: Session) -> int:
     walls.raise_around(session, line.time_limit)
     job = _CompileCommand(line, session)
     with job.failures_shown(), confined(job.loader.folders):
+        if line.migrate is not None:
+            return job.migrate(line.migrate)
         if line.list_kernels:
             job.list_kernels()
         else:
@@ -97,6 +100,16 @@ class _CompileCommand:
         if self.line.json:
             text = records.document("kernels", records.kernels(kernels))
         files.write(STANDARD, text)
+
+    def migrate(self, version: str) -> int:
+        """Rewrites the source for another version; gives the exit code."""
+        need_library()
+        from nkic.cli.nkic.migrating import Migration  # libcst
+
+        source = self.source()
+        request = request_for(source, _said(self.line), os.environ)
+        task = Migration(self.line, self.session, source, request)
+        return task.carry_out(find_profile(version, "--migrate"), self.loader)
 
     # ---- compiling -------------------------------------------------------------------------
 

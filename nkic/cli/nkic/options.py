@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
+from nkic.base import profiles
 from nkic.cli.common import Option
 
+LATEST = profiles.LABELS[max(profiles.LABELS)]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -37,6 +39,9 @@ class CommandLine:
     list_kernels: bool
     embed_source: bool
     force: bool
+    migrate: str | None
+    in_place: bool
+    verify: bool
     print: str | None
     json: bool
     time_passes: bool
@@ -66,6 +71,7 @@ def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Functi
 
 
 _KERNEL, _OUTPUT, _SOURCE, _SHOW = "Kernel", "Output", "Finding source", "Show"
+_MIGRATE = "Migrate"
 _OPTIONS = (
     click.argument("source", metavar="[KERNEL.py]", required=False),
     _option(
@@ -152,6 +158,23 @@ _OPTIONS = (
     ),
     _option(_OUTPUT, "--embed-source", is_flag=True, help="Put the source text into the artifact."),
     _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
+    _option(
+        _MIGRATE,
+        "--migrate",
+        metavar="[VERSION]",
+        is_flag=False,
+        flag_value=LATEST,
+        common=True,
+        help="Rewrite the source for a later version of NKI, 0.7 unless one is named, and print "
+        "the difference; -o FILE writes the new source. Needs nkic[migrate].",
+    ),
+    _option(_MIGRATE, "--in-place", is_flag=True, help="Replace the file by the new source."),
+    _option(
+        _MIGRATE,
+        "--verify",
+        is_flag=True,
+        help="Compile and run the old and the new source on random inputs, and compare every bit.",
+    ),
     _option(
         _SOURCE,
         "--include",

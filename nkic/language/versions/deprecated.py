@@ -21,19 +21,20 @@ from nkic.language.trace import active, here
 class Old(NamedTuple):
     """Since when, what to use instead, and the name to write where that is all there is to do.
 
-    `gone` is the first version without it.
+    `gone` is the first version without it. `python` is a name of Python's own to write.
     """
 
     since: Profile
     instead: str
     name: str = ""
     gone: Profile | None = None
+    python: str = ""
 
 
 NKI_0_3, NKI_0_4, NKI_0_6 = Profile.NKI_0_3, Profile.NKI_0_4, Profile.NKI_0_6
 NKI_0_7 = Profile.NKI_0_7
 
-_RANGE = Old(NKI_0_6, "write `range`, which is the same")
+_RANGE = Old(NKI_0_6, "write `range`, which is the same", python="range")
 LANGUAGE = {"affine_range": _RANGE, "sequential_range": _RANGE, "static_range": _RANGE}
 ISA = {
     f"{name}_engine": Old(NKI_0_6, f"write nisa.engine.{name}", f"engine.{name}")
