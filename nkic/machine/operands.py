@@ -166,16 +166,15 @@ Rule = Callable[[Facts], Violation | None]
 class Cost(NamedTuple):
     """Time of one instruction.
 
-    `cycles` occupy the engine (at its clock). `latency_ns` more pass before the result can
-    be seen. DMA, instead of cycles: `start_ns` from the trigger to the first byte, then
-    `busy_ns` on `dma_engines` of the core's DMA engines at once, then `latency_ns` until the
-    semaphore shows it.
+    `interval`, in cycles of the engine, is how long it occupies the engine; `latency_ns` more
+    pass before the result is there. DMA, instead of cycles: from its first byte on, `busy_ns` on
+    `dma_engines` of the core's DMA engines at once, then `latency_ns` until the semaphore shows
+    it.
     """
 
-    cycles: int
+    interval: int
     latency_ns: float = 0.0
     busy_ns: float = 0.0
-    start_ns: float = 0.0
     dma_engines: int = 0
 
 

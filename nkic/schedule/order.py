@@ -26,7 +26,7 @@ from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import SEMAPHORE_PS, Tables, Timing, activation_table, timing
+from nkic.machine.timing import Tables, Timing, Warmth, activation_table, semaphore_ps, timing
 
 COLLECTIVES = 1  # the pipe whose queue they take
 
@@ -45,14 +45,15 @@ class Timings:
         self.target = target
         self.known: dict[tuple[object, ...], Timing] = {}
 
-    def of(self, instruction: Instruction) -> Timing:
-        """The timing of `instruction` on its engine."""
+    def of(self, instruction: Instruction, queue: int = 0) -> Timing:
+        """The timing of `instruction` on its engine; of a transfer, on that DMA queue."""
         shapes = (_shape(o) for o in instruction.operands)
-        key = (instruction.row, instruction.attributes, instruction.engine, *shapes)
+        by = self.target.queue_engines[queue]
+        key = (instruction.row, instruction.attributes, instruction.engine, by, *shapes)
         found = self.known.get(key)
         if found is None:
             facts = instruction.facts(self.target)
-            found = self.known[key] = timing(instruction.row, facts, engine_of(instruction))
+            found = self.known[key] = timing(instruction.row, facts, engine_of(instruction), queue)
         return found
 
 
@@ -105,21 +106,32 @@ class _Lane:
 
 
 class _Queues:
-    """DMA queues by the time at which they can take the next transfer."""
+    """DMA queues by the time at which they can take the next transfer. `lanes` are the engines
+    that trigger transfers, `shared` those of them that have other work.
+    """
 
-    def __init__(self, count: int) -> None:
-        self.busy = [0] * count
-        self.half = max(1, count // 2)
+    def __init__(self, target: Target, lanes: Mapping[Engine, _Lane], shared: set[Engine]) -> None:
+        self.busy = [0] * target.dma_queues
+        self.half = max(1, target.dma_queues // 2)
+        self.engines = target.queue_engines
+        self.lanes = lanes
+        self.shared = shared
 
     def of_pipe(self, pipe: int) -> int:
         """The queue where the cores meet for that pipe: one that takes data away."""
         return len(self.busy) - 1 - pipe % self.half
 
-    def choose(self, start: int, away: bool) -> int:
-        """The queue for a transfer that could start at `start`; `away`: from on chip."""
+    def choose(self, start: int, away: bool, trigger: int) -> int:
+        """The queue for a transfer that could start at `start`; `away`: from on chip. An engine
+        that has other work is taken where it saves more than the `trigger` costs it.
+        """
         queues = range(self.half, len(self.busy)) if away else range(self.half)
-        idle = [(-self.busy[q], q) for q in queues if self.busy[q] <= start]
-        return min(idle)[1] if idle else min((self.busy[q], q) for q in queues)[1]
+        return min(queues, key=lambda q: (self._cost(q, start, trigger), -self.busy[q], q))
+
+    def _cost(self, queue: int, start: int, trigger: int) -> int:
+        engine = self.engines[queue]
+        begins = max(start, self.busy[queue], self.lanes[engine].free)
+        return begins + (trigger if engine in self.shared else 0)
 
 
 class Orderer:
@@ -130,6 +142,8 @@ class Orderer:
         self.target = target
         self.timings = Timings(target)
         self.tables = Tables(target)
+        self.warmth = Warmth(target)
+        self.semaphore_ps = semaphore_ps(target)
         self.now = 0
 
     def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
@@ -152,7 +166,7 @@ class Orderer:
         for instruction in code:
             times = self.timings.of(instruction)
             self.now += self.tables.loading(table_of(instruction))
-            self.now += times.start + times.hold + times.latency + SEMAPHORE_PS
+            self.now += times.start + times.hold + times.latency + self.semaphore_ps
         return [Placed(i, StreamId(engine_of(i))) for i in code]
 
 
@@ -174,7 +188,8 @@ class _Run:
         for later in self.next_meeting.values():
             self.missing[later] += 1
         self.lanes = {e: _Lane(e, orderer.now) for e in Engine}
-        self.queues = _Queues(orderer.target.dma_queues)
+        shared = {engine_of(i) for i in code.values()}
+        self.queues = _Queues(orderer.target, self.lanes, shared)
         self.ready_at = dict.fromkeys(code, orderer.now)
 
     def _heights(self) -> dict[int, int]:
@@ -210,31 +225,45 @@ class _Run:
         if lane.engine is Engine.SCALAR:
             start += self.orderer.tables.loading(table_of(self.code[number]))
         queue = 0
+        hold = times.hold
         if lane.engine is Engine.DMA:
-            queue = self._queue(self.code[number], start)
-            self.queues.busy[queue] = start + times.hold
+            queue = self._queue(self.code[number], start, times.trigger)
+            times = self.orderer.timings.of(self.code[number], queue)
+            start = self._triggered(start, times)
+            self.queues.busy[queue] = start + hold
             lane.free = start + times.pool
         else:
-            lane.free = start + times.hold
-        done = start + times.start + times.hold + times.latency
+            if lane.engine is Engine.TENSOR:
+                hold = self.orderer.warmth.stretched(start, hold)
+            lane.free = start + hold
+        done = start + times.start + hold + times.latency
         self.orderer.now = max(self.orderer.now, done)
         for waiter in self.waiters[number]:
-            self.ready_at[waiter] = max(self.ready_at[waiter], done + SEMAPHORE_PS)
+            self.ready_at[waiter] = max(self.ready_at[waiter], done + self.orderer.semaphore_ps)
             self._release(waiter)
         if number in self.next_meeting:
             self._release(self.next_meeting[number])
         return Placed(self.code[number], StreamId(lane.engine, queue))
+
+    def _triggered(self, start: int, times: Timing) -> int:
+        """When the engine that triggers a transfer can do so; it is busy with that."""
+        if not times.trigger:
+            return start
+        lane = self.lanes[times.by]
+        begins = max(start, lane.free)
+        lane.free = begins + times.trigger
+        return begins
 
     def _release(self, number: int) -> None:
         self.missing[number] -= 1
         if self.missing[number] == 0:
             self._make_ready(number)
 
-    def _queue(self, instruction: Instruction, start: int) -> int:
+    def _queue(self, instruction: Instruction, start: int, trigger: int) -> int:
         if instruction.row.is_rendezvous:  # the same on all cores
             pipe = instruction.row.queue
             return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
-        return self.queues.choose(start, _leaves_chip(instruction))
+        return self.queues.choose(start, _leaves_chip(instruction), trigger)
 
     def _next_lane(self) -> tuple[int, _Lane]:
         best: tuple[int, _Lane] | None = None

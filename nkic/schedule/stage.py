@@ -18,7 +18,8 @@ def schedule(program: Program, graphs: Sequence[DependenceGraph], serial: bool =
     """Streams for every core; with `serial`, program order with every pair ordered."""
     cores, estimate = [], 0
     for body, graph in zip(program.cores, graphs, strict=True):
-        core = _Core(program.target, _chain(body) if serial else graph, serial)
+        target = program.target.used_by(len(program.cores))
+        core = _Core(target, _chain(body) if serial else graph, serial)
         cores.append(core.streams(body))
         estimate = max(estimate, core.orderer.now)
     return Schedule(program, tuple(cores), estimate / 1000)
