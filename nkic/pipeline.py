@@ -232,6 +232,8 @@ def _from_program(
     report: Reporter,
     options: Options,
 ) -> Iterator[Step]:
+    if options.machine is not None:
+        program = replace(program, target=options.machine.applied(program.target))
     sound = check.find(program, report, locate)
     if not report.errors:
         check.find_meetings(program, report)
@@ -398,5 +400,6 @@ def _notes(ordered: Schedule, options: Options) -> dict[str, str]:
         "serial": "yes" if options.serial else "no",
         "sbuf_peak": str(allocate.peak(program, Buffer.SBUF)),
         "psum_peak": str(allocate.peak(program, Buffer.PSUM)),
+        "machine": program.target.machine or "default",
         "estimate_ns": f"{ordered.estimate_ns:.0f}",
     }

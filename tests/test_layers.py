@@ -37,7 +37,7 @@ ALLOWED = {
     "report": "base machine neff",
     "figures": "base machine neff simulate report",
     "loader": "base parse",
-    "compiled": "base ir neff",
+    "compiled": "base machine ir neff",
     "like": "base machine arrays specialise",
     "request": "base machine specialise like",
     "pipeline": f"{DATA} limits syntax parse resolve language specialise"

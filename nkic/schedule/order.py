@@ -239,11 +239,23 @@ class _Run:
         done = start + times.start + hold + times.latency
         self.orderer.now = max(self.orderer.now, done)
         for waiter in self.waiters[number]:
-            self.ready_at[waiter] = max(self.ready_at[waiter], done + self.orderer.semaphore_ps)
+            seen = self._seen(number, waiter, start + hold, done)
+            self.ready_at[waiter] = max(self.ready_at[waiter], seen)
             self._release(waiter)
         if number in self.next_meeting:
             self._release(self.next_meeting[number])
         return Placed(self.code[number], StreamId(lane.engine, queue))
+
+    def _seen(self, number: int, waiter: int, free: int, done: int) -> int:
+        """When `waiter` can start after `number`, which leaves its engine at `free`: engines know
+        of their own results without a signal, and need not wait for a sum to add to it.
+        """
+        engine, one, other = self._engine(number), self.code[number], self.code[waiter]
+        if engine is Engine.DMA or engine is not self._engine(waiter):
+            return done + self.orderer.semaphore_ps
+        place = one.row.accumulator
+        adds = other.row is one.row and place >= 0
+        return free if adds and one.operands[place] == other.operands[place] else done
 
     def _triggered(self, start: int, times: Timing) -> int:
         """When the engine that triggers a transfer can do so; it is busy with that."""

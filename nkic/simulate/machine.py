@@ -128,6 +128,8 @@ class Machine:
                 if signalled is None:
                     return None
                 start = max(start, signalled + self.semaphore_ps)
+            if item.timing.trigger:
+                start = max(start, self._engine_free(runner.unit, item.timing.by))
             if start > now and queue and start > queue[0][0]:
                 return start
             if not item.is_rendezvous:
@@ -158,7 +160,7 @@ class Machine:
                 tokens[semaphore].popleft()
         if self.orders:
             self.orders[runner.rank].begin(runner, item)
-        if item.step is not None and not item.is_rendezvous:
+        if item.step is not None and not item.is_rendezvous and self.options.values:
             if self.bounds:
                 self._run_bounded(runner, item)
             else:
@@ -271,7 +273,8 @@ class Machine:
         """Advances the stream's times over `item`, started at `start`."""
         hold, latency, lead, pool, trigger, by = item.timing
         if runner.is_dma:
-            start = self._triggered(runner.unit, by, start, trigger) if trigger else start
+            if trigger:
+                self._trigger(runner.unit, by, start + trigger, trigger)
             start = max(start, self.dma_free[runner.unit])
             self.dma_free[runner.unit] = start + pool
             runner.bytes += item.bytes
@@ -290,19 +293,19 @@ class Machine:
             if self.limit_ps is not None and self.end > self.limit_ps:
                 self._too_many_cycles(item)
 
-    def _triggered(self, unit: int, by: Engine, start: int, trigger: int) -> int:
-        """When the engine `by` can trigger a transfer that could start at `start`. It is busy with
-        that for `trigger`.
-        """
-        runner = self.engines.get((unit, by))
-        free = runner.free if runner is not None else self.free.get((unit, by), 0)
-        start = max(start, free)
+    def _engine_free(self, unit: int, engine: Engine) -> int:
+        """When an engine can take a trigger."""
+        runner = self.engines.get((unit, engine))
+        return runner.free if runner is not None else self.free.get((unit, engine), 0)
+
+    def _trigger(self, unit: int, engine: Engine, until: int, trigger: int) -> None:
+        """The engine is busy with a trigger."""
+        runner = self.engines.get((unit, engine))
         if runner is not None:
-            runner.free = start + trigger
+            runner.free = until
         else:
-            self.free[unit, by] = start + trigger
-        self.triggers[unit, by] = self.triggers.get((unit, by), 0) + trigger
-        return start
+            self.free[unit, engine] = until
+        self.triggers[unit, engine] = self.triggers.get((unit, engine), 0) + trigger
 
     def _too_many_cycles(self, item: Item) -> NoReturn:
         message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"

@@ -24,7 +24,8 @@ class Options:
     `accumulate`: in which order and type instructions add up; None is as a device was measured
     to do it, and "exact" where none was. `blas_threads`: how many NumPy's BLAS may use.
     `report_bounds`: how far each element of the results may be from exact arithmetic. `machine`:
-    figures of time other than the target's own.
+    figures of time other than the target's own. `values`: off, only time passes, and outputs mean
+    nothing: for programs in which no value decides what is run.
     """
 
     check_init: bool = True
@@ -38,6 +39,7 @@ class Options:
     blas_threads: int = 1
     report_bounds: bool = False
     machine: MachineFile | None = None
+    values: bool = True
 
     def target_of(self, executable: Executable) -> Target:
         """The target of `executable`, with the figures that hold for this run."""

@@ -266,7 +266,11 @@ class _Builder:
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
         writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
         if before and planner.engine is not Engine.DMA:
-            item.follows = any(p.tensor in before for p in reads)
+            item.follows = any(
+                p.tensor in before
+                for i, p in zip(plan.reads, reads, strict=True)
+                if i != record.row.accumulator
+            )
         if self.shadow is not None:
             item.checks = self.shadow.checks(reads)
             item.marks = self.shadow.marks(writes)

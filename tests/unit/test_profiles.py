@@ -45,6 +45,11 @@ class Seen(NamedTuple):
     target: Target = TRN2
     percent: float = 5
 
+    @property
+    def fitted(self) -> bool:
+        """Figures of the clock were fitted to it."""
+        return not self.shown.startswith("tutorial")
+
 
 def held(columns: int, streamed: int, dtype: str, **more: Any) -> dict[str, Any]:
     return {

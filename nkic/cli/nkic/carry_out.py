@@ -24,6 +24,8 @@ from nkic.compiled import Compiled, Options
 from nkic.forms import FORMS
 from nkic.limits import places, table
 from nkic.loader import MAX_BYTES, Loader
+from nkic.machine.clock import machine_file
+from nkic.machine.clock.machine_file import MachineFile
 from nkic.report.resources import resources
 from nkic.request import Said, find_profile, request_for
 
@@ -113,7 +115,8 @@ class _Job:
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         limits = table.evaluation(self.session.limits)
-        options = Options(*how, see=self.see, limits=limits)
+        machine = _machine(line.machine)
+        options = Options(*how, see=self.see, limits=limits, machine=machine)
         compiled = Compiled(source)
         try:
             self.compile(source, options, compiled)
@@ -184,8 +187,8 @@ class _Job:
 
     def inputs(self) -> list[str]:
         """Every file read, as the user would name it."""
-        like = [self.line.like] if self.line.like is not None else []
-        return [*self.loader.files, *like]
+        named = [path for path in (self.line.like, self.line.machine) if path is not None]
+        return [*self.loader.files, *named]
 
 
 def _target(wanted: Sequence[Output]) -> str:
@@ -203,6 +206,14 @@ def _said(line: CommandLine) -> Said:
     return Said(
         line.kernel, line.target, line.nki, line.grid, line.lnc, line.arg, line.const, line.like
     )
+
+
+def _machine(path: str | None) -> MachineFile | None:
+    """What --machine names. Raises `UsageFailed`."""
+    if path is None:
+        return None
+    data = files.read_bytes(path, machine_file.MAX_BYTES)
+    return machine_file.read_machine(path, data.decode("utf-8", "replace"))
 
 
 def _modules(words: Sequence[str]) -> dict[str, str]:
