@@ -38,7 +38,7 @@ ALLOWED = {
     "report": "base machine neff",
     "driver.figures": "base machine neff simulate report",
     "driver.loader": "base parse",
-    "driver.compiled": "base ir neff",
+    "driver.compiled": "base machine ir neff",
     "driver.like": "base machine arrays specialise",
     "driver.request": "base machine specialise driver.like",
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"

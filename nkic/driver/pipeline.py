@@ -235,6 +235,8 @@ def _from_program(
     report: Reporter,
     options: CompileOptions,
 ) -> Iterator[Step]:
+    if options.machine is not None:
+        program = replace(program, target=options.machine.applied(program.target))
     sound = check.find(program, report, locate)
     if not report.errors:
         check.check_rendezvous(program, report)
@@ -413,5 +415,6 @@ def _notes(ordered: Schedule, options: CompileOptions) -> dict[str, str]:
         "serial": "yes" if options.serial else "no",
         "sbuf_peak": str(allocate.peak(program, Buffer.SBUF)),
         "psum_peak": str(allocate.peak(program, Buffer.PSUM)),
+        "machine": program.target.machine or "default",
         "estimate_ns": f"{ordered.estimate_ns:.0f}",
     }

@@ -35,6 +35,7 @@ class CommandLine:
     stdin_name: str | None
     emit: tuple[str, ...]
     serial: bool
+    machine: str | None
     check: bool
     list_kernels: bool
     embed_source: bool
@@ -155,6 +156,13 @@ _OPTIONS = (
         "--serial",
         is_flag=True,
         help="Keep program order, one instruction after the other: slow, for comparison.",
+    ),
+    _option(
+        _OUTPUT,
+        "--machine",
+        metavar="FILE.toml",
+        help="Schedule by figures of time other than the target's own; `nki-run --print machine` "
+        "lists them.",
     ),
     _option(_OUTPUT, "--embed-source", is_flag=True, help="Put the source text into the artifact."),
     _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
