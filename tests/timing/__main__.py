@@ -48,9 +48,9 @@ def predicted(case: Case) -> Found:
     inputs = {name: np.zeros(t.shape, storage(t.dtype)) for name, t in tensors}
     result = simulate(executable, inputs, Options(check_init=False, values=False))
     launch = target.figures["launch.before_ns"] + target.figures["launch.after_ns"]
-    estimate = float(executable.meta["estimate_ns"])
-    times = case.times / 1000
-    return Found(case.us, result.time_ns * times + launch / 1000, estimate * times)
+    estimate, times = float(executable.meta["estimate_ns"]), case.times / 1000
+    begun = launch / 1000
+    return Found(case.us, result.time_ns * times + begun, estimate * times + begun)
 
 
 def instruction(seen: Seen) -> Iterable[Found]:
@@ -114,7 +114,7 @@ def main() -> None:
     rows: list[str] = []
     kernels = print_kernels(rows.append)
     instructions = print_instructions(rows.append)
-    print("\n# Timing\n\n| | n | median | 90th percentile | worst | rank correlation |")
+    print("## Summary\n\n| | n | median | 90th percentile | worst | rank correlation |")
     print("|---|---:|---:|---:|---:|---:|")
     print(f"| kernels, literal, checked | {summary(kernels[LITERAL])} |")
     print(f"| kernels, transformed, checked | {summary(kernels[TRANSFORMED])} |")
@@ -123,12 +123,12 @@ def main() -> None:
     print(f"| instructions, checked | {summary(instructions[False])} |")
     print(f"| instructions, fitted | {summary(instructions[True])} |")
     found = [one for group in (LITERAL, TRANSFORMED) for one in kernels[group]]
-    print(f"\nThe compiler's estimate and the run differ by {differ(found):.1f} % at most.")
+    print(f"\nThe compiler's estimate and the run differ by {differ(found):.2f} % at most.")
     print("\n".join(rows))
 
 
 def differ(found: Sequence[Found]) -> float:
-    """The worst difference of estimates and runs, in percent; launch is no part of either."""
+    """The worst difference of estimates and runs, in percent."""
     return max(abs(100 * (f.estimate - f.predicted) / f.predicted) for f in found)
 
 
