@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from nkic.pipeline import compile_source
 
 from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
 from nkic.machine.codecs import storage
 from nkic.machine.facts import Facts
 from nkic.machine.targets import TARGETS
 from nkic.machine.timing import timing
-from nkic.simulate import Options, simulate
+from nkic.simulate import RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 from tests.timing.cases import CASES, LITERAL, TRANSFORMED, Case
@@ -46,7 +46,7 @@ def predicted(case: Case) -> Found:
     executable = compile_source(source, request, lambda name, at: None).executable
     tensors = [(p.name, executable.tensors[p.tensor]) for p in executable.inputs]
     inputs = {name: np.zeros(t.shape, storage(t.dtype)) for name, t in tensors}
-    result = simulate(executable, inputs, Options(check_init=False, values=False))
+    result = simulate(executable, inputs, RunOptions(check_init=False, values=False))
     launch = target.figures["launch.before_ns"] + target.figures["launch.after_ns"]
     estimate, times = float(executable.meta["estimate_ns"]), case.times / 1000
     begun = launch / 1000

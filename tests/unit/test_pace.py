@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 from nkic.machine.codecs import storage
 from nkic.machine.targets import TRN2
 from nkic.neff.records import Executable
 from nkic.pace import duration, walk
-from nkic.driver.pipeline import compile_source
 from nkic.report.resources import resources
-from nkic.driver.request import RawOptions, request_for
 from nkic.simulate import Result, RunOptions, simulate
 from tests.unit.test_machine import LOOP, ROUND_TRIP, build
 
