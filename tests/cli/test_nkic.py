@@ -106,6 +106,13 @@ def test_default_output_is_in_the_present_folder(nkic: Run, folder: Path) -> Non
     assert not (folder / "sub" / "k.neff").exists()
 
 
+def test_a_level_of_optimisation_is_one_of_three(nkic: Run, folder: Path) -> None:
+    for level in "012":
+        assert nkic("k.py", f"-O{level}", "-o", level).code == 0
+    assert written(folder / "1").meta == written(folder / "2").meta
+    assert "0<=x<=2" in nkic("k.py", "-O3").err
+
+
 def test_serial_builds_another_program(nkic: Run, folder: Path) -> None:
     assert nkic("k.py", "-o", "a").code == 0
     assert nkic("k.py", "--serial", "-o", "b").code == 0
