@@ -77,7 +77,7 @@ def resources(executable: Executable) -> Resources:
             for e, item, repeat in _instructions(executable)
             if e is Engine.DMA
         ),
-        cycles(_note(executable, "estimate_ns"), target),
+        _note(executable, "estimate_cycles") or cycles(_note(executable, "estimate_ns"), target),
     )
 
 
