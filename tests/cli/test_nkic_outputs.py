@@ -234,7 +234,7 @@ def test_help_names_every_kind_and_table(nkic: Run) -> None:
 def test_quick_answers_import_nothing_slow(words: tuple[str, ...]) -> None:
     code = (
         "import sys\nfrom nkic.cli.nkic import main\ncode = main()\n"
-        "slow = {'numpy', 'lark', 'msgpack', 'nkic.driver.pipeline'} & set(sys.modules)\n"
+        "slow = {'numpy', 'lark', 'msgpack', 'rich', 'nkic.driver.pipeline'} & set(sys.modules)\n"
         "assert not slow, slow\nsys.exit(code)"
     )
     done = subprocess.run(
@@ -271,3 +271,27 @@ def test_examples_in_the_help_run(nkic: Run, folder: Path) -> None:
         name, *words = line.split()
         assert name == "nkic"
         assert nkic(*words).code == 0, line
+
+
+COLOURED = {"COLUMNS": "80", "TERM": "xterm"}
+
+
+def test_a_terminal_gets_tables_that_fit(nkic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in COLOURED.items():
+        monkeypatch.setenv(name, value)
+    plain, shown = nkic("--print", "env").out, nkic("--print", "env", "--color", "always").out
+    bare = re.sub(r"\x1b\[[\d;]*m", "", shown)
+    assert "\x1b[1m" in shown and "\x1b" not in plain
+    assert max(map(len, bare.splitlines())) <= 80 < max(map(len, plain.splitlines()))
+    assert sorted(re.sub("─+", " ", bare).split()) == sorted(plain.split()), "nothing is left out"
+
+
+def test_a_terminal_gets_pages_without_markup(nkic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in COLOURED.items():
+        monkeypatch.setenv(name, value)
+    plain, shown = (nkic("--explain", "0640", "--color", c).out for c in ("never", "always"))
+    bare = re.sub(r"\x1b\[[\d;]*m", "", shown)
+    assert "## Why\n" in plain and "```python\n" in plain and "\x1b" not in plain
+    assert "\x1b[" in shown and "## Why" not in bare and "```" not in bare
+    assert max(map(len, bare.splitlines())) <= 80
+    assert " nisa.core_barrier(out, (0, 1))" in bare

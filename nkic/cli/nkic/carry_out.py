@@ -14,7 +14,7 @@ from nkic.base.diagnostics import CompileFailed, Level, NkicError, UsageFailed, 
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
-from nkic.cli.common import Session, walls
+from nkic.cli.common import Session, pages, walls
 from nkic.cli.nkic import outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, IR, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
@@ -38,7 +38,7 @@ def carry_out(line: CommandLine, session: Session) -> int:
         files.write(STANDARD, _config(line, session))
         return 0
     if line.print is not None:
-        files.write(STANDARD, prints.table(line.print, as_json=line.json))
+        files.write(STANDARD, prints.table(line.print, session.color, as_json=line.json))
         return 0
     walls.raise_around(session, line.time_limit)
     job = _CompileCommand(line, session)
@@ -58,7 +58,7 @@ def _config(line: CommandLine, session: Session) -> str:
         head, *rows = settings.rows(line, _said(line), source, session)
         if line.json:
             return records.document(CONFIG, records.settings(rows))
-        return prints.aligned([head, *rows])
+        return pages.table([head, *rows], session.color)
 
 
 class _CompileCommand:
