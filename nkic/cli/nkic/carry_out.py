@@ -16,7 +16,7 @@ from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, pages, walls
 from nkic.cli.nkic import outputs, prints, records, settings
-from nkic.cli.nkic.conflicts import CONFIG, IR, refuse_conflicts
+from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.driver import pipeline
@@ -108,8 +108,8 @@ class _CompileCommand:
             stem = Path(self.path).stem.strip("<>")
             wanted = outputs.outputs(line.emit, line.output, stem)
         source = self.source()
-        if self.path.endswith(IR):
-            outputs.refuse_earlier_stages(wanted)
+        if self.path.endswith(PRINTED):
+            outputs.refuse_earlier_stages(wanted, self.path)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         limits = table.evaluation(self.session.limits)
@@ -130,7 +130,7 @@ class _CompileCommand:
 
     def compile(self, source: SourceFile, options: CompileOptions, compiled: Compiled) -> None:
         """Through the stages; `compiled` is filled on the way."""
-        if self.path.endswith(IR):
+        if self.path.endswith(PRINTED):
             pipeline.compile_text(source, self.loader.neighbour, options, compiled)
             return
         request = request_for(source, _said(self.line), os.environ)
