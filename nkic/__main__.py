@@ -1,7 +1,7 @@
 """`python -m nkic script.py args`: runs a script that imports nki, with nkic's modules.
 
 `python -m nkic -m package.module args` runs a module. `--force` puts an installed package called
-nki aside.
+nki aside, `--nki VERSION` says which version of NKI the program's kernels are written for.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from nkic.api.errors import ApiError
 from nkic.nki import install
 
-USAGE = """usage: python -m nkic [--force] script.py [arguments]
-       python -m nkic [--force] -m module [arguments]
+USAGE = """usage: python -m nkic [--force] [--nki VERSION] script.py [arguments]
+       python -m nkic [--force] [--nki VERSION] -m module [arguments]
 
 Runs a Python program that imports nki: its kernels are compiled by nkic and simulated.
-  --force  also where another package called nki is installed
+  --force        also where another package called nki is installed
+  --nki VERSION  version of NKI of the program's kernels, such as 0.6
 To compile a file to an artifact, use the command nkic.
 """
 WRONG_USE, REJECTED = 2, 1
@@ -26,9 +27,7 @@ WRONG_USE, REJECTED = 2, 1
 
 def main(argv: Sequence[str]) -> int:
     """Runs the program; its own exceptions and exits pass through."""
-    words = list(argv)
-    force = words[:1] == ["--force"]
-    rest = words[1:] if force else words
+    force, nki, rest = _options(list(argv))
     if rest[:1] in (["-h"], ["--help"]):
         sys.stdout.write(USAGE)
         return 0
@@ -41,13 +40,29 @@ def main(argv: Sequence[str]) -> int:
         sys.stderr.write(f"error: there is no file `{program[0]}`\n")
         return WRONG_USE
     try:
-        install(force)
+        install(force, nki)
         _run(program, module)
     except ApiError as error:
         sys.stdout.flush()
         sys.stderr.write(f"{error}\n")
         return REJECTED
     return 0
+
+
+def _options(words: list[str]) -> tuple[bool, str | None, list[str]]:
+    """Whether to force, the version, and what is left: the program's words."""
+    force, nki = False, None
+    while words:
+        option, equals, value = words[0].partition("=")
+        if words[0] == "--force":
+            force, words = True, words[1:]
+        elif option == "--nki" and equals:
+            nki, words = value, words[1:]
+        elif option == "--nki" and len(words) > 1:
+            nki, words = words[1], words[2:]
+        else:
+            break
+    return force, nki, words
 
 
 def _run(program: list[str], module: bool) -> None:

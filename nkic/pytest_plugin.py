@@ -4,7 +4,8 @@
         nki_check(add, a, b, expected=a + b)
 
 Options: `--nkic` makes `import nki` give nkic's modules (so does NKIC_INSTALL=1), `--nkic-target`
-chooses the target, `--nkic-sanitize` what is checked besides, `--nkic-bless` accepts cycles.
+chooses the target, `--nkic-nki` the version of NKI, `--nkic-sanitize` what is checked besides,
+`--nkic-bless` accepts cycles.
 Results become properties of the test in JUnit's XML. Tests may run under pytest-xdist.
 """
 
@@ -37,6 +38,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--nkic", action="store_true", help="`import nki` gives nkic's modules; also NKIC_INSTALL=1"
     )
     group.addoption("--nkic-target", metavar="NAME", help="target of kernels: trn1, trn2, trn3")
+    group.addoption("--nkic-nki", metavar="VERSION", help="version of NKI of kernels, such as 0.6")
     group.addoption(
         "--nkic-sanitize",
         metavar="LIST",
@@ -53,12 +55,13 @@ def pytest_configure(config: pytest.Config) -> None:
     """Installs the modules where that was asked for, before tests are imported."""
     _sanitizers(config)
     _check_target(config.getoption("--nkic-target"))
+    _choose_version(config.getoption("--nkic-nki"))
     if config.getoption("--nkic") or os.environ.get(INSTALL) == "1":
         from nkic.api import CompileError
         from nkic.nki import install
 
         try:
-            install()
+            install(nki=config.getoption("--nkic-nki"))
         except CompileError as error:
             raise pytest.UsageError(str(error)) from None
 
@@ -71,6 +74,20 @@ def _check_target(name: str | None) -> None:
     if targets.find(name) is None:
         known = ", ".join(targets.TARGETS)
         raise pytest.UsageError(f"--nkic-target: there is no target `{name}`; known are {known}")
+
+
+def _choose_version(label: str | None) -> None:
+    if label is None:
+        return
+    from nkic.api.process import CALLS
+    from nkic.base import profiles
+
+    found = profiles.find(label)
+    if found is None:
+        raise pytest.UsageError(
+            f"--nkic-nki: there is no version `{label}` of NKI; {profiles.KNOWN}"
+        )
+    CALLS.nki = found.label
 
 
 def _sanitizers(config: pytest.Config) -> frozenset[str]:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from samples.common import to_float64
 
 SAMPLES = Path(__file__).resolve().parent
+STRICT = ("-Werror", "-D", "07")
 Arrays = Mapping[str, NDArray[np.generic]]
 
 
@@ -99,20 +100,22 @@ def corner(arg: str) -> tuple[slice, ...]:
 
 
 def compile_command(case: Case, neff: Path, *flags: str) -> list[str]:
-    """nkic for one case. The kernel of the block needs neither name nor shapes."""
+    """nkic for one case, warnings refused. The kernel of the block needs neither name nor shapes."""
     options: list[str] = []
     if not case.in_block:
         options = ["-k", case.kernel]
         for name, arg in case.args.items():
             options += ["--arg", f"{name}={arg.replace(' ', '')}"]
     source = str(case.folder / "kernel.py")
-    return [sys.executable, "-m", "nkic.cli.nkic", source, "-o", str(neff), *options, *flags]
+    return [sys.executable, "-m", "nkic.cli.nkic", source, "-o", str(neff), *STRICT, *options, *flags]
 
 
 def run_command(neff: Path, inputs: Path, outputs: Path) -> list[str]:
-    """nki-run with arrays in, arrays out, and its report as JSON on stdout."""
+    """nki-run with arrays in, arrays out, and its report as JSON on stdout; nothing passes that a
+    device would do otherwise.
+    """
     files = ["--inputs", str(inputs), "--outputs", str(outputs)]
-    return [sys.executable, "-m", "nkic.cli.nki_run", str(neff), *files, "--json"]
+    return [sys.executable, "-m", "nkic.cli.nki_run", str(neff), *files, *STRICT, "--json"]
 
 
 def call(command: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from tests.test_layers import FILES, ROOT
 # By function: the number of entries that are kept, or what there cannot be more of. A function
 # without parameters is computed once and is not listed.
 CACHES = {
-    "api/evaluation.py:_setting": 64,
+    "base/project.py:_table": 64,
     "base/render/places.py:_root": 64,
     "check/bounds.py:_linear": 65536,
     "check/bounds.py:_on_chip": 65536,
@@ -33,7 +33,7 @@ CACHES = {
     "nki/packages.py:_beside": "modules",
     "parse/__init__.py:parse": 256,
     "parse/words.py:literal_pattern": "forms of quotes",
-    "prove/boxes.py:_spans": 65536,
+    "prove/boxes.py:_reach": 65536,
     "prove/boxes.py:pitches": 4096,
     "prove/effects.py:_axes": 4096,
     "resolve/mentions.py:of_definition": 2048,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,6 +54,17 @@ def test_results_do_not_depend_on_the_order(builds: Builds) -> None:
 
 def test_overlap_does_not_cost_time(builds: Builds) -> None:
     assert 0 < builds.scheduled.report["cycles"] <= builds.serial.report["cycles"]
+
+
+def test_a_sample_with_a_warning_does_not_pass(tmp_path: Path) -> None:
+    (case,) = [one for one in CASES if one.name == "01_tensor_add"]
+    text = (case.folder / "kernel.py").read_text(encoding="utf-8")
+    head, _, rest = text.partition("    assert ")
+    unused = "    idle = nl.ndarray((128, 4), dtype=nl.float32, buffer=nl.sbuf)\n"
+    assert rest
+    (tmp_path / "kernel.py").write_text(f"{head}{unused}    assert {rest}", encoding="utf-8")
+    with pytest.raises(run.ToolError, match="NKI0530"):
+        run.call(run.compile_command(replace(case, folder=tmp_path), tmp_path / "kernel.neff"))
 
 
 @every_folder

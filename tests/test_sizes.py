@@ -16,8 +16,13 @@ MEDIAN_FUNCTION, LONGEST_FUNCTION = 8, 60  # lines of code
 LONGEST_FILE, LONGEST_LINE = 500, 100
 
 PACKAGE = sorted((PROJECT / "nkic").rglob("*.py"))
-# tests/files holds kernels as users write them, long lines and all.
-TESTS = [path for path in sorted((PROJECT / "tests").rglob("*.py")) if "files" not in path.parts]
+# Kernels as users write them, long lines and all.
+KERNELS = {"files", "cases", "expected"}
+TESTS = [
+    path
+    for path in sorted((PROJECT / "tests").rglob("*.py"))
+    if not KERNELS.intersection(path.parts)
+]
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 LAYOUT = {

@@ -33,6 +33,7 @@ ON_DEMAND = {
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
     "cli/nki_run/carry_out.py": {"nkic.cli.nki_run.running"},
     "cli/nkic/__init__.py": {"nkic.cli.nkic.carry_out"},
+    "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
     "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},
     "neff/verify.py": {"nkic.neff.verify_orders"},  # the proofs
@@ -43,6 +44,8 @@ ON_DEMAND = {
     "parse/tables.py": {"nkic.parse.generate"},  # Lark
     "pytest_plugin.py": {
         "nkic.api",
+        "nkic.api.process",
+        "nkic.base",
         "nkic.api.comparing",
         "nkic.api.tracebacks",
         "nkic.machine",

@@ -51,7 +51,8 @@ def type_of(array: Array, name: str) -> TensorType:
     dtype = dtype_of(array.dtype)
     if dtype is None:
         near = _CASTS.get(array.dtype.name)
-        advice = f"pass it as {near}: `.astype(np.{near})`" if near else ""
+        cast = getattr(array, "cast", "`.astype(np.{})`")
+        advice = f"pass it as {near}: {cast.format(near)}" if near else ""
         advice = advice or did_you_mean(array.dtype.name, dtypes.DTYPES)
         refuse(f"argument `{name}` is an array of {array.dtype}, which is no dtype of NKI", advice)
     if not array.shape:

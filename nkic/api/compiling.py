@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
-from nkic.api import evaluation, functions, native, options, tracebacks, warned
+from nkic.api import evaluation, functions, native, options, process, tracebacks, warned
 from nkic.api.arrays import array_of, type_of
 from nkic.api.artifact import Artifact
 from nkic.api.describe import Describer
@@ -18,13 +18,13 @@ from nkic.api.loading import LiveLoader
 from nkic.api.options import Compiling
 from nkic.api.tracebacks import boundary
 from nkic.base import levels
-from nkic.base.diagnostics import CompileFailed, Level
+from nkic.base.diagnostics import CompileFailed, Level, NkicError
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
 from nkic.driver import pipeline
 from nkic.driver.compiled import Compiled, CompileOptions
 from nkic.driver.loader import Loader
-from nkic.driver.request import find_profile, find_target, request_of
+from nkic.driver.request import block_of, find_profile, find_target, request_of
 from nkic.ir.program import Program
 from nkic.specialise.arguments import parse_type
 from nkic.specialise.native import LiveKernel
@@ -185,7 +185,8 @@ def compile(
 
 def given_for(how: Compiling) -> RequestOptions:
     """What a call says besides its arguments. Raises `UsageFailed`."""
-    target, nki, grid = how.get("target"), how.get("nki"), how.get("grid")
+    target, grid = how.get("target"), how.get("grid")
+    nki = how.get("nki") or process.CALLS.nki
     sizes = (grid,) if isinstance(grid, int) else grid
     return RequestOptions(
         target=find_target(target, "target") if target is not None else None,
@@ -247,11 +248,30 @@ def of_live(
         describer = Describer()
         return of_function(function, given, consts, describer, how), describer.arrays
     loader, parts = LiveLoader(), native.Parts()
+    with raising(CompileError, loader.source, loader.relocated):
+        given = _by_its_file(given, _source(function, loader))
     values = _all_values(given, function, consts)
     request = request_of(None, replace(given, kernel=function.__name__), os.environ)
     request = replace(request, consts=parts.find(values), parts=parts.types)
     live = native.live_kernel(function, values, parts, loader)
     return TracedCompilation(live, request, loader, how), parts.arrays
+
+
+def _source(function: Any, loader: LiveLoader) -> SourceFile | None:
+    """The file of a function, if it can be read."""
+    try:
+        return loader.module(functions.module_of(function))
+    except NkicError:
+        return None
+
+
+def _by_its_file(given: RequestOptions, source: SourceFile | None) -> RequestOptions:
+    """With the version of NKI that the block of the kernel's file names, where the call names
+    none; the other things that it says are for the command. Raises `UsageFailed`.
+    """
+    if given.profile is not None or source is None:
+        return given
+    return replace(given, profile=block_of(source).profile)
 
 
 def _all_values(given: RequestOptions, function: Any, consts: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,6 +298,7 @@ def of_function(
                 f"there is no source for `{function.__qualname__}`, which nkic reads",
                 "write the kernel to a file, or compile its text with nkic.SourceFile",
             )
+        given = _by_its_file(given, source)
         given = _with_defaults(given, function, consts, describer)
         described = describer.function(_bare(function), function.__name__)
         entry = LiveEntry(described, tuple(_globals(function, describer)))

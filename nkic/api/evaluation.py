@@ -10,19 +10,16 @@ from __future__ import annotations
 import builtins
 import os
 import sys
-import tomllib
 import types
 from collections.abc import Iterator
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from nkic.api import functions, names
 from nkic.api.errors import refuse
+from nkic.base import project
 
 VARIABLE = "NKIC_EVALUATE"
 NATIVE, CLOSED = "native", "closed"
-_FILE = "pyproject.toml"
 OURS = "__nkic__"  # in modules that nkic itself provides as `nki`
 
 
@@ -50,7 +47,7 @@ def chosen(said: str | None) -> str | None:
     for word, where in (
         (said, "evaluate="),
         (os.environ.get(VARIABLE) or None, f"{VARIABLE} in the environment"),
-        (_of_project(str(Path.cwd())), f"evaluate under [tool.nkic] in {_FILE}"),
+        (project.setting("evaluate"), project.origin("evaluate")),
     ):
         if word is None:
             continue
@@ -58,23 +55,6 @@ def chosen(said: str | None) -> str | None:
             refuse(f'{where} is {word!r}; it must be "native" or "closed"')
         return word
     return None
-
-
-def _of_project(folder: str) -> Any:
-    for place in (Path(folder), *Path(folder).parents):
-        path = place / _FILE
-        if path.is_file():
-            return _setting(str(path), path.stat().st_mtime_ns)
-    return None
-
-
-@lru_cache(maxsize=64)
-def _setting(path: str, changed: int) -> Any:
-    try:
-        found = tomllib.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        refuse(f"{path} cannot be read for [tool.nkic]: {error}")
-    return found.get("tool", {}).get("nkic", {}).get("evaluate")
 
 
 def _kinds(kernel: types.FunctionType) -> Iterator[str]:

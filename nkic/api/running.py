@@ -73,7 +73,8 @@ class Result:
         """The report as `nki-run` prints it: prints, outputs, cycles, engines."""
         line = run_report.cycles_line(self.run, TARGETS[self.run.target])
         bounds = filter(None, [row.bound_line for row in self.run.outputs])
-        lines = [*self.prints, *(row.line for row in self.run.outputs), *bounds, line]
+        told = (line, run_report.device_line(self.run))
+        lines = [*self.prints, *(row.line for row in self.run.outputs), *bounds, *told]
         return "".join(f"{one}\n" for one in lines)
 
     @property

@@ -11,6 +11,8 @@ OWN = "NKIC_"
 VARIABLES = {
     "NEURON_PLATFORM_TARGET_OVERRIDE": "the target, where neither option nor inline block names "
     "one",
+    "NKIC_NKI": "the version of NKI, where neither option nor inline block names one",
+    "NKI_COMPILER_FRONTEND": "custom: NKI 0.6, where nothing above names a version",
     "NEURON_CC_FLAGS": "from Python: `--target` in it, where the variable above is not set",
     "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as --no-precise-fp",
     "NKI_SIMULATOR": "from Python: 1 or nothing; anything else is refused",

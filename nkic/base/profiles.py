@@ -1,6 +1,6 @@
 """Which version of NKI a source speaks. Later compares greater.
 
-Source: release notes of NKI 0.3.0 to 0.6.0; migration guides (Beta 1 to Beta 2, 0.3.0).
+Source: release notes of NKI 0.3.0 to 0.7.0; migration guides (Beta 1 to Beta 2, 0.3.0).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ LABELS = {
     Profile.NKI_0_6: "0.6",
     Profile.NKI_0_7: "0.7",
 }
-DEFAULT = Profile.NKI_0_6
+KNOWN = f"known are: {', '.join(LABELS.values())}"
+DEFAULT = Profile.NKI_0_7
 
 
 def find(label: str) -> Profile | None:

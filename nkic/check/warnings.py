@@ -18,7 +18,6 @@ from nkic.check.stage import call_labels, seen
 from nkic.ir.overlap import Box, axes_of, box
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
-from nkic.machine.costs import DMA_DESCRIPTOR_NS
 from nkic.machine.engines import Engine
 from nkic.machine.operands import Violation
 from nkic.machine.patterns import Dims, run
@@ -140,7 +139,7 @@ class _Finder:
         text = (
             f"{one.row.name}: {grouped(rows)} rows of {plural(length, 'byte')} of "
             f"`{tensor.name}`; rows under {EFFICIENT_ROW} bytes waste DMA bandwidth, as each costs "
-            f"{DMA_DESCRIPTOR_NS:g} ns beside its bytes"
+            f"{self.program.target.figures['dma.descriptor_ns']:g} ns beside its bytes"
         )
         help = "move longer rows and slice them in SBUF, or store the tensor in another layout"
         self.complain(slug, text, one.at, help)

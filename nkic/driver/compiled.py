@@ -10,6 +10,7 @@ from nkic.base.diagnostics import Diagnostic
 from nkic.base.evaluation import Limits
 from nkic.base.source import SourceFile, Span
 from nkic.ir.program import Program, lines
+from nkic.machine.clock.machine_file import MachineFile
 from nkic.neff.records import Executable
 
 
@@ -23,6 +24,7 @@ class CompileOptions:
     max_errors: int = 20
     seconds: float = 900.0  # after which to give up
     see: Callable[[Span], None] = lambda place: None  # is told, now and then, where the work is
+    machine: MachineFile | None = None  # figures of time other than the target's own
     limits: Limits | None = None  # of the kernel's evaluation; None for the usual ones
     level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
 

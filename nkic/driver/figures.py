@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.machine.dtypes import DType
+from nkic.machine.engines import Engine
 from nkic.neff.records import Executable
 from nkic.neff.text import source
 from nkic.report.resources import resources
 from nkic.report.run_report import BoundRow, EngineRow, InputRow, OutputRow, PrintRow, RunReport
+from nkic.report.trust import trust_of
 from nkic.simulate import Result, RunOptions
 from nkic.simulate.io.bind import BoundInputs
 from nkic.simulate.io.numbers import numbers
@@ -59,6 +61,7 @@ def figures(
     """What is reported of a run: `compare` are comparisons as JSON, `seconds` the host's time."""
     signature = signature_of(executable)
     uses = result.engines.items()
+    target = options.target_of(executable)
     return RunReport(
         kernel=executable.name,
         target=executable.target,
@@ -91,10 +94,25 @@ def figures(
         ],
         prints_left_out=result.prints_left_out,
         seconds_host=seconds,
+        launch_ns=target.figures["launch.before_ns"] + target.figures["launch.after_ns"],
+        machine=target.machine or "default",
+        trust=trust_of(_shares(result)),
         unbounded=[
             f"{name} at {source(executable, place)}" for name, place in sorted(result.uncovered)
         ],
     )
+
+
+def _shares(result: Result) -> dict[Engine, float]:
+    """How much of the time each engine was busy, on the core where it was most; the DMA engines
+    of a core run together.
+    """
+    found: dict[Engine, float] = {}
+    for name, use in result.engines.items():
+        engine = Engine(name.partition(".")[2])
+        share = use.busy_ns / result.time_ns if result.time_ns else 0.0
+        found[engine] = max(found.get(engine, 0.0), share)
+    return found
 
 
 def _bound(result: Result, name: str, stored: NDArray[Any], dtype: DType) -> BoundRow | None:

@@ -40,7 +40,7 @@ from nkic.language.trace import here
 from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.machine.memory import Buffer
-from nkic.neff.read import read as decode
+from nkic.neff.container import unpack
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
@@ -267,6 +267,8 @@ def _from_program(
     report: Reporter,
     options: CompileOptions,
 ) -> Iterator[Step]:
+    if options.machine is not None:
+        program = replace(program, target=options.machine.applied(program.target))
     sound = check.find(program, report, locate)
     if not report.errors:
         check.check_rendezvous(program, report)
@@ -326,14 +328,13 @@ def _proven(
         yield "verify", None
         data = write(executable, embed_source=options.embed_source)
         yield "write", data
-    _prove("write", prove.prove_file(ordered, _file(decode(data))))
+    _prove("write", prove.prove_file(ordered, _sections(data)))
     yield "file-audit", None
 
 
-def _file(found: Executable) -> prove.File:
-    """What was read again, as the proof takes it."""
-    ports = (found.tensors, found.inputs, found.outputs, found.streams, found.constants)
-    return prove.File(found.target, found.cores, *ports)
+def _sections(data: bytes) -> prove.Sections:
+    """What the file holds, as the proof takes it."""
+    return {name: section.data for name, section in unpack(data).sections.items()}
 
 
 def _run(
@@ -457,5 +458,6 @@ def _notes(ordered: Schedule) -> dict[str, str]:
         "serial": "yes" if ordered.serial else "no",
         "sbuf_peak": str(allocate.peak(program, Buffer.SBUF)),
         "psum_peak": str(allocate.peak(program, Buffer.PSUM)),
+        "machine": program.target.machine or "default",
         "estimate_ns": f"{ordered.estimate_ns:.0f}",
     }

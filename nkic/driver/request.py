@@ -1,4 +1,9 @@
-"""From what users say in words to a request: options, environment, inline block, example data."""
+"""From what users say in words to a request: options, inline block, environment, project,
+example data.
+
+Sources: the announcement of the changes to NKI's specialization (Neuron 2.33), for
+NKI_COMPILER_FRONTEND.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from nkic.base import profiles
+from nkic.base import profiles, project
 from nkic.base.diagnostics import CompileFailed, UsageFailed, make
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
@@ -17,6 +22,9 @@ from nkic.specialise.inline import read_block
 from nkic.specialise.request import Request, RequestOptions, TensorType, combine
 
 TARGET_VARIABLE = "NEURON_PLATFORM_TARGET_OVERRIDE"
+NKI_VARIABLE = "NKIC_NKI"
+FRONTEND_VARIABLE = "NKI_COMPILER_FRONTEND"
+FORMER_FRONTEND = ("custom", Profile.NKI_0_6)  # the way of 0.6, which 0.7 still offers
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,8 @@ class RawOptions:
 
 def request_for(source: SourceFile, said: RawOptions, environ: Mapping[str, str]) -> Request:
     """The request. What was said wins over `like`, that over the file's inline block, that over
-    the environment. Raises `UsageFailed`, for a block that cannot be used too.
+    the environment, and that over `[tool.nkic]` of the project. Raises `UsageFailed`, for a block
+    that cannot be used too.
     """
     return request_of(source, given(said), environ, _like(said))
 
@@ -55,11 +64,7 @@ def request_of(
     like: Mapping[str, TensorType] | None = None,
 ) -> Request:
     """The same of what is understood already; without `source` there is no inline block."""
-    block = _block(source)
-    wanted = environ.get(TARGET_VARIABLE)
-    if block.target is None and wanted:
-        block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
-    request = combine(given, block, like)
+    request = combine(given, _around(block_of(source), given, environ), like)
     if request.lnc > request.target.max_cores:
         target = request.target
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
@@ -67,7 +72,32 @@ def request_of(
     return request
 
 
-def _block(source: SourceFile | None) -> RequestOptions:
+def _around(
+    block: RequestOptions, given: RequestOptions, environ: Mapping[str, str]
+) -> RequestOptions:
+    """The block, with what the environment and the project say where nobody says it."""
+    wanted = environ.get(TARGET_VARIABLE)
+    if block.target is None and wanted:
+        block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
+    if block.profile is None and given.profile is None:
+        block = replace(block, profile=_version(environ)[0])
+    return block
+
+
+def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
+    """The version that environment or project name, and which of them. Raises `UsageFailed`."""
+    if wanted := environ.get(NKI_VARIABLE):
+        return find_profile(wanted, NKI_VARIABLE), NKI_VARIABLE
+    word, profile = FORMER_FRONTEND
+    if environ.get(FRONTEND_VARIABLE) == word:
+        return profile, FRONTEND_VARIABLE
+    if (said := project.setting("nki")) is not None:
+        origin = project.origin("nki")
+        return find_profile(str(said), origin), origin
+    return None, DEFAULT
+
+
+def block_of(source: SourceFile | None) -> RequestOptions:
     """What the file's block says. What is wrong with it is wrong with the call, not the kernel."""
     try:
         return read_block(source) if source is not None else RequestOptions()
@@ -106,8 +136,7 @@ def find_profile(label: str, origin: str) -> Profile:
     """The version of NKI called `label`."""
     found = profiles.find(label)
     if found is None:
-        known = ", ".join(profiles.LABELS.values())
-        raise _bad(f"{origin}: there is no version `{label}` of NKI", f"known are: {known}")
+        raise _bad(f"{origin}: there is no version `{label}` of NKI", profiles.KNOWN)
     return found
 
 
@@ -146,7 +175,7 @@ def settings(
     like = _like(said)
     command = given(said)
     request = request_of(source, command, environ, like)
-    block = _block(source)
+    block = block_of(source)
     where = f"inline block of {source.path}" if source is not None else ""
     values = {
         "kernel": request.kernel or "the file's only one",
@@ -161,6 +190,8 @@ def settings(
             origin = where
         elif origin == DEFAULT and name == "target" and environ.get(TARGET_VARIABLE):
             origin = TARGET_VARIABLE
+        elif origin == DEFAULT and name == "profile":
+            origin = _version(environ)[1]
         yield "nki" if name == "profile" else name, value, origin
     for name, kind in {**request.like, **request.args}.items():
         yield f"argument {name}", str(kind), kind.origin

@@ -175,7 +175,10 @@ class Interpreter:
         return failures.turns_of(own[: failures.CALLS], self.resolved)
 
 
-_BOUNDARY = frozenset({"nkic.specialise.surface"})  # where the language's functions are called
+# Where the language's functions are called, and what stands in for NumPy's.
+_BOUNDARY = frozenset(
+    {"nkic.specialise.surface", "nkic.specialise.numpy_names", "nkic.language.arrays"}
+)
 
 
 def _is_the_kernels(error: BaseException) -> bool:

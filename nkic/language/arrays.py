@@ -59,7 +59,7 @@ class ConstantArray:
 
     def reshape(self, *shape: Any) -> ConstantArray:
         """The same elements in another shape, where one size may be -1."""
-        wanted = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        wanted = _sizes(shape[0] if len(shape) == 1 else shape)
         known = prod(size for size in wanted if size != -1)
         sizes = tuple(self.size // max(known, 1) if size == -1 else size for size in wanted)
         if prod(sizes) != self.size or wanted.count(-1) > 1:
@@ -82,7 +82,9 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
     """`array`, `zeros`, `eye` and so on, as the `numpy` of kernels has them."""
 
     def filled(shape: Any, fill_value: Number, dtype: Any = None) -> ConstantArray:
-        sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+        sizes = _sizes(shape)
+        if any(size < 0 for size in sizes):
+            raise ValueError("negative dimensions are not allowed")
         allow(prod(sizes))
         kind = _kind(dtype) if dtype is not None else _natural([fill_value])
         one = _packed([fill_value], (1,), kind)._data
@@ -123,6 +125,15 @@ def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArra
         "identity": lambda n, dtype=None: eye(n, dtype=dtype),
         "arange": arange,
     }
+
+
+def _sizes(shape: Any) -> Sizes:
+    """A shape, which may be given as one size."""
+    sizes = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
+    for size in sizes:
+        if not isinstance(size, int):
+            raise TypeError(f"'{type(size).__name__}' object cannot be interpreted as an integer")
+    return sizes
 
 
 def _kind(dtype: Any) -> DType:

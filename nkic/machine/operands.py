@@ -166,16 +166,15 @@ Rule = Callable[[Facts], Violation | None]
 class Cost(NamedTuple):
     """Time of one instruction.
 
-    `cycles` occupy the engine (at its clock). `latency_ns` more pass before the result can
-    be seen. DMA, instead of cycles: `start_ns` from the trigger to the first byte, then
-    `busy_ns` on `dma_engines` of the core's DMA engines at once, then `latency_ns` until the
-    semaphore shows it.
+    `interval`, in cycles of the engine, is how long it occupies the engine; `latency_ns` more
+    pass before the result is there. DMA, instead of cycles: from its first byte on, `busy_ns` on
+    `dma_engines` of the core's DMA engines at once, then `latency_ns` until the semaphore shows
+    it.
     """
 
-    cycles: int
+    interval: int
     latency_ns: float = 0.0
     busy_ns: float = 0.0
-    start_ns: float = 0.0
     dma_engines: int = 0
 
 
@@ -215,9 +214,10 @@ class Row:
     what of the results depends on what of the sources.
 
     What stages ask of a row, so that none of them knows one by name: `accumulates` is the
-    attribute that says whether dst is added to, where None leaves it to lower. `pairs` and `skips`
-    are an attribute with its value: those with which elements are read in pairs, and with which
-    rows whose index is out of bounds are left out; `rows_last`, these rows are columns of dst.
+    attribute that says whether dst is added to, where None leaves it to lower, and `accumulator`
+    the number of dst, to which the engine adds without waiting for the sum before. `pairs` and
+    `skips` are an attribute with its value: those with which elements are read in pairs, and with
+    which rows whose index is out of bounds are left out; `rows_last`, these are columns of dst.
     `queue` is the attribute that numbers the queue which all cores use. `moves`: results have the
     bits of a source of their type, or are constants. `coalesces`: a call takes several tensors
     in HBM. `channel` is the attribute that numbers channels, each of which is a call.
@@ -258,6 +258,7 @@ class Row:
     channel: str = ""
     loads_until: Profile | None = None
     scalars: bool = False
+    accumulator: int = field(init=False, repr=False, compare=False)
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -268,6 +269,8 @@ class Row:
         }
         for name, value in indexes.items():
             object.__setattr__(self, name, value)
+        accumulator = indexes["operand_index"].get("dst", -1) if self.accumulates else -1
+        object.__setattr__(self, "accumulator", accumulator)
         known = {*indexes["operand_index"], *indexes["attribute_index"]}
         named = {self.accumulates, self.queue, self.channel}
         named |= {asked[0] for asked in (self.pairs, self.skips) if asked}

@@ -57,7 +57,9 @@ class Activation:
     """One row: a function that the scalar engine's tables approximate, on every NeuronCore.
 
     Outside `low` … `high` (of the magnitude, if `by_magnitude`) the device's result is invalid;
-    docs/fidelity.md says what nki-run gives there. `parameter` names an extra argument.
+    docs/fidelity.md says what nki-run gives there. `parameter` names an extra argument. `table` is
+    the family whose table holds it; plain functions are in every table. Which functions share one
+    is not published: families are assumed by what they are computed from.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Activation:
     high: float = inf
     by_magnitude: bool = False
     parameter: str = ""
+    table: str = ""
 
 
 def _engines(text: str) -> Mapping[Engine, int]:
@@ -136,26 +139,26 @@ _ACTIVATIONS = (
     Activation("sign", "-1, 0 or 1"),
     Activation("relu", "x if positive, else 0"),
     Activation("prelu", "x if positive, else relu_param x", parameter="relu_param"),
-    Activation("exp", "e to the power of x"),
-    Activation("log", "natural logarithm", 2.0**-64, 2.0**64),
-    Activation("sqrt", "square root", 2.0**-116, 2.0**118),
-    Activation("rsqrt", "1 / sqrt x", 2.0**-87, 2.0**97),
-    Activation("reciprocal", "1 / x", 2.0**-42, 2.0**42, by_magnitude=True),
-    Activation("sin", "sine, without reduction of the argument", -pi, pi),
-    Activation("arctan", "arc tangent", -pi / 2, pi / 2),
-    Activation("tanh", "hyperbolic tangent"),
-    Activation("sigmoid", "1 / (1 + exp -x)"),
-    Activation("softplus", "log (1 + exp x)"),
-    Activation("mish", "x tanh softplus x"),
-    Activation("silu", "x sigmoid x"),
-    Activation("silu_dx", "derivative of silu"),
-    Activation("erf", "error function"),
-    Activation("erf_dx", "derivative of erf"),
-    Activation("gelu", "x Phi(x), Phi the normal distribution function"),
-    Activation("gelu_dx", "derivative of gelu"),
-    Activation("gelu_apprx_tanh", "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2"),
-    Activation("gelu_apprx_sigmoid", "x sigmoid(1.702 x)"),
-    Activation("gelu_apprx_sigmoid_dx", "derivative of gelu_apprx_sigmoid"),
+    Activation("exp", "e to the power of x", table="exp"),
+    Activation("log", "natural logarithm", 2.0**-64, 2.0**64, table="exp"),
+    Activation("sqrt", "square root", 2.0**-116, 2.0**118, table="root"),
+    Activation("rsqrt", "1 / sqrt x", 2.0**-87, 2.0**97, table="root"),
+    Activation("reciprocal", "1 / x", 2.0**-42, 2.0**42, by_magnitude=True, table="root"),
+    Activation("sin", "sine, without reduction of the argument", -pi, pi, table="angle"),
+    Activation("arctan", "arc tangent", -pi / 2, pi / 2, table="angle"),
+    Activation("tanh", "hyperbolic tangent", table="exp"),
+    Activation("sigmoid", "1 / (1 + exp -x)", table="exp"),
+    Activation("softplus", "log (1 + exp x)", table="exp"),
+    Activation("mish", "x tanh softplus x", table="exp"),
+    Activation("silu", "x sigmoid x", table="exp"),
+    Activation("silu_dx", "derivative of silu", table="exp"),
+    Activation("erf", "error function", table="erf"),
+    Activation("erf_dx", "derivative of erf", table="erf"),
+    Activation("gelu", "x Phi(x), Phi the normal distribution function", table="erf"),
+    Activation("gelu_dx", "derivative of gelu", table="erf"),
+    Activation("gelu_apprx_tanh", "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2", table="erf"),
+    Activation("gelu_apprx_sigmoid", "x sigmoid(1.702 x)", table="erf"),
+    Activation("gelu_apprx_sigmoid_dx", "derivative of gelu_apprx_sigmoid", table="erf"),
 )
 
 # Names of `nki.language` that kernels pass as operators, and no engine has: what to write.

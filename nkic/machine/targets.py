@@ -1,43 +1,74 @@
 """The three generations nkic knows, as data.
 
 Sources, unless a line says otherwise: the architecture guides of Trainium/Inferentia2,
-Trainium2 and Trainium3 (sizes, clocks); `nki.language.tile_size` (tile limits); the DMA
-bandwidth guide (effective rate per DMA engine). A figure that no public page prints is
-marked assumed here and listed in docs/fidelity.md.
+Trainium2 and Trainium3 (sizes); `nki.language.tile_size` (tile limits). Figures of time come from
+`machine/clock`. A figure that no public page prints is marked assumed here and listed in
+docs/fidelity.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+from nkic.machine.clock import defaults
 from nkic.machine.engines import Engine
 from nkic.machine.memory import PSUM_BANK_BYTES
 
 KIB = 1024
+ALONE, PAIR, ALL = CONTENTION = ("alone", "pair", "all")
 
 
 @dataclass(frozen=True)
 class Target:
-    """One hardware generation. Clocks in MHz, rates in bytes per ns."""
+    """One hardware generation.
+
+    `figures` are its figures of time (`machine/clock`), by name. `contention` is who else moves
+    data to and from HBM: nobody ("alone"), the other core of a pair, or all cores of the chip.
+    `machine` is the hash of the machine file that changed either; empty for the defaults.
+    `queue_engines` trigger the transfers of each DMA queue, unless an instruction says who does.
+    """
 
     name: str
     generation: int  # NeuronCore version: 2, 3, 4
     sbuf_bytes: int  # per partition, physical
     sbuf_usable: int  # per partition, what a kernel may use
     psum_banks: int
-    clock_mhz: MappingProxyType[Engine, int]
     base_clock_mhz: int  # what "cycles" in reports counts
     dma_engines: int
-    dma_rate: float  # effective, per DMA engine
-    link_rate: float  # NeuronLink of a chip (pages of inf2, trainium2, 3) / its cores
-    dma_queues: int  # queues nkic spreads a core's transfers over (assumed)
+    queue_engines: tuple[Engine, ...]  # of the queues nkic spreads transfers over (assumed)
     max_cores: int  # physical cores that one kernel may use
     chip_cores: int  # physical cores of a chip
     matmul_free: int  # elements of a moving operand per partition
+    figures: Mapping[str, float]
     semaphores: int = 256  # assumed: no public figure
     registers: int = 64  # per engine
+    contention: str = ALONE
+    machine: str = ""
+
+    @property
+    def dma_queues(self) -> int:
+        """Queues that nkic spreads a core's transfers over."""
+        return len(self.queue_engines)
+
+    @cached_property
+    def clock_mhz(self) -> Mapping[Engine, float]:
+        """The clock of each engine. That of the DMA engines counts nothing."""
+        clocks = {e: self.figures[f"{e.value}.clock_mhz"] for e in Engine if e is not Engine.DMA}
+        return MappingProxyType({**clocks, Engine.DMA: clocks[Engine.SCALAR]})
+
+    @property
+    def dma_rate(self) -> float:
+        """Bytes per ns of one DMA engine on long rows, as contention leaves them."""
+        alone = self.contention == ALONE
+        return self.figures["dma.engine_rate" if alone else "dma.engine_rate_shared"]
+
+    def used_by(self, cores: int) -> Target:
+        """The same for a kernel on so many cores: two of them share a stack of HBM."""
+        return replace(self, contention=PAIR) if cores > 1 and self.contention == ALONE else self
 
     @property
     def psum_bytes(self) -> int:
@@ -45,32 +76,25 @@ class Target:
         return self.psum_banks * PSUM_BANK_BYTES
 
 
-def _clocks(tensor: int, vector: int, scalar: int, gpsimd: int) -> MappingProxyType[Engine, int]:
-    # The sync engine's clock is unpublished: assumed equal to the scalar engine's.
-    return MappingProxyType(
-        {
-            Engine.TENSOR: tensor,
-            Engine.VECTOR: vector,
-            Engine.SCALAR: scalar,
-            Engine.GPSIMD: gpsimd,
-            Engine.SYNC: scalar,
-            Engine.DMA: scalar,
-        }
-    )
+def _figures(generation: int) -> Mapping[str, float]:
+    return MappingProxyType(defaults(generation))
 
+
+# Descriptors made by hardware are commanded by sync or scalar, those made by software by gpsimd
+# (descriptor generation engine reference). Each half of the queues, towards the chip and away from
+# it, has all three; sync, which computes nothing, twice. The vendor's map is not published.
+_TRIGGERS = (Engine.SYNC, Engine.GPSIMD, Engine.SCALAR, Engine.SYNC) * 2
 
 TRN1 = Target(
     name="trn1",
     generation=2,
+    figures=_figures(2),
     sbuf_bytes=192 * KIB,
     sbuf_usable=(192 - 16) * KIB,  # direct allocation guide, NKI 0.1
     psum_banks=8,
-    clock_mhz=_clocks(2800, 1120, 1400, 1400),
     base_clock_mhz=1400,
     dma_engines=16,
-    dma_rate=17.0,
-    link_rate=96.0,
-    dma_queues=8,
+    queue_engines=(Engine.SYNC,) * 8,  # descriptors are prepared before the run
     max_cores=1,
     chip_cores=2,
     matmul_free=512,
@@ -78,15 +102,13 @@ TRN1 = Target(
 TRN2 = Target(
     name="trn2",
     generation=3,
+    figures=_figures(3),
     sbuf_bytes=224 * KIB,
     sbuf_usable=224 * KIB - 16 * KIB - 8 - 256,  # nki-library, mlp_cte_constants.py
     psum_banks=8,
-    clock_mhz=_clocks(2400, 960, 1200, 1200),
     base_clock_mhz=1200,
     dma_engines=16,
-    dma_rate=23.0,
-    link_rate=160.0,
-    dma_queues=8,
+    queue_engines=_TRIGGERS,
     max_cores=2,
     chip_cores=8,
     matmul_free=512,
@@ -94,15 +116,13 @@ TRN2 = Target(
 TRN3 = Target(
     name="trn3",
     generation=4,
+    figures=_figures(4),
     sbuf_bytes=256 * KIB,
     sbuf_usable=256 * KIB - 16 * KIB - 8 - 256,  # assumed: the same reserve as on trn2
     psum_banks=8,
-    clock_mhz=_clocks(2400, 1200, 1200, 1200),
     base_clock_mhz=1200,
     dma_engines=16,
-    dma_rate=33.0,
-    link_rate=320.0,
-    dma_queues=8,
+    queue_engines=_TRIGGERS,
     max_cores=2,
     chip_cores=8,
     matmul_free=4096,  # float32 dst; 8192 for bfloat16 (nc_matmul, nki.isa)

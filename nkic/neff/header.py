@@ -100,12 +100,10 @@ def target_hash(target: Target) -> bytes:
 
 def _figure(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return [(ENGINE_CODES[engine], value[engine]) for engine in sorted(value, key=_code)]
+        return sorted(value.items())
+    if isinstance(value, tuple):
+        return [ENGINE_CODES[engine] for engine in value]
     return value
-
-
-def _code(engine: Any) -> int:
-    return ENGINE_CODES[engine]
 
 
 def known_target_hash(name: str) -> bytes | None:

@@ -125,12 +125,11 @@ class _Reader:
     def cells(self, pattern: PatternRecord) -> list[int]:
         found = self.known.get(id(pattern))
         if found is None:
-            found = self.known[id(pattern)] = []
             tensor = self.executable.tensors[pattern.tensor]
             self.reading.names[pattern.tensor] = tensor.name
             self.reading.wholes[pattern.tensor] = _whole(tensor)
             boxes = self.areas.setdefault(pattern.tensor, {})
-            boxes.setdefault(_area(pattern, tensor), []).append(found)
+            found = self.known[id(pattern)] = boxes.setdefault(_area(pattern, tensor), [])
         return found
 
     def storages(self) -> Sequence[Storage]:

@@ -6,7 +6,7 @@ Neither framework is imported here; a value of one shows that it is there.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn, Protocol
@@ -32,14 +32,24 @@ class Converter(Protocol):
         """An array in the framework's kind, where `like` is."""
 
     @property
+    def cast(self) -> str:
+        """How an array is converted to the type whose name is put in for {}."""
+
+    def guarded(self, values: Any, given: Sequence[Any], kernel: str) -> Any:
+        """Results of `kernel` that give an error where a gradient through them is asked for, if
+        what was given wants gradients.
+        """
+
+    @property
     def update(self) -> Callable[[Any, Array], None] | None:
         """Writes to a value, or raises `UsageFailed`; None where arrays never change."""
 
 
 class Borrowed(np.ndarray[Any, Any]):
-    """An array that is a framework's: `owner` is the value."""
+    """An array that is a framework's: `owner` is the value, `cast` how it is converted there."""
 
     owner: Any = None
+    cast = ""
 
 
 def converter(value: Any) -> Converter | None:
@@ -56,10 +66,10 @@ def borrow(value: Any) -> Array | None:
     """The adapter for both frameworks."""
     known = converter(value)
     array = known.array_of(value) if known is not None else None
-    if array is None:
+    if known is None or array is None:
         return None
     found = array.view(Borrowed)
-    found.owner = value
+    found.owner, found.cast = value, known.cast
     return found
 
 
@@ -79,9 +89,12 @@ def settle(called: api.Called) -> Any:
     with raising(RunError):
         for name, returned in called.artifact.signature.updates.items():
             _write(name, called.inputs[name], called.updated[name], returned)
-    owners = (getattr(array, "owner", None) for array in called.inputs.values())
+    owners = [getattr(array, "owner", None) for array in called.inputs.values()]
     like = next((owner for owner in owners if owner is not None), None)
-    return values_like(called.values, like)
+    known = converter(like) if like is not None else None
+    values = values_like(called.values, like)
+    name = called.artifact.executable.name
+    return known.guarded(values, owners, name) if known is not None else values
 
 
 def _write(name: str, target: Array, array: Array, returned: bool) -> None:

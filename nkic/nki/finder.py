@@ -14,6 +14,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 from nkic.api.errors import CompileError, raising, refuse
+from nkic.api.process import CALLS
+from nkic.base import profiles
 
 VARIABLE = "NKIC_INSTALL"
 NKI = "nki"
@@ -56,15 +58,19 @@ def installed() -> bool:
     return _present() is not None
 
 
-def install(force: bool = False) -> None:
+def install(force: bool = False, nki: str | None = None) -> None:
     """Makes `import nki` and what real code imports beside it give nkic's modules.
 
+    `nki` is the version of NKI that the kernels of this process are written for, where a call
+    names none; without it each kernel's file, the environment or the project says it.
     Where another package called nki is installed, it is refused unless `force` puts it aside for
     this process; packages beside it (`neuronxcc`, `torch_neuronx`, `jax_neuronx`, `torch_xla`)
     stay as they are where they are installed. Raises `CompileError`.
     """
+    version = _version(nki)
     known = _present()
     if known is not None and (known.force or not force):
+        CALLS.nki = version or CALLS.nki
         return
     with raising(CompileError):
         if not force and (place := _other()) is not None:
@@ -73,6 +79,7 @@ def install(force: bool = False) -> None:
                 "nkic.install(force=True), or `python -m nkic --force`, puts it aside",
             )
     uninstall()
+    CALLS.nki = version
     free = [root for root in BESIDE if not _is_installed(root)]
     roots = (NKI, *free)
     finder = Finder(roots, force)
@@ -83,8 +90,20 @@ def install(force: bool = False) -> None:
         sys.meta_path.append(finder)
 
 
+def _version(label: str | None) -> str | None:
+    """The version, if there is one of this name. Raises `CompileError`."""
+    if label is None:
+        return None
+    with raising(CompileError):
+        found = profiles.find(label)
+        if found is None:
+            refuse(f"nki: there is no version `{label}` of NKI", profiles.KNOWN)
+        return found.label
+
+
 def uninstall() -> None:
     """Takes the modules away again; those which are imported stay with who imported them."""
+    CALLS.nki = None
     known = _present()
     if known is not None:
         sys.meta_path.remove(known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 
 from nkic.api.arrays import Array
 
+cast = "`.astype(jnp.{})`"
 update = None  # arrays of JAX do not change
 
 
@@ -20,6 +22,11 @@ def array_of(value: Any) -> Array | None:
     if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         return None
     return np.asarray(value)
+
+
+def guarded(values: Any, given: Sequence[Any], kernel: str) -> Any:
+    """The results: JAX asks for gradients of what it traces, and of nothing else."""
+    return values
 
 
 def back(array: Array, like: Any) -> Any:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from nkic.api.arrays import Array
-from nkic.api.errors import refuse
+from nkic.api.errors import RunError, raising, refuse
 
 # Types that NumPy lacks cross as the integers of their bits.
+cast = "`.to(torch.{})`"
 _BITS = {1: torch.uint8, 2: torch.int16}
 _FOREIGN = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu")
 
@@ -57,6 +59,36 @@ def tensor_of(array: Array) -> torch.Tensor:
         return torch.from_numpy(plain)
     bits = torch.from_numpy(plain.view(f"u{array.dtype.itemsize}"))
     return bits.view(getattr(torch, name))
+
+
+class _WithoutGradient(torch.autograd.Function):  # type: ignore[misc]
+    """The identity, and an error where autograd comes to it: it does not see into kernels."""
+
+    @staticmethod
+    def forward(ctx: Any, kernel: str, value: torch.Tensor, *given: Any) -> torch.Tensor:
+        ctx.kernel = kernel
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        with raising(RunError):
+            refuse(
+                f"the kernel `{ctx.kernel}` has no gradient: PyTorch does not see into it",
+                "call it in the forward of a torch.autograd.Function, or register it with its "
+                "backward by nkic.nki.torch_ops.custom_op; for no gradient pass `tensor.detach()`",
+            )
+
+
+def guarded(values: Any, given: Sequence[Any], kernel: str) -> Any:
+    """Results whose gradient is an error, where one could be asked for."""
+    wanted = [one for one in given if isinstance(one, torch.Tensor) and one.requires_grad]
+    if not wanted or not torch.is_grad_enabled():
+        return values
+    if isinstance(values, tuple):
+        return tuple(guarded(one, given, kernel) for one in values)
+    if not isinstance(values, torch.Tensor) or not values.is_floating_point():
+        return values
+    return _WithoutGradient.apply(kernel, values, *wanted)
 
 
 def update(value: Any, array: Array) -> None:

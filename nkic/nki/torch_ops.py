@@ -43,7 +43,8 @@ def custom_op(
         schema = _schema(made, outputs, mutates, scalars)
 
     def run(*args: Any) -> Any:
-        return made(*args)
+        with torch.no_grad():  # its gradient is the operator's
+            return made(*args)
 
     operator = torch.library.custom_op(name, run, mutates_args=tuple(mutates), schema=schema)
     operator.register_fake(lambda *args: _fake(made, args, outputs))

@@ -12,15 +12,15 @@ stages before them claim, and share no code with these.
 
 from nkic.prove.addresses import prove_addresses
 from nkic.prove.effects import read
-from nkic.prove.file import File, prove_file
+from nkic.prove.file import Sections, prove_file
 from nkic.prove.model import RULES, Finding
 from nkic.prove.order import prove_order
 from nkic.prove.returned import prove_returned
 
 __all__ = [
     "RULES",
-    "File",
     "Finding",
+    "Sections",
     "prove_addresses",
     "prove_file",
     "prove_order",

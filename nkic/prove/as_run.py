@@ -40,5 +40,5 @@ def unordered(core: Core, reading: Reading, storages: Sequence[Storage]) -> Iter
             if last is not None:
                 yield Unordered(start, last, reading.what(cells, storage)[1])
             if tenancy.hands and tenancy.access(start, storage):
-                former = reading.names[tenancy.former[storage]]
+                former = reading.name(tenancy.former[storage])
                 yield Unordered(start, None, f"the bytes of `{former}`")

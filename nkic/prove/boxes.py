@@ -20,10 +20,10 @@ MOST_CELLS = 1 << 16  # of a tensor; beyond it neighbours are joined
 
 def area(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
     """The box over `axes` of the elements, of `size` bytes, that (step, num) pairs visit."""
-    spans = _spans(axes, size, dims)
-    if spans is not None:
+    reach = _reach(axes, size, dims)
+    if reach is not None:
         box, rest = [], offset * size
-        for length, pitch, span in zip(axes, pitches(axes), spans, strict=True):
+        for length, pitch, span in reach:
             first, rest = divmod(rest, pitch)
             if first + span >= length:
                 return _hull(axes, size, offset, dims)
@@ -39,8 +39,10 @@ def pitches(axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=65536)
-def _spans(axes: tuple[int, ...], size: int, dims: Dims) -> tuple[int, ...] | None:
-    """How far the pattern reaches along each axis, or None where it does not follow the axes."""
+def _reach(axes: tuple[int, ...], size: int, dims: Dims) -> tuple[tuple[int, int, int], ...] | None:
+    """By axis: its length, its pitch, and how far the pattern reaches along it; None where the
+    pattern does not follow the axes.
+    """
     spans = [0] * len(axes)
     for step, num in dims:
         if step < 0 < num - 1:
@@ -48,7 +50,7 @@ def _spans(axes: tuple[int, ...], size: int, dims: Dims) -> tuple[int, ...] | No
         if num > 1 and step > 0 and not _along(axes, spans, step * size, num):
             return None
     spans[-1] += size - 1
-    return tuple(spans)
+    return tuple(zip(axes, pitches(axes), spans, strict=True))
 
 
 def _along(axes: tuple[int, ...], spans: list[int], step: int, num: int) -> bool:
@@ -87,31 +89,37 @@ def _hull(axes: tuple[int, ...], size: int, offset: int, dims: Dims) -> Box:
 
 
 class Grid:
-    """A tensor cut at the sides of boxes."""
+    """A tensor cut at the sides of boxes. Its cells are numbered from `base` on."""
 
-    def __init__(self, boxes: Collection[Box]) -> None:
+    def __init__(self, boxes: Collection[Box], base: int = 0) -> None:
         rank = len(next(iter(boxes)))
         sides = [sorted({side for box in boxes for side in box[axis]}) for axis in range(rank)]
         cuts = _thinned([list(axis) for axis in sides])
-        self.sizes = [max(1, len(axis) - 1) for axis in cuts]
-        self.count = prod(self.sizes)
+        sizes = [max(1, len(axis) - 1) for axis in cuts]
+        self.base = base
+        self.count = prod(sizes)
         # By side: the first cell along the axis of a box that begins there, and of one that ends.
         both = list(zip(sides, cuts, strict=True))
-        self.firsts = [{side: bisect_right(cut, side) - 1 for side in own} for own, cut in both]
-        self.lasts = [{side: bisect_left(cut, side) for side in own} for own, cut in both]
+        firsts = [{side: bisect_right(cut, side) - 1 for side in own} for own, cut in both]
+        lasts = [{side: bisect_left(cut, side) for side in own} for own, cut in both]
+        self.along = list(zip(firsts, lasts, sizes, strict=True))
 
     def cells(self, box: Box) -> Sequence[int]:
         """The numbers of the cells that `box`, which the grid was made for, covers."""
+        number = 0
+        for (low, high), (firsts, lasts, size) in zip(box, self.along, strict=True):
+            first = firsts[low]
+            if lasts[high] > first + 1:
+                return self._several(box)
+            number = number * size + first
+        return (self.base + number,)
+
+    def _several(self, box: Box) -> Sequence[int]:
         numbers: Sequence[int] = (0,)
-        along = zip(box, self.firsts, self.lasts, self.sizes, strict=True)
-        for (low, high), firsts, lasts, size in along:
-            first, last = firsts[low], lasts[high]
-            if last <= first + 1:
-                numbers = [number * size + first for number in numbers]
-            else:
-                here = range(first, last)
-                numbers = [number * size + cell for number in numbers for cell in here]
-        return numbers
+        for (low, high), (firsts, lasts, size) in zip(box, self.along, strict=True):
+            here = range(firsts[low], max(lasts[high], firsts[low] + 1))
+            numbers = [number * size + cell for number in numbers for cell in here]
+        return [self.base + number for number in numbers]
 
 
 def _thinned(cuts: list[list[int]]) -> list[list[int]]:

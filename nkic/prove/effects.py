@@ -29,7 +29,7 @@ MODES = {
 # them; the tensor's number, -1 for state. Plain tuples: there are three for each instruction.
 Touch = tuple[list[int], int, int]
 Touches = list[Touch]
-Areas = dict[Box, list[list[int]]]  # of one tensor: lists of cells, to be filled
+Areas = dict[Box, list[int]]  # of one tensor: cells, to be filled
 
 
 class Reading:
@@ -37,7 +37,7 @@ class Reading:
 
     def __init__(self, body: Body = ()) -> None:
         self.body = body
-        self.names: dict[int, str] = {}  # of tensors
+        self.names: dict[int, str] = {}  # of tensors that `tensors` does not have: a file's
         self.wholes: dict[int, Box] = {}  # tensors as boxes, where one is accessed in parts too
         self.touches: dict[int, Touches] = {}
         self.tensors: dict[int, Tensor] = {}
@@ -74,7 +74,7 @@ class Reading:
     def what(self, cells: Sequence[int], storage: int) -> tuple[str, str]:
         """The rule that an access comes under, and what it is an access to."""
         if storage >= 0:
-            return "memory", f"`{self.names[storage]}`"
+            return "memory", f"`{self.name(storage)}`"
         name = next(name for name, cell in self.state.items() if cell[0] == cells[0])
         return ("register" if name.startswith("register ") else "state"), name
 
@@ -82,19 +82,19 @@ class Reading:
         """Gives every area its cells. Most tensors are always accessed whole."""
         for number, boxes in areas.items():
             if len(boxes) == 1:
-                (same,) = boxes.values()
-                for cells in same:
-                    cells.append(self.count)
+                (cells,) = boxes.values()
+                cells.append(self.count)
                 self.count += 1
                 continue
-            if WHOLE in boxes:
-                boxes.setdefault(self.wholes[number], []).extend(boxes.pop(WHOLE))
-            grid, base = Grid(boxes.keys()), self.count
-            for box, same in boxes.items():
-                found = [base + cell for cell in grid.cells(box)]
-                for cells in same:
-                    cells.extend(found)
+            whole = self.wholes[number]
+            grid = Grid({box or whole for box in boxes}, self.count)
+            for box, cells in boxes.items():
+                cells.extend(grid.cells(box or whole))
             self.count += grid.count
+
+    def name(self, number: int) -> str:
+        """What the tensor of that number is called."""
+        return self.tensors[number].name if number in self.tensors else self.names[number]
 
 
 def read(program: Program) -> tuple[Reading, ...]:
@@ -198,16 +198,19 @@ class _Reader:
 
     def cells(self, pattern: AccessPattern) -> list[int]:
         """The cells of a pattern, which `Reading.cut` will find."""
-        cells: list[int] = []
-        self.known[id(pattern)] = cells
         tensor = pattern.tensor
-        if tensor.number not in self.areas:
-            self.reading.tensors[tensor.number] = tensor
-            self.reading.names[tensor.number] = tensor.name
-            self.areas[tensor.number] = {}
-        elif tensor.number not in self.reading.wholes:
+        number, areas = tensor.number, self.areas
+        boxes = areas.get(number)
+        if boxes is None:
+            self.reading.tensors[number] = tensor
+            boxes = areas[number] = {}
+        elif number not in self.reading.wholes:
             self.whole(tensor)
-        self.areas[tensor.number].setdefault(area_of(pattern), []).append(cells)
+        box = area_of(pattern)
+        cells = boxes.get(box)
+        if cells is None:
+            cells = boxes[box] = []
+        self.known[id(pattern)] = cells
         return cells
 
     def source(self, pattern: AccessPattern) -> Touch:

@@ -10,6 +10,7 @@ from typing import Any
 from nkic.base.text import clean, grouped
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.targets import Target
+from nkic.report.trust import MIXED, Trust
 
 SCHEMA = 1
 _HASH_SHOWN = 12  # hex digits that tell two arrays apart for a reader
@@ -113,7 +114,9 @@ class RunReport:
     where that was asked for, else "measured"; `prints` what the program printed, in order, and
     `prints_left_out` how many more came after the limit; `seconds_host` only where it was asked
     for, since it is never the same twice; `unbounded` are the instructions that error bounds do not
-    cover, with their places.
+    cover, with their places. `launch_ns` is what a runtime takes before and after the kernel, and
+    no part of `time_ns`; `machine` the hash of the machine file whose figures hold, else
+    "default"; `trust` how far the time is likely to be off.
     """
 
     kernel: str
@@ -134,6 +137,9 @@ class RunReport:
     prints_left_out: int = 0
     seconds_host: float | None = None
     unbounded: Sequence[str] = ()
+    launch_ns: float = 0.0
+    machine: str = "default"
+    trust: Trust = MIXED
 
 
 def as_json(run: RunReport) -> str:
@@ -183,6 +189,21 @@ def cycles_line(run: RunReport, target: Target) -> str:
     return ", ".join(parts)
 
 
+def device_line(run: RunReport) -> str:
+    """`on a device about 49 us: kernel 34.35 us + launch about 15 us; likely within 20 % …`"""
+    launch, trust = run.launch_ns, run.trust
+    machine = "" if run.machine == "default" else f"machine {run.machine[:_HASH_SHOWN]}; "
+    return (
+        f"{machine}on a device about {_rough(run.time_ns + launch)}: kernel {_time(run.time_ns)} + "
+        f"launch about {_rough(launch)}; the kernel's time is likely within {trust.percent} % "
+        f"({trust.kind}; docs/timing.md)"
+    )
+
+
+def _rough(ns: float) -> str:
+    return f"{ns / 1e6:,.2f} ms" if ns >= 1e6 else f"{ns / 1e3:,.0f} us"
+
+
 def _shares(run: RunReport, core: str) -> str:
     """How much of the time each engine of a core was busy. Queues run side by side, so that a
     sum over them says nothing: transfers are told by their rate.
@@ -190,7 +211,7 @@ def _shares(run: RunReport, core: str) -> str:
     words = []
     for engine, short in SHORT_NAMES.items():
         use = run.engines.get(f"{core}.{engine.value}")
-        if use is not None and use.instructions and engine is not Engine.DMA and run.time_ns:
+        if use is not None and use.busy_ns and engine is not Engine.DMA and run.time_ns:
             words.append(f"{short} {100 * use.busy_ns / run.time_ns:.0f}%")
     return " ".join(words)
 

@@ -28,7 +28,7 @@ from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import SEMAPHORE_PS, Tables, Timing, activation_table, timing
+from nkic.machine.timing import Tables, Timing, Warmth, activation_table, semaphore_ps, timing
 
 COLLECTIVES = 1  # the pipe whose queue they take
 
@@ -47,14 +47,15 @@ class Timings:
         self.target = target
         self.known: dict[tuple[object, ...], Timing] = {}
 
-    def of(self, instruction: Instruction) -> Timing:
-        """The timing of `instruction` on its engine."""
+    def of(self, instruction: Instruction, queue: int = 0) -> Timing:
+        """The timing of `instruction` on its engine; of a transfer, on that DMA queue."""
         shapes = (_shape(o) for o in instruction.operands)
-        key = (instruction.row, instruction.attributes, instruction.engine, *shapes)
+        by = self.target.queue_engines[queue]
+        key = (instruction.row, instruction.attributes, instruction.engine, by, *shapes)
         found = self.known.get(key)
         if found is None:
             facts = instruction.facts(self.target)
-            found = self.known[key] = timing(instruction.row, facts, engine_of(instruction))
+            found = self.known[key] = timing(instruction.row, facts, engine_of(instruction), queue)
         return found
 
 
@@ -107,21 +108,32 @@ class _Lane:
 
 
 class _Queues:
-    """DMA queues by the time at which they can take the next transfer."""
+    """DMA queues by the time at which they can take the next transfer. `lanes` are the engines
+    that trigger transfers, `shared` those of them that have other work.
+    """
 
-    def __init__(self, count: int) -> None:
-        self.busy = [0] * count
-        self.half = max(1, count // 2)
+    def __init__(self, target: Target, lanes: Mapping[Engine, _Lane], shared: set[Engine]) -> None:
+        self.busy = [0] * target.dma_queues
+        self.half = max(1, target.dma_queues // 2)
+        self.engines = target.queue_engines
+        self.lanes = lanes
+        self.shared = shared
 
     def of_pipe(self, pipe: int) -> int:
         """The queue of the cores' rendezvous for that pipe: one that takes data away."""
         return len(self.busy) - 1 - pipe % self.half
 
-    def choose(self, start: int, away: bool) -> int:
-        """The queue for a transfer that could start at `start`; `away`: from on chip."""
+    def choose(self, start: int, away: bool, trigger: int) -> int:
+        """The queue for a transfer that could start at `start`; `away`: from on chip. An engine
+        that has other work is taken where it saves more than the `trigger` costs it.
+        """
         queues = range(self.half, len(self.busy)) if away else range(self.half)
-        idle = [(-self.busy[q], q) for q in queues if self.busy[q] <= start]
-        return min(idle)[1] if idle else min((self.busy[q], q) for q in queues)[1]
+        return min(queues, key=lambda q: (self._cost(q, start, trigger), -self.busy[q], q))
+
+    def _cost(self, queue: int, start: int, trigger: int) -> int:
+        engine = self.engines[queue]
+        begins = max(start, self.busy[queue], self.lanes[engine].free)
+        return begins + (trigger if engine in self.shared else 0)
 
 
 class Orderer:
@@ -133,6 +145,8 @@ class Orderer:
         self.keeps_order = in_order
         self.timings = Timings(target)
         self.tables = Tables(target)
+        self.warmth = Warmth(target)
+        self.semaphore_ps = semaphore_ps(target)
         self.now = 0
 
     def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
@@ -158,7 +172,7 @@ class Orderer:
         for instruction in code:
             times = self.timings.of(instruction)
             self.now += self.tables.loading(table_of(instruction))
-            self.now += times.start + times.hold + times.latency + SEMAPHORE_PS
+            self.now += times.start + times.hold + times.latency + self.semaphore_ps
         return [Placed(i, StreamId(engine_of(i))) for i in code]
 
 
@@ -185,7 +199,8 @@ class ListScheduler:
             for later in followers:
                 self.missing[later] += 1
         self.lanes = {e: _Lane(e, orderer.now) for e in Engine}
-        self.queues = _Queues(orderer.target.dma_queues)
+        shared = {engine_of(i) for i in code.values()}
+        self.queues = _Queues(orderer.target, self.lanes, shared)
         self.ready_at = dict.fromkeys(code, orderer.now)
         self.done: dict[int, int] = {}
 
@@ -238,20 +253,46 @@ class ListScheduler:
         if lane.engine is Engine.SCALAR:
             start += self.orderer.tables.loading(table_of(self.code[number]))
         queue = 0
+        hold = times.hold
         if lane.engine is Engine.DMA:
-            queue = self._queue(self.code[number], start)
-            self.queues.busy[queue] = start + times.hold
+            queue = self._queue(self.code[number], start, times.trigger)
+            times = self.orderer.timings.of(self.code[number], queue)
+            start = self._triggered(start, times)
+            self.queues.busy[queue] = start + hold
             lane.free = start + times.pool
         else:
-            lane.free = start + times.hold
-        done = self.done[number] = start + times.start + times.hold + times.latency
+            if lane.engine is Engine.TENSOR:
+                hold = self.orderer.warmth.stretched(start, hold)
+            lane.free = start + hold
+        done = self.done[number] = start + times.start + hold + times.latency
         self.orderer.now = max(self.orderer.now, done)
         for waiter in self.waiters[number]:
-            self.ready_at[waiter] = max(self.ready_at[waiter], done + SEMAPHORE_PS)
+            seen = self._seen(number, waiter, start + hold, done)
+            self.ready_at[waiter] = max(self.ready_at[waiter], seen)
             self.release(waiter)
         for later in self.following.get(number, ()):
             self.release(later)
         return Placed(self.code[number], StreamId(lane.engine, queue))
+
+    def _seen(self, number: int, waiter: int, free: int, done: int) -> int:
+        """When `waiter` can start after `number`, which leaves its engine at `free`: engines know
+        of their own results without a signal, and need not wait for a sum to add to it.
+        """
+        engine, one, other = self._engine(number), self.code[number], self.code[waiter]
+        if engine is Engine.DMA or engine is not self._engine(waiter):
+            return done + self.orderer.semaphore_ps
+        place = one.row.accumulator
+        adds = other.row is one.row and place >= 0
+        return free if adds and one.operands[place] == other.operands[place] else done
+
+    def _triggered(self, start: int, times: Timing) -> int:
+        """When the engine that triggers a transfer can do so; it is busy with that."""
+        if not times.trigger:
+            return start
+        lane = self.lanes[times.by]
+        begins = max(start, lane.free)
+        lane.free = begins + times.trigger
+        return begins
 
     def release(self, number: int) -> None:
         """One thing less that `number` waits for."""
@@ -259,11 +300,11 @@ class ListScheduler:
         if self.missing[number] == 0:
             self._make_ready(number)
 
-    def _queue(self, instruction: Instruction, start: int) -> int:
+    def _queue(self, instruction: Instruction, start: int, trigger: int) -> int:
         if instruction.row.is_rendezvous:  # the same on all cores
             pipe = instruction.row.queue
             return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
-        return self.queues.choose(start, _leaves_chip(instruction))
+        return self.queues.choose(start, _leaves_chip(instruction), trigger)
 
     def next_start(self) -> int | None:
         """When the next instruction can start, if one is ready or will be."""

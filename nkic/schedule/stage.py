@@ -25,7 +25,8 @@ def schedule(
     """
     cores, estimate = [], 0
     for body, graph in zip(program.cores, graphs, strict=True):
-        core = _CoreScheduler(program.target, _chain(body) if serial else graph, serial, in_order)
+        target = program.target.used_by(len(program.cores))
+        core = _CoreScheduler(target, _chain(body) if serial else graph, serial, in_order)
         cores.append(core.streams(body))
         estimate = max(estimate, core.orderer.now)
     return Schedule(program, tuple(cores), estimate / 1000, serial)

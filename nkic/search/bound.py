@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Instruction, instructions
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import SEMAPHORE_PS, Timing
+from nkic.machine.timing import semaphore_ps
 from nkic.schedule.order import Timings, engine_of
-
-Job = tuple[int, int, int]  # earliest start, time on the engine, and time from there to the end
 
 
 def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
@@ -22,55 +20,65 @@ def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
     it one after the other from then on, and the shortest way from any of them to the end. An
     engine with one instruction gives the longest path. `graph` has no edges of reuse.
     """
-    code = list(instructions(body))
     timings = Timings(target)
-    times = {one.number: timings.of(one) for one in code}
-    earliest = _earliest(code, graph, times)
-    rest = _rest(code, graph, times)
-    jobs: dict[Engine, list[Job]] = defaultdict(list)
-    for one in code:
-        engine, time = engine_of(one), times[one.number]
-        busy = time.pool if engine is Engine.DMA else time.hold
-        jobs[engine].append((earliest[one.number], busy, rest[one.number] - busy))
-    paths = (earliest[one.number] + rest[one.number] for one in code)
-    return max([_busy(found) for found in jobs.values()] + [max(paths, default=0)], default=0)
+    code = [_Job(one, target, timings) for one in instructions(body)]
+    known = {job.number: job for job in code}
+    before = {
+        job.number: [known[e.source] for e in graph.sources(job.number) if e.source in known]
+        for job in code
+    }
+    signal = semaphore_ps(target)
+    _set_earliest(code, before, signal)
+    _set_rest(code, before, signal)
+    by_engine: dict[Engine, list[_Job]] = defaultdict(list)
+    for job in code:
+        by_engine[job.engine].append(job)
+    paths = [job.earliest + job.rest for job in code]
+    return max([*map(_busy, by_engine.values()), *paths], default=0)
 
 
-def _length(time: Timing) -> int:
-    return time.start + time.hold + time.latency
+class _Job:
+    """An instruction: its engine, and when it can start and how long it takes at least."""
+
+    def __init__(self, one: Instruction, target: Target, timings: Timings) -> None:
+        self.number = one.number
+        self.engine = engine_of(one)
+        queues = range(target.dma_queues) if self.engine is Engine.DMA else range(1)
+        time = min((timings.of(one, queue) for queue in queues), key=lambda t: t.start)
+        self.hold = time.hold
+        self.busy = time.pool if self.engine is Engine.DMA else time.hold
+        self.length = time.start + time.hold + time.latency
+        self.earliest = self.rest = 0
+
+    def until(self, other: _Job, signal: int) -> int:
+        """From its start to that of `other`, which waits for it: on one engine a sum that is added
+        to is not waited for.
+        """
+        if self.engine is Engine.DMA or self.engine is not other.engine:
+            return self.length + signal
+        return self.hold
 
 
-def _earliest(
-    code: Sequence[Instruction], graph: DependenceGraph, times: dict[int, Timing]
-) -> dict[int, int]:
-    """When each instruction can start if engines were without number."""
-    earliest: dict[int, int] = {}
-    for one in code:
-        before = (e.source for e in graph.sources(one.number))
-        ends = (earliest[n] + _length(times[n]) + SEMAPHORE_PS for n in before if n in earliest)
-        earliest[one.number] = max(ends, default=0)
-    return earliest
+def _set_earliest(code: Sequence[_Job], before: Mapping[int, list[_Job]], signal: int) -> None:
+    """When each job can start if engines were without number."""
+    for job in code:
+        starts = (one.earliest + one.until(job, signal) for one in before[job.number])
+        job.earliest = max(starts, default=0)
 
 
-def _rest(
-    code: Sequence[Instruction], graph: DependenceGraph, times: dict[int, Timing]
-) -> dict[int, int]:
-    """From each instruction's start to the end, if engines were without number."""
-    after = dict.fromkeys(times, 0)
-    for one in reversed(code):
-        after[one.number] += _length(times[one.number])
-        for edge in graph.sources(one.number):
-            if edge.source in after:
-                way = after[one.number] + SEMAPHORE_PS
-                after[edge.source] = max(after[edge.source], way)
-    return after
+def _set_rest(code: Sequence[_Job], before: Mapping[int, list[_Job]], signal: int) -> None:
+    """From each job's start to the end, if engines were without number."""
+    for job in reversed(code):
+        job.rest = max(job.rest, job.length)
+        for one in before[job.number]:
+            one.rest = max(one.rest, one.until(job, signal) + job.rest)
 
 
-def _busy(jobs: list[Job]) -> int:
+def _busy(jobs: list[_Job]) -> int:
     longest = total = 0
-    shortest = jobs[0][2] if jobs else 0
-    for start, busy, rest in sorted(jobs, reverse=True):
-        total += busy
-        shortest = min(shortest, rest)
-        longest = max(longest, start + total + shortest)
+    shortest = jobs[0].rest if jobs else 0
+    for job in sorted(jobs, key=lambda job: (-job.earliest, job.number)):
+        total += job.busy
+        shortest = min(shortest, job.rest - job.busy)
+        longest = max(longest, job.earliest + total + shortest)
     return longest

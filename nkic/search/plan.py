@@ -20,7 +20,6 @@ from nkic.ir.program import Body, Instruction, instructions
 from nkic.ir.renumber import renumbered
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import Target
-from nkic.machine.timing import SEMAPHORE_PS
 from nkic.schedule.order import ListScheduler, Orderer, Placed
 
 ON_CHIP = (Buffer.SBUF, Buffer.PSUM)
@@ -39,7 +38,8 @@ def plan(
         for buffer in ON_CHIP
     ]
     code = {one.number: one for one in instructions(body)}
-    planner = _Planner(Orderer(graph, target), code, memories, touches_of(body, target))
+    orderer = Orderer(graph, target)
+    planner = _Planner(orderer, code, memories, touches_of(body, target))
     if by_program:
         planner.heights = {number: -number for number in code}
     order = planner.plan()
@@ -118,7 +118,7 @@ class _Planner(ListScheduler):
                     self.release(number)
 
     def _note(self, number: int) -> None:
-        done = self.done[number] + SEMAPHORE_PS
+        done = self.done[number] + self.orderer.semaphore_ps
         for tensor in sorted(self.tensors[number]):
             self.last[tensor] = max(self.last[tensor], done)
             self.left[tensor] -= 1

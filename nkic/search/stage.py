@@ -71,7 +71,8 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
 
 def _bound(program: Program, graphs: Graphs) -> float:
     pairs = zip(program.cores, graphs, strict=True)
-    found = (bound(b, g, program.target) for b, g in pairs if not _has_loops(b))
+    target = program.target.used_by(len(program.cores))
+    found = (bound(b, g, target) for b, g in pairs if not _has_loops(b))
     return max(found, default=0) / 1000
 
 
@@ -93,7 +94,8 @@ def _planned(
     for body, graph in zip(program.cores, graphs, strict=True):
         planned = None
         if trial.share is not None and _free(body, program.target):
-            planned = plan(body, graph, program.target, trial.share, trial.by_program)
+            target = program.target.used_by(len(program.cores))
+            planned = plan(body, graph, target, trial.share, trial.by_program)
         yield planned or (body, graph)
 
 

@@ -20,8 +20,10 @@ class Clock:
         self.target = target
         self.known: dict[Key, tuple[Timing, int]] = {}
 
-    def of(self, record: InstructionRecord, engine: Engine) -> tuple[Timing, int]:
-        """The timing of `record` on `engine`, and the bytes that it moves by DMA."""
+    def of(self, record: InstructionRecord, engine: Engine, queue: int = 0) -> tuple[Timing, int]:
+        """The timing of `record` on `engine`, or on that DMA queue, and the bytes that it moves by
+        DMA.
+        """
         if record.row is None:
             return Timing(0, 0), 0
         tensors = self.executable.tensors
@@ -31,15 +33,18 @@ class Clock:
             else o
             for o in record.operands
         ]
-        key = (record.row, engine, record.attributes, *shapes)
+        key = (record.row, engine, queue, record.attributes, *shapes)
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = self._compute(record.row, record, engine)
+            found = self.known[key] = self._compute(record.row, record, engine, queue)
         return found
 
-    def _compute(self, row: Row, record: InstructionRecord, engine: Engine) -> tuple[Timing, int]:
+    def _compute(
+        self, row: Row, record: InstructionRecord, engine: Engine, queue: int
+    ) -> tuple[Timing, int]:
         facts = self.executable.facts(record, self.target, engine)
-        return timing(row, facts, engine), _moved(row, facts) if engine is Engine.DMA else 0
+        moved = _moved(row, facts) if engine is Engine.DMA else 0
+        return timing(row, facts, engine, queue), moved
 
 
 def _moved(row: Row, facts: Facts) -> int:

@@ -3,7 +3,8 @@
 An item starts when its stream is free and its waits are met; its values are computed at that
 moment; it holds its engine for `busy` and signals when it is complete. Items of a stream
 complete in order. Transfers of all queues of a core share the DMA engines: their data move one
-after the other, while their fixed latencies overlap.
+after the other, while their fixed latencies overlap. The engine that triggers one is busy with
+that; it takes the trigger when both are ready, between two items of its own.
 
 What all cores run together starts when the last of them has come to it, and ends at the same
 time on each; so do collectives, for all cores of all ranks of a group. Ranks share nothing else:
@@ -20,7 +21,9 @@ from math import inf
 from typing import Any, NamedTuple, NoReturn
 
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
-from nkic.machine.timing import SEMAPHORE_PS
+from nkic.machine.engines import Engine
+from nkic.machine.targets import Target
+from nkic.machine.timing import semaphore_ps
 from nkic.neff.records import Executable, LoopRecord, PatternRecord
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
@@ -54,6 +57,7 @@ class Machine:
         shadows: Sequence[Shadow | None],
         options: RunOptions,
         limit_ps: int | None,
+        target: Target,
     ) -> None:
         self.executable = executable
         self.runners = runners
@@ -71,6 +75,10 @@ class Machine:
         ]
         self.parked: list[dict[int, Runner]] = [{} for _ in range(units)]
         self.dma_free = [0] * units
+        self.semaphore_ps = semaphore_ps(target)
+        self.engines = {(r.unit, r.record.engine): r for r in runners if not r.is_dma}
+        self.free: dict[tuple[int, Engine], int] = {}  # of engines without a stream
+        self.triggers: dict[tuple[int, Engine], int] = {}  # how long engines were busy with them
         self.end = 0
         self.timeline: list[tuple[Runner, Item, int, int]] = []
         self.turns = 0
@@ -112,12 +120,16 @@ class Machine:
             item = runner.item or runner.current()
             if item is None:
                 return None
-            start = max(now, runner.done if item.follows else runner.free)
+            start = max(now, runner.free)
+            if item.follows:
+                start = max(start, runner.done)
             if item.waits:
                 signalled = self._signalled(runner, item)
                 if signalled is None:
                     return None
-                start = max(start, signalled + SEMAPHORE_PS)
+                start = max(start, signalled + self.semaphore_ps)
+            if item.timing.trigger:
+                start = max(start, self._engine_free(runner.unit, item.timing.by))
             if start > now and queue and start > queue[0][0]:
                 return start
             if not item.is_rendezvous:
@@ -148,7 +160,7 @@ class Machine:
                 tokens[semaphore].popleft()
         if self.orders:
             self.orders[runner.rank].begin(runner, item)
-        if item.step is not None and not item.is_rendezvous:
+        if item.step is not None and not item.is_rendezvous and self.options.values:
             if self.bounds:
                 self._run_bounded(runner, item)
             else:
@@ -225,7 +237,7 @@ class Machine:
             if here:
                 orders.meet(here)
         if len(arrivals) > 1:
-            together += SEMAPHORE_PS
+            together += self.semaphore_ps
         if last.is_dma:
             together = max(together, *(self.dma_free[a.runner.unit] for a in arrivals))
         for arrival in arrivals:
@@ -261,11 +273,15 @@ class Machine:
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
         """Advances the stream's times over `item`, started at `start`."""
-        hold, latency, lead, pool = item.timing
+        hold, latency, lead, pool, trigger, by = item.timing
         if runner.is_dma:
+            if trigger:
+                self._trigger(runner.unit, by, start + trigger, trigger)
             start = max(start, self.dma_free[runner.unit])
             self.dma_free[runner.unit] = start + pool
             runner.bytes += item.bytes
+        elif runner.is_tensor:
+            hold = runner.warmth.stretched(start, hold)
         if item.table:
             hold += runner.tables.loading(item.table)
         runner.free = start + hold
@@ -278,6 +294,20 @@ class Machine:
             self.end = runner.done
             if self.limit_ps is not None and self.end > self.limit_ps:
                 self._too_many_cycles(item)
+
+    def _engine_free(self, unit: int, engine: Engine) -> int:
+        """When an engine can take a trigger."""
+        runner = self.engines.get((unit, engine))
+        return runner.free if runner is not None else self.free.get((unit, engine), 0)
+
+    def _trigger(self, unit: int, engine: Engine, until: int, trigger: int) -> None:
+        """The engine is busy with a trigger."""
+        runner = self.engines.get((unit, engine))
+        if runner is not None:
+            runner.free = until
+        else:
+            self.free[unit, engine] = until
+        self.triggers[unit, engine] = self.triggers.get((unit, engine), 0) + trigger
 
     def _too_many_cycles(self, item: Item) -> NoReturn:
         message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"

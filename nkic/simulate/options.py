@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nkic.machine.clock.machine_file import MachineFile
 from nkic.machine.summation import SummationOrder
+from nkic.machine.targets import TARGETS, Target
+from nkic.neff.records import Executable
 
 MAX_TURNS = 1_000_000
 
@@ -20,7 +23,9 @@ class RunOptions:
     program in which nothing orders two accesses of one core is refused (ArtifactFailed).
     `accumulate`: in which order and type instructions add up; None is as a device was measured
     to do it, and "exact" where none was. `blas_threads`: how many NumPy's BLAS may use.
-    `report_bounds`: how far each element of the results may be from exact arithmetic.
+    `report_bounds`: how far each element of the results may be from exact arithmetic. `machine`:
+    figures of time other than the target's own. `values`: off, only time passes, and outputs mean
+    nothing: for programs in which no value decides what is run.
     """
 
     check_init: bool = True
@@ -33,3 +38,12 @@ class RunOptions:
     accumulate: SummationOrder | None = None
     blas_threads: int = 1
     report_bounds: bool = False
+    machine: MachineFile | None = None
+    values: bool = True
+
+    def target_of(self, executable: Executable) -> Target:
+        """The target of `executable`, with the figures that hold for this run."""
+        target = TARGETS[executable.target]
+        if self.machine is not None:
+            target = self.machine.applied(target)
+        return target.used_by(executable.cores)

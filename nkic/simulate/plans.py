@@ -69,6 +69,7 @@ class Planner:
         clock: Clock,
         engine: Engine,
         state: EngineState,
+        queue: int = 0,
     ) -> None:
         self.executable = executable
         self.target = target
@@ -76,6 +77,7 @@ class Planner:
         self.memory = decoder.memory
         self.clock = clock
         self.engine = engine
+        self.queue = queue
         self.state = state
         self._plans: dict[object, Plan] = {}
         self._works: dict[object, Work] = {}
@@ -126,7 +128,7 @@ class Planner:
     def _planned(self, record: InstructionRecord, row: Row) -> Plan:
         facts = self.executable.facts(record, self.target, self.engine)
         accesses = [row.access_of(rule, facts) for rule in row.operands]
-        timing, size = self.clock.of(record, self.engine)
+        timing, size = self.clock.of(record, self.engine, self.queue)
         return Plan(
             self._decoded(record, row),
             _tiles_among(record, [access.reads for access in accesses]),

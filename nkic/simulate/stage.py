@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nkic.base.collector import without_collector
 from nkic.machine.codecs import storage
-from nkic.machine.targets import TARGETS, Target
+from nkic.machine.targets import Target
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify_ordered
 from nkic.simulate.bounds import Bounds
@@ -70,7 +70,7 @@ class _Rank:
         if self.shadow is not None:
             for number in contents:
                 self.shadow.fill(number)
-        target = TARGETS[executable.target]
+        target = options.target_of(executable)
         decoder = Decoder(self.memory, target, options.precise, options.accumulate)
         self.prints, self.remarks = Prints(), Remarks()
         self.runners = prepare(
@@ -84,14 +84,16 @@ class _Rank:
 
 
 def _run(executable: Executable, inputs: Sequence[Arrays], options: RunOptions) -> list[Result]:
-    target = TARGETS[executable.target]
+    target = options.target_of(executable)
     limit = None
     if options.max_cycles is not None:
         limit = options.max_cycles * 1_000_000 // target.base_clock_mhz
     with quiet():
         ranks = [_Rank(executable, own, options, rank) for rank, own in enumerate(inputs)]
         runners = [runner for rank in ranks for runner in rank.runners]
-        machine = Machine(executable, runners, [rank.shadow for rank in ranks], options, limit)
+        machine = Machine(
+            executable, runners, [rank.shadow for rank in ranks], options, limit, target
+        )
         machine.bounds = [rank.bounds for rank in ranks if rank.bounds is not None]
         machine.orders = [rank.orders for rank in ranks if rank.orders is not None]
         machine.run()
@@ -104,7 +106,7 @@ def _result_of(
     memory, prints, bounds = rank.memory, rank.prints, rank.bounds
     unwritten = never_written(executable, rank.shadow) if rank.shadow is not None else []
     outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
-    result = _result(outputs, rank.runners, machine, TARGETS[executable.target])
+    result = _result(outputs, rank.runners, machine, options.target_of(executable))
     return replace(
         result,
         printed=tuple(prints.kept),
@@ -145,6 +147,10 @@ def _result(
         name = f"core{runner.record.core}.{runner.record.engine.value}"
         uses[name][0] += runner.busy
         uses[name][1] += runner.count
+    own = {runner.unit: runner.core for runner in runners}
+    for (unit, engine), busy in machine.triggers.items():
+        if unit in own:
+            uses[f"core{own[unit]}.{engine.value}"][0] += busy
     return Result(
         outputs,
         machine.end / 1000,

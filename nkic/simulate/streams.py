@@ -10,7 +10,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.psum import is_followed
 from nkic.machine.targets import Target
-from nkic.machine.timing import Tables, Timing, activation_table
+from nkic.machine.timing import Tables, Timing, Warmth, activation_table
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.simulate.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Registers, Rendezvous, Step
@@ -84,10 +84,12 @@ class Runner:
     items: list[Item | LoopRecord]
     state: EngineState
     tables: Tables
+    warmth: Warmth
     cores: int = 1  # of a rank
     core: int = field(init=False)
     unit: int = field(init=False)  # the core, counted over all ranks
     is_dma: bool = field(init=False)
+    is_tensor: bool = field(init=False)
     look: Step = field(init=False)
     endless: Callable[[LoopRecord, int], object] = field(init=False)
     most: int = MAX_TURNS
@@ -105,6 +107,7 @@ class Runner:
         self.core = self.record.core
         self.unit = self.rank * self.cores + self.core
         self.is_dma = self.record.engine is Engine.DMA
+        self.is_tensor = self.record.engine is Engine.TENSOR
         self.look = nothing
         self.endless = unlimited
 
@@ -222,7 +225,13 @@ class _Builder:
         registers = Registers(self.registers[stream.core])
         state = EngineState(registers, stream.core, self.prints, self.rank, self.remarks)
         planner = Planner(
-            self.executable, self.target, self.decoder, self.clock, stream.engine, state
+            self.executable,
+            self.target,
+            self.decoder,
+            self.clock,
+            stream.engine,
+            state,
+            stream.queue,
         )
         items: list[Item | LoopRecord] = []
         written: list[int] = []  # tensors, by the item before
@@ -234,7 +243,13 @@ class _Builder:
             item, written = self.item(record, written, planner)
             items.append(item)
         return Runner(
-            index, stream, items, state, Tables(self.target), max(1, self.executable.cores)
+            index,
+            stream,
+            items,
+            state,
+            Tables(self.target),
+            Warmth(self.target),
+            max(1, self.executable.cores),
         )
 
     def item(
@@ -242,7 +257,7 @@ class _Builder:
     ) -> tuple[Item, list[int]]:
         """The item, and the tensors that it writes. `before` are those of the item before it."""
         if record.row is None:
-            return Item(record, None, *self.clock.of(record, planner.engine)), before
+            return Item(record, None, *self.clock.of(record, planner.engine, planner.queue)), before
         if is_dynamic(record):
             return self.dynamic_item(record, planner), []
         plan, operands = planner.plan(record, record.row), record.operands
@@ -253,7 +268,11 @@ class _Builder:
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
         writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
         if before and planner.engine is not Engine.DMA:
-            item.follows = any(p.tensor in before for p in reads)
+            item.follows = any(
+                p.tensor in before
+                for i, p in zip(plan.reads, reads, strict=True)
+                if i != record.row.accumulator
+            )
         if self.shadow is not None:
             item.checks = self.shadow.checks(reads)
             item.marks = self.shadow.marks(writes)
@@ -265,7 +284,7 @@ class _Builder:
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
         """An item that finds its places each time it runs."""
         found = Dynamic(self.executable, planner, record)
-        item = Item(record, found.run, *self.clock.of(record, planner.engine))
+        item = Item(record, found.run, *self.clock.of(record, planner.engine, planner.queue))
         item.follows = True
         item.dynamic = found
         item.rendezvous = found.rendezvous

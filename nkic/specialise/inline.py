@@ -31,6 +31,7 @@ from nkic.specialise.request import RequestOptions, TensorType
 _BLOCK = re.compile(r"(?m)^# /// nkic[ \t]*\n(?P<content>(?:^#(?: .*)?\n)*?)^# ///[ \t]*$")
 _START = re.compile(r"(?m)^# /// nkic\b.*$")
 _AT = re.compile(r"\(at line (\d+), column (\d+)\)")
+_VERSION = re.compile(r"(?m)^(# nki[ \t]*=[ \t]*)(?:\"[^\"\n]*\"|'[^'\n]*')")
 _NAME = re.compile(r"(?:nl|nisa|nki)(?:\.\w+)+$")
 
 
@@ -53,6 +54,15 @@ def read_block(source: SourceFile) -> RequestOptions:
             first, "the nkic block has no end", "every line starts with `#`, the last is `# ///`"
         )
     return reader.read(found[0]["content"])
+
+
+def with_version(text: str, profile: Profile) -> str:
+    """The file's text where the block, if it names a version of NKI, names this one."""
+    found = _BLOCK.search(text.replace("\r\n", " \n"))
+    if found is None:
+        return text
+    start, end = found.span()
+    return text[:start] + _VERSION.sub(rf'\g<1>"{profile.label}"', text[start:end]) + text[end:]
 
 
 class _Block:

@@ -64,10 +64,15 @@ _CUSTOMARY = {
     "Enum": "from enum import Enum",
     "NKIObject": "from nki.language import NKIObject",
 }
+# Memories, which the first examples of NKI Beta 2 take for names that are always there.
+_MEMORIES = frozenset({"sbuf", "psum", "hbm", "shared_hbm", "private_hbm"})
 
 
 def customary(name: str) -> str:
     """What to do about a name that is not defined, where its import has been forgotten."""
+    if name in _MEMORIES:
+        made = f"nl.ndarray(shape, dtype=dtype, buffer=nl.{name})"
+        return f"write `nl.{name}`; `{made}` is what examples of NKI Beta 2 write as `{name}.view`"
     line = _CUSTOMARY.get(name)
     return f"write `{line}` at the top of the file" if line else ""
 

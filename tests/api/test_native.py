@@ -138,17 +138,24 @@ def test_loops_on_the_device(k: ModuleType) -> None:
     n = np.full((1, 1), 4, np.int32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NkicWarning)
-        found = k.loops.call(X, n)
+        found = api.call(k.loops, (X, n), nki="0.6")
     np.testing.assert_array_equal(found.values, X + 3 + 20 + 400)
-    closed = api.prepare(k.loops.func, (X, n), evaluate="closed").artifact
-    assert closed.data == found.called.artifact.data
+    closed = api.prepare(k.loops.func, (X, n), nki="0.6", evaluate="closed").artifact
+    assert closed.data == found.artifact.data
+
+
+def test_former_loops_on_the_device_name_both_ways_out(k: ModuleType) -> None:
+    n = np.full((1, 1), 4, np.int32)
+    with pytest.raises(CompileError, match=r"write nl\.fori_loop\(.*or compile with `--nki 0\.6`"):
+        k.loops(X, n)
+    assert current() is None
 
 
 @pytest.mark.parametrize("how", ["break", "return", "while", "exception", "inner"])
 def test_a_loop_on_the_device_that_is_left(k: ModuleType, how: str) -> None:
     with warnings.catch_warnings(), pytest.raises(CompileError) as caught:
         warnings.simplefilter("ignore", NkicWarning)
-        k.leaves(X, how)
+        api.call(k.leaves, (X, how), nki="0.6")
     assert {one.code.slug for one in caught.value.diagnostics if one.level.value == "error"} == {
         "device-loop-misuse"
     }

@@ -90,6 +90,19 @@ def test_without_the_option_nothing_is_installed(tmp_path: Path) -> None:
     assert pytest_of(tmp_path, "def test_nothing(): pass", NKIC_INSTALL="1")[0] == 0
 
 
+def test_the_version_of_nki_is_an_option(tmp_path: Path) -> None:
+    body = """
+def test_version(nki_check):
+    from nkic.neff.info import info
+    assert info(nki_check(double, X).called.artifact.data).flags["nki"] == "0.4"
+    assert info(double.call(X).called.artifact.data).flags["nki"] == "0.4"
+"""
+    code, said = pytest_of(tmp_path, body, "--nkic", "--nkic-nki=0.4")
+    assert code == 0, said
+    code, said = pytest_of(tmp_path, body, "--nkic", "--nkic-nki=4")
+    assert code == 4 and "there is no version `4` of NKI" in said
+
+
 def test_cycles_are_accepted_and_then_guarded(tmp_path: Path) -> None:
     body = """
 def test_fast(nki_check):

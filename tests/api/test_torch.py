@@ -192,3 +192,56 @@ def test_what_no_operator_can_take(drop_in: ModuleType) -> None:
         custom_op("nkic_tests::scaled", drop_in.scaled)
     with pytest.raises(CompileError, match="no parameter `d`"):
         custom_op("nkic_tests::other", drop_in.into, mutates=("d",))
+
+
+# ---- what PyTorch does not see ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "cast"), [("float64", "`.to(torch.float32)`"), ("int64", "`.to(torch.int32)`")]
+)
+def test_a_cast_is_pytorchs(drop_in: ModuleType, name: str, cast: str) -> None:
+    x = torch.zeros(4, 4, dtype=getattr(torch, name))
+    with pytest.raises(CompileError) as caught:
+        drop_in.add(x, x)
+    assert cast in str(caught.value)
+
+
+@pytest.mark.parametrize("backend", [None, "eager", "aot_eager"])
+def test_a_gradient_through_a_bare_kernel_says_how(
+    drop_in: ModuleType, backend: str | None
+) -> None:
+    def model(a: Any, b: Any) -> Any:
+        return drop_in.add(a, b) + a
+
+    a, b = torch.randn(128, 8, requires_grad=True), torch.randn(128, 8)
+    found = (torch.compile(model, backend=backend) if backend else model)(a, b)
+    torch.testing.assert_close(found, (a + b + a))
+    with pytest.raises(RunError, match="kernel `add` has no gradient") as caught:
+        found.sum().backward()
+    assert "torch.autograd.Function" in str(caught.value) and "custom_op" in str(caught.value)
+
+
+def test_without_gradients_results_are_plain(drop_in: ModuleType) -> None:
+    a, b = torch.randn(128, 8, requires_grad=True), torch.randn(128, 8)
+    with torch.no_grad():
+        assert not drop_in.add(a, b).requires_grad
+    assert not drop_in.add(a.detach(), b).requires_grad
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_kernel_as_the_backward_of_compiled_code(drop_in: ModuleType, backend: str) -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any) -> Any:
+            return drop_in.add(a, a)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return drop_in.add(gradient, gradient)
+
+    a = torch.randn(128, 8, requires_grad=True)
+    found = torch.compile(lambda a: Twice.apply(a) * 3, backend=backend)(a)
+    found.sum().backward()
+    torch.testing.assert_close(found, 6 * a)
+    assert torch.equal(a.grad, torch.full_like(a, 6.0))

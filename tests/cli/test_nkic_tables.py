@@ -50,7 +50,34 @@ def test_values_are_numbers(nkic: Run) -> None:
     assert trn2["also_called"] == ["gen3"]
     (bf16,) = [row for row in printed(nkic, "dtypes") if row["name"] == "bfloat16"]
     assert bf16["bytes"] == 2 and 3.38e38 < bf16["highest"] < 3.4e38
-    assert [row["name"] for row in printed(nkic, "profiles") if row["default"]] == ["0.6"]
+    assert [row["name"] for row in printed(nkic, "profiles") if row["default"]] == ["0.7"]
+
+
+def version(nkic: Run, *words: str) -> tuple[str, str]:
+    """The version of NKI and who says it, of `--print config`."""
+    rows = {row["setting"]: row for row in printed(nkic, "config", "k.py", *words)}
+    return rows["nki"]["value"], rows["nki"]["from"]
+
+
+def test_who_says_the_version_of_nki(nkic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert version(nkic) == ("0.7", "default")
+    Path("pyproject.toml").write_text("[tool.nkic]\nnki = 0.4\n")
+    assert version(nkic) == ("0.4", "nki under [tool.nkic] in pyproject.toml")
+    monkeypatch.setenv("NKI_COMPILER_FRONTEND", "custom")
+    assert version(nkic) == ("0.6", "NKI_COMPILER_FRONTEND")
+    monkeypatch.setenv("NKIC_NKI", "0.5")
+    assert version(nkic) == ("0.5", "NKIC_NKI")
+    Path("k.py").write_text(KERNEL.replace("# /// nkic\n", '# /// nkic\n# nki = "0.3"\n'))
+    assert version(nkic) == ("0.3", "inline block of k.py")
+    assert version(nkic, "--nki", "0.7") == ("0.7", "command line")
+
+
+def test_a_pyproject_that_cannot_be_used(nkic: Run) -> None:
+    Path("pyproject.toml").write_text("[tool.nkic")
+    ran = nkic("k.py", "--check")
+    assert ran.code == 2 and "pyproject.toml cannot be read for [tool.nkic]" in ran.err
+    Path("pyproject.toml").write_text("#" * 2**20 + "\n")
+    assert "more than 1,048,576 bytes" in nkic("k.py", "--check").err
 
 
 def test_the_other_tables(nkic: Run) -> None:

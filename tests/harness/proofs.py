@@ -13,10 +13,11 @@ from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Program
 from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop
 from nkic.lower import lower
+from nkic.neff.container import unpack
 from nkic.neff.read import read as decode
 from nkic.neff.records import Executable, StreamRecord
 from nkic.neff.write import write
-from nkic.prove import File, Finding, prove_addresses, prove_file, prove_order, read
+from nkic.prove import Finding, prove_addresses, prove_file, prove_order, read
 from nkic.schedule import schedule
 
 Graphs = tuple[DependenceGraph, ...]
@@ -57,9 +58,12 @@ def make(program: Program, serial: bool = False, graphs: Graphs | None = None) -
 
 def differences(found: Schedule, executable: Executable) -> list[Finding]:
     """What the proof of a file finds."""
-    e = executable
-    ports = (e.tensors, e.inputs, e.outputs, e.streams, e.constants)
-    return prove_file(found, File(e.target, e.cores, *ports))
+    return prove_file(found, sections(write(executable)))
+
+
+def sections(data: bytes) -> dict[str, memoryview]:
+    """The contents of a file's sections."""
+    return {name: section.data for name, section in unpack(data).sections.items()}
 
 
 def edited(found: Schedule, name: str, edit: Callable[[Items], None], core: int = 0) -> Schedule:

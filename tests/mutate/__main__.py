@@ -45,22 +45,31 @@ def fixed() -> list[Mutant]:
 
 
 def drawn(count: int, seed: int, only: str | None) -> list[Mutant]:
-    """Random changes, as many of each room as of the others."""
+    """Different random changes, as many of each room as of the others."""
     rng, found = Random(seed), []
+    texts: set[str] = set()
     names = [only] if only else list(ROOMS)
-    for number in range(count):
-        name = names[number % len(names)]
+    while len(found) < count:
+        name = names[len(found) % len(names)]
         room = ROOMS[name]
         modules = room.modules()
         weights = [points.count(path.read_text("utf-8")) for path in modules]
         (path,) = rng.choices(modules, weights)
         text = path.read_text("utf-8")
         one = points.point(text, rng.randrange(points.count(text)))
+        if one.text in texts:
+            continue
+        texts.add(one.text)
         where = path.relative_to(ROOT)
         source = text.splitlines()[one.line - 1].strip()
         label = f"{where}:{one.line}: {one.what}: {source}"
-        found.append(Mutant(name, label, str(where), one.text, room.tests))
+        found.append(Mutant(name, label, str(where), one.text, _nearest(room.tests, path)))
     return found
+
+
+def _nearest(tests: tuple[str, ...], module: Path) -> tuple[str, ...]:
+    """The tests, those first that are called like the module."""
+    return tuple(sorted(tests, key=lambda test: module.stem not in test.rpartition("/")[2]))
 
 
 def failing(tests: tuple[str, ...], project: Path) -> str:
@@ -116,7 +125,7 @@ def main() -> int:
             shutil.copytree(ROOT / name, project / name, ignore=ignore)
         for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile", "CHANGELOG.md"):
             shutil.copy(ROOT / name, project / name)
-        suites = dict.fromkeys(mutant.tests for mutant in mutants)
+        suites = dict.fromkeys(tuple(sorted(mutant.tests)) for mutant in mutants)
         if not options.unchecked and any(failing(tests, project) for tests in suites):
             raise SystemExit("the tests fail without any change")
         for mutant in mutants:

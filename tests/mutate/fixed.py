@@ -99,7 +99,7 @@ FIXED = (
     Fixed(
         "signals take no time in the runner",
         "nkic/simulate/machine.py",
-        "start = max(start, signalled + SEMAPHORE_PS)",
+        "start = max(start, signalled + self.semaphore_ps)",
         "start = max(start, signalled)",
         (EXACT,),
     ),

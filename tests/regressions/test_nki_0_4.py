@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nkic.base.diagnostics import CompileFailed
+from nkic.base.profiles import Profile
 from tests.regressions.kernel import floats, kernel, wholes
 
 
@@ -183,6 +184,7 @@ def test_a_loop_waits_for_what_came_before_it() -> None:
         nisa.tensor_scalar(dst=t, data=t, op0=nl.multiply, operand0=2.0)
         return to_hbm(t)
         """,
+        profile=Profile.NKI_0_6,
         x=x,
     )
     np.testing.assert_array_equal(found, (2 * x + 3) * 2)
@@ -195,8 +197,8 @@ def test_a_loop_counter_is_not_written() -> None:
             nisa.register_move(i, 7)
         return to_hbm(nl.load(x))
     """
-    with pytest.raises(CompileFailed):
-        kernel(body, x=floats(4, 8))
+    with pytest.raises(CompileFailed, match="the counter of a loop"):
+        kernel(body, profile=Profile.NKI_0_6, x=floats(4, 8))
 
 
 def test_a_loop_counter_is_an_offset() -> None:
@@ -212,6 +214,7 @@ def test_a_loop_counter_is_an_offset() -> None:
             nisa.dma_copy(dst=out.ap(part, scalar_offset=i, indirect_dim=0), src=t)
         return out
         """,
+        profile=Profile.NKI_0_6,
         x=x,
     )
     np.testing.assert_array_equal(found, x)

@@ -68,6 +68,7 @@ def test_a_while_loop_ends(number: int) -> None:
             nisa.register_load(r, left)
         return to_hbm(t)
         """,
+        profile=Profile.NKI_0_6,
         n=np.array([[number]], np.int32),
     )
     assert found.tolist() == [[number]]

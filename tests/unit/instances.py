@@ -217,3 +217,22 @@ class Case(NamedTuple):
             assert violation.operand in places
             assert violation.help[0].islower() or violation.help[0] == "`"
             assert not violation.help.endswith(".")
+
+
+# Cycles beyond streaming, by generation and engine, with the source in SBUF and in PSUM.
+BESIDE = {
+    (2, Engine.VECTOR): (60, 60),
+    (3, Engine.VECTOR): (56, 62),
+    (4, Engine.VECTOR): (56, 62),
+    (2, Engine.SCALAR): (60, 60),
+    (3, Engine.SCALAR): (102, 54),
+    (4, Engine.SCALAR): (102, 54),
+    **{(generation, Engine.GPSIMD): (60, 60) for generation in (2, 3, 4)},
+}
+
+
+def beside(target: Target, engine: Engine, changes: Mapping[str, Any]) -> int:
+    """Cycles beyond streaming; the array's own are in its formula."""
+    tiles = [v for v in changes.values() if isinstance(v, Tile)]
+    in_psum = any(t.buffer is Buffer.PSUM for t in tiles)
+    return BESIDE.get((target.generation, engine), (0, 0))[in_psum]

@@ -154,6 +154,18 @@ def test_addresses_outside_the_memory(address: str, text: str) -> None:
     assert text in found.errors[0].message
 
 
+def test_the_bank_that_an_address_of_psum_is_in_is_proposed() -> None:
+    tensor = declare(0, "sums", "64, 256", Buffer.PSUM, more=" fixed (32, 5000)")
+    body = op(0, "memset", dst="%0[0+64, 0; 1x256]", value="0.0")
+    found = program(f"{tensor}\ncore\n  {body}")
+    report = Reporter()
+    with pytest.raises(CompileFailed):
+        allocate(found, depend(found), report)
+    (error,) = report.errors
+    assert "starts inside of a bank of PSUM" in error.message
+    assert "write address=(32, 4096)" in str(error.help)
+
+
 def test_a_tensor_of_a_loop_keeps_its_bytes_during_the_loop() -> None:
     """%0 is read in the loop only: a tensor written later in the loop must not take it over."""
     tensors = [declare(i, f"t{i}", f"128, {row(80 * KIB)}") for i in range(3)]

@@ -21,7 +21,7 @@ from nkic.machine.facts import Register
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import TRN2
-from nkic.machine.timing import SEMAPHORE_PS, timing
+from nkic.machine.timing import semaphore_ps, timing
 from nkic.neff.records import (
     Executable,
     InstructionRecord,
@@ -237,8 +237,8 @@ def test_a_signal_takes_its_time() -> None:
         for stream in executable.streams
     ]
     assert len(alone) == 3
-    assert together == pytest.approx(sum(alone) + 2 * SEMAPHORE_PS / 1000, abs=1e-6)
-    assert SEMAPHORE_PS == 20_000
+    assert together == pytest.approx(sum(alone) + 2 * 20, abs=1e-6)
+    assert semaphore_ps(TRN2) == 20_000
 
 
 UNCHECKED = RunOptions(check_init=False)

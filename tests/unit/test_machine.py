@@ -208,16 +208,6 @@ def test_the_same_run_twice() -> None:
     assert np.array_equal(first.outputs["output_0"], second.outputs["output_0"])
 
 
-def test_transfers_on_different_queues_share_the_dma_engines() -> None:
-    """Eight loads of one tile take eight times the data time, but one start-up time."""
-    body = [load(i, f"%{2 + i}{TILE}", f"%0{HBM}") for i in range(8)]
-    eight = run(build(*body, chip=8))
-    one = run(build(body[0], chip=8))
-    busy = eight.engines["core0.dma"].busy_ns
-    assert busy == pytest.approx(8 * one.engines["core0.dma"].busy_ns)
-    assert eight.time_ns == pytest.approx(one.time_ns + busy * 7 / 8, rel=0.02)
-
-
 def test_a_copy_onto_itself_reads_before_it_writes() -> None:
     """Overlapping, with another step: NumPy's copyto alone would read what it has written."""
     row = "%2[0+1, 0; "
@@ -228,21 +218,3 @@ def test_a_copy_onto_itself_reads_before_it_writes() -> None:
     )
     found = output(build(*body))
     assert found[0, :6].tolist() == [0, 1, 1, 3, 2, 5]
-
-
-def test_a_change_of_function_loads_a_table() -> None:
-    """1,285 ns on trn2 (DMA overview), once for each change; a copy needs none."""
-
-    def ns(*functions: str) -> float:
-        body = [
-            op(n, "activation", engine="scalar", dst=f"%2{TILE}", data=f"%2{TILE}", op=repr(name))
-            for n, name in enumerate(functions, 1)
-        ]
-        last = load(9, f"%1{HBM}", f"%2{TILE}")
-        return run(build(load(0, f"%2{TILE}", f"%0{HBM}"), *body, last)).time_ns
-
-    once = 1285
-    assert ns("exp") - ns("copy") == pytest.approx(once)
-    assert ns("tanh", "tanh") - ns("copy", "copy") == pytest.approx(once)
-    assert ns("tanh", "copy", "tanh") - ns("copy", "copy", "copy") == pytest.approx(once)
-    assert ns("sin", "tanh", "sin") - ns("copy", "copy", "copy") == pytest.approx(3 * once)

@@ -9,11 +9,14 @@ import pytest
 
 from nkic import api
 from nkic.allocate import allocate
+from nkic.allocate.sink import sink
 from nkic.api import CompileError
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.source import SourceFile
 from nkic.depend import depend
-from nkic.ir.program import Program
+from nkic.ir.program import Program, instructions
+from nkic.machine.memory import Buffer
+from nkic.machine.targets import TRN2
 from nkic.prove import prove_addresses, read
 from tests.programs import code, copy, declare, load, op, program
 
@@ -165,3 +168,29 @@ def test_fixed_tensors_side_by_side_leave_the_rest() -> None:
     done = placed(program("\n".join([*fixed, *free, "core", *fills])))
     assert done.addresses[2].byte == 0
     assert done.addresses[3].byte >= 4096 + 4 * BIG
+
+
+@pytest.mark.parametrize(("columns", "moves"), [(1, True), (2, False)])
+def test_what_is_put_off_may_hold_no_more_of_another_memory(columns: int, moves: bool) -> None:
+    """The sum takes as many bytes as the only use of its source gives back, or fewer."""
+    tensors = [
+        declare(0, "source", f"128, {columns}"),
+        declare(1, "sum", "128, 1"),
+        declare(2, "tile", "128, 1", Buffer.PSUM),
+        declare(3, "other", "128, 1"),
+    ]
+    column = "[0+128, 0; 1x1]"
+    reduce = {"op": "'copy'", "reduce_op": "'add'", "bias": "0.0", "scale": "1.0"}
+    sums = {"dst": f"%2{column}", "data": f"%0{column}", "reduce_res": f"%1{column}"}
+    body = [
+        op(0, "memset", dst=f"%0{column}", value="1.0"),
+        op(1, "activation_reduce", "scalar", **reduce, **sums),
+        op(2, "memset", dst=f"%3{column}", value="1.0"),
+        op(3, "memset", dst=f"%3{column}", value="2.0"),
+        copy(4, f"%3{column}", f"%1{column}"),
+        copy(5, f"%3{column}", f"%2{column}"),
+    ]
+    found = program("\n".join([*tensors, "core", *(f"  {line}" for line in body)]))
+    (graph,) = depend(found)
+    order, _ = sink(found.cores[0], graph, {Buffer.PSUM}, TRN2)
+    assert [i.row.name for i in instructions(order)].index("activation_reduce") == 1 + 2 * moves

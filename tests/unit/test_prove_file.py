@@ -5,12 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgpack
 import pytest
 
+from nkic.emit import emit
 from nkic.machine.facts import Register
 from nkic.machine.instructions import ROWS
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
-from tests.harness.proofs import Made, differences, make, with_stream
+from nkic.neff.write import write
+from nkic.prove import prove_file
+from tests.harness.proofs import Made, differences, make, sections, with_stream
 from tests.programs import copy, declare, load, op, program
 
 TILE, WORD = "[0+128, 0; 1x512]", "[0+1, 0; 1x1]"
@@ -70,8 +74,8 @@ def test_every_record_that_is_missing_twice_or_changed_is_found(made: Made) -> N
             others.append((item._replace(waits=((item.waits[0][0], 2), *item.waits[1:])),))
         if item.signals:
             others.append((item._replace(signals=item.signals[1:]),))
-        if item.row is not None:
-            others.append((item._replace(row=ROWS["memset"]),))
+        same = [r for r in ROWS.values() if item.row and r.attributes == item.row.attributes]
+        others += [(item._replace(row=row),) for row in same[:2] if row is not item.row]
         for new in others:
             findings = differences(made.schedule, put(found, stream, at, *new))
             assert {f.rule for f in findings} == {"file"}, (stream, at, new)
@@ -221,3 +225,20 @@ def test_a_constant_of_other_content_is_found() -> None:
     for constants in ({}, {0: bytes(size - 1) + b"x"}):
         (finding,) = differences(done.schedule, replace(executable, constants=constants))
         assert finding.what == "the file has another content for constant %0"
+
+
+@pytest.mark.parametrize("name", ["layout", "code", "const", "debug"])
+@pytest.mark.parametrize("content", [b"", b"\xc1", b"\x91", b"\x91\x90", b"\x93\x01\x02\x03"])
+def test_sections_that_cannot_be_read_are_found(made: Made, name: str, content: bytes) -> None:
+    good = sections(write(emit(made.schedule, {})))
+    assert prove_file(made.schedule, good) == []
+    findings = prove_file(made.schedule, {**good, name: content})
+    assert {f.rule for f in findings} == {"file"}
+
+
+def test_records_after_the_last_stream_are_found(made: Made) -> None:
+    good = sections(write(emit(made.schedule, {})))
+    records = msgpack.unpackb(good["code"], use_list=False)
+    code = msgpack.packb((*records, (7, (), ())))
+    (finding,) = prove_file(made.schedule, {**good, "code": code})
+    assert finding.what == "the file has other streams"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.machine.costs import dma_computing, dma_copying
+from nkic.machine.clock.dma_costs import dma_computing, dma_copying
 from nkic.machine.facts import Facts
 from nkic.machine.targets import TRN2
 from tests.harness.instruction import call, run, run_one, tile
@@ -174,4 +174,4 @@ def test_the_cost_is_that_of_a_copy_per_source() -> None:
     copies = [dma_copying(Facts(TRN2, {"src": t, "dst": dst}, {})) for t in sources]
     found = dma_computing(facts)
     assert found.busy_ns == sum(copy.busy_ns for copy in copies) > copies[0].busy_ns > 0
-    assert (found.cycles, found.start_ns) == (0, copies[0].start_ns)
+    assert (found.interval, found.latency_ns) == (0, copies[0].latency_ns)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from nkic.base.diagnostics import ArtifactFailed, ProgramFault
 from nkic.neff.records import Executable, InstructionRecord
 from nkic.neff.verify import verify, verify_ordered
+from nkic.neff.write import write
 from nkic.simulate import RunOptions, simulate
+from tests.cli.nki_run_fixtures import artifact, folder, nki
+from tests.harness.commands import Run
 from tests.harness.proofs import make, with_stream
 from tests.programs import copy, declare, load, op, program
 
+__all__ = ["artifact", "folder", "nki"]  # fixtures
 TILE, HBM = "[0+128, 0; 1x512]", "[0; 512x128, 1x512]"
 HEAD = [
     *(f"%{i} h{i}: float32[128, 512] shared_hbm" for i in range(2)),
@@ -78,6 +84,34 @@ def test_every_wait_of_an_instruction_that_is_dropped_is_found() -> None:
     assert count == 3
 
 
+def test_every_neighbours_that_change_places_are_found() -> None:
+    """Two loads of one queue, and what reads each: waits and signals stay where they are."""
+    columns = [f"[0+128, {at}; 1x256]" for at in (0, 256)]
+    found = executable(
+        *(load(i, f"%2{own}", f"%0[{256 * i}; 512x128, 1x256]") for i, own in enumerate(columns)),
+        *(op(2 + i, "reciprocal", dst=f"%3{own}", data=f"%2{own}")
+          for i, own in enumerate(columns)),
+        load(4, f"%1{HBM}", f"%3{TILE}"),
+    )  # fmt: skip
+    verify_ordered(found)
+    names = set()
+    for stream, record in enumerate(found.streams):
+        for at in range(len(record.items) - 1):
+            one, two = record.items[at : at + 2]
+            assert isinstance(one, InstructionRecord) and isinstance(two, InstructionRecord)
+            swapped = (
+                two._replace(waits=one.waits, signals=one.signals),
+                one._replace(waits=two.waits, signals=two.signals),
+            )
+            items = (*record.items[:at], *swapped, *record.items[at + 2 :])
+            broken = with_stream(found, stream, record._replace(items=items))
+            verify(broken)
+            with pytest.raises(ArtifactFailed, match="nothing orders it and another access to"):
+                verify_ordered(broken)
+            names.add(record.name)
+    assert names == {"core0.vector", "core0.dma0"}
+
+
 def test_the_message_tells_both_streams_the_tensor_and_the_line() -> None:
     found = executable(*STRAIGHT)
     stream, at = next((s, a) for s, a, i in slots(found) if i.row and i.row.name == "reciprocal")
@@ -117,6 +151,17 @@ def test_bytes_that_change_hands_are_looked_at() -> None:
     stream = next(s for s, r in enumerate(found.streams) if r.name == "core0.gpsimd")
     with pytest.raises(ArtifactFailed, match="the bytes of `a`"):
         verify_ordered(changed(found, stream, 0, waits=()))
+
+
+def test_the_command_asks_for_it(nki: Run) -> None:
+    found = executable(*STRAIGHT)
+    np.savez("in.npz", x=np.ones((128, 512), np.float32), word=np.zeros((1, 1), np.int32))
+    wait = next((s, at) for s, at, i in slots(found) if i.waits and i.signals)
+    for name, one in (("good", found), ("bad", changed(found, *wait, waits=()))):
+        Path(f"{name}.neff").write_bytes(write(one))
+        run = nki(f"{name}.neff", "--inputs", "in.npz", "--race-check")
+        assert (run.code == 0) == (name == "good"), run.err
+    assert "nothing orders it and another access to" in run.err
 
 
 def test_a_run_asks_for_it_only_if_it_is_told_to() -> None:

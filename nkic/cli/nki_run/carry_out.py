@@ -26,7 +26,9 @@ def carry_out(line: CommandLine, session: Session) -> int:
 
 
 def _do(line: CommandLine, session: Session) -> int:
-    if line.info:
+    if line.print is not None:
+        inspecting.print_machine(line)
+    elif line.info:
         inspecting.describe(line)
     elif line.disasm:
         inspecting.list_program(line)

@@ -23,6 +23,7 @@ _ABOUT_RUNNING = (
         "precise_fp",
         "accumulate",
         "report_error_bound",
+        "machine",
         "race_check",
         "time",
         "force",
@@ -33,6 +34,9 @@ _ABOUT_LISTING = ("engine", "lines")
 
 def refuse_conflicts(line: CommandLine) -> None:
     """Raises `UsageFailed` for the first conflict."""
+    if line.print is not None:
+        _refuse_running(line)
+        return
     if line.artifact is None:
         advice = "for example `nki-run kernel.neff --inputs data.npz`, or `nki-run -`"
         raise UsageFailed([make("missing-argument", "missing the compiled kernel", help=advice)])
@@ -53,6 +57,14 @@ def refuse_conflicts(line: CommandLine) -> None:
     if line.outputs_as != "raw" and line.outputs is None and not line.output:
         _say("--outputs-as", "no --outputs", "there is nothing to write", "add --outputs FILE.npz")
     _refuse_sharing(line)
+
+
+def _refuse_running(line: CommandLine) -> None:
+    """--print takes nothing else but a machine file, whose figures it then shows."""
+    others = [name for name in _ABOUT_RUNNING if name != "machine"]
+    if line.artifact is not None:
+        _say("--print", line.artifact, "it prints a table and does not run")
+    _refuse(line, "--print", [*_MODES, *others, *_ABOUT_LISTING], "it prints a table")
 
 
 def _refuse(line: CommandLine, option: str, others: Iterable[str], why: str) -> None:

@@ -11,6 +11,8 @@ from nkic.base.files import STANDARD
 from nkic.base.suggest import did_you_mean
 from nkic.cli.common.pages import aligned
 from nkic.cli.nki_run.options import CommandLine
+from nkic.machine.clock import describe as describe_machine
+from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, read_machine
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.neff import disassemble
 from nkic.neff.info import info
@@ -54,6 +56,24 @@ def verify(line: CommandLine) -> None:
     load(open_file(line.artifact or ""), passed=note)
     if line.json:
         _print_json({"schema": SCHEMA, "verified": True, "layers": passed})
+
+
+def print_machine(line: CommandLine) -> None:
+    """--print machine: every figure of time, as a machine file leaves it."""
+    machine = machine_file(line.machine)
+    if line.json:
+        found = describe_machine.records(machine)
+        _print_json({"schema": SCHEMA, "print": "machine", "machine": found})
+        return
+    files.write(STANDARD, aligned(describe_machine.rows(machine)))
+
+
+def machine_file(path: str | None) -> MachineFile | None:
+    """What --machine names. Raises `UsageFailed`."""
+    if path is None:
+        return None
+    data = files.read_bytes(path, MAX_BYTES)
+    return read_machine(path, data.decode("utf-8", "replace"))
 
 
 def find_engine(name: str) -> Engine:

@@ -49,12 +49,14 @@ class CommandLine:
     precise_fp: bool | None
     accumulate: SummationOrder | None
     report_error_bound: bool
+    machine: str | None
     time: bool
     info: bool
     disasm: bool
     verify: bool
     engine: str | None
     lines: tuple[int, int] | None
+    print: str | None
 
 
 def own_options(function: Function) -> Function:
@@ -270,6 +272,12 @@ _OPTIONS = (
         help="Say how far each output may be from exact arithmetic, whatever the order of sums in "
         "float32. Takes several times as long.",
     ),
+    _option(
+        _RUN,
+        "--machine",
+        metavar="FILE.toml",
+        help="Figures of time other than the target's own; --print machine lists them all.",
+    ),
     _flag(_RUN, "--time", help="Say how long the simulation took on this machine."),
     _flag(_LOOK, "--info", common=True, help="Describe the file."),
     _flag(_LOOK, "--disasm", common=True, help="List the program in the file."),
@@ -281,5 +289,12 @@ _OPTIONS = (
         callback=_lines,
         metavar="FIRST:LAST",
         help="For --disasm: only what these source lines became.",
+    ),
+    _option(
+        _LOOK,
+        "--print",
+        type=click.Choice(("machine",)),
+        help="Print the figures of time of every target and leave: value, how it is known, from "
+        "where.",
     ),
 )

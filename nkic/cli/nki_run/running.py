@@ -16,6 +16,7 @@ from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, walls
 from nkic.cli.nki_run import tolerances
+from nkic.cli.nki_run.inspecting import machine_file
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
@@ -162,8 +163,16 @@ class _RunCommand:
         self._tell_bounds(run)
         found = resources(self.executable)
         self.session.tell("resources", found.used, resources=found.as_json())
-        line = run_report.cycles_line(run, TARGETS[run.target])
-        self.session.tell("run", line, cycles=run.cycles, time_ns=run.time_ns)
+        lines = [run_report.cycles_line(run, TARGETS[run.target]), run_report.device_line(run)]
+        self.session.tell(
+            "run",
+            "\n".join(lines),
+            cycles=run.cycles,
+            time_ns=run.time_ns,
+            launch_ns=run.launch_ns,
+            likely_error_percent=run.trust.percent,
+            machine=run.machine,
+        )
         for one in compared:
             if one.passed:
                 facts = compare_report.as_json(one)
@@ -199,6 +208,7 @@ def _options(line: CommandLine) -> RunOptions:
         accumulate=line.accumulate,
         blas_threads=blas_threads(os.environ),
         report_bounds=line.report_error_bound,
+        machine=machine_file(line.machine),
     )
 
 

@@ -25,6 +25,9 @@ from nkic.driver.forms import FORMS
 from nkic.driver.loader import MAX_BYTES, Loader
 from nkic.driver.request import RawOptions, find_profile, request_for
 from nkic.limits import places, table
+from nkic.machine.clock import machine_file
+from nkic.machine.clock.machine_file import MachineFile
+from nkic.migrate.need import need_library
 from nkic.report.resources import resources
 
 STDIN_NAME = "<stdin>"
@@ -43,6 +46,8 @@ def carry_out(line: CommandLine, session: Session) -> int:
     walls.raise_around(session, line.time_limit)
     job = _CompileCommand(line, session)
     with job.failures_shown(), confined(job.loader.folders):
+        if line.migrate is not None:
+            return job.migrate(line.migrate)
         if line.list_kernels:
             job.list_kernels()
         else:
@@ -98,6 +103,16 @@ class _CompileCommand:
             text = records.document("kernels", records.kernels(kernels))
         files.write(STANDARD, text)
 
+    def migrate(self, version: str) -> int:
+        """Rewrites the source for another version; gives the exit code."""
+        need_library()
+        from nkic.cli.nkic.migrating import Migration  # libcst
+
+        source = self.source()
+        request = request_for(source, _said(self.line), os.environ)
+        task = Migration(self.line, self.session, source, request)
+        return task.carry_out(find_profile(version, "--migrate"), self.loader)
+
     # ---- compiling -------------------------------------------------------------------------
 
     def build(self) -> None:
@@ -113,7 +128,8 @@ class _CompileCommand:
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         limits = table.evaluation(self.session.limits)
-        options = CompileOptions(*how, see=self.see, limits=limits)
+        machine = _machine(line.machine)
+        options = CompileOptions(*how, see=self.see, limits=limits, machine=machine)
         compiled = Compiled(source)
         try:
             self.compile(source, options, compiled)
@@ -184,8 +200,8 @@ class _CompileCommand:
 
     def inputs(self) -> list[str]:
         """Every file read, as the user would name it."""
-        like = [self.line.like] if self.line.like is not None else []
-        return [*self.loader.files, *like]
+        named = [path for path in (self.line.like, self.line.machine) if path is not None]
+        return [*self.loader.files, *named]
 
 
 def _target(wanted: Sequence[Output]) -> str:
@@ -203,6 +219,14 @@ def _said(line: CommandLine) -> RawOptions:
     return RawOptions(
         line.kernel, line.target, line.nki, line.grid, line.lnc, line.arg, line.const, line.like
     )
+
+
+def _machine(path: str | None) -> MachineFile | None:
+    """What --machine names. Raises `UsageFailed`."""
+    if path is None:
+        return None
+    data = files.read_bytes(path, machine_file.MAX_BYTES)
+    return machine_file.read_machine(path, data.decode("utf-8", "replace"))
 
 
 def _modules(words: Sequence[str]) -> dict[str, str]:

@@ -14,9 +14,10 @@ CONFIG = "config"  # the table of --print that is about the rest of the command 
 _FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
-_ABOUT_SCHEDULES = ("serial",)
-_ABOUT_OUTPUTS = ("output", "emit", "serial", "embed_source", "force")
+_ABOUT_SCHEDULES = ("serial", "machine")
+_ABOUT_OUTPUTS = ("output", "emit", "serial", "machine", "embed_source", "force")
 _ABOUT_RUNNING = ("check", "time_passes")
+_ABOUT_MIGRATING = ("migrate", "in_place", "verify")
 
 
 def refuse_conflicts(line: CommandLine) -> None:
@@ -30,25 +31,46 @@ def refuse_conflicts(line: CommandLine) -> None:
         return
     if line.print is not None:
         others = ("source", "list_kernels", *_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS)
-        _refuse(line, "--print", (*others, *_ABOUT_RUNNING), "it prints a table and leaves")
+        both = (*_ABOUT_RUNNING, *_ABOUT_MIGRATING)
+        _refuse(line, "--print", (*others, *both), "it prints a table and leaves")
         return
     if line.source is None:
         advice = "for example `nkic kernel.py`, or `nkic -` for standard input"
+        if line.migrate is not None and line.migrate.endswith(".py"):
+            advice = f"the file comes first: `nkic {line.migrate} --migrate`"
         raise UsageFailed([make("missing-argument", "missing the kernel's file", help=advice)])
     if line.stdin_name is not None and line.source != STANDARD:
         _say("--stdin-name", line.source, "it names what comes from standard input")
     if line.list_kernels:
         about = tuple(name for name in _ABOUT_KERNELS if name != "nki")
-        unwanted = (*about, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS, *_ABOUT_RUNNING)
+        unwanted = (*about, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS, *_ABOUT_RUNNING, *_ABOUT_MIGRATING)
         _refuse(line, "--list-kernels", unwanted, "it lists the kernels and leaves")
     if line.check:
         _refuse(line, "--check", _ABOUT_OUTPUTS, "it writes nothing")
+    _refuse_in_migration(line)
     _refuse_made(line.source)
     if line.source.endswith(PRINTED):
         why = "a printed program is for one kernel, target and set of arguments"
-        _refuse(line, line.source, ("list_kernels", *_ABOUT_KERNELS, *_ABOUT_SOURCE), why)
+        unwanted = ("list_kernels", "migrate", *_ABOUT_KERNELS, *_ABOUT_SOURCE)
+        _refuse(line, line.source, unwanted, why)
     if line.source.endswith(SCHEDULE):
         _refuse(line, line.source, _ABOUT_SCHEDULES, "a printed schedule stays as it is")
+
+
+def _refuse_in_migration(line: CommandLine) -> None:
+    """Raises `UsageFailed` for options that only a migration has, or that it lacks."""
+    if line.migrate is None:
+        for name in ("in_place", "verify"):
+            if getattr(line, name):
+                text = f"`--{name.replace('_', '-')}` is for `--migrate`"
+                raise UsageFailed([make("conflicting-options", text, help="add `--migrate`")])
+        return
+    others = ("emit", "serial", "embed_source", "check", "time_passes")
+    _refuse(line, "--migrate", others, "it writes source and no program")
+    if line.in_place:
+        _refuse(line, "--in-place", ("output",), "both say where the new source goes")
+        if line.source == STANDARD:
+            _say("--in-place", STANDARD, "standard input has no place")
 
 
 def _refuse_made(source: str) -> None:

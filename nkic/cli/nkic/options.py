@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 import click
 
+from nkic.base import profiles
 from nkic.cli.common import Option
 
+LATEST = profiles.LABELS[max(profiles.LABELS)]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -33,10 +35,14 @@ class CommandLine:
     stdin_name: str | None
     emit: tuple[str, ...]
     serial: bool
+    machine: str | None
     check: bool
     list_kernels: bool
     embed_source: bool
     force: bool
+    migrate: str | None
+    in_place: bool
+    verify: bool
     print: str | None
     json: bool
     time_passes: bool
@@ -66,6 +72,7 @@ def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Functi
 
 
 _KERNEL, _OUTPUT, _SOURCE, _SHOW = "Kernel", "Output", "Finding source", "Show"
+_MIGRATE = "Migrate"
 _OPTIONS = (
     click.argument("source", metavar="[KERNEL.py]", required=False),
     _option(
@@ -104,7 +111,7 @@ _OPTIONS = (
         _KERNEL,
         "--nki",
         metavar="VERSION",
-        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.6.  [default: 0.6]",
+        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.7.  [default: 0.7]",
     ),
     _option(
         _KERNEL,
@@ -150,8 +157,32 @@ _OPTIONS = (
         is_flag=True,
         help="Keep program order, one instruction after the other: slow, for comparison.",
     ),
+    _option(
+        _OUTPUT,
+        "--machine",
+        metavar="FILE.toml",
+        help="Schedule by figures of time other than the target's own; `nki-run --print machine` "
+        "lists them.",
+    ),
     _option(_OUTPUT, "--embed-source", is_flag=True, help="Put the source text into the artifact."),
     _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
+    _option(
+        _MIGRATE,
+        "--migrate",
+        metavar="[VERSION]",
+        is_flag=False,
+        flag_value=LATEST,
+        common=True,
+        help="Rewrite the source for a later version of NKI, 0.7 unless one is named, and print "
+        "the difference; -o FILE writes the new source. Needs nkic[migrate].",
+    ),
+    _option(_MIGRATE, "--in-place", is_flag=True, help="Replace the file by the new source."),
+    _option(
+        _MIGRATE,
+        "--verify",
+        is_flag=True,
+        help="Compile and run the old and the new source on random inputs, and compare every bit.",
+    ),
     _option(
         _SOURCE,
         "--include",

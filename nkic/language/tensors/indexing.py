@@ -241,17 +241,23 @@ def _number(view: View, axis: int, item: Any) -> int:
     item = plain(item)
     if isinstance(item, int) and not isinstance(item, bool):
         return int(item)
+    if isinstance(item, DeviceInteger):
+        raise ViewError(
+            "register-value",
+            f"a slice of dimension {axis} has bounds that are known while the kernel is compiled, "
+            f"and {brief(item)} is not; shape is {view.shape}",
+            "a run-time slice is `nl.ds(start, size)`, its size an int",
+            view.shape,
+        )
     hints = {
         float: "use `//` for whole numbers",
         bool: "masks are not indices; use nl.where or a predicated copy",
         type(None): "expand_dim adds a dimension",
-        DeviceInteger: "a run-time slice is `nl.ds(register, size)`",
     }
-    kind = DeviceInteger if isinstance(item, DeviceInteger) else type(item)
     raise ViewError(
         "bad-index",
         f"dimension {axis} is indexed by {brief(item)}; shape is {view.shape}",
-        hints.get(kind, "use ints, slices, `...` or nl.ds; select takes a tensor"),
+        hints.get(type(item), "use ints, slices, `...` or nl.ds; select takes a tensor"),
         view.shape,
     )
 

@@ -21,19 +21,20 @@ from nkic.language.trace import active, here
 class Old(NamedTuple):
     """Since when, what to use instead, and the name to write where that is all there is to do.
 
-    `gone` is the first version without it.
+    `gone` is the first version without it. `python` is a name of Python's own to write.
     """
 
     since: Profile
     instead: str
     name: str = ""
     gone: Profile | None = None
+    python: str = ""
 
 
 NKI_0_3, NKI_0_4, NKI_0_6 = Profile.NKI_0_3, Profile.NKI_0_4, Profile.NKI_0_6
 NKI_0_7 = Profile.NKI_0_7
 
-_RANGE = Old(NKI_0_6, "write `range`, which is the same")
+_RANGE = Old(NKI_0_6, "write `range`, which is the same", python="range")
 LANGUAGE = {"affine_range": _RANGE, "sequential_range": _RANGE, "static_range": _RANGE}
 ISA = {
     f"{name}_engine": Old(NKI_0_6, f"write nisa.engine.{name}", f"engine.{name}")
@@ -51,10 +52,12 @@ TILE_SIZE = {
 }
 # Constructs and parameters.
 DYNAMIC_FOR = Old(
-    NKI_0_6, "write nl.fori_loop(start, stop, body, step), the body as a function", gone=NKI_0_7
+    NKI_0_6, "write nl.fori_loop(start, stop, body, step), the body a function of i", gone=NKI_0_7
 )
 DYNAMIC_WHILE = Old(
-    NKI_0_6, "write nl.while_loop(register, body), the body as a function", gone=NKI_0_7
+    NKI_0_6,
+    "write nl.while_loop(register, body), the body a function that returns the next condition",
+    gone=NKI_0_7,
 )
 JIT_MODE = Old(NKI_0_3, "leave it out: nothing depends on it")
 
@@ -63,7 +66,13 @@ def refuse(what: str, old: Old) -> None:
     """Ends the evaluation where the kernel's version has taken `what` away."""
     if old.gone is not None and active().profile >= old.gone:
         text = f"there is no {what.removeprefix('a ')} since NKI {old.gone.label}"
-        raise KernelError("removed-name", text, help=old.instead)
+        raise KernelError("removed-name", text, help=f"{old.instead}, or {_until(old.gone)}")
+
+
+def _until(gone: Profile) -> str:
+    """How to go on without a rewrite."""
+    last = max(profile for profile in Profile if profile < gone)
+    return f"compile with `--nki {last.label}`, the last version that has it"
 
 
 def warn(what: str, old: Old, at: CallChain | None = None) -> None:

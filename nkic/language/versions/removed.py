@@ -13,10 +13,16 @@ from nkic.language.namespace import Absent
 
 
 class Gone(NamedTuple):
-    """Something that NKI took away: the first version without it, and what to use instead."""
+    """Something that NKI took away: the first version without it, and what to use instead.
+
+    `name` is what to write where another name is all there is to it; `idle` says that leaving it
+    out changes nothing.
+    """
 
     since: Profile
     instead: str
+    name: str = ""
+    idle: bool = False
 
 
 BETA2, NKI_0_3, NKI_0_4 = Profile.BETA2, Profile.NKI_0_3, Profile.NKI_0_4
@@ -35,8 +41,8 @@ LANGUAGE = {
     "all_reduce": Gone(BETA2, "use nki.collectives.all_reduce"),
     "spmd_dim": Gone(BETA2, _GRID),
     "nc": Gone(BETA2, _GRID),
-    "logical_shift_left": Gone(BETA2, "use nl.left_shift"),
-    "logical_shift_right": Gone(BETA2, "use nl.right_shift"),
+    "logical_shift_left": Gone(BETA2, "use nl.left_shift", "left_shift"),
+    "logical_shift_right": Gone(BETA2, "use nl.right_shift", "right_shift"),
     "atomic_rmw": Gone(BETA2, "use nisa.dma_compute(dst, [src, dst], reduce_op=...)"),
     "broadcast": Gone(BETA2, "use t.broadcast(dim, size)"),
     "simulate_kernel": Gone(BETA2, _PYTHON),
@@ -49,7 +55,7 @@ ISA = {
     "tensor_copy_dynamic_src": Gone(NKI_0_4, _DYNAMIC),
     "tensor_copy_dynamic_dst": Gone(NKI_0_4, _DYNAMIC),
     "tensor_tensor_reduce": Gone(BETA2, "use nisa.tensor_tensor, then nisa.tensor_reduce"),
-    "tensor_scan": Gone(BETA2, "use nisa.tensor_tensor_scan"),
+    "tensor_scan": Gone(BETA2, "use nisa.tensor_tensor_scan", "tensor_tensor_scan"),
     "builtin_custom_op": Gone(BETA2, "write it with the instructions of nki.isa"),
 }
 
@@ -97,7 +103,11 @@ _MASK = Gone(
     BETA2,
     "slice to the part that is there, `t[0:min(128, rows - start)]`, or use nisa.affine_select",
 )
-_DTYPE = Gone(BETA2, "the result has the dtype of dst: make dst with nl.ndarray(shape, dtype=...)")
+_DTYPE = Gone(
+    BETA2,
+    "the result has the dtype of dst: make dst with nl.ndarray(shape, dtype=...)",
+    idle=True,
+)
 _BUFFER = Gone(BETA2, "the result is where dst is: make dst with nl.ndarray(..., buffer=...)")
 _SHAPE = Gone(BETA2, "the result has the shape of dst: make dst with nl.ndarray(shape, ...)")
 
@@ -106,13 +116,13 @@ _PARAMETERS = {"mask": _MASK, "dtype": _DTYPE, "buffer": _BUFFER}
 # Of one.
 _OF = {
     ("dma_copy", "dst_rmw_op"): Gone(NKI_0_3, "use nisa.dma_compute(dst, [src, dst], reduce_op)"),
-    ("dma_copy", "unique_indices"): Gone(NKI_0_3, "use nisa.dma_compute, which has it"),
+    ("dma_copy", "unique_indices"): Gone(NKI_0_3, "use nisa.dma_compute, which has it", idle=True),
     ("sendrecv", "use_gpsimd_dma"): Gone(
         NKI_0_3, "write dma_engine=nisa.dma_engine.gpsimd_dma, or nisa.dma_engine.dma for False"
     ),
     ("register_move", "imm"): Gone(NKI_0_3, "write src=nisa.register_alloc(value)"),
-    ("nc_matmul", "psumAccumulateFlag"): Gone(BETA2, "leave it out: it had no effect"),
-    ("nc_matmul", "is_moving_zero"): Gone(BETA2, "write is_moving_onezero="),
+    ("nc_matmul", "psumAccumulateFlag"): Gone(BETA2, "leave it out: it had no effect", idle=True),
+    ("nc_matmul", "is_moving_zero"): Gone(BETA2, "write is_moving_onezero=", "is_moving_onezero"),
     ("memset", "shape"): _SHAPE,
     ("iota", "expr"): Gone(
         BETA2, "describe the numbers by pattern=[[step, count], ...], offset, channel_multiplier"
@@ -121,10 +131,12 @@ _OF = {
         BETA2, "describe it by pattern=[[step, count], ...], offset, channel_multiplier, cmp_op"
     ),
     ("collective_permute_implicit_current_processing_rank_id", "num_channels"): Gone(
-        NKI_0_3, "leave it out, and pass channel_ids to collective_permute_implicit"
+        NKI_0_3, "leave it out, and pass channel_ids to collective_permute_implicit", idle=True
     ),
     ("jit", "platform_target"): Gone(
-        NKI_0_3, "leave it out: choose with `--target` or NEURON_PLATFORM_TARGET_OVERRIDE"
+        NKI_0_3,
+        "leave it out: choose with `--target` or NEURON_PLATFORM_TARGET_OVERRIDE",
+        idle=True,
     ),
 }
 # Of values of the wrong kind: a call in the order of a former version.

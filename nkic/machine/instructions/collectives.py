@@ -11,8 +11,9 @@ from itertools import chain
 
 from nkic.base.profiles import Profile
 from nkic.machine import costs
+from nkic.machine.clock import dma_costs
 from nkic.machine.constraints import elementwise, same_dtype, wrong_operator
-from nkic.machine.costs import CostFormula
+from nkic.machine.costs import Formula
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions import connectivity
@@ -267,7 +268,7 @@ def two_cores(parties: Sequence[Facts]) -> Violation | None:
     return Violation("core-meeting", text, help="launch the kernel on 2 cores, or use all_gather")
 
 
-once_around = costs.around_ring(1)
+once_around = dma_costs.around_ring(1)
 
 
 def _row(
@@ -280,7 +281,7 @@ def _row(
     *,
     rendezvous_rule: Callable[[Sequence[Facts]], Violation | None] = alike,
     access: Callable[[str, Facts], Access | None] = no_access,
-    cost: CostFormula = once_around,
+    cost: Formula = once_around,
     since: Profile = Profile.BETA2,
     warn: Callable[[Facts, int], Violation | None] | None = None,
     coalesces: bool = False,
@@ -354,7 +355,7 @@ ROWS = (
         _REDUCED,
         (GROUPS, alu("op")),
         (_SAME, same_memory, computed_types, same_shape("src"), reduction),
-        cost=costs.around_ring(2),  # once to reduce, once to gather
+        cost=dma_costs.around_ring(2),  # once to reduce, once to gather
         coalesces=True,
     ),
     _row(
@@ -413,7 +414,7 @@ ROWS = (
         _IN_HBM,
         (Attribute("source_target_pairs", AttributeKind.GROUPS),),
         (_SAME, elementwise("dst", "src"), pairs),
-        cost=costs.to_another_rank,
+        cost=dma_costs.to_another_rank,
         warn=connectivity.circle,
     ),
     _row(
@@ -423,7 +424,7 @@ ROWS = (
         _MOVED,
         (GROUPS, CHANNEL),
         (_SAME, same_memory, same_shape("src"), channel),
-        cost=costs.to_another_rank,
+        cost=dma_costs.to_another_rank,
     ),
     _row(
         "collective_permute_implicit_reduce",
@@ -435,7 +436,7 @@ ROWS = (
             *(same_dtype("dst", name) for name in ("src0", "src1")),
             *(same_memory, computed_types, same_shape("src0", "src1"), reduction, channel),
         ),
-        cost=costs.to_another_rank,
+        cost=dma_costs.to_another_rank,
     ),
     _register_row("rank_id", 139, "A register with the number of this rank."),
     _register_row(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from nkic.base.profiles import Profile
 from nkic.machine import costs
+from nkic.machine.clock import dma_costs
 from nkic.machine.constraints import elementwise, same_dtype
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
@@ -176,7 +177,7 @@ ROWS = (
         ),
         engines=(Engine.DMA, Engine.GPSIMD),
         choose=swap_engine,
-        cost=costs.swapping,
+        cost=dma_costs.swapping,
         rules=(elementwise("dst", "src"), same_dtype("dst", "src"), known_ranks, small_enough),
         rendezvous_rule=swapped,
         generation=3,

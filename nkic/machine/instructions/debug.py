@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nkic.machine import costs
+from nkic.machine.clock import dma_costs
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import source
@@ -27,7 +27,7 @@ ROWS = (
         attributes=(Attribute("print_prefix", AttributeKind.TEXT),),
         engines=(Engine.DMA,),
         choose=always(Engine.DMA),
-        cost=costs.dma_printing,
+        cost=dma_costs.dma_printing,
         effects=printing,
         source="nki.language.device_print",
         module="nki.language",

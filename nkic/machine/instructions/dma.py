@@ -1,13 +1,13 @@
 """Rows of the DMA engines: data between HBM and SBUF, and within each.
 
 They run in DMA queues, so `Engine.DMA` is their only engine. The `engine` argument of the call
-is an attribute here: the sequencer that commands the descriptor hardware. `costs.dma_trigger`
+is an attribute here: the sequencer that commands the descriptor hardware. `dma_costs.dma_trigger`
 says who starts a transfer and how long that keeps it busy.
 """
 
 from __future__ import annotations
 
-from nkic.machine import costs
+from nkic.machine.clock import dma_costs
 from nkic.machine.constraints import packed_as_is, same_dtype
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import dma_rules as rules
@@ -42,7 +42,7 @@ ROWS = (
         ),
         engines=DMA,
         choose=always(Engine.DMA),
-        cost=costs.dma_copying,
+        cost=dma_costs.dma_copying,
         rules=(
             rules.same_elements,
             packed_as_is,
@@ -72,7 +72,7 @@ ROWS = (
         attributes=(optional("axes", AttributeKind.INTS), PRIORITY, DESCRIPTORS, OUT_OF_BOUNDS),
         engines=DMA,
         choose=always(Engine.DMA),
-        cost=costs.dma_transposing,
+        cost=dma_costs.dma_transposing,
         rules=(
             rules.transposed_shape,
             same_dtype("dst", "src"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from nkic.base.profiles import Profile
-from nkic.machine import costs
+from nkic.machine.clock import dma_costs
 from nkic.machine.constraints import wrong_operator
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
@@ -130,7 +130,7 @@ ROWS = (
         ),
         engines=(Engine.DMA,),
         choose=always(Engine.DMA),
-        cost=costs.dma_computing,
+        cost=dma_costs.dma_computing,
         rules=(
             only_sums,
             ones,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from nkic.base.profiles import Profile
 from nkic.machine import costs
+from nkic.machine.clock import Standing
 from nkic.machine.constraints import (
     elementwise,
     integers_for_bitvec,
@@ -43,29 +44,31 @@ INT32 = frozenset({"int32"})
 # Costs
 
 
+@costs.formula(costs.UNKNOWN)
 def gathering(facts: Facts) -> Cost:
-    """nc_n_gather: a start for each group of 512, and a cycle per element (assumed)."""
+    """nc_n_gather: a start for each group of 512, and a cycle per element."""
     dst = facts.tile("dst")
-    groups = -(-dst.free // GROUP)
-    cycles = costs.streaming(facts, dst.free, (facts.tile("indices"), dst))
-    return costs.engine_cost(facts, groups * costs.GPSIMD_START + cycles)
+    starts = -(-dst.free // GROUP) * facts.target.figures["gpsimd.start"]
+    return costs.engine_cost(facts, dst.free, (facts.tile("indices"), dst), starts)
 
 
+@costs.formula(costs.PUBLISHED)
 def gathering_locally(facts: Facts) -> Cost:
-    """local_gather: 150 + indices x run / C (F), C = (28 + t run) / (t run) / min(4 / size, run).
+    """local_gather: a start + indices x run / C (F).
 
-    The formula is used with C as a divisor, as it is printed.
+    C = (28 + t run) / (t run) / min(4 / size, run), used as a divisor, as it is printed.
     """
     run, size = facts.attributes["num_elem_per_idx"], facts.tile("dst").dtype.size
     span = LANES * run
     divisor = (28 + span) / span / min(4 / size, run)
-    cycles = round(facts.tile("dst").free / divisor)
-    return costs.engine_cost(facts, costs.GPSIMD_START + max(costs.MIN_INTERVAL, cycles))
+    start = facts.target.figures["gpsimd.start"]
+    return costs.engine_cost(facts, facts.tile("dst").free / divisor, (), start)
 
 
+@costs.formula((Standing.DOCUMENTED, "nki.isa.topk"))
 def finding_largest(facts: Facts) -> Cost:
     """topk: 4 n + k cycles, by its documentation."""
-    return costs.engine_cost(facts, 4 * facts.attributes["n"] + facts.tile("val_dst").free)
+    return costs.engine_cost(facts, 4 * facts.attributes["n"] + facts.tile("val_dst").free, ())
 
 
 # Rules
@@ -290,7 +293,7 @@ ROWS = (
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
         # No public figure, only that it is slow: assumed one cycle per partition of a core.
-        cost=costs.per_element("data", CORE, start=costs.GPSIMD_START),
+        cost=costs.per_element("data", CORE, starts=1, basis=costs.UNKNOWN),
         rules=(one_row, across, integers_for_bitvec("op", "dst", "data"), bits_of_one_type),
         source="nki.isa.tensor_partition_reduce",
     ),
@@ -308,7 +311,7 @@ ROWS = (
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
         # No public figure: assumed one pass in each direction.
-        cost=costs.per_element("segment_ids", 2, start=costs.GPSIMD_START),
+        cost=costs.per_element("segment_ids", 2, starts=1, basis=costs.UNKNOWN),
         rules=(bounds_shape,),
         source="nki.isa.sequence_bounds; its example in the SDK's tests",
     ),
@@ -330,7 +333,7 @@ ROWS = (
         engines=GPSIMD,
         choose=always(Engine.GPSIMD),
         # No public figure: assumed one pass.
-        cost=costs.per_element("src", start=costs.GPSIMD_START),
+        cost=costs.per_element("src", starts=1, basis=costs.UNKNOWN),
         rules=(same_partitions("dst", "src"), room_for_count),
         generation=3,
         source="nki.isa.nonzero_with_count",

@@ -208,7 +208,7 @@ ROWS = (
         engines=(Engine.VECTOR,),
         choose=always(Engine.VECTOR),
         # Four elements per cycle, by the Trainium3 architecture guide.
-        cost=costs.per_element("src", 1 / LANES),
+        cost=costs.per_element("src", 1 / LANES, basis=costs.NEW_IN_V4),
         rules=(
             whole_quadrants("src"),
             same_partitions("src", "dst"),

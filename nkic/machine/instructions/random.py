@@ -46,8 +46,9 @@ def looking(facts: Facts) -> Effects:
     return Effects(reads=_state(facts))
 
 
+@costs.formula(costs.UNKNOWN)
 def drawing_cost(facts: Facts) -> Cost:
-    """A cycle per element (assumed); from v4 four elements (Trainium3 architecture guide)."""
+    """A cycle per element; from v4 four elements (Trainium3 architecture guide)."""
     fast = facts.target.generation >= 4 and facts.engine is not Engine.GPSIMD
     return costs.per_element("dst", 1 / DRAWN_PER_CYCLE if fast else 1)(facts)
 
@@ -171,7 +172,7 @@ ROWS = (
         attributes=(),
         engines=VECTOR,
         choose=always(Engine.VECTOR),
-        cost=costs.per_element("src_seeds"),
+        cost=costs.per_element("src_seeds", basis=costs.UNKNOWN),
         rules=(one_seed,),
         effects=seeding,
         source="nki.isa.set_rng_seed",
@@ -200,7 +201,7 @@ ROWS = (
         attributes=(),
         engines=BOTH,
         choose=always(Engine.GPSIMD),
-        cost=costs.per_element("src_seeds"),
+        cost=costs.per_element("src_seeds", basis=costs.UNKNOWN),
         rules=(engine_since(Engine.VECTOR, 4, OLDER), whole_state("src_seeds")),
         effects=seeding,
         generation=3,
@@ -215,7 +216,7 @@ ROWS = (
         attributes=(),
         engines=BOTH,
         choose=always(Engine.GPSIMD),
-        cost=costs.per_element("dst"),
+        cost=costs.per_element("dst", basis=costs.UNKNOWN),
         rules=(engine_since(Engine.VECTOR, 4, OLDER), whole_state("dst")),
         effects=looking,
         generation=3,

@@ -202,7 +202,7 @@ ROWS = (
         attributes=(alu("op0"), alu("op1"), flag("reverse0"), flag("reverse1")),
         engines=VECTOR,
         choose=always(Engine.VECTOR),
-        cost=costs.per_element("dst", 2),
+        cost=costs.scanning,
         rules=(
             elementwise("dst", "data0", "data1"),
             same_partitions("dst", "initial"),

@@ -126,7 +126,7 @@ ROWS = (
         ),
         engines=VECTOR,
         choose=always(Engine.VECTOR),
-        cost=costs.per_element("data", extra=costs.ACCUMULATOR_READ),
+        cost=costs.per_element("data", read_out=True),
         rules=(
             elementwise("dst", "data"),
             same_partitions("data", "operand0", "reduce_res", "reduce_init"),
@@ -159,7 +159,7 @@ ROWS = (
         ),
         engines=VECTOR,
         choose=always(Engine.VECTOR),
-        cost=costs.per_element("src"),
+        cost=costs.per_element("src", basis=costs.UNKNOWN),
         rules=(
             elementwise("dst", "src"),
             same_partitions("src", "imm0", "imm1"),
@@ -196,7 +196,7 @@ ROWS = (
         ),
         engines=VECTOR,
         choose=always(Engine.VECTOR),
-        cost=costs.two_tiles("on_true", "predicate"),
+        cost=costs.two_tiles("on_true", "predicate", costs.UNKNOWN),
         rules=(
             elementwise("dst", "predicate", "on_true"),
             same_partitions("dst", "on_false", "reduce_res"),

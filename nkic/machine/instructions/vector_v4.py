@@ -115,7 +115,7 @@ ROWS = (
         engines=(Engine.VECTOR,),
         choose=always(Engine.VECTOR),
         # Four times the scalar engine's rate, by the Trainium3 architecture guide.
-        cost=costs.per_element("src", 1 / 4),
+        cost=costs.per_element("src", 1 / 4, basis=costs.NEW_IN_V4),
         rules=(
             elementwise("dst", "src"),
             same_partitions("src", "max_value", "reduce_res", "reduce_init"),

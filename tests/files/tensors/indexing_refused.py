@@ -24,6 +24,6 @@ def kernel(h):
     t[:, t]  # error[bad-index]: dimension 1 is indexed by
     t[:, nl.ds(10, 7)]  # error[index-out-of-bounds]: slice 10:17
     t[reg]  # error[partition-dimension]: chosen at run time
-    t[:, 0:reg]  # error[bad-index]: VirtualRegister
+    t[:, 0:reg]  # error[register-value]: VirtualRegister
     h[:, reg, reg]  # error[indirect-view]: at most one index
     return h

@@ -1,0 +1,60 @@
+"""`[tool.nkic]` in pyproject.toml: what a project says of all of its kernels.
+
+The file is that of the working directory, or of the nearest folder above that has one.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import grouped
+
+FILE = "pyproject.toml"
+KEYS = ("evaluate", "nki")
+MOST_BYTES = 1 << 20  # of the file: a larger one is no project's
+
+
+def setting(name: str) -> Any:
+    """The value of one of `KEYS`, None where there is none. Raises `UsageFailed`."""
+    folder = Path.cwd()
+    for place in (folder, *folder.parents):
+        path = place / FILE
+        if path.is_file():
+            return _table(str(path), path.stat().st_mtime_ns).get(name)
+    return None
+
+
+def origin(name: str) -> str:
+    """Who says it, for messages."""
+    return f"{name} under [tool.nkic] in {FILE}"
+
+
+@lru_cache(maxsize=64)
+def _table(path: str, changed: int) -> dict[str, Any]:
+    """The section, checked; `changed` is the time of the file's last change."""
+    found = _read(path).get("tool", {}).get("nkic", {})
+    for key in found:
+        if key not in KEYS:
+            help = did_you_mean(key, KEYS) or f"known are: {', '.join(KEYS)}"
+            raise _failed(f"{path}: [tool.nkic] has an unknown key `{key}`", help)
+    return dict(found)
+
+
+def _read(path: str) -> dict[str, Any]:
+    try:
+        with Path(path).open("rb") as stream:
+            data = stream.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise ValueError(f"it has more than {grouped(MOST_BYTES)} bytes")
+        return tomllib.loads(data.decode())
+    except (OSError, ValueError) as error:
+        raise _failed(f"{path} cannot be read for [tool.nkic]: {error}") from error
+
+
+def _failed(message: str, help: str = "") -> UsageFailed:
+    return UsageFailed([make("bad-argument", message, help=help)])

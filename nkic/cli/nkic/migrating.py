@@ -1,0 +1,151 @@
+"""`--migrate`: the new source as a difference or a file, what stayed as it was, the proof."""
+
+from __future__ import annotations
+
+from codecs import BOM_UTF8
+from difflib import unified_diff
+from pathlib import Path
+
+from nkic.base import files
+from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
+from nkic.base.text import plural
+from nkic.cli.common import Session
+from nkic.cli.nkic.options import CommandLine
+from nkic.driver.loader import MAX_BYTES, Loader
+from nkic.driver.request import find_profile
+from nkic.migrate.proof import Finding, Text, prove
+from nkic.migrate.stage import Migrated, migrate
+from nkic.migrate.version import Spoken, spoken
+from nkic.parse import parse
+from nkic.specialise.inline import read_block
+from nkic.specialise.request import Request
+
+NO, YES = 1, 0
+VERDICTS = {
+    "bits": "same bits",
+    "rounding": "same within rounding: {}",
+    "different": "different: {}",
+    "failed": "the new source fails",
+}
+
+
+class Migration:
+    """One file, from the version that it speaks to another."""
+
+    def __init__(
+        self, line: CommandLine, session: Session, source: SourceFile, request: Request
+    ) -> None:
+        self.line = line
+        self.session = session
+        self.source = source
+        self.request = request
+
+    def carry_out(self, goal: Profile, loader: Loader) -> int:
+        """Migrates, writes and says so; gives the exit code."""
+        parse(self.source)  # what is no Python is said as always
+        said = self.said()
+        if said is not None and said > goal:
+            text = f"--migrate {goal.label}: the source speaks NKI {said.label}, which is later"
+            raise UsageFailed([make("bad-value", text, help="name a later version")])
+        speech = spoken(self.source, self.request, loader, said, goal)
+        made = migrate(self.source, speech.facts, speech.start, goal)
+        self.write(made.text)
+        self.session.report(loader.relocated(made.left))
+        self.summarise(made, goal)
+        right = not any(one.level is Level.ERROR for one in made.left)
+        if self.line.verify:
+            right = self.verify(made.text, speech, goal, loader) and right
+        return YES if right else NO
+
+    def said(self) -> Profile | None:
+        """The version that the command line or the file's block says the source speaks."""
+        if self.line.nki is not None:
+            return find_profile(self.line.nki, "--nki")
+        return read_block(self.source).profile
+
+    # ---- writing ---------------------------------------------------------------------------
+
+    def write(self, text: str) -> None:
+        """The new source where it was asked for, or the difference on standard output."""
+        line = self.line
+        path = line.source if line.in_place else line.output
+        if path is None:
+            files.write(STANDARD, self.difference(text))
+        elif not line.in_place and self.is_input(path):
+            advice = "--in-place replaces the file"
+            raise UsageFailed([make("bad-value", f"-o: `{path}` is the input", help=advice)])
+        elif not line.in_place or text != self.source.text:
+            files.write(path, self.encoded(text))
+            self.session.artifact("source", path)
+
+    def is_input(self, path: str) -> bool:
+        """The file to write is the one that was read."""
+        both = (path, str(self.line.source))
+        return STANDARD not in both and len({Path(one).resolve() for one in both}) == 1
+
+    def encoded(self, text: str) -> bytes:
+        """The text as the file was encoded: UTF-8, with a byte-order mark if it had one."""
+        if self.line.source == STANDARD:
+            return text.encode()
+        data = files.read_bytes(str(self.line.source), MAX_BYTES)
+        mark = BOM_UTF8 if data.startswith(BOM_UTF8) else b""
+        if data.removeprefix(mark) != self.source.text.encode():
+            why = f"`{self.line.source}` is not in UTF-8, or has changed meanwhile"
+            raise UsageFailed([make("cannot-write", why, help="save it as UTF-8")])
+        return mark + text.encode()
+
+    def difference(self, text: str) -> str:
+        """As `patch` takes it; empty where nothing changed."""
+        name = str(self.line.source)
+        pair = (self.source.text.splitlines(keepends=True), text.splitlines(keepends=True))
+        return "".join(unified_diff(*pair, name, name))
+
+    def summarise(self, made: Migrated, goal: Profile) -> None:
+        """How often each rule was applied, and how much is left."""
+        done = ", ".join(f"{count} × {title}" for title, count in sorted(made.done.items()))
+        left = plural(len(made.left), "place")
+        text = f"NKI {goal.label}: {done or 'nothing to rewrite'}; {left} left as it was"
+        self.session.tell(
+            "migrated", text, to=goal.label, done=dict(made.done), left=len(made.left)
+        )
+
+    # ---- the proof -------------------------------------------------------------------------
+
+    def verify(self, text: str, speech: Spoken, goal: Profile, loader: Loader) -> bool:
+        """Compares old and new, and says what was found."""
+        again = Loader.beside(str(self.line.source), self.line.include)
+        new = again.main(str(self.line.source), text.encode())
+        old = Text(self.source, loader, speech.profile)
+        proof = prove(old, Text(new, again, goal), self.request)
+        if proof.unproven:
+            self.session.report(loader.relocated([_unproven(proof.unproven[0])]))
+        self.session.sources = again.source
+        for one in proof.findings:
+            self.say(one)
+            self.session.report(again.relocated(one.said))
+        return proof.holds
+
+    def say(self, one: Finding) -> None:
+        """One comparison."""
+        before, after = one.cycles
+        verdict = VERDICTS[one.verdict].format(one.differs)
+        cycles = f"; {before:,} cycles before, {after:,} after" if before else ""
+        self.session.tell(
+            "verified",
+            f"verified {one.arguments}: {verdict}{cycles}",
+            arguments=one.arguments,
+            verdict=one.verdict,
+            differs=one.differs,
+            cycles_before=before,
+            cycles_after=after,
+        )
+
+
+def _unproven(why: Diagnostic) -> Diagnostic:
+    """Why nothing was compared."""
+    text = f"not verified, because the old source does not compile or run: {why.message}"
+    span = why.primary.span if why.primary is not None else None
+    return make("not-verified", text, span, help=why.help)

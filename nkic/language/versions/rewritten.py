@@ -1,0 +1,71 @@
+"""Calls that a later version writes in another form, where more than one name changes.
+
+Source: migration guide, 0.2.0 to 0.3.0, API breaking changes and parameter changes. What went and
+since when is in `removed`; these tables say what stands in its place, for whoever rewrites source.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nkic.base.profiles import Profile
+
+
+class Wrapped(NamedTuple):
+    """A parameter that became another one, whose value is made by an instruction."""
+
+    name: str
+    by: str
+
+
+class Chosen(NamedTuple):
+    """A flag that became a parameter with members of an enumeration of the same name."""
+
+    name: str
+    yes: str
+    no: str
+
+
+class Merged(NamedTuple):
+    """A parameter that made an instruction add to `dst`: another one does, with the operator as
+    `operator` and dst among the sources. `kept` are parameters that both have; `None` as the
+    operator is the plain instruction.
+    """
+
+    by: str
+    operator: str
+    kept: tuple[str, ...]
+
+
+class Moved(NamedTuple):
+    """A parameter that lost its place by position `place` for its name, or for that of another.
+
+    A call is of the former order if a value that is no operator of nl stands at `shown` (from 0),
+    or, where it is shorter, if `named` is passed by name behind `place`. `swap` is the place
+    that takes its value; None where it goes to the end, by name.
+    """
+
+    name: str
+    place: int
+    shown: int
+    named: str
+    swap: int | None = None
+
+
+WRAPPED = {("register_move", "imm"): Wrapped("src", "register_alloc")}
+CHOSEN = {("sendrecv", "use_gpsimd_dma"): Chosen("dma_engine", "gpsimd_dma", "dma")}
+MERGED = {
+    ("dma_copy", "dst_rmw_op"): Merged(
+        "dma_compute", "reduce_op", ("unique_indices", "oob_mode", "name")
+    )
+}
+# Parameters that say nothing without another one.
+WITH = {("dma_copy", "unique_indices"): "dst_rmw_op"}
+ORDER = {
+    "affine_select": Moved("offset", 2, 5, "channel_multiplier"),
+    "dma_compute": Moved("scales", 2, 2, "reduce_op", swap=3),
+}
+ORDER_SINCE = Profile.NKI_0_3
+# Values that must be whole where dst holds integers, and axes that were taken for the last one.
+WHOLE = {"memset": "value"}
+LAST_AXIS = {"tensor_reduce": "data"}

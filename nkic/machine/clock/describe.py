@@ -1,0 +1,61 @@
+"""Figures of time for readers and programs: what `nki-run --print machine` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nkic.machine.clock.figures import Parameter
+from nkic.machine.clock.machine_file import MachineFile
+from nkic.machine.clock.table import TABLE
+from nkic.machine.targets import ALONE, TARGETS, Target
+
+HEAD = ("target", "parameter", "value", "unit", "standing", "source", "meaning")
+FROM_FILE = "machine file"
+
+
+def rows(machine: MachineFile | None = None) -> list[tuple[str, ...]]:
+    """A head, then a line for each target and parameter, and who else uses HBM."""
+    found: list[tuple[str, ...]] = [HEAD]
+    for record in records(machine):
+        value = record["value"]
+        shown = f"{value:g}" if isinstance(value, float | int) else str(value)
+        cells = {**record, "value": shown}
+        found.append(tuple(str(cells[name]) for name in HEAD))
+    return found
+
+
+def records(machine: MachineFile | None = None) -> list[dict[str, object]]:
+    """The same, for JSON. Of the targets, those that the machine file is about."""
+    wanted = [t for t in TARGETS.values() if machine is None or machine.target in (None, t.name)]
+    return [record for target in wanted for record in _of(target, machine)]
+
+
+def _of(target: Target, machine: MachineFile | None) -> Iterator[dict[str, object]]:
+    contention = machine.contention if machine is not None else None
+    yield {
+        "target": target.name,
+        "parameter": "contention",
+        "value": contention or target.contention,
+        "unit": "alone, pair or all",
+        "standing": "given" if contention else "documented",
+        "source": FROM_FILE
+        if contention
+        else "two cores share a stack of HBM; architecture guides",
+        "meaning": f"who else uses HBM; a kernel on two cores is never {ALONE}",
+    }
+    for row in TABLE.values():
+        yield _figure(row, target, machine)
+
+
+def _figure(row: Parameter, target: Target, machine: MachineFile | None) -> dict[str, object]:
+    figure = row.of(target.generation)
+    given = machine.figures.get(row.name) if machine is not None else None
+    return {
+        "target": target.name,
+        "parameter": row.name,
+        "value": figure.value if given is None else given,
+        "unit": row.unit,
+        "standing": figure.standing.value if given is None else "given",
+        "source": figure.source if given is None else FROM_FILE,
+        "meaning": row.says,
+    }

@@ -1,0 +1,147 @@
+"""Cost formulas of DMA. Each engine takes descriptors of its own partitions: a constant for each
+and the bytes at its rate. Sources by letter as in `costs`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nkic.machine.clock import Standing
+from nkic.machine.costs import UNKNOWN, Formula, formula, per_element
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.memory import PARTITIONS
+from nkic.machine.operands import Cost
+from nkic.machine.patterns import run
+
+COUNTED = (Standing.FITTED, "DMA overview; DMA bandwidth guide; public profiles of trn2")
+
+
+@formula(COUNTED)
+def dma_copying(facts: Facts) -> Cost:
+    """dma_copy: a time per descriptor and bytes at the peak rate, on up to 16 engines (M)."""
+    figures, src, dst = facts.target.figures, facts.tile("src"), facts.tile("dst")
+    size = max(src.dtype.size, dst.dtype.size)
+    row = min(run(src.dims), run(dst.dims))
+    rows = -(-dst.elements // row)
+    descriptors = rows * -(-row * size // int(figures["dma.descriptor_bytes"]))
+    engines, share = dma_spread(facts, src, dst, descriptors)
+    moving = dst.elements * size / peak_rate(facts)
+    busy = (descriptors * figures["dma.descriptor_ns"] + moving) * share
+    return Cost(0, figures["dma.done_ns"], busy, engines)
+
+
+@formula(UNKNOWN)
+def dma_printing(facts: Facts) -> Cost:
+    """device_print: a copy of the tensor to a dense one in HBM."""
+    tile = facts.tile("tensor")
+    return dma_copying(Facts(facts.target, {"src": tile, "dst": tile}, {}))
+
+
+@formula(UNKNOWN)
+def dma_computing(facts: Facts) -> Cost:
+    """dma_compute: one copy per source, one after another."""
+    dst, *sources = facts.tiles.values()
+    copies = [dma_copying(Facts(facts.target, {"src": tile, "dst": dst}, {})) for tile in sources]
+    return copies[0]._replace(busy_ns=sum(copy.busy_ns for copy in copies))
+
+
+_BY_GPSIMD = per_element("src", starts=1, basis=UNKNOWN)
+
+
+@formula(UNKNOWN)
+def swapping(facts: Facts) -> Cost:
+    """sendrecv: as a copy within SBUF; by the gpsimd engine, its start and a copy."""
+    by_gpsimd = facts.attributes["dma_engine"] == "gpsimd_dma"
+    return _BY_GPSIMD(facts) if by_gpsimd else dma_copying(facts)
+
+
+def around_ring(passes: int) -> Formula:
+    """A collective: no public figure; assumed a ring, around which a rank's part of the largest
+    tile goes `passes` times, at this core's share of the chip's links.
+    """
+
+    def cost(facts: Facts) -> Cost:
+        ranks = len(facts.attributes["replica_group"][0])
+        return _hops(facts, passes * (ranks - 1), _largest(facts) / ranks)
+
+    return Formula(cost, *UNKNOWN)
+
+
+@formula(UNKNOWN)
+def to_another_rank(facts: Facts) -> Cost:
+    """A permutation of ranks: one hop around the ring."""
+    return _hops(facts, 1, _largest(facts))
+
+
+def _largest(facts: Facts) -> int:
+    return max(tile.elements * tile.dtype.size for tile in facts.tiles.values())
+
+
+def _hops(facts: Facts, count: int, size: float) -> Cost:
+    """Transfers one after another, of `size` bytes each."""
+    figures = facts.target.figures
+    done = figures["dma.done_ns"]
+    between = max(0, count - 1) * (figures["dma.start_prepared_ns"] + done)
+    busy = count * size / figures["dma.link_rate"]
+    return Cost(0, done + between, busy, facts.target.dma_engines)
+
+
+def peak_rate(facts: Facts) -> float:
+    """Bytes per ns between descriptors, so that full descriptors give the published rate."""
+    figures = facts.target.figures
+    full = figures["dma.descriptor_bytes"]
+    return full / max(full / facts.target.dma_rate - figures["dma.descriptor_ns"], 1e-3)
+
+
+def dma_spread(facts: Facts, src: Tile, dst: Tile, descriptors: int) -> tuple[int, float]:
+    """How many DMA engines share a transfer, and the share of the one with the most (A)."""
+    partitions = max(src.partitions, dst.partitions)
+    each = int(facts.target.figures["dma.partitions"])
+    if partitions:
+        engines = min(facts.target.dma_engines, -(-partitions // each))
+        return engines, min(each, partitions) / min(partitions, PARTITIONS)
+    engines = max(1, min(facts.target.dma_engines, descriptors))
+    return engines, -(-descriptors // engines) / max(1, descriptors)
+
+
+@formula((Standing.DOCUMENTED, "Trainium2 architecture guide, DMA transpose"))
+def dma_transposing(facts: Facts) -> Cost:
+    """dma_transpose: all engines together, at a share of the copy rate (A)."""
+    src, figures, engines = facts.tile("src"), facts.target.figures, facts.target.dma_engines
+    share = figures["dma.transpose_sbuf" if src.on_chip else "dma.transpose_hbm"]
+    moving = src.elements * src.dtype.size / (engines * facts.target.dma_rate * share)
+    return Cost(0, figures["dma.done_ns"], figures["dma.descriptor_ns"] + moving, engines)
+
+
+class Trigger(NamedTuple):
+    """Who starts a DMA, for how long that engine is busy with it, and when, from the trigger on,
+    the first byte moves.
+    """
+
+    engine: Engine
+    busy_ns: float
+    start_ns: float
+
+
+def dma_trigger(facts: Facts, queue: Engine) -> Trigger:
+    """Descriptors made by hardware are commanded by `engine` or, where the kernel leaves that
+    open, by the engine that has the `queue`; those made by software come from gpsimd; prepared
+    ones are started by sync. Where the mode is open too: by hardware where there is one and types
+    are equal, on a queue of gpsimd's by software (profiles of trn2 show both).
+    """
+    mode = facts.attributes.get("dge_mode", "unknown")
+    types = {tile.dtype.name for tile in facts.tiles.values()}
+    if mode == "swdge" or any(tile.indexed for tile in facts.tiles.values()):
+        return _trigger(facts, Engine.GPSIMD, "swdge")
+    open_to = mode == "unknown" and facts.target.generation >= 3 and len(types) == 1
+    if mode != "hwdge" and not open_to:
+        return _trigger(facts, Engine.SYNC, "prepared")
+    asked = {"scalar": Engine.SCALAR, "sync": Engine.SYNC}.get(facts.attributes.get("engine", ""))
+    engine = asked or (Engine.SYNC if mode == "hwdge" and queue is Engine.GPSIMD else queue)
+    return _trigger(facts, engine, "swdge" if engine is Engine.GPSIMD else "hwdge")
+
+
+def _trigger(facts: Facts, engine: Engine, mode: str) -> Trigger:
+    figures = facts.target.figures
+    return Trigger(engine, figures[f"dma.trigger_{mode}_ns"], figures[f"dma.start_{mode}_ns"])

@@ -1,0 +1,114 @@
+"""Machine files: figures of time other than the defaults, in TOML.
+
+    target = "trn2"          # optional: refuse other targets
+    contention = "all"       # who else uses HBM: alone, pair or all
+
+    [vector]
+    interval_sbuf = 58       # the parameter `vector.interval_sbuf`
+
+`nki-run --print machine` lists every parameter. A name that is none is an error.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.machine.clock import TABLE, Parameter
+from nkic.machine.targets import CONTENTION, TARGETS, Target, find
+
+MAX_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class MachineFile:
+    """What a machine file says; `hash` is the sha256 of what it means, in hex."""
+
+    path: str
+    figures: Mapping[str, float]
+    contention: str | None = None
+    target: str | None = None
+
+    @property
+    def hash(self) -> str:
+        """The same for every file that says the same."""
+        said = [*sorted(self.figures.items()), self.contention]
+        return sha256(repr(said).encode()).hexdigest()
+
+    def applied(self, target: Target) -> Target:
+        """`target` with these figures. Raises `UsageFailed` for another target than the file's."""
+        if self.target not in (None, target.name):
+            text = f"{self.path}: its figures are of {self.target}, the kernel is for {target.name}"
+            raise _bad(text, "compile the kernel for that target, or pass another machine file")
+        return replace(
+            target,
+            figures=MappingProxyType({**target.figures, **self.figures}),
+            contention=self.contention or target.contention,
+            machine=self.hash,
+        )
+
+
+def read_machine(path: str, text: str) -> MachineFile:
+    """The machine file of that text. Raises `UsageFailed`."""
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _bad(f"{path}: no TOML: {error}") from error
+    target, contention = found.pop("target", None), found.pop("contention", None)
+    if target is not None and find(target) is None:
+        raise _bad(f"{path}: there is no target `{target}`", f"known are: {', '.join(TARGETS)}")
+    if contention is not None and contention not in CONTENTION:
+        text = f"{path}: contention is `{contention}`, which is none of {', '.join(CONTENTION)}"
+        raise _bad(text)
+    figures = {name: _value(path, name, value) for name, value in _flat(found)}
+    known = find(target) if target is not None else None
+    return MachineFile(path, figures, contention, known.name if known is not None else None)
+
+
+def written(figures: Mapping[str, float], target: str, contention: str | None = None) -> str:
+    """The text of a machine file with these figures."""
+    lines = [f'target = "{target}"', *([f'contention = "{contention}"'] if contention else [])]
+    section = ""
+    for name, value in sorted(figures.items()):
+        group, _, rest = name.partition(".")
+        if group != section:
+            lines += ["", f"[{group}]"]
+            section = group
+        lines.append(f"{rest} = {value:.6g}  # {TABLE[name].unit}: {TABLE[name].says}")
+    return "\n".join(lines) + "\n"
+
+
+def _flat(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for group, inner in found.items():
+        if not isinstance(inner, dict):
+            yield group, inner
+            continue
+        for name, value in inner.items():
+            yield f"{group}.{name}", value
+
+
+def _value(path: str, name: str, value: Any) -> float:
+    parameter = TABLE.get(name)
+    if parameter is None:
+        near = did_you_mean(name, TABLE) or "`nki-run --print machine` lists them"
+        raise _bad(f"{path}: there is no parameter `{name}`", near)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _bad(f"{path}: {name} is {value!r}, where a number is wanted ({parameter.unit})")
+    return _in_range(path, parameter, float(value))
+
+
+def _in_range(path: str, parameter: Parameter, value: float) -> float:
+    if parameter.least <= value <= parameter.most:
+        return value
+    span = f"{parameter.least:g} to {parameter.most:g} {parameter.unit}"
+    raise _bad(f"{path}: {parameter.name} is {value:g}, outside of {span}")
+
+
+def _bad(message: str, help: str = "") -> UsageFailed:
+    return UsageFailed([make("bad-value", message, help=help)])

@@ -1,0 +1,116 @@
+"""The gpsimd and tensor engines, and loads of registers."""
+
+from __future__ import annotations
+
+from nkic.machine.clock.engines import ACCESS_V2, WHOLE_V2
+from nkic.machine.clock.figures import Parameter, assumed, documented, fitted, measured, row
+from nkic.machine.clock.sources import (
+    FORMULAS,
+    GUIDE_V2,
+    GUIDE_V3,
+    GUIDE_V4,
+    LIKE_V2,
+    LIKE_V3,
+    PERFORMANCE,
+    PROFILER,
+    PROFILES,
+    SILENT,
+)
+
+GPSIMD = (
+    row(
+        "gpsimd.interval",
+        "cycles",
+        "interval beyond streaming",
+        ACCESS_V2,
+        assumed(60, LIKE_V2),
+    ),
+    row(
+        "gpsimd.duration",
+        "cycles",
+        "duration beyond streaming",
+        WHOLE_V2,
+        assumed(160, LIKE_V2),
+    ),
+    row(
+        "gpsimd.start",
+        "cycles",
+        "start-up of iota, affine_select and their like",
+        documented(150, FORMULAS),
+    ),
+)
+
+TENSOR = (
+    row(
+        "tensor.fill_ns",
+        "ns",
+        "from the last column in to its result, beside a cycle for each column held",
+        fitted(140, f"{PERFORMANCE}: MATMUL with 1 and 96 columns held"),
+        fitted(113, f"{PROFILES}: MATMUL of 128 and 512 columns"),
+    ),
+    row(
+        "tensor.passes_32",
+        "passes",
+        "over 32-bit floats",
+        documented(4, GUIDE_V2),
+        documented(4, GUIDE_V3),
+        documented(4, GUIDE_V4),
+        least=1.0,
+    ),
+    row(
+        "tensor.load_rate",
+        "columns per cycle",
+        "of a fast load of what the array holds",
+        documented(4, f"{GUIDE_V2}, fast LoadStationary"),
+        least=0.01,
+    ),
+    row(
+        "tensor.load_32_ns",
+        "ns",
+        "to load 128 columns of 32-bit floats, once for each half of their bits",
+        assumed(164, f"{LIKE_V3}, in cycles"),
+        measured(191, f"{PROFILES}: LDWEIGHTS, fp32_mode LOW and HIGH"),
+    ),
+    row(
+        "tensor.warm_up_ns",
+        "ns",
+        "of use until the engine runs at its full rate",
+        assumed(0, f"{SILENT} on trn1"),
+        fitted(6600, "published profiles of trn2; the profiler's guide says about 3 us"),
+    ),
+    row(
+        "tensor.cool_down_ns",
+        "ns",
+        "without use, after which it is as at the start",
+        assumed(0, f"{SILENT} on trn1"),
+        documented(3000, f"{PROFILER}: drops back below half use over about 3 us"),
+    ),
+    row(
+        "tensor.cold_rate",
+        "share",
+        "of the full rate until then",
+        documented(0.5, f"{PROFILER}: starts near 50 % duty"),
+        least=0.01,
+    ),
+)
+
+
+def _load(engine: str, ns: float) -> Parameter:
+    figure = measured(ns, f"{PROFILES}: TENSOR_LOAD of a word")
+    says = f"the {engine} engine loads a register from SBUF"
+    return row(f"{engine}.register_load_ns", "ns", says, assumed(ns, LIKE_V3), figure)
+
+
+REGISTERS = (
+    _load("gpsimd", 682),
+    _load("scalar", 571),
+    _load("sync", 646),
+    _load("vector", 847),
+    row(
+        "tensor.register_load_ns",
+        "ns",
+        "the tensor engine loads a register from SBUF",
+        assumed(1000, LIKE_V3),
+        fitted(1000, f"{PROFILES}: TENSOR_LOAD of two words takes 1,248"),
+    ),
+)

@@ -1,0 +1,82 @@
+"""Arguments of calls, found, put, renamed and taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Row
+
+_BY_NAME = cst.AssignEqual(
+    whitespace_before=cst.SimpleWhitespace(""), whitespace_after=cst.SimpleWhitespace("")
+)
+_MODULES = ("nki.isa", "nki.collectives")
+
+
+def row_of(name: str) -> Row | None:
+    """The instruction that a qualified name calls."""
+    module, _, short = name.rpartition(".")
+    row = ROWS.get(short)
+    return row if row is not None and module in _MODULES else None
+
+
+def word(argument: cst.Arg) -> str:
+    """The name that an argument is passed by; "" for one passed by its place."""
+    return argument.keyword.value if argument.keyword is not None else ""
+
+
+def is_plain(call: cst.Call) -> bool:
+    """No argument is spread by `*` or `**`: their number and names are known."""
+    return not any(argument.star for argument in call.args)
+
+
+def find(call: cst.Call, names: Sequence[str], name: str) -> cst.Arg | None:
+    """The argument for the parameter `name` of a function whose parameters are `names`."""
+    for place, argument in enumerate(call.args):
+        said = word(argument) or (names[place] if place < len(names) else "")
+        if said == name:
+            return argument
+    return None
+
+
+def named(name: str, value: cst.BaseExpression) -> cst.Arg:
+    """`name=value`."""
+    return cst.Arg(value, keyword=cst.Name(name), equal=_BY_NAME)
+
+
+def with_args(call: cst.Call, args: Sequence[cst.Arg]) -> cst.Call:
+    """The call with other arguments; the last has no comma unless the old one had."""
+    commas = [argument.comma for argument in call.args]
+    last = commas[-1] if commas else cst.MaybeSentinel.DEFAULT
+    between = next((c for c in commas[:-1] if isinstance(c, cst.Comma)), _comma())
+    made = [a.with_changes(comma=_kept(a.comma, between)) for a in args[:-1]]
+    made += [args[-1].with_changes(comma=last)] if args else []
+    return call.with_changes(args=_closed(call, made))
+
+
+def without(call: cst.Call, gone: cst.Arg) -> cst.Call:
+    """The call without one of its arguments."""
+    return with_args(call, [argument for argument in call.args if argument is not gone])
+
+
+def replaced(call: cst.Call, old: cst.Arg, new: cst.Arg) -> cst.Call:
+    """The call with one argument changed."""
+    return call.with_changes(args=[new if one is old else one for one in call.args])
+
+
+def _comma() -> cst.Comma:
+    return cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+
+
+def _kept(comma: cst.Comma | cst.MaybeSentinel, between: cst.Comma) -> cst.Comma:
+    return comma if isinstance(comma, cst.Comma) else between
+
+
+def _closed(call: cst.Call, args: list[cst.Arg]) -> list[cst.Arg]:
+    """The last argument keeps what stood after the old last one, up to the parenthesis."""
+    if args and call.args:
+        after = call.args[-1].whitespace_after_arg
+        args[-1] = args[-1].with_changes(whitespace_after_arg=after)
+    return args

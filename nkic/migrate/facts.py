@@ -1,0 +1,105 @@
+"""What evaluating the kernel tells of the places of its file: for shapes, types and registers.
+
+Facts are read off the program that specialise records: every instruction and tensor knows the call
+that made it. A place that the evaluation did not reach has none.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from nkic.base.diagnostics import Level, NkicError
+from nkic.base.source import CallChain, SourceFile, Span
+from nkic.driver import pipeline
+from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.ir.program import Body, Instruction, Item, Loop, Program
+from nkic.ir.tensors import Tensor
+from nkic.resolve.library import Load
+from nkic.specialise.request import Request
+
+Spot = tuple[int, int, int, int]
+"""Lines and columns of an expression, as in `Span`."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """By place: instructions recorded there, tensors made there, in the order of the evaluation.
+
+    `conditions` are the tests of `while` loops over a register, `outputs` the calls that make what
+    the kernel returns. `known` says that the kernel was evaluated at all, `errors` how many errors
+    that found.
+    """
+
+    known: bool = False
+    errors: int = 0
+    instructions: Mapping[Spot, tuple[Instruction, ...]] = field(default_factory=dict)
+    tensors: Mapping[Spot, tuple[Tensor, ...]] = field(default_factory=dict)
+    conditions: frozenset[Spot] = frozenset()
+    outputs: frozenset[Spot] = frozenset()
+
+
+def spot(span: Span) -> Spot:
+    """The place without its file."""
+    return span[1:]
+
+
+def facts_of(source: SourceFile, request: Request, load: Load) -> Facts:
+    """Evaluates the kernel for `request`; what cannot be evaluated has no facts."""
+    compiled = Compiled(source)
+    errors = 0
+    try:
+        pipeline.compile_source(source, request, load, CompileOptions(last="check"), compiled)
+    except NkicError as failure:
+        errors = sum(one.level is Level.ERROR for one in failure.diagnostics)
+    program = compiled.results.get("specialise")
+    return (
+        _facts(program, source.path, errors)
+        if isinstance(program, Program)
+        else Facts(False, errors)
+    )
+
+
+def _facts(program: Program, path: str, errors: int) -> Facts:
+    instructions: defaultdict[Spot, list[Instruction]] = defaultdict(list)
+    conditions: set[Spot] = set()
+    for at, item in _placed(program, path):
+        if isinstance(item, Instruction):
+            instructions[at].append(item)
+        elif item.condition is not None:
+            conditions.add(at)
+    tensors: defaultdict[Spot, list[Tensor]] = defaultdict(list)
+    for tensor in program.tensors:
+        if at_tensor := _own(tensor.at, path):
+            tensors[at_tensor].append(tensor)
+    returned = (_own(one.tensor.at, path) for one in program.outputs)
+    return Facts(
+        True,
+        errors,
+        {at: tuple(found) for at, found in instructions.items()},
+        {at: tuple(found) for at, found in tensors.items()},
+        frozenset(conditions),
+        frozenset(at for at in returned if at is not None),
+    )
+
+
+def _placed(program: Program, path: str) -> Iterator[tuple[Spot, Item]]:
+    """Every instruction and loop that was recorded in the file at `path`."""
+    for body in program.cores:
+        for item in _items(body):
+            if (at := _own(item.at, path)) is not None:
+                yield at, item
+
+
+def _items(body: Body) -> Iterator[Item]:
+    for item in body:
+        yield item
+        if isinstance(item, Loop):
+            yield from _items(item.body)
+
+
+def _own(at: CallChain, path: str) -> Spot | None:
+    """The place, if it is in the file."""
+    span = at.primary
+    return spot(span) if span.path == path else None

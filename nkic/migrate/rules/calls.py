@@ -1,0 +1,160 @@
+"""Arguments whose place, type or value changed.
+
+Source: migration guide, 0.2.0 to 0.3.0, API breaking changes.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from nkic.ir.tensors import View
+from nkic.language.enums import OF_ATTRIBUTE
+from nkic.language.versions import rewritten
+from nkic.language.versions.rewritten import ORDER_SINCE, Moved
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import AttributeKind, Row
+from nkic.migrate.arguments import find, is_plain, named, replaced, row_of, word
+from nkic.migrate.sheet import Sheet, walk
+
+_MADE = ("nki.language.ndarray", "nki.language.zeros", "nki.language.ones", "nki.language.full")
+
+
+def enumerations(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`dge_mode=2` → `dge_mode=nisa.dge_mode.hwdge`."""
+    row = row_of(sheet.name_of(old.func))
+    if row is None or not is_plain(new):
+        return None
+    made = new
+    for place, argument in enumerate(new.args):
+        name = word(argument) or (row.parameters[place] if place < len(row.parameters) else "")
+        member = _member(row, name, argument.value)
+        if member:
+            value = sheet.of_module("nki.isa", member)
+            made = replaced(made, made.args[place], made.args[place].with_changes(value=value))
+    return made if made is not new else None
+
+
+def _member(row: Row, name: str, value: cst.BaseExpression) -> str:
+    """The member of the enumeration whose value a literal is; "" for everything else."""
+    kind = OF_ATTRIBUTE.get(name)
+    is_choice = name == "engine" or any(
+        one.name == name and one.kind is AttributeKind.CHOICE for one in row.attributes
+    )
+    if kind is None or not is_choice or not isinstance(value, cst.Integer | cst.SimpleString):
+        return ""
+    found = next((one for one in kind if one.value == value.evaluated_value), None)
+    return f"{kind.__name__}.{found.name}" if found is not None else ""
+
+
+def buffer_names(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`buffer="sbuf"` → `buffer=nl.sbuf`."""
+    if sheet.name_of(old.func) not in _MADE:
+        return None
+    argument = next((one for one in new.args if word(one) == "buffer"), None)
+    if argument is None or not isinstance(argument.value, cst.SimpleString):
+        return None
+    name = argument.value.evaluated_value
+    if name not in {buffer.value for buffer in Buffer}:
+        return None
+    return replaced(
+        new, argument, argument.with_changes(value=sheet.of_module("nki.language", str(name)))
+    )
+
+
+def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`buffer=nl.hbm` → `buffer=nl.shared_hbm`, for what the kernel returns."""
+    if sheet.spot(old) not in sheet.facts.outputs:
+        return None
+    argument = next((one for one in new.args if word(one) == "buffer"), None)
+    if argument is None or not isinstance(argument.value, cst.Attribute | cst.SimpleString):
+        return None
+    code = cst.Module([]).code_for_node(argument.value).strip("'\"")
+    if code.rpartition(".")[2] != "hbm":
+        return None
+    value = sheet.of_module("nki.language", "shared_hbm")
+    return replaced(new, argument, argument.with_changes(value=value))
+
+
+def whole_fill(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`memset(dst, 2.0)` → `memset(dst, 2)`, where dst holds integers."""
+    row = row_of(sheet.name_of(old.func))
+    if row is None or row.name not in rewritten.WHOLE:
+        return None
+    argument = find(new, row.parameters, rewritten.WHOLE[row.name])
+    views = _views(sheet, old, "dst")
+    if argument is None or not views or not all(view.dtype.is_integer for view in views):
+        return None
+    number = _literal(argument.value)
+    is_whole = any(isinstance(node, cst.Integer) for node in walk(argument.value))
+    if number is None or not number.is_integer() or is_whole:
+        return None
+    value = cst.parse_expression(f"{number:.0f}")
+    return replaced(new, argument, argument.with_changes(value=value))
+
+
+def reduced_axis(sheet: Sheet, old: cst.Call, new: cst.Call) -> None:
+    """`axis=1` of `tensor_reduce` in 0.2 may mean the last of several dimensions: only said."""
+    row = row_of(sheet.name_of(old.func))
+    if row is None or row.name not in rewritten.LAST_AXIS or not sheet.is_before(ORDER_SINCE):
+        return
+    if any(len(view.shape) > 2 for view in _views(sheet, old, rewritten.LAST_AXIS[row.name])):
+        text = "NKI 0.2 took axis=1 of a tile with more than two dimensions for its last dimension"
+        sheet.leave(
+            old, text, "write the axis that is meant; NKI 0.3 takes it as it is", sure=False
+        )
+
+
+def _views(sheet: Sheet, call: cst.Call, operand: str) -> list[View]:
+    """What the operand was, each time that the call was evaluated."""
+    found = sheet.facts.instructions.get(sheet.spot(call), ())
+    return [view for one in found if isinstance(view := one.operand(operand), View)]
+
+
+def former_order(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`affine_select(dst, pattern, offset, step, a, b)` → `affine_select(dst, pattern, step, a, b,
+    offset=offset)`; `dma_compute(dst, srcs, scales, op)` → `dma_compute(dst, srcs, op, scales)`.
+    """
+    row = row_of(sheet.name_of(old.func))
+    moved = rewritten.ORDER.get(row.name) if row is not None else None
+    if moved is None or not is_plain(new):
+        return None
+    placed = sum(1 for one in new.args if not word(one))
+    words = {word(one) for one in new.args}
+    if placed <= moved.place or moved.name in words or not _is_former(sheet, old, moved, placed):
+        return None
+    rest = [one for place, one in enumerate(new.args) if place != moved.place]
+    if moved.swap is None or moved.swap >= placed:
+        return _reordered(new, [*rest, named(moved.name, new.args[moved.place].value)])
+    rest.insert(moved.swap, new.args[moved.place])
+    return _reordered(new, rest)
+
+
+def _is_former(sheet: Sheet, old: cst.Call, moved: Moved, placed: int) -> bool:
+    """The call is written in the order of the former version."""
+    if placed <= moved.shown or moved.shown == moved.place:
+        by_name = any(word(one) == moved.named for one in old.args)
+        if by_name or placed <= moved.shown:
+            return by_name
+    shown = old.args[moved.shown].value
+    if sheet.name_of(shown).startswith("nki.language."):
+        return False
+    certain = isinstance(shown, cst.List | cst.Tuple) or _literal(shown) is not None
+    return certain or sheet.is_before(ORDER_SINCE)
+
+
+def _reordered(call: cst.Call, args: list[cst.Arg]) -> cst.Call:
+    """The arguments in another order: commas and layout stay where they are."""
+    shapes = [(one.comma, one.whitespace_after_arg) for one in call.args]
+    made = [
+        one.with_changes(comma=comma, whitespace_after_arg=after)
+        for one, (comma, after) in zip(args, shapes, strict=True)
+    ]
+    return call.with_changes(args=made)
+
+
+def _literal(value: cst.BaseExpression) -> float | None:
+    """The number that a literal float is, signed or not."""
+    if isinstance(value, cst.UnaryOperation) and isinstance(value.operator, cst.Minus):
+        inner = _literal(value.expression)
+        return None if inner is None else -inner
+    return float(value.evaluated_value) if isinstance(value, cst.Float | cst.Integer) else None

@@ -1,0 +1,118 @@
+"""Names that NKI renamed, moved or took away: what the tables of versions say of them.
+
+Sources: nkic/language/versions, which names the pages.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import libcst as cst
+
+from nkic.base.profiles import Profile
+from nkic.language.versions import deprecated, removed
+from nkic.language.versions.deprecated import Old
+from nkic.language.versions.removed import Gone
+from nkic.migrate.sheet import Sheet
+
+_OLD = {
+    "nki.language": deprecated.LANGUAGE,
+    "nki.isa": deprecated.ISA,
+    "nki.language.tile_size": deprecated.TILE_SIZE,
+}
+_GONE = {"nki.language": removed.LANGUAGE, "nki.isa": removed.ISA, "nki": removed.NKI}
+
+
+class Change(NamedTuple):
+    """What became of a name: since when, what to say, and the name to write, if that is all."""
+
+    since: Profile
+    instead: str
+    name: str
+    python: str
+    must: bool  # the name is gone in the version that is wanted
+
+
+def change(sheet: Sheet, qualified: str) -> Change | None:
+    """What the tables say of a name of `nki`, as far as it concerns this migration."""
+    module, _, name = qualified.rpartition(".")
+    old, gone = _OLD.get(module, {}).get(name), _GONE.get(module, {}).get(name)
+    if gone is not None and sheet.due(gone.since):
+        return _of_gone(gone)
+    return _of_old(old, sheet.goal) if old is not None and sheet.due(old.since) else None
+
+
+def _of_gone(gone: Gone) -> Change:
+    return Change(gone.since, gone.instead, gone.name, "", must=True)
+
+
+def _of_old(old: Old, goal: Profile) -> Change:
+    must = old.gone is not None and goal >= old.gone
+    return Change(old.since, old.instead, old.name, old.python, must)
+
+
+def rename_attribute(
+    sheet: Sheet, old: cst.Attribute, new: cst.Attribute
+) -> cst.BaseExpression | None:
+    """`nl.affine_range` → `range`, `nisa.vector_engine` → `nisa.engine.vector`."""
+    return _renamed(sheet, old, new.value)
+
+
+def rename_name(sheet: Sheet, old: cst.Name, new: cst.Name) -> cst.BaseExpression | None:
+    """The same for a name that was imported by itself."""
+    return _renamed(sheet, old, None)
+
+
+def drop_import(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> object | None:
+    """`from nki.language import affine_range`: nobody uses it any more."""
+    if isinstance(new.names, cst.ImportStar) or old.module is None or old.relative:
+        return None
+    module = cst.Module([]).code_for_node(old.module)
+    kept = [one for one in new.names if not _is_replaced(sheet, f"{module}.{_plain(one)}")]
+    if len(kept) == len(new.names):
+        return None
+    if not kept:
+        return cst.RemoveFromParent()
+    kept[-1] = kept[-1].with_changes(comma=new.names[-1].comma)
+    return new.with_changes(names=kept)
+
+
+def _renamed(
+    sheet: Sheet, old: cst.Attribute | cst.Name, base: cst.BaseExpression | None
+) -> cst.BaseExpression | None:
+    qualified = sheet.name_of(old)
+    found = change(sheet, qualified) if qualified else None
+    if found is None or _is_part(sheet, old):
+        return None
+    if found.python:
+        return cst.Name(found.python)
+    if not found.name:
+        if found.must:
+            sheet.leave(
+                old, f"there is no `{qualified}` since NKI {found.since.label}", found.instead
+            )
+        return None
+    if base is None:
+        return sheet.of_module(qualified.rpartition(".")[0], found.name)
+    return cst.parse_expression(f"{_code(base)}.{found.name}")
+
+
+def _is_replaced(sheet: Sheet, qualified: str) -> bool:
+    found = change(sheet, qualified)
+    return found is not None and bool(found.python or found.name)
+
+
+def _is_part(sheet: Sheet, node: cst.CSTNode) -> bool:
+    """The name stands in an import, is assigned to, or is the attribute's own name."""
+    parent = next(sheet.parents(node))
+    if isinstance(parent, cst.Attribute):
+        return parent.attr is node
+    return isinstance(parent, cst.ImportAlias | cst.AsName | cst.AssignTarget | cst.Param)
+
+
+def _plain(alias: cst.ImportAlias) -> str:
+    return alias.name.value if isinstance(alias.name, cst.Name) else ""
+
+
+def _code(node: cst.CSTNode) -> str:
+    return cst.Module([]).code_for_node(node)

@@ -1,0 +1,130 @@
+"""Parameters that NKI took away or renamed.
+
+Sources: nkic/language/versions; migration guide, 0.2.0 to 0.3.0, API breaking changes.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from nkic.language.versions import deprecated, removed, rewritten
+from nkic.language.versions.removed import Gone
+from nkic.language.versions.rewritten import Chosen, Merged, Wrapped
+from nkic.machine.operands import Row
+from nkic.migrate.arguments import find, is_plain, named, replaced, row_of, with_args, without, word
+from nkic.migrate.sheet import Sheet
+
+JIT, MODE, TARGET = "nki.jit", "mode", "platform_target"
+
+
+def former_parameters(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """Every argument of a parameter that is gone: renamed, rewritten, left out, or left alone."""
+    row = row_of(sheet.name_of(old.func))
+    if row is None:
+        return None
+    made = new
+    names = filter(None, map(word, new.args))
+    # What goes with another one is looked at while that is there.
+    for name in sorted(names, key=lambda name: (row.name, name) in rewritten.MERGED):
+        gone = removed.parameter(row.name, name)
+        if gone is not None and name not in row.parameters and sheet.due(gone.since):
+            made = _Former(sheet, row, old, name, gone).rewritten(made)
+    return made if made is not new else None
+
+
+class _Former:
+    """One argument of a call whose parameter is gone."""
+
+    def __init__(self, sheet: Sheet, row: Row, old: cst.Call, name: str, gone: Gone) -> None:
+        self.sheet = sheet
+        self.row = row
+        self.old = old
+        self.name = name
+        self.gone = gone
+
+    def rewritten(self, call: cst.Call) -> cst.Call:
+        """The call without it; as it is where that is not sure."""
+        argument = next((one for one in call.args if word(one) == self.name), None)
+        if argument is None:
+            return call  # another one took it along
+        key = (self.row.name, self.name)
+        if key in rewritten.WRAPPED:
+            return self.wrapped(call, argument, rewritten.WRAPPED[key])
+        if key in rewritten.CHOSEN:
+            return self.chosen(call, argument, rewritten.CHOSEN[key])
+        if key in rewritten.MERGED:
+            return self.merged(call, argument, rewritten.MERGED[key])
+        if key in rewritten.WITH and any(word(one) == rewritten.WITH[key] for one in call.args):
+            return call
+        return self.plain(call, argument)
+
+    def plain(self, call: cst.Call, argument: cst.Arg) -> cst.Call:
+        """By another name, or left out."""
+        if self.gone.name:
+            return replaced(call, argument, argument.with_changes(keyword=cst.Name(self.gone.name)))
+        if self.gone.idle and _has_dst(call, self.row.parameters):
+            return without(call, argument)
+        since = self.gone.since.label
+        text = f"{self.row.called} has no parameter `{self.name}` since NKI {since}"
+        self.sheet.leave(self.old, text, self.gone.instead)
+        return call
+
+    def wrapped(self, call: cst.Call, argument: cst.Arg, made: Wrapped) -> cst.Call:
+        """`imm=42` → `src=nisa.register_alloc(42)`."""
+        function = self.sheet.of_module(self.row.module, made.by)
+        value = cst.Call(function, [cst.Arg(argument.value)])
+        new = argument.with_changes(keyword=cst.Name(made.name), value=value)
+        return replaced(call, argument, new)
+
+    def chosen(self, call: cst.Call, argument: cst.Arg, made: Chosen) -> cst.Call:
+        """`use_gpsimd_dma=True` → `dma_engine=nisa.dma_engine.gpsimd_dma`."""
+        yes, no = (
+            self.sheet.of_module(self.row.module, f"{made.name}.{one}")
+            for one in (made.yes, made.no)
+        )
+        said = argument.value.value if isinstance(argument.value, cst.Name) else ""
+        either = cst.IfExp(argument.value, yes, no, [cst.LeftParen()], [cst.RightParen()])
+        value = {"True": yes, "False": no}.get(said, either)
+        new = argument.with_changes(keyword=cst.Name(made.name), value=value)
+        return replaced(call, argument, new)
+
+    def merged(self, call: cst.Call, argument: cst.Arg, made: Merged) -> cst.Call:
+        """`dma_copy(dst, src, dst_rmw_op=op)` → `dma_compute(dst, [src, dst], reduce_op=op)`."""
+        if isinstance(argument.value, cst.Name) and argument.value.value == "None":
+            idle = {name for (_, name), main in rewritten.WITH.items() if main == self.name}
+            kept = [one for one in call.args if word(one) not in {self.name, *idle}]
+            return with_args(call, kept)
+        dst, src = (find(call, self.row.parameters, name) for name in ("dst", "src"))
+        allowed = {"dst", "src", self.name, *made.kept, ""}
+        known = is_plain(call) and not {word(one) for one in call.args} - allowed
+        operator = next(one.value for one in self.old.args if word(one) == self.name)
+        if dst is None or src is None or not known or not self.sheet.name_of(operator):
+            why = f"`{self.name}` of {self.row.called} went with NKI {self.gone.since.label}"
+            self.sheet.leave(self.old, why, self.gone.instead)
+            return call
+        both = cst.List([cst.Element(src.value), cst.Element(dst.value)])
+        args = [cst.Arg(dst.value), cst.Arg(both), named(made.operator, argument.value)]
+        args += [one for one in call.args if word(one) in made.kept]
+        return call.with_changes(func=self.sheet.of_module(self.row.module, made.by), args=args)
+
+
+def _has_dst(call: cst.Call, parameters: tuple[str, ...]) -> bool:
+    """The call says where its result goes, which decides what the result is."""
+    return parameters[0] != "dst" or find(call, parameters, "dst") is not None
+
+
+def jit_options(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:
+    """`@nki.jit(mode="jax", platform_target="trn2")` → `@nki.jit`."""
+    if sheet.name_of(old.func) != JIT:
+        return None
+    kept = [one for one in new.args if not _is_idle_option(sheet, word(one))]
+    if len(kept) == len(new.args):
+        return None
+    return with_args(new, kept) if kept else new.func
+
+
+def _is_idle_option(sheet: Sheet, name: str) -> bool:
+    gone = removed.parameter("jit", TARGET) if name == TARGET else None
+    if gone is not None:
+        return gone.idle and sheet.due(gone.since)
+    return name == MODE and sheet.due(deprecated.JIT_MODE.since)

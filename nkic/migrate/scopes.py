@@ -1,0 +1,102 @@
+"""Which names a piece of a function sets and reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from nkic.migrate.sheet import Sheet, walk
+
+_FUNCTION = cst.FunctionDef | cst.Lambda
+
+
+def scope_of(sheet: Sheet, node: cst.CSTNode) -> cst.FunctionDef | None:
+    """The function around a node; None at the top of the file and in a class."""
+    around = (p for p in sheet.parents(node) if isinstance(p, cst.FunctionDef | cst.ClassDef))
+    found = next(around, None)
+    return found if isinstance(found, cst.FunctionDef) else None
+
+
+def bound(node: cst.CSTNode, outside: cst.CSTNode | None = None) -> set[str]:
+    """The names that statements in `node` set, without those in `outside`."""
+    found: set[str] = set()
+    if isinstance(node, cst.FunctionDef):
+        found |= {p.name.value for p in walk(node.params) if isinstance(p, cst.Param)}
+        node = node.body
+    for one in _visible(node, outside):
+        found |= set(_targets(one))
+    return found
+
+
+def read_in(node: cst.CSTNode, outside: cst.CSTNode | None = None) -> set[str]:
+    """The names that are read in `node`, functions inside included, without `outside`."""
+    own = node.body if isinstance(node, cst.FunctionDef) else node
+    return set(_read(own, outside))
+
+
+def _read(node: cst.CSTNode, outside: cst.CSTNode | None) -> Iterator[str]:
+    if node is outside:
+        return
+    if isinstance(node, cst.Name):
+        yield node.value
+    for child in _parts(node):
+        yield from _read(child, outside)
+
+
+def _parts(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The children that hold what is read: no targets of assignments, names of attributes, …"""
+    if isinstance(node, cst.Attribute):
+        yield node.value
+    elif isinstance(node, cst.Arg | cst.Param | cst.FunctionDef | cst.ClassDef):
+        yield from (
+            one for one in node.children if not isinstance(one, cst.Name) or one is _value(node)
+        )
+    elif isinstance(node, cst.AssignTarget | cst.For | cst.AnnAssign | cst.NamedExpr):
+        yield from (one for one in node.children if one is not _plain_target(node))
+    else:
+        yield from node.children
+
+
+def _value(node: cst.CSTNode) -> cst.CSTNode | None:
+    return node.value if isinstance(node, cst.Arg) else None
+
+
+def _plain_target(node: cst.CSTNode) -> cst.CSTNode | None:
+    """The target, where setting it reads nothing."""
+    target = getattr(node, "target", None)
+    return target if isinstance(target, cst.Name) else None
+
+
+def _visible(node: cst.CSTNode, outside: cst.CSTNode | None) -> Iterator[cst.CSTNode]:
+    """The nodes of this scope: of a function inside, its name alone."""
+    if node is outside:
+        return
+    yield node
+    if not isinstance(node, _FUNCTION | cst.ClassDef):
+        for child in node.children:
+            yield from _visible(child, outside)
+
+
+def _targets(node: cst.CSTNode) -> Iterator[str]:
+    """The names that one node sets."""
+    if isinstance(node, cst.FunctionDef | cst.ClassDef):
+        yield node.name.value
+    elif isinstance(
+        node, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr
+    ):
+        yield from _names(node.target)
+    elif isinstance(node, cst.AsName):
+        yield from _names(node.name)
+    elif isinstance(node, cst.ImportAlias) and node.asname is None:
+        yield cst.Module([]).code_for_node(node.name).partition(".")[0]
+
+
+def _names(target: cst.CSTNode) -> Iterator[str]:
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _names(element.value)
+    elif isinstance(target, cst.StarredElement):
+        yield from _names(target.value)

@@ -1,0 +1,40 @@
+"""For which shapes a migration is verified: the given ones, and sizes around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from nkic.specialise.request import Request, TensorType
+
+Types = Mapping[str, TensorType]
+MOST_SIZES = 3  # that are varied, the largest ones
+_CHANGES: tuple[Callable[[int], int], ...] = (
+    lambda size: size // 2,
+    lambda size: size - 1,  # where tiles end in the middle
+    lambda size: size + size // 2,
+    lambda size: 2 * size,
+)
+
+
+def variants(request: Request) -> Iterator[Request]:
+    """The request itself, then with one size changed wherever it occurs: a kernel that does not
+    take such shapes refuses them.
+    """
+    yield request
+    types = {**request.like, **request.args}
+    sizes = {size for kind in types.values() for size in kind.shape or () if size > 1}
+    largest = sorted(sizes, reverse=True)[:MOST_SIZES]
+    for change in _CHANGES:
+        for size in largest:
+            yield replace(request, args=_resized(types, size, change(size)))
+
+
+def _resized(types: Types, old: int, new: int) -> dict[str, TensorType]:
+    return {
+        name: replace(kind, shape=_changed(kind.shape, old, new)) for name, kind in types.items()
+    }
+
+
+def _changed(shape: tuple[int, ...] | None, old: int, new: int) -> tuple[int, ...] | None:
+    return None if shape is None else tuple(new if size == old else size for size in shape)

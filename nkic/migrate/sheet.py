@@ -1,0 +1,137 @@
+"""A file under migration: its tree, what its names mean, what was left as it was."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import libcst as cst
+from libcst.metadata import (
+    MetadataWrapper,
+    ParentNodeProvider,
+    PositionProvider,
+    QualifiedNameProvider,
+    QualifiedNameSource,
+)
+
+from nkic.base.diagnostics import Diagnostic, Level, make
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile, Span
+from nkic.migrate.facts import Facts, Spot, spot
+from nkic.resolve.former import ROOT
+
+ALIASES = {"nki.language": "nl", "nki.isa": "nisa"}  # as everyone writes them
+
+
+class Sheet:
+    """One file, read once. `start` is None where nobody says which version it speaks."""
+
+    def __init__(
+        self, source: SourceFile, facts: Facts, start: Profile | None, goal: Profile
+    ) -> None:
+        self.source = source
+        self.facts = facts
+        self.start = start
+        self.goal = goal
+        self.left: list[Diagnostic] = []
+        self.done: Counter[str] = Counter()
+        self.wanted: dict[str, str] = {}  # modules to import, by alias
+        wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
+        self.tree = wrapper.module
+        self._positions = wrapper.resolve(PositionProvider)
+        self._qualified = wrapper.resolve(QualifiedNameProvider)
+        self._parents = wrapper.resolve(ParentNodeProvider)
+        self._names = {node.value for node in walk(self.tree) if isinstance(node, cst.Name)}
+        self._modules = dict(_modules(self.tree))
+
+    # ---- places and names ------------------------------------------------------------------
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """Where a node of the file as it was read stands."""
+        found = self._positions[node]
+        start, end = found.start, found.end
+        return Span(self.source.path, start.line, start.column + 1, end.line, end.column + 1)
+
+    def spot(self, node: cst.CSTNode) -> Spot:
+        """The same as a key of `facts`."""
+        return spot(self.span(node))
+
+    def name_of(self, node: cst.CSTNode) -> str:
+        """What an expression names by way of imports, as `nki.language.add`; "" for the rest."""
+        found: Any = self._qualified.get(node, ())
+        names = found() if callable(found) else found
+        imported = {one.name for one in names if one.source is QualifiedNameSource.IMPORT}
+        return imported.pop().removeprefix(f"{ROOT}.") if len(imported) == 1 else ""
+
+    def is_builtin(self, node: cst.CSTNode, name: str) -> bool:
+        """The expression is Python's own `name`."""
+        found: Any = self._qualified.get(node, ())
+        names = found() if callable(found) else found
+        return {one.name for one in names} == {f"builtins.{name}"}
+
+    def parents(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The nodes around one, the innermost first."""
+        while not isinstance(node, cst.Module):
+            node = self._parents[node]
+            yield node
+
+    def fresh(self, wish: str) -> str:
+        """A name that the file does not have."""
+        name, count = wish, 1
+        while name in self._names:
+            count += 1
+            name = f"{wish}_{count}"
+        self._names.add(name)
+        return name
+
+    def of_module(self, module: str, name: str) -> cst.BaseExpression:
+        """`module.name`, by the file's own import of the module, or by one that is added."""
+        alias = self._modules.get(module)
+        if alias is None:
+            alias = self.fresh(ALIASES[module])
+            self._modules[module] = alias
+            self.wanted[alias] = module
+        return cst.parse_expression(f"{alias}.{name}")
+
+    # ---- what is done and what is not ------------------------------------------------------
+
+    def due(self, since: Profile) -> bool:
+        """The version that is wanted has what came with `since`, or lacks what went with it."""
+        return since <= self.goal
+
+    def is_before(self, version: Profile) -> bool:
+        """The file is known to be written for an earlier version than this."""
+        return self.start is not None and self.start < version
+
+    def leave(self, node: cst.CSTNode, why: str, help: str, *, sure: bool = True) -> None:
+        """Notes that a place stays as it was: an error, or a warning where it may do so."""
+        level = Level.ERROR if sure else Level.WARNING
+        self.left.append(make("not-migrated", why, self.span(node), help=help, level=level))
+
+
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The node and all inside it, in the order of the source."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
+    """The modules that the file imports at its top, each with the name it has there."""
+    for statement in tree.body:
+        for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(part, cst.Import):
+                yield from ((_dotted(one.name), _alias(one)) for one in part.names if one.asname)
+            elif isinstance(part, cst.ImportFrom) and not isinstance(part.names, cst.ImportStar):
+                package = _dotted(part.module) if part.module and not part.relative else ""
+                yield from ((f"{package}.{_dotted(one.name)}", _alias(one)) for one in part.names)
+
+
+def _alias(name: cst.ImportAlias) -> str:
+    bound = name.asname.name if name.asname else name.name
+    return _dotted(bound)
+
+
+def _dotted(node: cst.CSTNode) -> str:
+    return cst.Module([]).code_for_node(node).removeprefix(f"{ROOT}.")

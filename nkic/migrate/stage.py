@@ -1,0 +1,75 @@
+"""Migrates one file: reads it, evaluates the kernel for facts, applies the rules of the table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import libcst as cst
+
+from nkic.base.diagnostics import Diagnostic
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
+from nkic.migrate.facts import Facts
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.table import RULES
+from nkic.specialise.inline import with_version
+
+_BY_NODE = {kind: [r for r in RULES if r.node is kind] for kind in {r.node for r in RULES}}
+
+
+class Migrated(NamedTuple):
+    """The new text, how often each rule was applied, and what stayed as it was."""
+
+    text: str
+    done: Mapping[str, int]
+    left: tuple[Diagnostic, ...]
+
+
+def migrate(source: SourceFile, facts: Facts, start: Profile | None, goal: Profile) -> Migrated:
+    """`source`, which parses, written for `goal`.
+
+    `start` is the version it speaks, None where that is not known: then every rule applies whose
+    former form is none of a later version.
+    """
+    sheet = Sheet(source, facts, start, goal)
+    made = sheet.tree.visit(_Writer(sheet))
+    assert isinstance(made, cst.Module)
+    left = sorted(sheet.left, key=lambda one: one.primary.span if one.primary else ())
+    text = with_version(_with_imports(made, sheet.wanted).code, goal)
+    return Migrated(text, Counter(sheet.done), tuple(left))
+
+
+class _Writer(cst.CSTTransformer):
+    """Applies the rules to every node on the way out of it."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        super().__init__()
+        self.sheet = sheet
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        """The node that stands in the place of an old one."""
+        made = super().on_leave(original_node, updated_node)
+        for rule in _BY_NODE.get(type(original_node), ()):
+            if type(made) is not type(original_node) or not self.sheet.due(rule.since):
+                continue
+            found = rule.write(self.sheet, original_node, made)
+            if found is not None:
+                self.sheet.done[rule.title] += 1
+                made = found
+        return made
+
+
+def _with_imports(tree: cst.Module, wanted: Mapping[str, str]) -> cst.Module:
+    """The file with the imports that rules asked for, after its own."""
+    if not wanted:
+        return tree
+    lines = [cst.parse_statement(f"import {name} as {alias}") for alias, name in wanted.items()]
+    last = max((n for n, one in enumerate(tree.body) if _imports(one)), default=-1)
+    return tree.with_changes(body=[*tree.body[: last + 1], *lines, *tree.body[last + 1 :]])
+
+
+def _imports(statement: cst.CSTNode) -> bool:
+    parts = statement.body if isinstance(statement, cst.SimpleStatementLine) else ()
+    return any(isinstance(part, cst.Import | cst.ImportFrom) for part in parts)

@@ -1,0 +1,42 @@
+"""How far a simulated time can be trusted: what kernels of its kind were off by where published
+times could be compared (docs/timing.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nkic.machine.engines import SHORT_NAMES, Engine
+
+BUSY = 0.75  # share of the time from which on an engine is what binds a kernel
+
+
+@dataclass(frozen=True)
+class Trust:
+    """`kind` of kernel, and by how many percent the time of one is likely to be off; `checked`
+    says against what.
+    """
+
+    kind: str
+    percent: int
+    checked: str
+
+
+TENSOR = Trust("bound by PE", 5, "3 published kernels, off by 0.4 to 1.3 %")
+TRANSFERS = Trust("bound by DMA", 20, "1 published kernel, off by 18 %")
+ELEMENTWISE = Trust(
+    "bound by DVE, ACT or POOL",
+    30,
+    "11 published kernels that a former compiler transformed, off by 9 to 29 %",
+)
+MIXED = Trust("bound by no engine alone", 40, "no published kernel")
+_KINDS = {Engine.TENSOR: TENSOR, Engine.DMA: TRANSFERS}
+
+
+def trust_of(shares: Mapping[Engine, float]) -> Trust:
+    """By the share of the time that each engine was busy."""
+    busiest = max(shares, key=lambda engine: shares[engine], default=None)
+    if busiest is None or shares[busiest] < BUSY:
+        return MIXED
+    return _KINDS.get(busiest, ELEMENTWISE if SHORT_NAMES[busiest] != "SP" else TRANSFERS)

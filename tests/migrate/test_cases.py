@@ -1,0 +1,91 @@
+"""Pairs of files: a source, and the same as `nkic --migrate` writes it (in `expected/`).
+
+A comment `# left: text` stands where the source says why a place stays as it is; `# unproven: text`
+says why the old source cannot be run. Everything else must compute the same bits.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
+from nkic.driver.loader import Loader
+from nkic.driver.request import RawOptions, request_for
+from nkic.migrate.proof import Proof, Text, prove
+from nkic.migrate.stage import Migrated, migrate
+from nkic.migrate.version import Spoken, spoken
+from nkic.specialise.inline import read_block
+from tests.harness.bless import blessing
+
+HERE = Path(__file__).parent
+CASES = sorted((HERE / "cases").glob("*.py"))
+GOAL = Profile.NKI_0_7
+
+
+class Job:
+    """One text and what became of it."""
+
+    def __init__(self, text: str) -> None:
+        self.loader = Loader.beside("kernel.py")
+        self.source: SourceFile = self.loader.main("kernel.py", text.encode())
+        self.request = request_for(self.source, RawOptions(), {})
+        said = read_block(self.source).profile
+        self.speech: Spoken = spoken(self.source, self.request, self.loader, said, GOAL)
+        self.made: Migrated = migrate(self.source, self.speech.facts, self.speech.start, GOAL)
+
+    def proof(self) -> Proof:
+        loader = Loader.beside("kernel.py")
+        new = loader.main("kernel.py", self.made.text.encode())
+        old = Text(self.source, self.loader, self.speech.profile)
+        return prove(old, Text(new, loader, GOAL), self.request)
+
+
+def expected_left(text: str) -> list[tuple[int, str]]:
+    lines = enumerate(text.splitlines(), 1)
+    return [(n, found[1]) for n, line in lines if (found := re.search(r"# left: (.*)", line))]
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_new_source_is_the_expected_one(path: Path) -> None:
+    made = Job(path.read_text("utf-8")).made
+    expected = HERE / "expected" / path.name
+    if blessing():
+        expected.write_text(made.text, "utf-8")
+    assert made.text == expected.read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_what_is_left_is_said_where_it_stands(path: Path) -> None:
+    text = path.read_text("utf-8")
+    left = [(d.primary.span.line, d.message) for d in Job(text).made.left if d.primary]
+    wanted = expected_left(text)
+    assert [line for line, _ in left] == [line for line, _ in wanted], left
+    assert all(part in said for (_, said), (_, part) in zip(left, wanted, strict=True)), left
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_second_time_changes_nothing(path: Path) -> None:
+    once = Job(path.read_text("utf-8")).made
+    again = Job(once.text).made
+    assert again.text == once.text
+    assert not again.done
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_old_and_new_compute_the_same(path: Path) -> None:
+    text = path.read_text("utf-8")
+    job = Job(text)
+    if any(expected_left(text)) and "# unproven" not in text:
+        return  # the version that is wanted does not take it
+    proof = job.proof()
+    unproven = re.search(r"# unproven: (.*)", text)
+    if unproven is not None:
+        assert not proof.findings
+        assert any(unproven[1] in one.message for one in proof.unproven), proof.unproven
+        return
+    assert proof.holds, proof
+    assert {one.verdict for one in proof.findings} == {"bits"}

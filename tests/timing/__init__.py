@@ -1,0 +1,1 @@
+"""Simulated time against times that others measured: `make timing`."""

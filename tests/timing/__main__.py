@@ -1,0 +1,136 @@
+"""Simulated time against published times, as Markdown: `make timing`. docs/timing.md keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from nkic.pipeline import compile_source
+
+from nkic.base.source import SourceFile
+from nkic.machine.codecs import storage
+from nkic.machine.facts import Facts
+from nkic.machine.targets import TARGETS
+from nkic.machine.timing import timing
+from nkic.simulate import Options, simulate
+from nkic.specialise.arguments import parse_arg
+from nkic.specialise.request import Request
+from tests.timing.cases import CASES, LITERAL, TRANSFORMED, Case
+from tests.unit.instances import facts_of
+from tests.unit.test_profiles import PROFILES, Seen
+
+HERE = Path(__file__).parent
+
+
+class Found(NamedTuple):
+    """A prediction beside what was measured, in microseconds."""
+
+    measured: float
+    predicted: float
+    estimate: float = 0.0
+
+    @property
+    def error(self) -> float:
+        """In percent of what was measured."""
+        return 100 * (self.predicted - self.measured) / self.measured
+
+
+def predicted(case: Case) -> Found:
+    """The kernel's simulated time, `times` over, and its launch."""
+    target = TARGETS[case.target]
+    source = SourceFile(f"{case.module}.py", (HERE / f"{case.module}.py").read_text("utf-8"))
+    args = dict(parse_arg(f"{name}={text}") for name, text in case.args.items())
+    request = Request(kernel=case.kernel, args=args, target=target)
+    executable = compile_source(source, request, lambda name, at: None).executable
+    tensors = [(p.name, executable.tensors[p.tensor]) for p in executable.inputs]
+    inputs = {name: np.zeros(t.shape, storage(t.dtype)) for name, t in tensors}
+    result = simulate(executable, inputs, Options(check_init=False, values=False))
+    launch = target.figures["launch.before_ns"] + target.figures["launch.after_ns"]
+    estimate = float(executable.meta["estimate_ns"])
+    times = case.times / 1000
+    return Found(case.us, result.time_ns * times + launch / 1000, estimate * times)
+
+
+def instruction(seen: Seen) -> Iterable[Found]:
+    """Interval and duration of an instruction."""
+    row, facts = facts_of(seen.name, seen.target, **seen.changes)
+    facts = Facts(seen.target, facts.operands, facts.attributes, seen.engine)
+    found = timing(row, facts, seen.engine)
+    if seen.interval:
+        yield Found(seen.interval / 1000, found.hold / 1e6)
+    yield Found(seen.duration / 1000, (found.hold + found.latency) / 1e6)
+
+
+def rank_correlation(found: Sequence[Found]) -> float:
+    """Spearman's: of the orders in which they stand."""
+    orders = [
+        np.argsort(np.argsort([getattr(f, name) for f in found]))
+        for name in ("measured", "predicted")
+    ]
+    return float(np.corrcoef(*orders)[0, 1])
+
+
+def summary(found: Sequence[Found]) -> str:
+    """`n`, median, 90th percentile and worst error, rank correlation."""
+    errors = np.abs([f.error for f in found])
+    figures = (np.median(errors), np.percentile(errors, 90), errors.max())
+    cells = [str(len(found)), *(f"{value:.1f} %" for value in figures)]
+    return " | ".join([*cells, f"{rank_correlation(found):.2f}"])
+
+
+def print_kernels(print_row: Callable[[str], None]) -> dict[str, list[Found]]:
+    """A line for each kernel; by how it was compiled, and by sweep."""
+    groups: dict[str, list[Found]] = {}
+    print_row("\n## Whole kernels\n\nNone was used for fitting. Times in us, launch included.\n")
+    print_row("| source | version | shape | compiled | measured | predicted | error |")
+    print_row("|---|---|---|---|---:|---:|---:|")
+    for case in CASES:
+        one = predicted(case)
+        for name in (case.how, f"sweep {case.sweep}" if case.sweep else ""):
+            groups.setdefault(name, []).append(one)
+        head = f"{case.source} | {case.version} | {case.shape} | {case.how}"
+        print_row(f"| {head} | {one.measured:,.0f} | {one.predicted:,.0f} | {one.error:+.1f} % |")
+    return groups
+
+
+def print_instructions(print_row: Callable[[str], None]) -> dict[bool, list[Found]]:
+    """A line for each instruction; by whether figures were fitted to it."""
+    groups: dict[bool, list[Found]] = {True: [], False: []}
+    print_row("\n## Instructions\n\nTimes in ns: from start to start, and from start to end.\n")
+    print_row("| shown by the profile | fitted | measured | predicted | error |")
+    print_row("|---|---|---:|---:|---:|")
+    for seen in PROFILES:
+        for one in instruction(seen):
+            groups[seen.fitted].append(one)
+            cells = f"{seen.shown} | {'yes' if seen.fitted else 'no'}"
+            values = f"{one.measured * 1000:,.0f} | {one.predicted * 1000:,.0f}"
+            print_row(f"| {cells} | {values} | {one.error:+.1f} % |")
+    return groups
+
+
+def main() -> None:
+    rows: list[str] = []
+    kernels = print_kernels(rows.append)
+    instructions = print_instructions(rows.append)
+    print("\n# Timing\n\n| | n | median | 90th percentile | worst | rank correlation |")
+    print("|---|---:|---:|---:|---:|---:|")
+    print(f"| kernels, literal, checked | {summary(kernels[LITERAL])} |")
+    print(f"| kernels, transformed, checked | {summary(kernels[TRANSFORMED])} |")
+    for name in sorted(name for name in kernels if name.startswith("sweep")):
+        print(f"| {name} of the transformed ones | {summary(kernels[name])} |")
+    print(f"| instructions, checked | {summary(instructions[False])} |")
+    print(f"| instructions, fitted | {summary(instructions[True])} |")
+    found = [one for group in (LITERAL, TRANSFORMED) for one in kernels[group]]
+    print(f"\nThe compiler's estimate and the run differ by {differ(found):.1f} % at most.")
+    print("\n".join(rows))
+
+
+def differ(found: Sequence[Found]) -> float:
+    """The worst difference of estimates and runs, in percent; launch is no part of either."""
+    return max(abs(100 * (f.estimate - f.predicted) / f.predicted) for f in found)
+
+
+if __name__ == "__main__":
+    main()

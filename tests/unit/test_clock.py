@@ -1,0 +1,196 @@
+"""Simulated time itself: what follows from the figures, to the picosecond that the clock counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nkic.allocate import allocate
+from nkic.base.diagnostics import Reporter
+from nkic.depend import depend
+from nkic.emit import emit
+from nkic.machine.clock.machine_file import MachineFile
+from nkic.machine.engines import Engine
+from nkic.machine.targets import TRN2
+from nkic.machine.timing import Warmth
+from nkic.neff.records import Executable
+from nkic.neff.verify import verify
+from nkic.schedule import schedule
+from nkic.simulate import Options, simulate
+from tests.programs import copy, declare, load, op, program
+
+TILE, HBM = "[0+128, 0; 1x64]", "[0; 64x128, 1x64]"
+DATA = np.zeros((128, 64), np.float32)
+F = TRN2.figures
+# Eight rows of 256 bytes on each of the 16 engines: a constant each, and their bytes at a rate
+# with which full descriptors move at `dma.engine_rate`.
+PEAK = F["dma.descriptor_bytes"] / (
+    F["dma.descriptor_bytes"] / F["dma.engine_rate"] - F["dma.descriptor_ns"]
+)
+MOVING = 8 * (F["dma.descriptor_ns"] + 256 / PEAK)
+SIGNAL = F["issue.semaphore_ns"]
+
+
+def build(*body: str, chip: int = 3) -> Executable:
+    """%0 is input x, %1 output_0, %2 … tiles in SBUF, all 128 x 64 float32."""
+    tensors = [f"%{i} {n}: float32[128, 64] shared_hbm" for i, n in enumerate("xy")]
+    tensors += [declare(2 + i, f"t{i}", "128, 64") for i in range(chip)]
+    text = [*tensors, "input x = %0", "output output_0 = %1", "core", *(f"  {b}" for b in body)]
+    found = program("\n".join(text))
+    placed, graphs = allocate(found, depend(found), Reporter())
+    executable = emit(schedule(placed, graphs), {})
+    verify(executable)
+    return executable
+
+
+def ns(executable: Executable, **options: Any) -> float:
+    return simulate(executable, {"x": DATA}, Options(check_init=False, **options)).time_ns
+
+
+def fetch(number: int, dst: int, mode: str = "none", engine: str = "unknown") -> str:
+    """A load of x into tile %dst."""
+    line = op(number, "dma_copy", "dma", dst=f"%{dst}{TILE}", src=f"%0{HBM}", dge_mode=repr(mode))
+    return line.replace("engine='unknown'", f"engine={engine!r}")
+
+
+def transfer(mode: str = "hwdge") -> float:
+    """From the trigger of a transfer to its semaphore."""
+    return F[f"dma.start_{mode}_ns"] + MOVING + F["dma.done_ns"]
+
+
+def cycles(count: float, engine: Engine) -> float:
+    return count * 1000 / TRN2.clock_mhz[engine]
+
+
+def test_a_round_trip() -> None:
+    """Load, multiply (32-bit copies move two elements a cycle), store, and two signals."""
+    body = (
+        load(0, f"%2{TILE}", f"%0{HBM}"),
+        op(1, "tensor_scalar", dst=f"%3{TILE}", data=f"%2{TILE}", op0="'multiply'", operand0="2.0"),
+        load(2, f"%1{HBM}", f"%3{TILE}"),
+    )
+    multiply = cycles(64 / 2 + F["vector.duration_sbuf"], Engine.VECTOR)
+    wanted = 2 * transfer() + multiply + 2 * SIGNAL
+    assert ns(build(*body)) == pytest.approx(wanted, abs=0.005)
+
+
+def test_a_dependent_instruction_waits_for_the_duration_others_for_the_interval() -> None:
+    """Copies on one engine: of each other's results, and of the same tile."""
+    chain = build(*(copy(n, f"%{3 - n % 2}{TILE}", f"%{2 + n % 2}{TILE}") for n in range(4)))
+    apart = build(*(copy(n, f"%{3 + n}{TILE}", f"%2{TILE}") for n in range(4)), chip=5)
+    interval, duration = (
+        cycles(max(64, 32 + F[f"vector.{part}_sbuf"]), Engine.VECTOR)
+        for part in ("interval", "duration")
+    )
+    assert ns(chain) == pytest.approx(4 * duration, abs=0.005)
+    assert ns(apart) == pytest.approx(3 * interval + duration, abs=0.005)
+
+
+def test_transfers_share_the_dma_engines() -> None:
+    """Eight prepared loads take eight times the data time, but one start-up time."""
+    eight = build(*(fetch(i, 2 + i) for i in range(8)), chip=8)
+    assert ns(eight) == pytest.approx(transfer("prepared") + 7 * MOVING, abs=0.01)
+
+
+def test_an_engine_triggers_one_transfer_after_the_other() -> None:
+    """With descriptors made by hardware, on sync: 570 ns each, more than the data take."""
+    loads = build(*(fetch(i, 2 + i, "hwdge", "sync") for i in range(6)), chip=6)
+    assert F["dma.trigger_hwdge_ns"] > MOVING
+    wanted = 5 * F["dma.trigger_hwdge_ns"] + transfer()
+    found = simulate(loads, {"x": DATA}, Options(check_init=False))
+    assert found.time_ns == pytest.approx(wanted, abs=0.01)
+    assert found.engines["core0.sync"].busy_ns == 6 * F["dma.trigger_hwdge_ns"]
+
+
+def test_a_trigger_takes_time_of_its_engine() -> None:
+    """An activation waits for three triggers of scalar, not for three of sync."""
+
+    def program_of(engine: str) -> Executable:
+        loads = [fetch(i, 2 + i, "hwdge", engine) for i in range(3)]
+        last = op(3, "activation", "scalar", dst=f"%6{TILE}", data=f"%4{TILE}", op="'copy'")
+        other = op(4, "activation", "scalar", dst=f"%7{TILE}", data=f"%5{TILE}", op="'copy'")
+        return build(*loads, last, other, chip=6)
+
+    busy = simulate(program_of("scalar"), {"x": DATA}, Options(check_init=False)).engines
+    free = simulate(program_of("sync"), {"x": DATA}, Options(check_init=False)).engines
+    more = busy["core0.scalar"].busy_ns - free["core0.scalar"].busy_ns
+    assert more == 3 * F["dma.trigger_hwdge_ns"]
+
+
+def test_software_descriptors_take_time_of_gpsimd() -> None:
+    loads = build(*(fetch(i, 2 + i, "swdge") for i in range(4)), chip=4)
+    found = simulate(loads, {"x": DATA}, Options(check_init=False))
+    assert found.engines["core0.gpsimd"].busy_ns == 4 * F["dma.trigger_swdge_ns"]
+    wanted = 3 * F["dma.trigger_swdge_ns"] + transfer("swdge")
+    assert found.time_ns == pytest.approx(wanted, abs=0.01)
+
+
+def functions(*names: str) -> float:
+    """The time of activations in place, one after another."""
+    body = [
+        op(n, "activation", engine="scalar", dst=f"%2{TILE}", data=f"%2{TILE}", op=repr(name))
+        for n, name in enumerate(names)
+    ]
+    return ns(build(*body))
+
+
+TABLE_NS = F["scalar.table_ns"]
+FUNCTION_NS = cycles(F["scalar.function"], Engine.SCALAR)
+
+
+@pytest.mark.parametrize(
+    ("names", "tables"),
+    [
+        (("exp",), 1),
+        (("exp", "exp"), 1),
+        (("exp", "tanh", "silu"), 1),  # one family
+        (("exp", "copy", "exp"), 1),  # a plain one is in every table
+        (("sin", "tanh", "sin"), 3),
+        (("exp", "rsqrt"), 2),
+    ],
+)
+def test_a_change_of_table_is_a_load(names: tuple[str, ...], tables: int) -> None:
+    plain = functions(*("copy" for _ in names))
+    own = sum(name != "copy" for name in names)
+    wanted = tables * TABLE_NS + own * FUNCTION_NS
+    assert functions(*names) - plain == pytest.approx(wanted, abs=0.01)
+
+
+def test_the_tensor_engine_warms_up_and_cools_down() -> None:
+    """Half rate for 6.6 us, then the full one, until it is idle for 3 us."""
+    warmth, us = Warmth(TRN2), 1_000_000
+    assert warmth.stretched(0, us) == 2 * us
+    assert warmth.stretched(2 * us, 2 * us) == 4 * us
+    # 0.6 us at half rate do 0.3 of the work, the other 0.7 take 0.7.
+    assert warmth.stretched(6 * us, us) == 1.3 * us
+    assert warmth.stretched(int(7.3 * us), us) == us
+    assert warmth.stretched(int(11.2 * us), us) == us, "2.9 us of rest"
+    assert warmth.stretched(int(15.2 * us), us) == 2 * us, "3 us of rest"
+
+
+def test_a_machine_file_changes_the_time() -> None:
+    machine = MachineFile("m.toml", {"dma.done_ns": 1298.0})
+    one = build(fetch(0, 2))
+    assert ns(one, machine=machine) - ns(one) == pytest.approx(1000)
+
+
+def test_who_else_uses_hbm_changes_the_time() -> None:
+    one = build(fetch(0, 2))
+    crowded = replace(TRN2, contention="all")
+    assert crowded.dma_rate == F["dma.engine_rate_shared"]
+    peak = F["dma.descriptor_bytes"] / (
+        F["dma.descriptor_bytes"] / crowded.dma_rate - F["dma.descriptor_ns"]
+    )
+    slower = 8 * (F["dma.descriptor_ns"] + 256 / peak) - MOVING
+    found = ns(one, machine=MachineFile("m.toml", {}, contention="all")) - ns(one)
+    assert found == pytest.approx(slower, abs=0.01)
+
+
+def test_the_same_run_twice_takes_the_same_time() -> None:
+    body = [fetch(i, 2 + i, "unknown") for i in range(6)]
+    body += [copy(6 + i, f"%{8 + i}{TILE}", f"%{2 + i}{TILE}") for i in range(6)]
+    found = [simulate(build(*body, chip=12), {"x": DATA}) for _ in range(2)]
+    assert found[0].time_ns == found[1].time_ns and found[0].engines == found[1].engines

@@ -1,0 +1,48 @@
+"""Wrong arguments to the `numpy` of kernels: an error with a place, never one of nkic's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.harness.kernels import compile_text
+
+KERNEL = """\
+# /// nkic
+# kernel = "k"
+# [args]
+# a = "float32[128, 16]"
+# ///
+import nki
+import nki.language as nl
+import numpy as np
+
+
+@nki.jit
+def k(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    z = np.zeros((2, 2))
+    {}
+    return out
+"""
+INTEGER = "'float' object cannot be interpreted as an integer"
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("np.zeros(1e308)", INTEGER),
+        ("np.ones((2, 1.5))", INTEGER),
+        ("np.zeros((2, -1))", "negative dimensions are not allowed"),
+        ("z.reshape(4.0)", INTEGER),
+        ("z.reshape((2, None))", "'NoneType' object cannot be interpreted as an integer"),
+        ("np.abs([1])", "bad operand type for abs(): 'list'"),
+        ("np.finfo(3)", "data type 3 not inexact"),
+        ("np.iinfo('a')", "Invalid integer data type 'a'."),
+        ("np.eye(2, 2, 'a')", "unsupported operand type(s) for +: 'int' and 'str'"),
+    ],
+)
+def test_a_wrong_argument_has_a_place(expression: str, message: str) -> None:
+    said = compile_text(KERNEL.format(expression))
+    (found,) = [one for one in said if message in one.message]
+    assert found.primary is not None
+    assert found.primary.span.line == 15
