@@ -93,6 +93,28 @@ def test_reads_may_change_places() -> None:
     assert found.order(edited(found.schedule, "vector", swapped(1))) == []
 
 
+def turned_round(found: Made, *, early: bool) -> Schedule:
+    """The second and third item of vector change places; `early`: the signal is that of the first
+    of them, which the second of the program then gives.
+    """
+    schedule = edited(found.schedule, "vector", swapped(1))
+
+    def signal(items: Items) -> None:
+        one, two = slot(items[1]), slot(items[2])
+        assert two.signals and not one.signals
+        items[1:3] = [one._replace(signals=two.signals), two._replace(signals=())]
+
+    return edited(schedule, "vector", signal) if early else schedule
+
+
+def test_whoever_writes_waits_for_all_reads_that_a_stream_turned_round() -> None:
+    reads = [copy(i, f"%{2 + i}{TILE}", f"%2{TILE}") for i in (1, 2)]
+    found = made(tiles(3), memset(0, 2), *reads, memset(3, 2, "gpsimd"))
+    assert found.order(turned_round(found, early=False)) == []
+    (finding,) = found.order(turned_round(found, early=True))
+    assert finding.rule == "memory" and "`t0`" in finding.what
+
+
 def test_what_stays_apart_within_a_tensor_may_change_places() -> None:
     halves = "[0+128, 0; 1x256]", "[0+128, 256; 1x256]"
     body = [op(i, "memset", dst=f"%2{half}", value="0.0") for i, half in enumerate(halves)]
@@ -189,6 +211,22 @@ def test_bytes_taken_over_too_early_are_found() -> None:
     found = make(program("\n".join(text)))
     assert found.order() == []
     (finding,) = found.order(edited(found.schedule, "gpsimd", without_waits(0)))
+    assert finding.rule == "bytes" and "takes over bytes of `a`" in finding.what
+
+
+def test_bytes_that_are_taken_over_wait_for_all_reads_that_a_stream_turned_round() -> None:
+    text = [
+        "%1 a: float32[128, 512] sbuf fixed (0, 0)",
+        "%2 b: float32[128, 512] sbuf fixed (0, 0)",
+        *(declare(i, f"t{i}", "128, 512") for i in (3, 4)),
+        "core",
+        "  " + memset(0, 1),
+        *("  " + copy(i, f"%{2 + i}{TILE}", f"%1{TILE}") for i in (1, 2)),
+        "  " + memset(3, 2, "gpsimd"),
+    ]
+    found = make(program("\n".join(text)))
+    assert found.order() == found.order(turned_round(found, early=False)) == []
+    (finding,) = found.order(turned_round(found, early=True))
     assert finding.rule == "bytes" and "takes over bytes of `a`" in finding.what
 
 
