@@ -12,6 +12,7 @@ from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Loop, Program
 from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop, Wait, slots
 from nkic.prove import RULES, prove_returned
+from nkic.prove.order import _as_run
 from nkic.schedule.semaphores import Wiring
 from tests.harness.proofs import (
     Items,
@@ -493,6 +494,23 @@ def test_a_program_that_allocate_reorders_is_proven_in_its_own_order() -> None:
     assert done.placed.cores[0][0] != wrong.cores[0][0]
     missing = replace(done.schedule, program=replace(wrong, cores=(tuple(body[1:]),)))
     assert done.rules(missing) == {"once"}
+
+
+def test_a_program_is_told_in_the_order_in_which_its_loops_run() -> None:
+    text = [
+        tiles(1),
+        "core",
+        "  loop 1 $0 = 0 to 4 by 1",
+        "    " + memset(0, 2),
+        "    loop 2 $1 = 0 to 4 by 1",
+        "      " + memset(1, 2),
+        "    end",
+        "  end",
+        "  " + memset(2, 2),
+    ]
+    found = program("\n".join(text))
+    told = [(one.number, visit) for one, visit in _as_run(found.cores[0])]
+    assert told == [(0, 0), (1, 0), (1, 1), (0, 1), (1, 2), (1, 3), (2, 0)]
 
 
 # The whole
