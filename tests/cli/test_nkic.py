@@ -20,7 +20,8 @@ from tests.harness.commands import KERNEL, Ran, Run, failure, process, written
 __all__ = ["folder", "nkic"]
 RESOURCE_LINE = (
     r"double: SBUF 0\.0/26\.0 MiB \(0%\), PSUM 0/8 banks, 3 instr "
-    r"\(PE 0 ACT 0 POOL 0 DVE 1 SP 0 DMA 2\), DMA 65\.5 kB, est\. [\d,]+ cycles\n"
+    r"\(PE 0 ACT 0 POOL 0 DVE 1 SP 0 DMA 2\), DMA 65\.5 kB, "
+    r"scheduled for [\d,]+ cycles \(nki-run counts them\)\n"
 )
 
 
