@@ -33,7 +33,7 @@ CACHES = {
     "nki/packages.py:_beside": "modules",
     "parse/__init__.py:parse": 256,
     "parse/words.py:literal_pattern": "forms of quotes",
-    "prove/boxes.py:_spans": 65536,
+    "prove/boxes.py:_reach": 65536,
     "prove/boxes.py:pitches": 4096,
     "prove/effects.py:_axes": 4096,
     "resolve/mentions.py:of_definition": 2048,

@@ -22,7 +22,7 @@ from nkic.base.diagnostics import CompileFailed, Level, NkicError
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
 from nkic.driver import pipeline
-from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.request import block_of, find_profile, find_target, request_of
 from nkic.ir.program import Program
@@ -46,16 +46,23 @@ class ArtifactOptions:
     embed_source: bool = False
     max_errors: int = 20
     levels: Settings = field(default_factory=Settings)
+    optimise: int = DEFAULT.level
 
     @classmethod
     def of(cls, how: Compiling) -> ArtifactOptions:
         """That part of the options."""
-        return cls(how.get("serial", False), levels=how.get("levels") or Settings())
+        level = how.get("optimise", DEFAULT.level)
+        if level not in LEVELS:
+            refuse(f"`optimise` is {level!r}; it must be 0, 1 or 2", "leave it out for 1")
+        levels = how.get("levels") or Settings()
+        return cls(how.get("serial", False), levels=levels, optimise=level)
 
     @property
     def options(self) -> CompileOptions:
         """The same as the pipeline takes it."""
-        return CompileOptions(self.serial, self.embed_source, max_errors=self.max_errors)
+        return CompileOptions(
+            self.serial, self.embed_source, max_errors=self.max_errors, level=self.optimise
+        )
 
 
 @dataclass(frozen=True)
@@ -108,7 +115,7 @@ class TracedCompilation:
         """What the artifact of a trace depends on, as a hash."""
         how = self.how
         return native.key_of(
-            tracing, how.serial, how.embed_source, how.max_errors, repr(how.levels)
+            tracing, how.serial, how.optimise, how.embed_source, how.max_errors, repr(how.levels)
         )
 
     def warn(self, artifact: Artifact) -> None:
@@ -163,9 +170,9 @@ def compile(
     `name` chooses among the kernels of a file. `inputs` gives tensor arguments as arrays or as
     types ("bf16[128,512]"), `consts` all other arguments; those of a function may hold arrays
     inside. `include` and `modules` say where a file's imports are; a function's are where Python
-    finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`, `serial`
-    and `levels` are the options of the command; `schedule` is what `with_schedule` takes,
-    `spread` how a grid lies on several cores. Raises `CompileError`.
+    finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`, `serial`,
+    `optimise` and `levels` are the options of the command; `schedule` is what `with_schedule`
+    takes, `spread` how a grid lies on several cores. Raises `CompileError`.
     """
     options.check("compile", how, Compiling)
     job: SourceCompilation | TracedCompilation

@@ -44,8 +44,8 @@ def _resolved(compiled: Compiled) -> str:
 
 
 def _graphs(compiled: Compiled) -> str:
-    """The graph of each core, with the edges that reuse of memory adds once that is known."""
-    graphs = compiled.results["depend"]
+    """The graph of each core, with the edges that reuse of memory adds."""
+    graphs = compiled.results["search"].graphs
     return "".join(f"core {n}\n{graph_text(graph)}" for n, graph in enumerate(graphs))
 
 
@@ -59,7 +59,7 @@ FORMS = {
     "lowered": EmitForm(
         "lower", ".lowered.ir", "with access patterns", lambda c: program_text(c.results["lower"])
     ),
-    "graph": EmitForm("depend", ".graph", "what waits for what", _graphs),
+    "graph": EmitForm("search", ".graph", "what waits for what", _graphs),
     "allocated": EmitForm(
         "search", ".allocated.ir", "with addresses", lambda c: program_text(c.results["allocate"])
     ),

@@ -33,7 +33,7 @@ from nkic.depend import depend
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
 from nkic.emit import emit
 from nkic.ir.program import Instruction, Program, paths
-from nkic.ir.read_text import read_program
+from nkic.ir.read_text import read_program, read_schedule
 from nkic.ir.schedule import Schedule
 from nkic.language import library
 from nkic.language.trace import here
@@ -73,6 +73,7 @@ STAGES = {
     "file-audit": "proof: the bytes, read again, hold what was proven",
 }
 ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # said on the command line
+SCHEDULE = ".sched"  # the suffix of a printed schedule
 LAST_CHECK = "schedule-audit"  # after it nothing is found wrong with a kernel
 
 
@@ -112,12 +113,14 @@ def compile_text(
     options: CompileOptions = DEFAULT,
     compiled: Compiled | None = None,
 ) -> Compiled:
-    """Compiles a program in the text form, as `--emit ir` and `lowered` print it.
+    """Compiles a program in the text form, as `--emit ir`, `lowered` and `allocated` print it, or
+    what `--emit sched` prints, where the file is called so: then it is proven as it stands.
 
     `find` gives the kernel's files, as far as they are at hand. Raises as `compile_source`.
     """
     report = Reporter(options.max_errors)
-    steps = _from_text(text, find, report, options)
+    begin = _from_schedule if text.path.endswith(SCHEDULE) else _from_text
+    steps = begin(text, find, report, options)
     return _run(steps, report, options, compiled or Compiled(text))
 
 
@@ -217,16 +220,46 @@ def _from_text(
     report: Reporter,
     options: CompileOptions,
 ) -> Iterator[Step]:
-    try:
+    with _read(text, report):
         program = read_program(text.text)
+    yield "specialise", program
+    yield from _from_program(program, _sources(program, find), None, report, options)
+
+
+def _from_schedule(
+    text: SourceFile,
+    find: Callable[[str], SourceFile | None],
+    report: Reporter,
+    options: CompileOptions,
+) -> Iterator[Step]:
+    """A printed schedule goes on at the proofs. What they find is wrong with the text."""
+    with _read(text, report):
+        ordered = read_schedule(text.text)
+    program = ordered.program
+    yield "specialise", program
+    yield "allocate", program
+    yield "schedule", ordered
+    yield "search", Found(program, (), ordered)
+    steps = _proven(program, program, ordered, _sources(program, find), report, options)
+    try:
+        yield from steps
+    except AuditFailed as failure:
+        report.fatal("bad-program-text", f"`{text.path}` is no program that can run: {failure}")
+
+
+@contextmanager
+def _read(text: SourceFile, report: Reporter) -> Iterator[None]:
+    """What is no program text is an error in the file."""
+    try:
+        yield
     except (ValueError, LookupError, TypeError, SyntaxError) as error:
         report.fatal("bad-program-text", f"`{text.path}` is no program: {error}")
-    yield "specialise", program
 
+
+def _sources(program: Program, find: Callable[[str], SourceFile | None]) -> dict[str, SourceFile]:
     shipped = {file.path: file for file in library.sources().values()}
     found = {path: shipped.get(path) or find(path) for path in paths(program)}
-    sources = {path: source for path, source in found.items() if source is not None}
-    yield from _from_program(program, sources, None, report, options)
+    return {path: source for path, source in found.items() if source is not None}
 
 
 def _from_program(
@@ -269,17 +302,28 @@ def _from_program(
     yield "search", found
     check.find_banks(placed, report)
     report.stop_if_errors()
+    yield from _proven(program, lowered, ordered, sources, report, options)
 
+
+def _proven(
+    program: Program,
+    lowered: Program,
+    ordered: Schedule,
+    sources: Mapping[str, SourceFile],
+    report: Reporter,
+    options: CompileOptions,
+) -> Iterator[Step]:
+    """The proofs, and the file with them. `program` is what was meant, before lower."""
     readings = prove.read(lowered)
     _prove("lower", prove.prove_returned(program, lowered))
-    _prove("allocate", prove.prove_addresses(placed, readings))
+    _prove("allocate", prove.prove_addresses(ordered.program, readings))
     yield "allocate-audit", None
 
     _prove("schedule", prove.prove_order(lowered, ordered, readings))
     schedule.warn(ordered, report)
     yield "schedule-audit", None
 
-    executable = _timed(emit(ordered, sources, _notes(ordered, options)), program.target)
+    executable = _timed(emit(ordered, sources, _notes(ordered)), program.target)
     yield "emit", executable
     with _format_limits():
         _verify(executable)
@@ -417,13 +461,13 @@ def _is_limit(failure: ArtifactFailed) -> bool:
     return any(d.code.slug == "artifact-limit" for d in failure.diagnostics)
 
 
-def _notes(ordered: Schedule, options: CompileOptions) -> dict[str, str]:
+def _notes(ordered: Schedule) -> dict[str, str]:
     """What people may want to know of the build; no part of what the program means."""
     program = ordered.program
     return {
         "producer": f"nkic {__version__}",
         **program.notes,
-        "serial": "yes" if options.serial else "no",
+        "serial": "yes" if ordered.serial else "no",
         "sbuf_peak": str(allocate.peak(program, Buffer.SBUF)),
         "psum_peak": str(allocate.peak(program, Buffer.PSUM)),
         "machine": program.target.machine or "default",

@@ -1,4 +1,4 @@
-"""Reads the text form of `text` back, for tests and for tools that start mid-way.
+"""Reads the text form of `text` back: programs and schedules, for tools that start mid-way.
 
 Malformed text raises `TextError` with the line number: the form is nkic's own, so this is a
 tool for people who work on the compiler, not a language.
@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from nkic.base.source import CallChain, Span
-from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program, TensorParameter
+from nkic.ir.program import (
+    Body,
+    Instruction,
+    Item,
+    Loop,
+    Operand,
+    Program,
+    TensorParameter,
+    instructions,
+)
+from nkic.ir.schedule import Schedule, Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.ir.tensors import AccessPattern, Dynamic, Tensor, View
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import Engine
@@ -33,12 +44,20 @@ _EXTRAS = re.compile(r"(fixed|scope|at|name|after|pinned) (\([^)]*\)|'[^']*'|\d+
 _LOOP = re.compile(r"loop (\d+) (?:\$(\d+) = (\S+) to (\S+) by (\d+)|while \$(\d+))$")
 _PATTERN = re.compile(r"%(\d+)\[(?:(\d+)\+(\d+), )?(-?\d+); ([^\]]*)\](?::(\w+))?(.*)")
 _VIEW = re.compile(r"%(\d+)\{(-?\d+); (\([^)]*\)); (\([^)]*\))\}(?::(\w+))?(.*)")
+_SCHEDULE = re.compile(r"(serial )?schedule of ([\d.e+]+) ns")
+_STREAM = re.compile(r"stream (\d+) (?:dma(\d+)|(\w+))")
+_SLOT = re.compile(r"(?:#(\d+)|-)(?: wait ([\dx, ]+?))?(?: signal ([\d, ]+))?")
 _DYNAMIC = re.compile(r" by (\w+) (.*) stride (-?\d+) limit (-?\d+) axis (\d+)$")
 
 
 def read_program(text: str) -> Program:
     """The program that `program_text` printed."""
     return _Reader(text).program()
+
+
+def read_schedule(text: str) -> Schedule:
+    """The schedule that `schedule_text` printed."""
+    return _Reader(text).schedule()
 
 
 def _chain(text: str) -> CallChain:
@@ -96,6 +115,49 @@ class _Reader:
             arguments=arguments,
             notes=notes,
         )
+
+    def schedule(self) -> Schedule:
+        program = self.program()
+        found = self.matched(_SCHEDULE, "a schedule")
+        cores: list[list[Stream]] = [[] for _ in program.cores]
+        known = [{item.number: item for item in instructions(body)} for body in program.cores]
+        loops = [{item.number: item for item in _loops(body)} for body in program.cores]
+        while self.peek():
+            core, queue, engine = self.matched(_STREAM, "a stream").groups()
+            own = StreamId(Engine(engine)) if engine else StreamId(Engine.DMA, int(queue))
+            items = self.stream(known[int(core)], loops[int(core)])
+            cores[int(core)].append(Stream(own, items))
+        return Schedule(program, tuple(map(tuple, cores)), float(found[2]), bool(found[1]))
+
+    def matched(self, form: re.Pattern[str], what: str) -> re.Match[str]:
+        """The next line, which must have this form."""
+        line = self.take()
+        found = form.fullmatch(line)
+        if found is None:
+            raise TextError(f"line {self.at}: not {what}: {line}")
+        return found
+
+    def stream(
+        self, known: Mapping[int, Instruction], loops: Mapping[int, Loop]
+    ) -> tuple[StreamItem, ...]:
+        """The items of a stream, or of a loop in it, up to what is none."""
+        items: list[StreamItem] = []
+        while self.peek().startswith(("#", "-", "loop ")):
+            if self.peek().startswith("loop "):
+                loop = loops[int(self.take()[5:])]
+                items.append(StreamLoop(loop, self.stream(known, loops)))
+                self.take()  # end
+                continue
+            number, waits, signals = self.matched(_SLOT, "a place in a stream").groups()
+            pairs = (pair.split("x") for pair in (waits or "").split(", ") if pair)
+            items.append(
+                Slot(
+                    known[int(number)] if number else None,
+                    tuple(Wait(int(semaphore), int(amount)) for semaphore, amount in pairs),
+                    tuple(int(s) for s in (signals or "").split(", ") if s),
+                )
+            )
+        return tuple(items)
 
     def entries(self, word: str) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -230,6 +292,14 @@ class _Reader:
         if not isinstance(operand, View | AccessPattern | Register):
             raise TextError(f"line {self.at}: not an offset: {source}")
         return Dynamic(kind, operand, int(stride), int(limit), int(axis))
+
+
+def _loops(body: Body) -> Iterator[Loop]:
+    """Every loop, those inside of loops included."""
+    for item in body:
+        if isinstance(item, Loop):
+            yield item
+            yield from _loops(item.body)
 
 
 def _extras(text: str) -> dict[str, Any]:

@@ -59,11 +59,14 @@ class Stream:
 @dataclass(frozen=True)
 class Schedule:
     """A program with its streams, one tuple of streams per core. Semaphores are numbered per
-    core. `estimate_ns` is the compiler's own prediction of the run time."""
+    core. `estimate_ns` is the compiler's own prediction of the run time; with `serial` nothing
+    overlaps.
+    """
 
     program: Program
     cores: tuple[tuple[Stream, ...], ...]
     estimate_ns: float = 0.0
+    serial: bool = False
 
 
 def slots(items: tuple[StreamItem, ...]) -> Iterator[Slot]:

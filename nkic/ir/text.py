@@ -50,15 +50,16 @@ def graph_text(graph: DependenceGraph) -> str:
     for number, edges in sorted(graph.edges.items()):
         texts = [f"{e.kind} #{e.source}{' previous' if e.distance else ''}" for e in edges]
         lines.append(f"#{number} < {', '.join(texts)}")
-    for word, table in (("opens", graph.first_touches), ("closes", graph.last_touches)):
+    for word, table in (("first", graph.first_touches), ("last", graph.last_touches)):
         for tensor, numbers in sorted(table.items()):
-            lines.append(f"%{tensor} {word} {', '.join(f'#{n}' for n in numbers)}")
+            lines.append(f"%{tensor} {word} touched by {', '.join(f'#{n}' for n in numbers)}")
     return "\n".join(lines) + "\n"
 
 
 def schedule_text(schedule: Schedule) -> str:
     """The program, then every stream with its waits (semaphore x count) and signals."""
     lines = [program_text(schedule.program).rstrip("\n")]
+    lines.append(f"{'serial ' * schedule.serial}schedule of {schedule.estimate_ns!r} ns")
     for number, core in enumerate(schedule.cores):
         for stream in core:
             lines += [f"stream {number} {stream.id}", *_items(stream.items, 1)]

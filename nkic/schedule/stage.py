@@ -29,7 +29,7 @@ def schedule(
         core = _CoreScheduler(target, _chain(body) if serial else graph, serial, in_order)
         cores.append(core.streams(body))
         estimate = max(estimate, core.orderer.now)
-    return Schedule(program, tuple(cores), estimate / 1000)
+    return Schedule(program, tuple(cores), estimate / 1000, serial)
 
 
 def _chain(body: Body) -> DependenceGraph:

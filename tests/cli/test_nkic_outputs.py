@@ -42,6 +42,61 @@ def test_a_printed_program_compiles_to_the_same_bytes(nkic: Run, folder: Path) -
         assert (folder / f"{name}.neff").read_bytes() == (folder / "a.neff").read_bytes()
 
 
+@pytest.mark.parametrize("flags", [(), ("--serial",)])
+def test_a_printed_schedule_compiles_to_the_same_bytes(
+    nkic: Run, folder: Path, flags: tuple[str, ...]
+) -> None:
+    text = KERNEL.replace("    return out", "    nl.store(out, nl.exp(tile))\n    return out")
+    (folder / "k.py").write_text(text)
+    assert nkic("k.py", "--emit", "neff=a.neff,sched=s.sched", *flags).code == 0
+    assert nkic("s.sched") == Ran(0, "", "")
+    assert (folder / "s.neff").read_bytes() == (folder / "a.neff").read_bytes()
+    assert nkic("s.sched", "--emit", "sched=-").out == (folder / "s.sched").read_text()
+
+
+def test_a_printed_schedule_is_proven_and_stays_as_it_is(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--emit", "sched").code == 0
+    text = (folder / "k.sched").read_text()
+    assert "no lowered any more" in failure(
+        nkic("k.sched", "--emit", "lowered"), 2, "conflicting-options"
+    )
+    assert "stays as it is" in failure(nkic("k.sched", "--serial"), 2, "conflicting-options")
+    (folder / "k.sched").write_text(re.sub(r" wait [\dx, ]+(?= |$)", "", text, count=1, flags=re.M))
+    assert "no program that can run: schedule" in failure(nkic("k.sched"), 1, "bad-program-text")
+    (folder / "k.sched").write_text(text.replace("stream 0 vector", "stream 0 vectro"))
+    assert "`k.sched` is no program" in failure(nkic("k.sched"), 1, "bad-program-text")
+
+
+REUSING = """\
+# /// nkic
+# [args]
+# a = "float32[128, 8192]"
+# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def again(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    for i in range(8):
+        tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=a)
+        nisa.dma_copy(dst=out, src=tile)
+    return out
+"""
+
+
+def test_the_graph_has_the_edges_of_reused_memory(nkic: Run, folder: Path) -> None:
+    """Tiles of 32 KiB a partition, 8 of them: later ones take over the bytes of earlier ones."""
+    (folder / "k.py").write_text(REUSING)
+    shown = nkic("k.py", "--emit", "graph=-")
+    assert (shown.code, shown.err) == (0, "")
+    edges = re.findall(r"(?m)^#(\d+) < .*reuse #(\d+)", shown.out)
+    assert edges and all(int(late) > int(early) for late, early in edges)
+
+
 def test_a_compilation_loads_neither_numpy_nor_lark(folder: Path) -> None:
     code = (
         "import sys; from nkic.cli.common import run; from nkic.cli.nkic import command; "
@@ -103,7 +158,7 @@ def test_check_writes_nothing(nkic: Run, folder: Path) -> None:
         (("k.py", "--lnc", "3"), "bad-value"),
         (("k.py", "--like", "gone.npz"), "cannot-read"),
         (("k.py", "more.py"), "bad-usage"),
-        (("k.sched",), "bad-usage"),
+        (("k.graph",), "bad-usage"),
         (("k.asm",), "bad-usage"),
         ((), "missing-argument"),
         (("--print", "tragets"), "bad-value"),
@@ -124,7 +179,7 @@ def test_wrong_command_lines(nkic: Run, folder: Path, words: tuple[str, ...], sl
 
 def test_what_nkic_made_names_the_tool_that_takes_it(nkic: Run) -> None:
     assert "`nki-run k.neff` takes it" in nkic("k.neff").err
-    assert "--emit ir" in nkic("k.sched").err
+    assert "--emit ir" in nkic("k.graph").err
 
 
 def test_an_interrupt_while_the_rest_is_loaded_is_silent() -> None:
@@ -234,7 +289,7 @@ def test_help_names_every_kind_and_table(nkic: Run) -> None:
 def test_quick_answers_import_nothing_slow(words: tuple[str, ...]) -> None:
     code = (
         "import sys\nfrom nkic.cli.nkic import main\ncode = main()\n"
-        "slow = {'numpy', 'lark', 'msgpack', 'nkic.driver.pipeline'} & set(sys.modules)\n"
+        "slow = {'numpy', 'lark', 'msgpack', 'rich', 'nkic.driver.pipeline'} & set(sys.modules)\n"
         "assert not slow, slow\nsys.exit(code)"
     )
     done = subprocess.run(
@@ -271,3 +326,27 @@ def test_examples_in_the_help_run(nkic: Run, folder: Path) -> None:
         name, *words = line.split()
         assert name == "nkic"
         assert nkic(*words).code == 0, line
+
+
+COLOURED = {"COLUMNS": "80", "TERM": "xterm"}
+
+
+def test_a_terminal_gets_tables_that_fit(nkic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in COLOURED.items():
+        monkeypatch.setenv(name, value)
+    plain, shown = nkic("--print", "env").out, nkic("--print", "env", "--color", "always").out
+    bare = re.sub(r"\x1b\[[\d;]*m", "", shown)
+    assert "\x1b[1m" in shown and "\x1b" not in plain
+    assert max(map(len, bare.splitlines())) <= 80 < max(map(len, plain.splitlines()))
+    assert sorted(re.sub("─+", " ", bare).split()) == sorted(plain.split()), "nothing is left out"
+
+
+def test_a_terminal_gets_pages_without_markup(nkic: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in COLOURED.items():
+        monkeypatch.setenv(name, value)
+    plain, shown = (nkic("--explain", "0640", "--color", c).out for c in ("never", "always"))
+    bare = re.sub(r"\x1b\[[\d;]*m", "", shown)
+    assert "## Why\n" in plain and "```python\n" in plain and "\x1b" not in plain
+    assert "\x1b[" in shown and "## Why" not in bare and "```" not in bare
+    assert max(map(len, bare.splitlines())) <= 80
+    assert " nisa.core_barrier(out, (0, 1))" in bare

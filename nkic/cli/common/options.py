@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import click
 
 from nkic import __version__
-from nkic.base.explain import page
+from nkic.base import explain
 from nkic.base.levels import Wish
 from nkic.base.render import FORMATS
+from nkic.cli.common import pages
 from nkic.cli.common.help import Option, Tool
 from nkic.cli.common.session import Session
 from nkic.cli.common.streams import COLOUR_CHOICES
@@ -59,7 +60,7 @@ def _limits(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) 
 
 
 def _print_and_leave(ctx: click.Context, text: str) -> None:
-    click.echo(text)
+    click.echo(text, color=True)  # whether there is colour has been decided
     ctx.exit()
 
 
@@ -80,7 +81,8 @@ def _long_help(ctx: click.Context, param: click.Parameter, wanted: bool) -> None
 
 def _explain(ctx: click.Context, param: click.Parameter, wanted: str | None) -> None:
     if wanted is not None:
-        _print_and_leave(ctx, page(wanted).rstrip())
+        colour = ctx.ensure_object(Session).color
+        _print_and_leave(ctx, pages.markdown(explain.page(wanted), colour).rstrip())
 
 
 def _option(*names: str, **more: Any) -> Callable[[Function], Function]:

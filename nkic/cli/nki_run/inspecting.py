@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.suggest import did_you_mean
-from nkic.base.text import width
+from nkic.cli.common.pages import aligned
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine.clock import describe as describe_machine
 from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, read_machine
@@ -87,16 +86,6 @@ def find_engine(name: str) -> Engine:
         message = f"--engine: there is no engine `{name}`"
         raise UsageFailed([make("bad-value", message, help=near)])
     return found
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns under each other, the last as long as it is."""
-    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
-    lines = []
-    for row in rows:
-        cells = [cell + " " * (n - width(cell)) for cell, n in zip(row, widths, strict=False)]
-        lines.append("  ".join([*cells, row[-1]]).rstrip())
-    return "".join(f"{text}\n" for text in lines)
 
 
 def _print_json(value: dict[str, Any]) -> None:

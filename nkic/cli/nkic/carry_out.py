@@ -14,13 +14,13 @@ from nkic.base.diagnostics import CompileFailed, Level, NkicError, UsageFailed, 
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
-from nkic.cli.common import Session, walls
+from nkic.cli.common import Session, pages, walls
 from nkic.cli.nkic import outputs, prints, records, settings
-from nkic.cli.nkic.conflicts import CONFIG, IR, refuse_conflicts
+from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.driver import pipeline
-from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.driver.forms import FORMS
 from nkic.driver.loader import MAX_BYTES, Loader
 from nkic.driver.request import RawOptions, find_profile, request_for
@@ -41,7 +41,7 @@ def carry_out(line: CommandLine, session: Session) -> int:
         files.write(STANDARD, _config(line, session))
         return 0
     if line.print is not None:
-        files.write(STANDARD, prints.table(line.print, as_json=line.json))
+        files.write(STANDARD, prints.table(line.print, session.color, as_json=line.json))
         return 0
     walls.raise_around(session, line.time_limit)
     job = _CompileCommand(line, session)
@@ -63,7 +63,7 @@ def _config(line: CommandLine, session: Session) -> str:
         head, *rows = settings.rows(line, _said(line), source, session)
         if line.json:
             return records.document(CONFIG, records.settings(rows))
-        return prints.aligned([head, *rows])
+        return pages.table([head, *rows], session.color)
 
 
 class _CompileCommand:
@@ -123,13 +123,14 @@ class _CompileCommand:
             stem = Path(self.path).stem.strip("<>")
             wanted = outputs.outputs(line.emit, line.output, stem)
         source = self.source()
-        if self.path.endswith(IR):
-            outputs.refuse_earlier_stages(wanted)
+        if self.path.endswith(PRINTED):
+            outputs.refuse_earlier_stages(wanted, self.path)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         limits = table.evaluation(self.session.limits)
         machine = _machine(line.machine)
-        options = CompileOptions(*how, see=self.see, limits=limits, machine=machine)
+        level = DEFAULT.level if line.optimise is None else line.optimise
+        options = CompileOptions(*how, see=self.see, limits=limits, machine=machine, level=level)
         compiled = Compiled(source)
         try:
             self.compile(source, options, compiled)
@@ -146,7 +147,7 @@ class _CompileCommand:
 
     def compile(self, source: SourceFile, options: CompileOptions, compiled: Compiled) -> None:
         """Through the stages; `compiled` is filled on the way."""
-        if self.path.endswith(IR):
+        if self.path.endswith(PRINTED):
             pipeline.compile_text(source, self.loader.neighbour, options, compiled)
             return
         request = request_for(source, _said(self.line), os.environ)

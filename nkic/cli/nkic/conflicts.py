@@ -6,13 +6,16 @@ from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.cli.nkic.options import CommandLine
 from nkic.driver.forms import FORMS
+from nkic.driver.pipeline import SCHEDULE
 
 IR = ".ir"
+PRINTED = (IR, SCHEDULE)  # the suffixes of programs in the text form
 CONFIG = "config"  # the table of --print that is about the rest of the command line
 _FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
-_ABOUT_OUTPUTS = ("output", "emit", "serial", "machine", "embed_source", "force")
+_ABOUT_SCHEDULES = ("optimise", "serial", "machine")
+_ABOUT_OUTPUTS = ("output", "emit", "optimise", "serial", "machine", "embed_source", "force")
 _ABOUT_RUNNING = ("check", "time_passes")
 _ABOUT_MIGRATING = ("migrate", "in_place", "verify")
 
@@ -46,10 +49,12 @@ def refuse_conflicts(line: CommandLine) -> None:
         _refuse(line, "--check", _ABOUT_OUTPUTS, "it writes nothing")
     _refuse_in_migration(line)
     _refuse_made(line.source)
-    if line.source.endswith(IR):
+    if line.source.endswith(PRINTED):
         why = "a printed program is for one kernel, target and set of arguments"
         unwanted = ("list_kernels", "migrate", *_ABOUT_KERNELS, *_ABOUT_SOURCE)
         _refuse(line, line.source, unwanted, why)
+    if line.source.endswith(SCHEDULE):
+        _refuse(line, line.source, _ABOUT_SCHEDULES, "a printed schedule stays as it is")
 
 
 def _refuse_in_migration(line: CommandLine) -> None:
@@ -71,10 +76,10 @@ def _refuse_in_migration(line: CommandLine) -> None:
 def _refuse_made(source: str) -> None:
     """Raises `UsageFailed` for a file that nkic made and does not take."""
     made = [(kind, form) for kind, form in FORMS.items() if source.endswith(form.suffix)]
-    if source.endswith(IR) or not made:
+    if source.endswith(PRINTED) or not made:
         return
     kind, form = made[0]
-    advice = "nkic goes on from what `--emit ir`, `lowered` and `allocated` print, named .ir"
+    advice = "nkic takes what `--emit ir`, `lowered`, `allocated` and `sched` print"
     if kind in _FOR_RUNNER:
         advice = f"`nki-run {source}` takes it"
     text = f"`{source}` is what `--emit {kind}` writes ({form.meaning}), and no kernel"

@@ -10,6 +10,8 @@ from nkic.base.diagnostics import NkicError, UsageFailed, make
 from nkic.base.environment import VARIABLES
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped, size
+from nkic.cli.common import pages
+from nkic.cli.common.pages import aligned
 from nkic.cli.nkic import records
 from nkic.driver import pipeline
 from nkic.driver.compiled import StageTiming
@@ -22,8 +24,10 @@ COMPLETION = "completion"
 Rows = Iterator[Sequence[str]]
 
 
-def table(wanted: str, *, as_json: bool = False) -> str:
-    """The table that --print asks for. Raises `UsageFailed` if there is none of this name."""
+def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
+    """The table that --print asks for, for a --color. Raises `UsageFailed` if there is none of this
+    name.
+    """
     name, _, shell = wanted.partition("=")
     if name == COMPLETION:
         script = completion(shell)
@@ -38,7 +42,7 @@ def table(wanted: str, *, as_json: bool = False) -> str:
         names = (*TABLES, "ops", "schema", "config", COMPLETION)
         near = did_you_mean(wanted, names) or f"known are: {', '.join(names)}"
         raise _bad(f"--print: there is no table `{wanted}`", near)
-    return aligned(TABLES[wanted]())
+    return pages.table([*TABLES[wanted]()], colour)
 
 
 def completion(shell: str) -> str:
@@ -54,17 +58,6 @@ def completion(shell: str) -> str:
     if found is None:
         raise _bad(f"--print {COMPLETION}: no support for `{shell}`")
     return found(command, {}, "nkic", "_NKIC_COMPLETE").source()
-
-
-def aligned(rows: Rows | Sequence[Sequence[str]]) -> str:
-    """Columns under each other, the last as long as it is."""
-    table = [list(row) for row in rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]) - 1)]
-    lines = (
-        "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[-1]])
-        for row in table
-    )
-    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
 def times(timings: Sequence[StageTiming]) -> str:

@@ -1,0 +1,65 @@
+"""Tables and Markdown on standard output: plain text, and on a terminal what Rich makes of it.
+
+Rich is imported for a terminal alone: what goes to a file or a pipe is the same everywhere, and
+costs no import.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from nkic.base.text import width
+from nkic.cli.common.streams import wants_colour
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Rows = Sequence[Sequence[str]]
+
+
+def table(rows: Rows, colour: str) -> str:
+    """Rows of cells, the first of them the head, for `--color` as it was given."""
+    if not wants_colour(sys.stdout, colour, os.environ):
+        return aligned(rows)
+    from rich import box
+    from rich.table import Table
+
+    made = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for head in rows[0]:
+        made.add_column(head, overflow="fold")  # nothing is left out
+    for row in rows[1:]:
+        made.add_row(*row)
+    return _shown(made)
+
+
+def markdown(text: str, colour: str) -> str:
+    """A page of Markdown."""
+    if not wants_colour(sys.stdout, colour, os.environ):
+        return text
+    from rich.markdown import Markdown
+
+    return _shown(Markdown(text, code_theme="ansi_dark"))
+
+
+def aligned(rows: Rows) -> str:
+    """Columns under each other, the last as long as it is."""
+    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
+    lines = []
+    for row in rows:
+        cells = [cell + " " * (n - width(cell)) for cell, n in zip(row, widths, strict=False)]
+        lines.append("  ".join([*cells, row[-1]]).rstrip())
+    return "".join(f"{text}\n" for text in lines)
+
+
+def _shown(what: RenderableType) -> str:
+    """As text with the terminal's sixteen colours, as wide as the terminal."""
+    from rich.console import Console
+
+    console = Console(file=StringIO(), force_terminal=True, color_system="standard", emoji=False)
+    with console.capture() as capture:
+        console.print(what)
+    return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())
