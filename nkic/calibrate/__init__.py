@@ -5,8 +5,8 @@ of them; `fitted` finds the figures that come nearest, for a machine file.
 """
 
 from nkic.calibrate.fit import Fit, fitted
-from nkic.calibrate.probes import PROBES, Probe
 from nkic.calibrate.profiles import Observation, observed, read_profiles
 from nkic.calibrate.script import source
+from nkic.machine.clock.probes import PROBES, Probe
 
 __all__ = ["PROBES", "Fit", "Observation", "Probe", "fitted", "observed", "read_profiles", "source"]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, make
-from nkic.calibrate.probes import ARRIVAL, INTERVAL, PROBES, REPEATS, Probe
+from nkic.machine.clock.probes import ARRIVAL, INTERVAL, PROBES, REPEATS, Probe
 
 MAX_BYTES = 1 << 28
 PROBE, AFTER = "nkic_probe", "nkic_after"  # names of instructions

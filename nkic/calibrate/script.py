@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from nkic.calibrate.probes import ARRIVAL, PROBES, REPEATS, ROW_LENGTH, Probe
 from nkic.calibrate.profiles import AFTER, PROBE
+from nkic.machine.clock.probes import ARRIVAL, PROBES, REPEATS, ROW_LENGTH, Probe
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Tile
 from nkic.machine.memory import PARTITIONS

@@ -15,11 +15,11 @@ import pytest
 from nkic.base.diagnostics import UsageFailed
 from nkic.base.source import SourceFile
 from nkic.calibrate import PROBES, Observation, fitted, read_profiles, source
-from nkic.calibrate.probes import DURATION, INTERVAL
 from nkic.calibrate.profiles import AFTER, PROBE, observed
 from nkic.driver.pipeline import compile_source
 from nkic.machine.clock import TABLE
 from nkic.machine.clock.machine_file import MachineFile
+from nkic.machine.clock.probes import DURATION, INTERVAL
 from nkic.machine.targets import TRN2
 from nkic.neff.records import Executable
 from nkic.pace import Clock

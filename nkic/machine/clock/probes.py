@@ -1,7 +1,7 @@
 """The microkernels as data: an instruction, its tiles, and the figures that its time shows.
 
 Each runs one instruction several times, on results of their own, between idle engines. The kernel
-that does so is written from this table (`script.py`), and so is what the clock says of it.
+that does so is written from this table (`calibrate/script.py`), so is what the clock says of it.
 """
 
 from __future__ import annotations
