@@ -47,7 +47,7 @@ def profiled(kernel, folder):
     kept = folder / name
     kept.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, __file__, "--one", name]
-    subprocess.run(command, check=True, env={{**os.environ, "NKI_ARTIFACTS_DIR": str(kept)}})
+    subprocess.run(command, check=True, env=dict(os.environ, NKI_ARTIFACTS_DIR=str(kept)))
     neff, trace = kept / "kernel.neff", kept / "profile.ntff"
     explorer = "neuron-explorer"
     subprocess.run([explorer, "capture", "-n", neff, "-s", trace], check=True)
