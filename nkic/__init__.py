@@ -50,3 +50,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module("nkic.nki" if name == "install" else "nkic.api"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("__"))]

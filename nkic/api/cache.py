@@ -102,7 +102,7 @@ def _key(job: SourceCompilation) -> str:
         *(__version__, request.kernel, request.target.name, request.profile.label),
         *(request.grid, request.lnc, request.spread, args, consts, parts, repr(request.entry)),
         request.schedule,
-        *(how.serial, how.embed_source, how.max_errors, repr(how.levels)),
+        *(how.serial, how.level, how.embed_source, how.max_errors, repr(how.levels)),
     )
     return sha256(repr(asked).encode()).hexdigest()
 

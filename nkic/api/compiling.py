@@ -21,7 +21,7 @@ from nkic.base.diagnostics import NkicError
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
 from nkic.driver import pipeline
-from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.request import block_of, find_profile, find_target, request_of
 from nkic.ir.program import Program
@@ -38,8 +38,12 @@ Source = str | os.PathLike[str] | SourceFile
 
 
 def compile_options(how: Compiling) -> CompileOptions:
-    """How to compile, as the options of a call say."""
-    return CompileOptions(how.get("serial", False), levels=how.get("levels") or Settings())
+    """How to compile, as the options of a call say. Raises `UsageFailed`."""
+    level = how.get("optimise", DEFAULT.level)
+    if level not in LEVELS:
+        refuse(f"`optimise` is {level!r}; it must be 0, 1 or 2", "leave it out for 1")
+    levels = how.get("levels") or Settings()
+    return CompileOptions(how.get("serial", False), levels=levels, level=level)
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,7 @@ class TracedCompilation:
         """What the artifact of a trace depends on, as a hash."""
         how = self.options
         return native.key_of(
-            tracing, how.serial, how.embed_source, how.max_errors, repr(how.levels)
+            tracing, how.serial, how.level, how.embed_source, how.max_errors, repr(how.levels)
         )
 
     def warn(self, artifact: Artifact) -> None:
@@ -142,9 +146,9 @@ def compile(
     `name` chooses among the kernels of a file. `inputs` gives tensor arguments as arrays or as
     types ("bf16[128,512]"), `consts` all other arguments; those of a function may hold arrays
     inside. `include` and `modules` say where a file's imports are; a function's are where Python
-    finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`, `serial`
-    and `levels` are the options of the command; `schedule` is what `with_schedule` takes,
-    `spread` how a grid lies on several cores. Raises `CompileError`.
+    finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`, `serial`,
+    `optimise` and `levels` are the options of the command; `schedule` is what `with_schedule`
+    takes, `spread` how a grid lies on several cores. Raises `CompileError`.
     """
     options.check("compile", how, Compiling)
     job: SourceCompilation | TracedCompilation

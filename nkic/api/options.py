@@ -19,6 +19,7 @@ class Compiling(TypedDict, total=False):
     `target` is "trn1", "trn2" or "trn3", by default that of NEURON_PLATFORM_TARGET_OVERRIDE, or
     trn2; `nki` the version of NKI; `grid` the launch grid of instances on one core, `lnc` the
     number of cores, `spread` how a grid lies on several; `serial` compiles without overlap;
+    `optimise` is the level of `nkic -O`, from 0 to 2, by default 1;
     `schedule` is what `with_schedule` takes; `levels` are levels of warnings; `evaluate` is
     "native" where Python itself calls a live kernel, or "closed" where it is evaluated from source.
     """
@@ -29,6 +30,7 @@ class Compiling(TypedDict, total=False):
     lnc: int | None
     spread: Spread | None
     serial: bool
+    optimise: int
     schedule: Sequence[Any]
     levels: Settings | None
     evaluate: str | None

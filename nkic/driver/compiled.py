@@ -33,6 +33,7 @@ class CompileOptions:
 
 
 DEFAULT = CompileOptions()
+LEVELS = (0, 1, 2)
 
 
 class StageTiming(NamedTuple):

@@ -17,7 +17,7 @@ from dataclasses import replace
 from time import perf_counter_ns
 from typing import Any, NamedTuple, NoReturn
 
-from nkic import __version__, allocate, check, prove, schedule
+from nkic import __version__, allocate, check, pace, prove, schedule
 from nkic.base.collector import without_collector
 from nkic.base.diagnostics import (
     ArtifactFailed,
@@ -40,6 +40,7 @@ from nkic.language.trace import here
 from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.machine.memory import Buffer
+from nkic.machine.targets import Target
 from nkic.neff.container import unpack
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
@@ -238,6 +239,7 @@ def _from_schedule(
     yield "specialise", program
     yield "allocate", program
     yield "schedule", ordered
+    yield "search", Found(program, (), ordered)
     steps = _proven(program, program, ordered, _sources(program, find), report, options)
     try:
         yield from steps
@@ -321,7 +323,7 @@ def _proven(
     schedule.warn(ordered, report)
     yield "schedule-audit", None
 
-    executable = emit(ordered, sources, _notes(ordered))
+    executable = _timed(emit(ordered, sources, _notes(ordered)), program.target)
     yield "emit", executable
     with _format_limits():
         _verify(executable)
@@ -330,6 +332,16 @@ def _proven(
         yield "write", data
     _prove("write", prove.prove_file(ordered, _sections(data)))
     yield "file-audit", None
+
+
+def _timed(executable: Executable, target: Target) -> Executable:
+    """With the time that a run takes in place of the scheduler's estimate, where it can be told."""
+    found = pace.duration(executable, target.used_by(executable.cores))
+    if found is None:
+        return executable
+    cycles = -(-found * target.base_clock_mhz // 1_000_000)
+    told = {"estimate_ns": f"{found / 1000:.0f}", "estimate_cycles": str(cycles)}
+    return replace(executable, meta={**executable.meta, **told})
 
 
 def _sections(data: bytes) -> prove.Sections:

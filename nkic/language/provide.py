@@ -71,11 +71,16 @@ def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, 
     name = "nki.language"
     absent = _not_in_language(name, profile)
     watched = deprecated.watched(name, deprecated.LANGUAGE, functions)
-    nl = Namespace(name, functions, absent, watched=watched, elsewhere=in_nisa)
+    nl = Namespace(name, functions, absent, watched=watched, elsewhere=in_nisa, advice=_OF_NL)
     name = "nki.isa"
     watched = deprecated.watched(name, deprecated.ISA, instructions)
     absent = isa.absent(name, profile)
-    return nl, Namespace(name, instructions, absent, watched=watched, elsewhere=in_nl)
+    nisa = Namespace(name, instructions, absent, watched=watched, elsewhere=in_nl, advice=_OF_NISA)
+    return nl, nisa
+
+
+_OF_NISA = "`nkic --print ops` lists the instructions"
+_OF_NL = f"docs/language.md lists the names of nki.language; {_OF_NISA}"
 
 
 def _elsewhere(short: str, contents: Mapping[str, Any]) -> dict[str, str]:

@@ -22,7 +22,7 @@ class Ledger:
         """Notes an access that leaves the cells as they are; an earlier one that conflicts with it
         and that it does not follow.
         """
-        line, _, known, _ = start
+        line, position, known, _ = start
         writers, readers, missed = self.writers, self.readers, None
         for cell in cells:
             last = writers[cell]
@@ -31,8 +31,8 @@ class Ledger:
             others = readers[cell]
             if others is None:
                 readers[cell] = {line: start}
-            else:
-                others[line] = start
+            elif line not in others or others[line][1] < position:
+                others[line] = start  # a stream may have turned reads round
         return missed
 
     def write(self, start: Start, cells: Sequence[int]) -> Start | None:

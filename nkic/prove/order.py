@@ -100,15 +100,24 @@ class _Walk:
         self.latest: dict[int, Start] = {}  # by instruction
         self.pinned: tuple[int, Start | None] = (0, None)
         self.tenancy: Tenancy | None = None
+        self.asks = any(one.after or one.pinned for one in instructions(reading.body))
 
     def walk(self, body: Body, visit: int = 0) -> None:
-        starts, numbers = self.core.starts, self.numbers
+        starts, numbers, touches = self.core.starts, self.numbers, self.reading.touches
+        read, write, tenancy = self.ledger.read, self.ledger.write, self.tenancy
         for item in body:
             if isinstance(item, Loop):
                 self.loop(item, visit)
-            else:
-                number = item.number if numbers is None else numbers[item.number]
-                self.instruction(item, starts[number][visit])
+                continue
+            number = item.number
+            start = starts[number if numbers is None else numbers[number]][visit]
+            for cells, mode, storage in touches[number]:
+                if (read if mode == READ else write)(start, cells) is not None:
+                    self.conflict(item, cells, storage)
+                if tenancy is not None and tenancy.access(start, storage):
+                    self.found.append(_still_in_use(item, storage, tenancy, self.reading))
+            if self.asks:
+                self.asked(item, start)
 
     def loop(self, loop: Loop, visit: int) -> None:
         self.decide(loop, visit, 0)
@@ -127,14 +136,8 @@ class _Walk:
                     text += " without waiting for what sets it"
                     self.found.append(Finding("register", text, loop.at))
 
-    def instruction(self, one: Instruction, start: Start) -> None:
-        ledger, tenancy = self.ledger, self.tenancy
-        for cells, mode, storage in self.reading.touches[one.number]:
-            last = (ledger.read if mode == READ else ledger.write)(start, cells)
-            if last is not None:
-                self.conflict(one, cells, storage)
-            if tenancy is not None and tenancy.access(start, storage):
-                self.found.append(_still_in_use(one, storage, tenancy, self.reading))
+    def asked(self, one: Instruction, start: Start) -> None:
+        """The orders that the kernel itself asks for."""
         if one.after:
             self.user(one, start)
         if one.pinned or self.pinned[0]:

@@ -46,8 +46,10 @@ class Tenancy:
             return False
         if not tenant.resident:
             self._move_in(tenant)
-        line, _, known, _ = start
-        tenant.touched[line] = start
+        line, position, known, _ = start
+        before = tenant.touched.get(line)
+        if before is None or before[1] < position:  # a stream may have turned reads round
+            tenant.touched[line] = start
         late = False
         for last in tenant.needed:
             if known[last[0]] < last[1] and not self.follows(start, last):

@@ -39,7 +39,7 @@ class Resources:
     @property
     def line(self) -> str:
         """`matmul: SBUF 9.2/26.0 MiB (38%), PSUM 4/8 banks, 1,204 instr (PE 512 …), …`"""
-        return f"{self.used}, est. {grouped(self.cycles)} cycles"
+        return f"{self.used}, scheduled for {grouped(self.cycles)} cycles (nki-run counts them)"
 
     @property
     def used(self) -> str:
@@ -77,7 +77,7 @@ def resources(executable: Executable) -> Resources:
             for e, item, repeat in _instructions(executable)
             if e is Engine.DMA
         ),
-        cycles(_note(executable, "estimate_ns"), target),
+        _note(executable, "estimate_cycles") or cycles(_note(executable, "estimate_ns"), target),
     )
 
 

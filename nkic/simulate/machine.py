@@ -248,7 +248,7 @@ class Machine:
     def _run_bounded(self, runner: Runner, item: Item) -> None:
         """Computes an item's values, and how far they may be off."""
         bounds, record = self.bounds[runner.rank], item.record
-        after = bounds.before(record, runner.core, runner.record.engine)
+        after = bounds.before(record, runner.core, runner.record.engine, item.dynamic)
         self._run(runner, item)
         after()
 

@@ -15,7 +15,7 @@ from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, activation_table
 from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
-from nkic.simulate.clock import Clock
+from nkic.pace.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Rendezvous, Step
 from nkic.simulate.tile import Tile
 

@@ -12,7 +12,7 @@ from nkic.machine.psum import is_followed
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, activation_table
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
-from nkic.simulate.clock import Clock
+from nkic.pace.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Registers, Rendezvous, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
 from nkic.simulate.options import MAX_TURNS

@@ -271,6 +271,7 @@ def test_a_second_call_takes_the_artifact_of_the_first() -> None:
     assert api.call(k.scaled, (X, 4.25)).artifact is not first
     assert api.call(k.scaled, (X[:64], 4.5)).artifact is not first
     assert api.call(k.scaled, (X, 4.5), serial=True).artifact is not first
+    assert api.call(k.scaled, (X, 4.5), optimise=2).artifact is not first
 
 
 def test_the_folder_is_shared_and_a_torn_file_is_not_used(tmp_path: Path) -> None:
@@ -414,3 +415,8 @@ def test_what_the_run_noticed_is_a_remark_or_what_the_levels_make_of_it() -> Non
         api.call(k.logarithm, [big], levels=DEFAULT.adding(Wish.WARN, "NKI0703"))
     with pytest.raises(api.RunError, match="NKI0703"):
         api.call(k.logarithm, [big], levels=DEFAULT.adding(Wish.DENY, "NKI0703"))
+
+
+def test_a_level_of_optimisation_is_one_of_three() -> None:
+    with pytest.raises(api.CompileError, match="`optimise` is 3; it must be 0, 1 or 2"):
+        api.call(k.scaled, (X, 4.5), optimise=3)

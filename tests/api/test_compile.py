@@ -93,5 +93,6 @@ def test_the_import_is_light() -> None:
 
 
 def test_the_names_of_the_package() -> None:
+    assert [name for name in dir(nkic) if not name.startswith("__")] == sorted(nkic.__all__)
     for name in nkic.__all__:
         assert getattr(nkic, name) is getattr(nkic_nki if name == "install" else api, name)

@@ -41,10 +41,15 @@ def test_without_options_a_line_for_each_output(nki: Run) -> None:
         ["a", "float32[128, 8]"],
     ]
     assert "min 1  mean 32.5  max 64  nan 0  inf 0  sha256 " in lines[1]
-    resources, cycles = done.err.splitlines()
+    resources, cycles, device = done.err.splitlines()
     assert resources.startswith("scale: SBUF ")
     assert re.fullmatch(
-        r"scale: [\d,]+ cycles \([\d.]+ us at 1\.2 GHz\), DVE \d+%, DMA [\d.]+ GB/s", cycles
+        r"scale: [\d,]+ cycles \([\d.]+ us at 1\.2 GHz\),( [A-Z]+ \d+%)+, DMA [\d.]+ GB/s", cycles
+    )
+    assert re.fullmatch(
+        r"on a device about [\d]+ us: kernel [\d.]+ us \+ launch about 14 us; the kernel's time is "
+        r"likely within \d+ % \(bound by .*; docs/timing.md\)",
+        device,
     )
 
 
@@ -180,7 +185,7 @@ def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) 
 def test_expected_outputs(nki: Run) -> None:
     done = nki(*RUN, "--expected", "e.npz")
     assert done.code == 0
-    assert done.err.splitlines()[2:] == [
+    assert done.err.splitlines()[3:] == [
         "output_0: as expected (close, rtol 1e-05, atol 1e-05), all equal",
         "output_1: as expected (close, rtol 0.015625, atol 0.0078125), all equal",
     ]

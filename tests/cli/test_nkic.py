@@ -20,7 +20,8 @@ from tests.harness.commands import KERNEL, Ran, Run, failure, process, written
 __all__ = ["folder", "nkic"]
 RESOURCE_LINE = (
     r"double: SBUF 0\.0/26\.0 MiB \(0%\), PSUM 0/8 banks, 3 instr "
-    r"\(PE 0 ACT 0 POOL 0 DVE 1 SP 0 DMA 2\), DMA 65\.5 kB, est\. [\d,]+ cycles\n"
+    r"\(PE 0 ACT 0 POOL 0 DVE 1 SP 0 DMA 2\), DMA 65\.5 kB, "
+    r"scheduled for [\d,]+ cycles \(nki-run counts them\)\n"
 )
 
 
@@ -104,6 +105,13 @@ def test_default_output_is_in_the_present_folder(nkic: Run, folder: Path) -> Non
     assert nkic("sub/k.py").code == 0
     assert (folder / "k.neff").exists()
     assert not (folder / "sub" / "k.neff").exists()
+
+
+def test_a_level_of_optimisation_is_one_of_three(nkic: Run, folder: Path) -> None:
+    for level in "012":
+        assert nkic("k.py", f"-O{level}", "-o", level).code == 0
+    assert written(folder / "1").meta == written(folder / "2").meta
+    assert "0<=x<=2" in nkic("k.py", "-O3").err
 
 
 def test_serial_builds_another_program(nkic: Run, folder: Path) -> None:

@@ -16,7 +16,7 @@ MARKS = "<!-- table -->", "<!-- end of table -->"
 
 
 def main() -> int:
-    """Exit code 1 if a fault changed values in silence."""
+    """Exit code 1 if a fault changed values in silence, or raced and was proven."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--limit", type=int, help="faults of each kind and case; default: all")
     parser.add_argument("--write", action="store_true", help="put the table into docs/faults.md")
@@ -29,11 +29,11 @@ def main() -> int:
         found = list(sweep(subject(name), options.limit, table, min(options.limit or 10, 10)))
         silent += found
         taken = time.monotonic() - start
-        count = f"{table.total() - before:>7,} outcomes, {len(found)} silent"
+        count = f"{table.total() - before:>7,} outcomes, {len(found)} not proven"
         print(f"{name:32} {count} {taken:8.1f} s", flush=True)
     print(markdown(table))
     for one in silent:
-        print(f"silent: {one}")
+        print(f"not proven: {one}")
     if options.write:
         page = PAGE.read_text("utf-8")
         body = f"{MARKS[0]}\n\n{markdown(table)}\n{MARKS[1]}"

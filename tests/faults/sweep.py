@@ -29,8 +29,9 @@ WHATS = ("schedule", "allocation", "file", "file, not proven")
 
 
 def sweep(subject: Subject, limit: int | None, table: Table, unproven: int = 10) -> Iterator[str]:
-    """Counts in `table`; yields the faults that changed values in silence. At most `limit` of a
-    kind; `unproven` of a kind are given to readers of the file who know no program.
+    """Counts in `table`; yields the faults that changed values in silence, or that the race check
+    finds and the proofs do not. At most `limit` of a kind; `unproven` of a kind are for readers
+    of the file who know no program.
     """
     schedule, placed = subject.stage("schedule"), subject.stage("allocate")
     executable = subject.compiled.executable
@@ -54,8 +55,8 @@ def sweep(subject: Subject, limit: int | None, table: Table, unproven: int = 10)
 
 def _note(table: Table, subject: Subject, what: str, fault: Fault, who: str) -> Iterator[str]:
     table[what, fault.kind, who] += 1
-    if who == SILENT:
-        yield f"{subject.name}: {what}, {fault.kind}"
+    if who in (SILENT, RACES):
+        yield f"{subject.name}: {what}, {fault.kind}: {who}"
 
 
 def _graphs(subject: Subject) -> Any:

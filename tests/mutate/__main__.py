@@ -69,7 +69,8 @@ def drawn(count: int, seed: int, only: str | None) -> list[Mutant]:
 
 def _nearest(tests: tuple[str, ...], module: Path) -> tuple[str, ...]:
     """The tests, those first that are called like the module."""
-    return tuple(sorted(tests, key=lambda test: module.stem not in test.rpartition("/")[2]))
+    words = set(module.stem.split("_"))
+    return tuple(sorted(tests, key=lambda test: not words <= set(Path(test).stem.split("_"))))
 
 
 def failing(tests: tuple[str, ...], project: Path) -> str:

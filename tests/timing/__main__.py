@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from nkic.pipeline import compile_source
 
 from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
 from nkic.machine.codecs import storage
 from nkic.machine.facts import Facts
 from nkic.machine.targets import TARGETS
 from nkic.machine.timing import timing
-from nkic.simulate import Options, simulate
+from nkic.simulate import RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 from tests.timing.cases import CASES, LITERAL, TRANSFORMED, Case
@@ -46,11 +46,11 @@ def predicted(case: Case) -> Found:
     executable = compile_source(source, request, lambda name, at: None).executable
     tensors = [(p.name, executable.tensors[p.tensor]) for p in executable.inputs]
     inputs = {name: np.zeros(t.shape, storage(t.dtype)) for name, t in tensors}
-    result = simulate(executable, inputs, Options(check_init=False, values=False))
+    result = simulate(executable, inputs, RunOptions(check_init=False, values=False))
     launch = target.figures["launch.before_ns"] + target.figures["launch.after_ns"]
-    estimate = float(executable.meta["estimate_ns"])
-    times = case.times / 1000
-    return Found(case.us, result.time_ns * times + launch / 1000, estimate * times)
+    estimate, times = float(executable.meta["estimate_ns"]), case.times / 1000
+    begun = launch / 1000
+    return Found(case.us, result.time_ns * times + begun, estimate * times + begun)
 
 
 def instruction(seen: Seen) -> Iterable[Found]:
@@ -114,7 +114,7 @@ def main() -> None:
     rows: list[str] = []
     kernels = print_kernels(rows.append)
     instructions = print_instructions(rows.append)
-    print("\n# Timing\n\n| | n | median | 90th percentile | worst | rank correlation |")
+    print("## Summary\n\n| | n | median | 90th percentile | worst | rank correlation |")
     print("|---|---:|---:|---:|---:|---:|")
     print(f"| kernels, literal, checked | {summary(kernels[LITERAL])} |")
     print(f"| kernels, transformed, checked | {summary(kernels[TRANSFORMED])} |")
@@ -123,12 +123,12 @@ def main() -> None:
     print(f"| instructions, checked | {summary(instructions[False])} |")
     print(f"| instructions, fitted | {summary(instructions[True])} |")
     found = [one for group in (LITERAL, TRANSFORMED) for one in kernels[group]]
-    print(f"\nThe compiler's estimate and the run differ by {differ(found):.1f} % at most.")
+    print(f"\nThe compiler's estimate and the run differ by {differ(found):.2f} % at most.")
     print("\n".join(rows))
 
 
 def differ(found: Sequence[Found]) -> float:
-    """The worst difference of estimates and runs, in percent; launch is no part of either."""
+    """The worst difference of estimates and runs, in percent."""
     return max(abs(100 * (f.estimate - f.predicted) / f.predicted) for f in found)
 
 

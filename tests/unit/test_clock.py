@@ -19,7 +19,7 @@ from nkic.machine.timing import Warmth
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.schedule import schedule
-from nkic.simulate import Options, simulate
+from nkic.simulate import RunOptions, simulate
 from tests.programs import copy, declare, load, op, program
 
 TILE, HBM = "[0+128, 0; 1x64]", "[0; 64x128, 1x64]"
@@ -47,7 +47,7 @@ def build(*body: str, chip: int = 3) -> Executable:
 
 
 def ns(executable: Executable, **options: Any) -> float:
-    return simulate(executable, {"x": DATA}, Options(check_init=False, **options)).time_ns
+    return simulate(executable, {"x": DATA}, RunOptions(check_init=False, **options)).time_ns
 
 
 def fetch(number: int, dst: int, mode: str = "none", engine: str = "unknown") -> str:
@@ -100,7 +100,7 @@ def test_an_engine_triggers_one_transfer_after_the_other() -> None:
     loads = build(*(fetch(i, 2 + i, "hwdge", "sync") for i in range(6)), chip=6)
     assert F["dma.trigger_hwdge_ns"] > MOVING
     wanted = 5 * F["dma.trigger_hwdge_ns"] + transfer()
-    found = simulate(loads, {"x": DATA}, Options(check_init=False))
+    found = simulate(loads, {"x": DATA}, RunOptions(check_init=False))
     assert found.time_ns == pytest.approx(wanted, abs=0.01)
     assert found.engines["core0.sync"].busy_ns == 6 * F["dma.trigger_hwdge_ns"]
 
@@ -114,15 +114,15 @@ def test_a_trigger_takes_time_of_its_engine() -> None:
         other = op(4, "activation", "scalar", dst=f"%7{TILE}", data=f"%5{TILE}", op="'copy'")
         return build(*loads, last, other, chip=6)
 
-    busy = simulate(program_of("scalar"), {"x": DATA}, Options(check_init=False)).engines
-    free = simulate(program_of("sync"), {"x": DATA}, Options(check_init=False)).engines
+    busy = simulate(program_of("scalar"), {"x": DATA}, RunOptions(check_init=False)).engines
+    free = simulate(program_of("sync"), {"x": DATA}, RunOptions(check_init=False)).engines
     more = busy["core0.scalar"].busy_ns - free["core0.scalar"].busy_ns
     assert more == 3 * F["dma.trigger_hwdge_ns"]
 
 
 def test_software_descriptors_take_time_of_gpsimd() -> None:
     loads = build(*(fetch(i, 2 + i, "swdge") for i in range(4)), chip=4)
-    found = simulate(loads, {"x": DATA}, Options(check_init=False))
+    found = simulate(loads, {"x": DATA}, RunOptions(check_init=False))
     assert found.engines["core0.gpsimd"].busy_ns == 4 * F["dma.trigger_swdge_ns"]
     wanted = 3 * F["dma.trigger_swdge_ns"] + transfer("swdge")
     assert found.time_ns == pytest.approx(wanted, abs=0.01)

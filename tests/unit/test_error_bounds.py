@@ -204,11 +204,12 @@ def test_rows_that_are_not_covered_are_unbounded() -> None:
     body = """
     y = nl.multiply(x, 1.1)
     result = nl.ndarray(x.shape, dtype=nl.float32, buffer=nl.sbuf)
-    nisa.nc_stream_shuffle(dst=result, src=y, shuffle_mask=[0] * 32)
+    mask = nl.greater(x, 0.0, dtype=nl.uint8)
+    nisa.select_reduce(dst=result, predicate=mask, on_true=y, on_false=0.0)
     """
     (_, bound, result), *_ = bounded(body, {"x": drawn((128, 4), 1)})
     assert np.isinf(bound).all()
-    assert [row for row, _ in result.uncovered] == ["nc_stream_shuffle"]
+    assert [row for row, _ in result.uncovered] == ["select_reduce"]
 
 
 def test_values_and_time_are_those_of_a_run_without() -> None:

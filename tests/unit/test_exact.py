@@ -30,6 +30,7 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
+from nkic.neff.unsound import Unsound
 from nkic.neff.verify import verify
 from nkic.neff.verify_patterns import problem
 from nkic.neff.verify_rendezvous import verify_rendezvous
@@ -152,6 +153,22 @@ def test_the_verifier_counts_trips_alike(
     else:
         with pytest.raises(ArtifactFailed, match="does not run as often"):
             verify(found)
+
+
+def test_cores_that_meet_for_different_instructions_are_refused() -> None:
+    tensor = TensorRecord("h", DTYPES["float32"], (4,), Buffer.SHARED_HBM, -1, "internal", 0, 0)
+    access = PatternRecord(0, DTYPES["float32"], 0, 0, 0, ((1, 4),))
+    records = [
+        InstructionRecord(ROWS[name], (access,), ((0, 1),), (), (), -1)
+        for name in ("core_barrier", "sendrecv")
+    ]
+    for one, other in (records, reversed(records)):
+        streams = tuple(
+            StreamRecord(core, Engine.GPSIMD, 0, (item,)) for core, item in enumerate((one, other))
+        )
+        found = Executable("t", "trn2", 2, 0, 1, (tensor,), (), (), streams)
+        with pytest.raises(Unsound, match="the instructions of a rendezvous differ"):
+            verify_rendezvous(found, TRN2)
 
 
 # What instructions do to their operands

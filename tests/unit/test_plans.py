@@ -8,7 +8,7 @@ import pytest
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import PatternRecord
-from nkic.simulate.clock import Clock
+from nkic.pace.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Registers
 from nkic.simulate.memory import Memory
 from nkic.simulate.plans import Plan, Planner

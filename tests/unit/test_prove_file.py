@@ -212,19 +212,30 @@ def test_other_streams_ports_and_targets_are_found(made: Made) -> None:
 
 def test_a_constant_of_other_content_is_found() -> None:
     text = [
-        "%0 c: float32[128, 512] shared_hbm",
-        declare(1, "t", "128, 512"),
+        *(f"%{i} c{i}: float32[128, 512] shared_hbm" for i in range(2)),
+        *(declare(2 + i, f"t{i}", "128, 512") for i in range(2)),
         "core",
-        load(0, f"%1{TILE}", "%0[0; 512x128, 1x512]"),
+        *(load(i, f"%{2 + i}{TILE}", f"%{i}[0; 512x128, 1x512]") for i in range(2)),
     ]
     found = program("\n".join(text))
     size = 128 * 512 * 4
-    done = make(replace(found, constants={0: bytes(size)}))
+    zeros, ones = bytes(size), b"\1" * size
+    done = make(replace(found, constants={0: zeros, 1: ones}))
     executable = done.file()
     assert differences(done.schedule, executable) == []
-    for constants in ({}, {0: bytes(size - 1) + b"x"}):
+    one, two = executable.constants
+    names = [executable.tensors[index].name for index in (one, two)]
+    assert sorted(names) == ["c0", "c1"]
+    first, second = (executable.constants[index] for index in (one, two))
+    wrong: list[tuple[str, dict[int, bytes]]] = [
+        (names[0], {two: second}),
+        (names[1], {one: first, two: first}),
+    ]
+    for name, constants in wrong:
         (finding,) = differences(done.schedule, replace(executable, constants=constants))
-        assert finding.what == "the file has another content for constant %0"
+        assert finding.what == f"the file has another content for constant %{name[1]}"
+    swapped = {one: second, two: first}
+    assert len(differences(done.schedule, replace(executable, constants=swapped))) == 2
 
 
 @pytest.mark.parametrize("name", ["layout", "code", "const", "debug"])

@@ -146,6 +146,12 @@ SHARED = [
         "`src` needs 5 free dimensions; the limit is 4",
         "access-pattern",
     ),
+    Case(
+        "tensor_copy",
+        {"src": tile("float32[128, 16]", dims=((40_000, 2), (7, 2), (3, 2), (1, 2)))},
+        "`src` has a step of 40000 elements; the limit is 32767",
+        "access-pattern",
+    ),
     Case("tensor_copy", {"src": tile("float32[128, 2, 2, 2, 2, 2, 2, 8]")}),
     Case("tensor_copy", {"src": tile("float32[128, 512]", dims=((99_999, 1), (1, 512)))}),
     Case("tensor_copy", {"src": tile("float32[128, 512]", dims=((0, 512),))}),

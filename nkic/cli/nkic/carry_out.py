@@ -20,7 +20,7 @@ from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.driver import pipeline
-from nkic.driver.compiled import Compiled, CompileOptions
+from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.driver.forms import FORMS
 from nkic.driver.loader import MAX_BYTES, Loader
 from nkic.driver.request import RawOptions, find_profile, request_for
@@ -129,7 +129,8 @@ class _CompileCommand:
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         limits = table.evaluation(self.session.limits)
         machine = _machine(line.machine)
-        options = CompileOptions(*how, see=self.see, limits=limits, machine=machine)
+        level = DEFAULT.level if line.optimise is None else line.optimise
+        options = CompileOptions(*how, see=self.see, limits=limits, machine=machine, level=level)
         compiled = Compiled(source)
         try:
             self.compile(source, options, compiled)

@@ -14,8 +14,8 @@ CONFIG = "config"  # the table of --print that is about the rest of the command 
 _FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
-_ABOUT_SCHEDULES = ("serial", "machine")
-_ABOUT_OUTPUTS = ("output", "emit", "serial", "machine", "embed_source", "force")
+_ABOUT_SCHEDULES = ("optimise", "serial", "machine")
+_ABOUT_OUTPUTS = ("output", "emit", "optimise", "serial", "machine", "embed_source", "force")
 _ABOUT_RUNNING = ("check", "time_passes")
 _ABOUT_MIGRATING = ("migrate", "in_place", "verify")
 

@@ -34,6 +34,7 @@ class CommandLine:
     module: tuple[str, ...]
     stdin_name: str | None
     emit: tuple[str, ...]
+    optimise: int | None
     serial: bool
     machine: str | None
     check: bool
@@ -150,6 +151,15 @@ _OPTIONS = (
         is_flag=True,
         common=True,
         help="Report what is wrong with the kernel; write nothing.",
+    ),
+    _option(
+        _OUTPUT,
+        "-O",
+        "optimise",
+        type=click.IntRange(0, 2),
+        metavar="LEVEL",
+        help="0: engines keep program order; 1: they do not, and addresses are chosen anew where "
+        "that makes the kernel faster; 2: many orders and addresses are tried.  [default: 1]",
     ),
     _option(
         _OUTPUT,

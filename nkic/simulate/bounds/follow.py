@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.bounds.algebra import stored
 from nkic.simulate.bounds.rules import RULES
+from nkic.simulate.bounds.run_time import Transfer, placed
 from nkic.simulate.bounds.seen import Errors, Lanes, Seen, values_of
 from nkic.simulate.bounds.store import Store
+from nkic.simulate.dynamic import Dynamic
 from nkic.simulate.memory import Memory
 
 Doubles = NDArray[np.float64]
@@ -33,13 +36,32 @@ class Bounds:
         self.target = target
         self.store = Store(executable)
         self.uncovered: Counter[tuple[str, int]] = Counter()
+        self._loose = False  # some register may hold something else
         self._lanes: defaultdict[tuple[int, Engine], Lanes] = defaultdict(dict)
 
-    def before(self, record: InstructionRecord, core: int, engine: Engine) -> Callable[[], None]:
-        """To be called before an instruction runs; what it gives, after that."""
+    def before(
+        self, record: InstructionRecord, core: int, engine: Engine, dynamic: Dynamic | None = None
+    ) -> Callable[[], None]:
+        """To be called before an instruction runs; what it gives, after that. `dynamic` has the
+        places that are known at run time only.
+        """
+        self._load(record)
+        if dynamic is not None and self._is_certain(record):
+            found = placed(record, dynamic)
+            if found.is_transfer:
+                return self._moving(record, engine, Transfer(found, self.memory, self.store))
+            if not found.rows and found.inside.all():
+                record = found.record
+            elif not found.inside.any():
+                return lambda: None
+        return self._following(record, core, engine)
+
+    def _following(
+        self, record: InstructionRecord, core: int, engine: Engine
+    ) -> Callable[[], None]:
         seen = Seen(record, self.memory, self.store, self._lanes[core, engine])
         written = self._written(record, engine)
-        found = None if self._is_uncertain(record) else self._found(seen)
+        found = None if self._is_open(record) else self._found(seen)
         if found is None:
             return lambda: self._lose(record, seen, written)
         moves = record.row is not None and record.row.moves
@@ -48,6 +70,15 @@ class Bounds:
             for name, pattern in written.items():
                 error = np.broadcast_to(found.get(name, np.inf), np.shape(found.get(name, 0.0)))
                 self._keep(pattern, error, moves and self._keeps_bits(seen, pattern))
+
+        return after
+
+    def _moving(
+        self, record: InstructionRecord, engine: Engine, transfer: Transfer
+    ) -> Callable[[], None]:
+        def after() -> None:
+            if not transfer.finish():
+                self.lose(record, engine)
 
         return after
 
@@ -99,8 +130,24 @@ class Bounds:
     def _are_exact(self, patterns: list[PatternRecord]) -> bool:
         return not any(self.store.whole(p.tensor).any() for p in patterns)
 
-    def _is_uncertain(self, record: InstructionRecord) -> bool:
-        """Some place is known at run time only."""
+    def _load(self, record: InstructionRecord) -> None:
+        """Whether registers hold what roundings cannot have changed."""
+        into = any(type(operand) is Register for operand in record.operands[:1])
+        tiles = [p for p in record.operands if type(p) is PatternRecord]
+        if into and not self._are_exact(tiles):
+            self._loose = True
+
+    def _is_certain(self, record: InstructionRecord) -> bool:
+        """Its offsets are."""
+        dynamic = [p.dynamic for p in record.operands if type(p) is PatternRecord and p.dynamic]
+        sources = [record.operands[one[1]] for one in dynamic]
+        tiles = [p for p in sources if type(p) is PatternRecord]
+        if len(tiles) < len(sources) and self._loose:
+            return False
+        return not any(self.store.read(p).any() for p in tiles)
+
+    def _is_open(self, record: InstructionRecord) -> bool:
+        """Some place is not settled."""
         return any(type(p) is PatternRecord and p.dynamic is not None for p in record.operands)
 
     def _written(self, record: InstructionRecord, engine: Engine) -> dict[str, PatternRecord]:

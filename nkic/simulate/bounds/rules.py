@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nkic.simulate.bounds.algebra import UNIT, Bounded, fitting, function, operator, rounded, total
 from nkic.simulate.bounds.seen import RULES, Errors, Seen, bounded
 from nkic.simulate.semantics.binding import swaps
+from nkic.simulate.semantics.vector_search import KEEP, QUADRANT
 
 __all__ = ["RULES"]
 Doubles = NDArray[np.float64]
@@ -146,6 +147,40 @@ def _folded(op: str, rows: Bounded) -> Bounded | None:
     return None
 
 
+@bounded("nc_n_gather")
+def gathered(seen: Seen) -> Errors | None:
+    """Bits of the same partition, from where exact indices say."""
+    data, places = seen.get("data"), seen.get("indices")
+    if not places.exact:
+        return None
+    at = np.minimum(places.value, data.value.shape[1] - 1).astype(np.int64)
+    return {"dst": np.take_along_axis(data.error, at, axis=1)}
+
+
+@bounded("local_gather")
+def gathered_by_core(seen: Seen) -> Errors | None:
+    """An index is of 16 partitions, so that each element is at worst like its partition's worst."""
+    if not seen.get("index").exact:
+        return None
+    return {"dst": _worst_of_rows(seen.get("src_buffer"), seen.sizes("dst"))}
+
+
+def _worst_of_rows(data: Bounded, sizes: tuple[int, ...]) -> Doubles:
+    worst = data.error.max(axis=-1, keepdims=True)
+    return np.repeat(worst, int(np.prod(sizes[1:])), axis=1)
+
+
+@bounded("nc_stream_shuffle")
+def shuffled(seen: Seen) -> Errors:
+    """Partitions move within their 32."""
+    error, source = seen.get("dst").error, seen.get("src").error
+    for partition in range(len(error)):
+        taken = seen.attributes["shuffle_mask"][partition % QUADRANT]
+        if taken != KEEP:
+            error[partition] = source[partition - partition % QUADRANT + taken]
+    return {"dst": error}
+
+
 @bounded("max8")
 def largest(seen: Seen) -> Errors:
     """Sorted, numbers move no further than the one that moves most."""
@@ -154,14 +189,38 @@ def largest(seen: Seen) -> Errors:
 
 @bounded("nc_matmul")
 def product(seen: Seen) -> Errors | None:
-    if seen.attributes["perf_mode"] == "double_row":
+    left, right = (_contracted(seen, name) for name in ("stationary", "moving"))
+    narrow = all(seen.dtype(name).size <= 2 for name in ("stationary", "moving"))
+    return _multiplied(seen, left, right, narrow or bool(seen.attributes["is_transpose"]))
+
+
+def _contracted(seen: Seen, name: str) -> Bounded:
+    """An operand as (rows of the contraction, columns)."""
+    found = seen.get(name)
+    if seen.attributes["perf_mode"] != "double_row":
+        return found
+    value, error = (x.reshape(len(x), 2, -1).transpose(1, 0, 2) for x in found)
+    columns = value.shape[-1]
+    return Bounded(value.reshape(-1, columns), error.reshape(-1, columns))
+
+
+@bounded("nc_matmul_mx")
+def scaled_product(seen: Seen) -> Errors | None:
+    """Of elements and scales that are exact: products of both are."""
+    names = ("stationary", "moving")
+    if not all(seen.get_error(n).max() == 0 for n in (*names, *(f"{n}_scale" for n in names))):
         return None
-    left, right = seen.get("stationary"), seen.get("moving")
+    values = [seen.scaled(name) for name in names]
+    left, right = (Bounded(one, np.zeros(one.shape)) for one in values)
+    return _multiplied(seen, left, right, True)
+
+
+def _multiplied(seen: Seen, left: Bounded, right: Bounded, are_exact: bool) -> Errors:
+    """The product, where single products are exact or round."""
     a, b = np.abs(left.value).T, np.abs(right.value)
     size = a @ b
     terms = (a != 0).astype(np.float64) @ (b != 0).astype(np.float64)
-    narrow = all(seen.dtype(name).size <= 2 for name in ("stationary", "moving"))
-    roundings = np.maximum(terms - 1, 0) + (0 if narrow or seen.attributes["is_transpose"] else 1)
+    roundings = np.maximum(terms - 1, 0) + (0 if are_exact else 1)
     error = left.error.T @ (b + right.error) + a @ right.error + roundings * UNIT * size
     if seen.attributes["accumulate"]:
         before = seen.get("dst")

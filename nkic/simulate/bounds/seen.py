@@ -13,6 +13,7 @@ from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.bounds.algebra import Bounded
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.memory import Memory
+from nkic.simulate.semantics.mx import mx_numbers
 from nkic.simulate.tile import Tile
 
 Doubles = NDArray[np.float64]
@@ -55,6 +56,17 @@ class Seen:
         """(partitions, *free dimensions), HBM (1, *dimensions)."""
         found = self.pattern(name)
         return self._memory.form(found).shape if found is not None else ()
+
+    def get_error(self, name: str) -> Doubles:
+        """The bounds of a tile, whatever its elements are."""
+        found = self.pattern(name)
+        return self._store.read(found) if found is not None else np.zeros((1, 1))
+
+    def scaled(self, name: str) -> Doubles:
+        """The numbers of a packed tile and its scales, as the tensor engine takes them."""
+        patterns = (self.pattern(name), self.pattern(f"{name}_scale"))
+        data, scale = (Tile(self._memory, one).bound() for one in patterns if one is not None)
+        return mx_numbers(data, scale)()
 
     def get(self, name: str, default: float = 0.0) -> Bounded:
         """A tile, (partitions, elements); a number as an array without dimensions."""

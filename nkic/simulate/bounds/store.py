@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from nkic.neff.records import Executable, PatternRecord
@@ -35,6 +36,15 @@ class Store:
             rows, columns = self.shape(pattern)
             return np.full((rows, columns), np.inf if errors.any() else 0.0)
         return window.reshape(self.shape(pattern))
+
+    def places(self, pattern: PatternRecord, count: int) -> Errors | None:
+        """A view of every place of a pattern with run-time offsets: (offsets, *one of them)."""
+        errors, one = self.whole(pattern.tensor), None
+        if pattern.dynamic is not None:
+            one = self._window(pattern.standing, errors)
+        if one is None or pattern.dynamic is None:
+            return None
+        return as_strided(one, (count, *one.shape), (pattern.dynamic[2] * 8, *one.strides))
 
     def write(self, pattern: PatternRecord, errors: Errors) -> None:
         """Sets them. Where elements are not the tensor's own, all of it is as bad as the worst."""

@@ -42,7 +42,7 @@ def quantize_mx(decoded: Decoded) -> Step:
 def nc_matmul_mx(decoded: Decoded) -> Step:
     """`tile_position` and `tile_size` say where in the array: they change no value."""
     left, right = (
-        _numbers(decoded.tile(name), decoded.tile(f"{name}_scale"))
+        mx_numbers(decoded.tile(name), decoded.tile(f"{name}_scale"))
         for name in ("stationary", "moving")
     )
     accumulate = bool(decoded.attributes["accumulate"])
@@ -54,7 +54,7 @@ def scale_rows(data: Tile) -> list[int]:
     return [p for p in range(data.partitions) if p % 32 < 4]
 
 
-def _numbers(data: Tile, scale: Tile) -> Callable[[], Doubles]:
+def mx_numbers(data: Tile, scale: Tile) -> Callable[[], Doubles]:
     """(4 K, columns): the first elements of all packed ones, then the second and so on."""
     rows, flat = scale_rows(data), (data.partitions, data.free)
 

@@ -19,6 +19,7 @@ class Clock:
         self.executable = executable
         self.target = target
         self.known: dict[Key, tuple[Timing, int]] = {}
+        self.accesses: dict[Key, tuple[list[int], list[int]]] = {}
 
     def of(self, record: InstructionRecord, engine: Engine, queue: int = 0) -> tuple[Timing, int]:
         """The timing of `record` on `engine`, or on that DMA queue, and the bytes that it moves by
@@ -26,6 +27,13 @@ class Clock:
         """
         if record.row is None:
             return Timing(0, 0), 0
+        key = self._signature(record, engine, queue)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._compute(record.row, record, engine, queue)
+        return found
+
+    def _signature(self, record: InstructionRecord, engine: Engine, queue: int) -> Key:
         tensors = self.executable.tensors
         shapes = [
             (tensors[o.tensor].buffer, o.dtype, o.partitions, o.dims, o.dynamic and o.dynamic[0])
@@ -33,11 +41,23 @@ class Clock:
             else o
             for o in record.operands
         ]
-        key = (record.row, engine, queue, record.attributes, *shapes)
-        found = self.known.get(key)
+        return (record.row, engine, queue, record.attributes, *shapes)
+
+    def touched(self, record: InstructionRecord, engine: Engine) -> tuple[set[int], set[int]]:
+        """The tensors that `record` reads and must wait for, and those that it writes. What an
+        engine adds to it need not wait for.
+        """
+        row = record.row
+        if row is None:
+            return set(), set()
+        key = self._signature(record, engine, -1)
+        found = self.accesses.get(key)
         if found is None:
-            found = self.known[key] = self._compute(record.row, record, engine, queue)
-        return found
+            facts = self.executable.facts(record, self.target, engine)
+            modes = [row.access_of(operand, facts) for operand in row.operands]
+            reads = [i for i, m in enumerate(modes) if m.reads and i != row.accumulator]
+            found = self.accesses[key] = (reads, [i for i, m in enumerate(modes) if m.writes])
+        return _tensors(record, found[0]), _tensors(record, found[1])
 
     def _compute(
         self, row: Row, record: InstructionRecord, engine: Engine, queue: int
@@ -45,6 +65,12 @@ class Clock:
         facts = self.executable.facts(record, self.target, engine)
         moved = _moved(row, facts) if engine is Engine.DMA else 0
         return timing(row, facts, engine, queue), moved
+
+
+def _tensors(record: InstructionRecord, places: list[int]) -> set[int]:
+    """The tensors in those places of the operands."""
+    here = [record.operands[i] for i in places if i < len(record.operands)]
+    return {operand.tensor for operand in here if type(operand) is PatternRecord}
 
 
 def _moved(row: Row, facts: Facts) -> int:

@@ -1,0 +1,132 @@
+"""Run-time offsets: where an instruction's operands stand this time, and the bounds that move.
+
+An offset that is exact is as good as a fixed one. One that roundings may have changed leads
+anywhere, so that what the instruction writes is unbounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.machine.operands import Depends
+from nkic.neff.records import InstructionRecord, PatternRecord
+from nkic.simulate.bounds.algebra import stored
+from nkic.simulate.bounds.seen import values_of
+from nkic.simulate.bounds.store import Store
+from nkic.simulate.dynamic import Dynamic
+from nkic.simulate.memory import Memory
+
+Doubles = NDArray[np.float64]
+DST, SRC = 0, 1  # the operands of a transfer
+
+
+class Rows(NamedTuple):
+    """The offsets of an operand's rows, each of `size` that stay inside the tensor."""
+
+    at: NDArray[np.int64]
+    size: int
+    kind: str
+
+
+class Placed(NamedTuple):
+    """An instruction whose single offsets are fixed; `rows` are the others, by operand, `inside`
+    says which rows are not left out.
+    """
+
+    record: InstructionRecord
+    rows: Mapping[int, Rows]
+    inside: NDArray[np.bool_]
+
+    @property
+    def is_transfer(self) -> bool:
+        """Rows are moved, one after the other."""
+        row = self.record.row
+        copies = row is not None and row.moves and row.depends is Depends.ELEMENTWISE
+        return (
+            copies and bool(self.rows) and all(one.kind == "vector" for one in self.rows.values())
+        )
+
+
+def placed(record: InstructionRecord, dynamic: Dynamic) -> Placed:
+    """The instruction where its offsets point at this moment."""
+    operands, inside = list(record.operands), np.ones(1, np.bool_)
+    rows: dict[int, Rows] = {}
+    for place in dynamic.places:
+        number = next(n for n, one in enumerate(operands) if one is place.pattern)
+        indices = place.indices()
+        good = place.good(indices)
+        if place.pattern.kind == "scalar":
+            operands[number] = _at(place.pattern, int(indices[0]))
+            good = good[:1]
+        else:
+            rows[number] = Rows(indices.clip(0, place.size - 1), place.size, place.pattern.kind)
+        inside = inside & good
+    return Placed(record._replace(operands=tuple(operands)), rows, inside)
+
+
+def _at(pattern: PatternRecord, index: int) -> PatternRecord:
+    stride = pattern.dynamic[2] if pattern.dynamic is not None else 0
+    return pattern._replace(offset=pattern.offset + index * stride, dynamic=None)
+
+
+class Transfer:
+    """A copy that gathers rows or scatters them, and the bounds of what it moves."""
+
+    def __init__(self, found: Placed, memory: Memory, store: Store) -> None:
+        self.found, self.memory, self.store = found, memory, store
+        self.dst, self.src = _tile(found, DST), _tile(found, SRC)
+        self.is_cast = self.src.dtype is not self.dst.dtype
+        self.count = len(next(iter(found.rows.values())).at)
+        self.errors = self._read()
+        known = self.is_cast and SRC not in found.rows
+        self.values = values_of(memory, self.src) if known else None
+
+    def _read(self) -> Doubles | None:
+        source = self.found.rows.get(SRC)
+        if source is None:
+            return self.store.read(self.src).reshape(self.count, -1).copy()
+        every = self.store.places(self.src, source.size)
+        return None if every is None else every[source.at].reshape(self.count, -1)
+
+    def finish(self) -> bool:
+        """Sets the bounds of what was written; False if that cannot be said."""
+        target = self.found.rows.get(DST)
+        errors = self._cast(self.errors, target) if self.errors is not None else None
+        if errors is None:
+            return False
+        return self._scatter(errors, target) if target is not None else self._fill(errors)
+
+    def _cast(self, errors: Doubles, target: Rows | None) -> Doubles | None:
+        """The bounds as those of dst's type."""
+        if not self.is_cast:
+            return errors
+        values = self.values if target is not None else values_of(self.memory, self.dst)
+        if values is None:
+            return None
+        values = values.reshape(errors.shape)
+        return np.where(np.isfinite(values), stored(values, errors, self.dst.dtype), np.inf)
+
+    def _fill(self, errors: Doubles) -> bool:
+        before = self.store.read(self.dst)
+        inside = np.broadcast_to(self.found.inside, self.count)[:, None]
+        kept = np.where(inside, errors, before.reshape(self.count, -1))
+        self.store.write(self.dst, kept.reshape(before.shape))
+        return True
+
+    def _scatter(self, errors: Doubles, target: Rows) -> bool:
+        every = self.store.places(self.dst, target.size)
+        if every is None:
+            return False
+        inside = np.broadcast_to(self.found.inside, self.count)
+        every[target.at[inside]] = errors.reshape(self.count, *every.shape[1:])[inside]
+        return True
+
+
+def _tile(found: Placed, number: int) -> PatternRecord:
+    operand = found.record.operands[number]
+    assert type(operand) is PatternRecord
+    return operand
