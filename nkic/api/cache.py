@@ -94,7 +94,7 @@ def traced(job: TracedCompilation, folder: str | os.PathLike[str] | None) -> Art
 
 def _key(job: SourceCompilation) -> str:
     """What was asked for, as a hash: equal in every process."""
-    request, how = job.request, job.how
+    request, how = job.request, job.options
     consts = {name: repr(getattr(v, "value", v)) for name, v in sorted(request.consts.items())}
     args = {name: str(kind) for name, kind in sorted(request.args.items())}
     parts = {name: str(kind) for name, kind in sorted(request.parts.items())}
@@ -102,7 +102,7 @@ def _key(job: SourceCompilation) -> str:
         *(__version__, request.kernel, request.target.name, request.profile.label),
         *(request.grid, request.lnc, request.spread, args, consts, parts, repr(request.entry)),
         request.schedule,
-        *(how.serial, how.optimise, how.embed_source, how.max_errors, repr(how.levels)),
+        *(how.serial, how.level, how.embed_source, how.max_errors, repr(how.levels)),
     )
     return sha256(repr(asked).encode()).hexdigest()
 

@@ -11,7 +11,7 @@ from typing import Any, Unpack
 from nkic.api import cache, functions, options
 from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.artifact import Artifact
-from nkic.api.compiling import ArtifactOptions, TracedCompilation, given_for, of_live
+from nkic.api.compiling import TracedCompilation, compile_options, given_for, of_live
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.options import Calling, Preparing, Running
 from nkic.api.running import Result, run, run_ranks
@@ -62,7 +62,7 @@ def prepare(
         arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
         given = replace(given_for(how), args={name: type_of(a, name) for name, a in arrays.items()})
-        job, inside = of_live(kernel, given, consts, how.get("evaluate"), ArtifactOptions.of(how))
+        job, inside = of_live(kernel, given, consts, how.get("evaluate"), compile_options(how))
     folder = how.get("cache_dir") or os.environ.get(cache.VARIABLE) or None
     if isinstance(job, TracedCompilation):
         artifact = cache.traced(job, folder)

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 from nkic.api import evaluation, functions, native, options, process, tracebacks, warned
@@ -17,8 +17,7 @@ from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.loading import LiveLoader
 from nkic.api.options import Compiling
 from nkic.api.tracebacks import boundary
-from nkic.base import levels
-from nkic.base.diagnostics import CompileFailed, Level, NkicError
+from nkic.base.diagnostics import NkicError
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile
 from nkic.driver import pipeline
@@ -38,31 +37,13 @@ _COMPILING = threading.RLock()
 Source = str | os.PathLike[str] | SourceFile
 
 
-@dataclass(frozen=True)
-class ArtifactOptions:
-    """How to compile, besides arguments and target."""
-
-    serial: bool = False
-    embed_source: bool = False
-    max_errors: int = 20
-    levels: Settings = field(default_factory=Settings)
-    optimise: int = DEFAULT.level
-
-    @classmethod
-    def of(cls, how: Compiling) -> ArtifactOptions:
-        """That part of the options."""
-        level = how.get("optimise", DEFAULT.level)
-        if level not in LEVELS:
-            refuse(f"`optimise` is {level!r}; it must be 0, 1 or 2", "leave it out for 1")
-        levels = how.get("levels") or Settings()
-        return cls(how.get("serial", False), levels=levels, optimise=level)
-
-    @property
-    def options(self) -> CompileOptions:
-        """The same as the pipeline takes it."""
-        return CompileOptions(
-            self.serial, self.embed_source, max_errors=self.max_errors, level=self.optimise
-        )
+def compile_options(how: Compiling) -> CompileOptions:
+    """How to compile, as the options of a call say. Raises `UsageFailed`."""
+    level = how.get("optimise", DEFAULT.level)
+    if level not in LEVELS:
+        refuse(f"`optimise` is {level!r}; it must be 0, 1 or 2", "leave it out for 1")
+    levels = how.get("levels") or Settings()
+    return CompileOptions(how.get("serial", False), levels=levels, level=level)
 
 
 @dataclass(frozen=True)
@@ -72,15 +53,13 @@ class SourceCompilation:
     source: SourceFile
     request: Request
     loader: Loader | LiveLoader
-    how: ArtifactOptions
+    options: CompileOptions
 
     def compile(self) -> Artifact:
         """Does it. Raises `CompileError`."""
         with raising(CompileError, self.loader.source, self.loader.relocated), _COMPILING:
-            compiled = pipeline.compile_source(
-                self.source, self.request, self.loader, self.how.options
-            )
-            return _artifact(compiled, self.loader, self.how)
+            compiled = pipeline.compile_source(self.source, self.request, self.loader, self.options)
+            return _artifact(compiled, self.loader, self.options)
 
     def warn(self, artifact: Artifact) -> None:
         """Tells Python of the warnings about the kernel."""
@@ -94,18 +73,18 @@ class TracedCompilation:
     kernel: LiveKernel
     request: Request
     loader: LiveLoader
-    how: ArtifactOptions
+    options: CompileOptions
 
     def trace(self) -> pipeline.Tracing:
         """Calls the kernel. Raises `CompileError`, and what the kernel itself raises."""
         with self._raising():
-            return pipeline.trace_live(self.kernel, self.request, self.how.options)
+            return pipeline.trace_live(self.kernel, self.request, self.options)
 
     def finish(self, tracing: pipeline.Tracing) -> Artifact:
         """Compiles what was traced. Raises `CompileError`."""
         with self._raising():
-            compiled = pipeline.compile_traced(tracing, self.how.options)
-            return _artifact(compiled, self.loader, self.how)
+            compiled = pipeline.compile_traced(tracing, self.options)
+            return _artifact(compiled, self.loader, self.options)
 
     def compile(self) -> Artifact:
         """Both. Raises `CompileError`, and what the kernel itself raises."""
@@ -113,9 +92,9 @@ class TracedCompilation:
 
     def key(self, tracing: pipeline.Tracing) -> str:
         """What the artifact of a trace depends on, as a hash."""
-        how = self.how
+        how = self.options
         return native.key_of(
-            tracing, how.serial, how.optimise, how.embed_source, how.max_errors, repr(how.levels)
+            tracing, how.serial, how.level, how.embed_source, how.max_errors, repr(how.levels)
         )
 
     def warn(self, artifact: Artifact) -> None:
@@ -133,13 +112,10 @@ class TracedCompilation:
             raise
 
 
-def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: ArtifactOptions) -> Artifact:
+def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: CompileOptions) -> Artifact:
     """What was compiled, with warnings at the levels that were asked for."""
-    said = levels.apply(compiled.warnings, how.levels, loader.sources, compiled.lines)
-    if any(one.level is Level.ERROR for one in said):
-        raise CompileFailed(said)
     program: Program = compiled.results["specialise"]
-    warnings = tuple(loader.relocated(said))
+    warnings = tuple(loader.relocated(compiled.remarks(how.levels, loader.sources)))
     return Artifact(
         compiled.data, warnings, program.messages, program.returned, dict(program.reads)
     )
@@ -176,7 +152,7 @@ def compile(
     """
     options.check("compile", how, Compiling)
     job: SourceCompilation | TracedCompilation
-    wished = replace(ArtifactOptions.of(how), embed_source=embed_source, max_errors=max_errors)
+    wished = replace(compile_options(how), embed_source=embed_source, max_errors=max_errors)
     with raising(CompileError):
         given = replace(given_for(how), kernel=name, args=_types(inputs or {}))
         if isinstance(kernel, str | os.PathLike | SourceFile):
@@ -229,7 +205,7 @@ def _of_source(
     consts: Mapping[str, Any],
     include: Sequence[str],
     modules: Mapping[str, str],
-    how: ArtifactOptions,
+    how: CompileOptions,
 ) -> SourceCompilation:
     text = kernel if isinstance(kernel, SourceFile) else None
     path = text.path if text is not None else os.fspath(kernel)  # type: ignore[arg-type]
@@ -247,7 +223,7 @@ def of_live(
     given: RequestOptions,
     consts: Mapping[str, Any],
     evaluate: str | None,
-    how: ArtifactOptions,
+    how: CompileOptions,
 ) -> tuple[SourceCompilation | TracedCompilation, Mapping[str, Any]]:
     """The compilation of a live function, and the arrays inside of its arguments."""
     function = functions.kernel(kernel)
@@ -293,7 +269,7 @@ def of_function(
     given: RequestOptions,
     consts: Mapping[str, Any],
     describer: Describer,
-    how: ArtifactOptions,
+    how: CompileOptions,
 ) -> SourceCompilation:
     """The compilation of a live function; `describer` gets the tensors inside `consts`."""
     function = functions.kernel(kernel)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from nkic.base.diagnostics import Diagnostic
+from nkic.base import levels
+from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
 from nkic.base.evaluation import Limits
+from nkic.base.levels import Settings
 from nkic.base.source import SourceFile, Span
 from nkic.ir.program import Program, lines
 from nkic.machine.clock.machine_file import MachineFile
@@ -26,6 +28,7 @@ class CompileOptions:
     see: Callable[[Span], None] = lambda place: None  # is told, now and then, where the work is
     machine: MachineFile | None = None  # figures of time other than the target's own
     limits: Limits | None = None  # of the kernel's evaluation; None for the usual ones
+    levels: Settings = field(default_factory=Settings)  # of warnings
     level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
 
 
@@ -49,6 +52,15 @@ class Compiled:
     results: dict[str, Any] = field(default_factory=dict)
     timings: list[StageTiming] = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
+
+    def remarks(
+        self, wanted: Settings, sources: Mapping[str, SourceFile]
+    ) -> tuple[Diagnostic, ...]:
+        """The warnings at the levels that are wanted. Raises `CompileFailed` for denied ones."""
+        found = tuple(levels.apply(self.warnings, wanted, sources, self.lines))
+        if any(one.level is Level.ERROR for one in found):
+            raise CompileFailed(found)
+        return found
 
     @property
     def executable(self) -> Executable:

@@ -112,6 +112,10 @@ def is_kernels(depth: int) -> bool:
     return sum(span.path.startswith(SHIPPED) for span in here().frames()) == depth
 
 
+# The latest version whose release notes are known. Of later ones nothing says otherwise.
+_LISTED = profiles.Profile.NKI_0_6
+
+
 def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
     """Warns of what the release notes of the kernel's version list as unsupported on hardware,
     from NKI 0.3 to `last`, to this day if that is empty.
@@ -124,7 +128,7 @@ def known_issue(what: str, depth: int, help: str, *, last: str = "") -> None:
     place, *calls = here().user_frames()
     active().report.warning(
         "unsupported-on-hardware",
-        f"{what} is documented as unsupported on hardware in NKI {profile.label}",
+        f"{what} is documented as unsupported on hardware in NKI {min(profile, _LISTED).label}",
         place,
         labels=[Label(span, "called from here") for span in calls],
         help=help,

@@ -207,7 +207,8 @@ def test_answers_without_numpy(words: tuple[str, ...]) -> None:
 def test_nothing_of_the_compiler_is_imported(folder: Path) -> None:
     found = {name.split(".")[1] for name in imported(*RUN, "-q") if name.startswith("nkic.")}
     assert found == {
-        *("arrays", "base", "cli", "figures", "limits", "machine", "neff", "report", "simulate")
+        *("arrays", "base", "cli", "driver", "limits", "machine", "neff", "pace", "report"),
+        "simulate",
     }
 
 

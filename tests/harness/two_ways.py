@@ -12,10 +12,11 @@ from types import ModuleType
 from typing import Any
 
 import nkic.nki
-from nkic.api.compiling import ArtifactOptions, of_live
+from nkic.api.compiling import of_live
 from nkic.api.errors import ApiError
 from nkic.api.functions import kernel as function_of
 from nkic.base.diagnostics import Diagnostic
+from nkic.driver.compiled import CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.request import RawOptions, request_for
 from nkic.nki.jit import Kernel
@@ -91,7 +92,7 @@ def given_of(request: Request, kernel: Kernel | None = None) -> RequestOptions:
 def outcome(kernel: Any, given: RequestOptions, consts: Mapping[str, Any], way: str) -> Outcome:
     """What one way makes of a live kernel."""
     try:
-        job, _ = of_live(function_of(kernel), given, consts, way, ArtifactOptions())
+        job, _ = of_live(function_of(kernel), given, consts, way, CompileOptions())
         made = job.compile()
     except ApiError as error:
         return Outcome(None, error.diagnostics)

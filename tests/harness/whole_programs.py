@@ -146,19 +146,24 @@ class _Maker:
             count = self.rng.randrange(1, 5)
             stretch, made = made[:count], made[count:]
             if self.rng.random() < 0.3:
-                yield self.loop(stretch)
+                yield from self.loop(stretch)
             else:
                 yield from (make() for make in stretch)
 
-    def loop(self, stretch: list) -> Loop:  # type: ignore[type-arg]
+    def loop(self, stretch: list) -> Iterator[Item]:  # type: ignore[type-arg]
+        """A device loop; a register that bounds it is set before, so that it does not run on and
+        on.
+        """
         self.loops += 1
         counter = Register(REGISTERS + self.loops)
         stop: int | Register = self.rng.randrange(4)
         if self.rng.random() < 0.3:
-            stop = Register(self.rng.randrange(REGISTERS))
+            register = Register(self.rng.randrange(REGISTERS))
+            yield self.plain("register_move", Engine.SYNC, dst=register, src=stop)
+            stop = register
         number = self.loops
         body = tuple(make() for make in stretch)
-        return Loop(number, body, AT, counter, 0, stop, self.rng.randrange(1, 3))
+        yield Loop(number, body, AT, counter, 0, stop, self.rng.randrange(1, 3))
 
     def converted(
         self, engine: Engine, record: InstructionRecord, own: dict[int, Tensor]
@@ -166,7 +171,12 @@ class _Maker:
         row = record.row
         assert row is not None
         operands = tuple(_view(o, own) for o in record.operands)
-        return self.instruction(row, engine, operands, record.attributes)
+        # What is left open is decided by lower, which the interpreter of the program does not ask.
+        attributes = tuple(
+            self.rng.random() < 0.5 if a.name == "accumulate" and value is None else value
+            for a, value in zip(row.attributes, record.attributes, strict=True)
+        )
+        return self.instruction(row, engine, operands, attributes)
 
 
 def whole(tensor: Tensor) -> View:

@@ -31,6 +31,7 @@ def _first(*names: str) -> tuple[str, ...]:
 
 
 PROOFS = (
+    f"{U}test_prove_reads.py",
     f"{U}test_prove_order.py",
     f"{U}test_prove_addresses.py",
     f"{U}test_prove_file.py",

@@ -162,11 +162,12 @@ def test_a_kernel_inside_of_a_function_is_named() -> None:
 
 def test_an_error_in_a_loop_comes_before_its_deprecation() -> None:
     body = "for i in nl.dynamic_range(4):\n        nisa.memset(dst=t, value=0.0)\n        "
-    (error,) = compile_text(BLOCK + _text(f"{body}break"))
+    block = BLOCK.replace("# [args]", '# nki = "0.6"\n# [args]')
+    (error,) = compile_text(block + _text(f"{body}break"))
     assert "`nl.while_loop(go, body)`" in error.help
-    (error,) = compile_text(BLOCK + _text(f"{body}return out"))
+    (error,) = compile_text(block + _text(f"{body}return out"))
     assert "return it after the loop" in error.help
-    (warned,) = compile_text(BLOCK + _text(f"{body}pass"))
+    (warned,) = compile_text(block + _text(f"{body}pass"))
     assert warned.code.slug == "deprecated"
     assert warned.primary is not None
     assert warned.primary.span.column == len("    for i in ") + 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nkic.base import files, levels
 from nkic.base.confine import confined
-from nkic.base.diagnostics import CompileFailed, Level, NkicError, UsageFailed, make
+from nkic.base.diagnostics import NkicError, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
@@ -171,12 +171,9 @@ class _CompileCommand:
 
     def report(self, compiled: Compiled) -> None:
         """Warnings, what the kernel printed, times. Raises `CompileFailed` for denied warnings."""
-        sources, found = self.loader.sources, compiled.warnings
-        said = levels.apply(found, self.session.levels, sources, compiled.lines)
-        self.session.hidden = levels.hidden(found, self.session.levels)
-        if any(one.level is Level.ERROR for one in said):
-            raise CompileFailed(said)
-        self.session.report(self.loader.relocated(said))
+        self.session.hidden = levels.hidden(compiled.warnings, self.session.levels)
+        found = compiled.remarks(self.session.levels, self.loader.sources)
+        self.session.report(self.loader.relocated(found))
         for text in "".join(compiled.messages).splitlines():
             self.session.tell("print", text, message=text)
         if self.line.time_passes:
