@@ -1,0 +1,38 @@
+"""Simulated times of published kernels stay as near as the report says (docs/timing.md)."""
+
+from __future__ import annotations
+
+import pytest
+
+from nkic.report.trust import ELEMENTWISE, TENSOR, TRANSFERS
+from tests.timing.__main__ import Found, predicted, rank_correlation
+from tests.timing.cases import CASES
+
+PRODUCTS = {case.version: case for case in CASES if case.module == "products"}
+SCANS = [case for case in CASES if case.module == "scans"]
+
+
+def test_a_blocked_product_takes_what_was_measured() -> None:
+    found = predicted(PRODUCTS["v4"])
+    assert abs(found.error) < 1
+    assert found.estimate == pytest.approx(found.predicted, rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", PRODUCTS)
+def test_products_are_as_near_as_the_report_says(version: str) -> None:
+    trust = TRANSFERS if version == "v2" else TENSOR
+    assert abs(predicted(PRODUCTS[version]).error) < trust.percent
+
+
+@pytest.mark.slow
+def test_scans_are_as_near_as_the_report_says_and_in_order() -> None:
+    found = [predicted(case) for case in SCANS]
+    assert max(abs(one.error) for one in found) < ELEMENTWISE.percent
+    assert rank_correlation(found) > 0.9
+
+
+def test_rank_correlation() -> None:
+    orders = [(1.0, 10.0), (2.0, 30.0), (3.0, 20.0)]
+    assert rank_correlation([Found(a, b) for a, b in orders]) == pytest.approx(0.5)
+    assert rank_correlation([Found(a, -b) for a, b in orders]) == pytest.approx(-0.5)
