@@ -72,6 +72,10 @@ def test_the_microkernels_are_printed(nki: Run) -> None:
         ("--calibrate", "profiles", "--inputs", "a.npz"),
         ("--calibrate", "profiles", "--print", "machine"),
         ("kernel.neff", "--info", "--machine", "m.toml"),
+        ("kernel.neff", "--target", "trn1"),
+        ("--print", "machine", "--target", "trn1"),
+        ("--print", "microkernels", "--json"),
+        ("--calibrate", "profiles", "--json"),
     ],
 )
 def test_what_would_be_ignored_is_refused(nki: Run, words: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from nkic.calibrate import fitted, read_profiles, source
 from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine.clock.machine_file import written
-from nkic.machine.targets import TARGETS
+from nkic.machine.targets import DEFAULT, TARGETS
 
 
 def calibrate(line: CommandLine, session: Session) -> None:
@@ -16,9 +16,10 @@ def calibrate(line: CommandLine, session: Session) -> None:
     if line.calibrate is None:
         files.write(STANDARD, source())
         return
+    target = TARGETS[line.target or DEFAULT.name]
     found = read_profiles(line.calibrate)
-    fit = fitted(found, TARGETS[line.target])
-    files.write(STANDARD, written(fit.figures, line.target))
+    fit = fitted(found, target)
+    files.write(STANDARD, written(fit.figures, target.name))
     session.status(
         f"{len(found)} observations; the clock is off by {100 * fit.error:.1f} % (median), with "
         f"its own figures by {100 * fit.before:.1f} %"

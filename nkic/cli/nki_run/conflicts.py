@@ -34,6 +34,8 @@ _ABOUT_LISTING = ("engine", "lines")
 
 def refuse_conflicts(line: CommandLine) -> None:
     """Raises `UsageFailed` for the first conflict."""
+    if line.calibrate is None:
+        _needs(line, ("target",), "--calibrate")
     if line.print is not None or line.calibrate is not None:
         _refuse_running(line)
         return
@@ -67,6 +69,7 @@ def _refuse_running(line: CommandLine) -> None:
     shown = "machine" if line.print == "machine" else ""
     others = [name for name in _ABOUT_RUNNING if name != shown]
     others += ["calibrate"] if option == "--print" else []
+    others += [] if shown else ["json"]
     if line.artifact is not None:
         _say(option, line.artifact, "it prints and does not run")
     _refuse(line, option, [*_MODES, *others, *_ABOUT_LISTING], "it prints and leaves")

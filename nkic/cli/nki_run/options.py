@@ -59,7 +59,7 @@ class CommandLine:
     lines: tuple[int, int] | None
     print: str | None
     calibrate: str | None
-    target: str
+    target: str | None
 
 
 def own_options(function: Function) -> Function:
@@ -311,8 +311,6 @@ _OPTIONS = (
         _LOOK,
         "--target",
         type=click.Choice(tuple(TARGETS)),
-        default=DEFAULT.name,
-        show_default=True,
-        help="For --calibrate: what was profiled.",
+        help=f"For --calibrate: what was profiled.  [default: {DEFAULT.name}]",
     ),
 )
