@@ -36,6 +36,7 @@ ALLOWED = {
     "emit": f"{DATA} neff",
     "pace": "base machine neff",
     "simulate": "base machine arrays neff pace",
+    "calibrate": "base machine",
     "report": "base machine neff",
     "driver.figures": "base machine neff simulate report",
     "driver.loader": "base parse",
@@ -58,7 +59,8 @@ ALLOWED = {
     "cli": "limits cli.common",
     "cli.nkic": "base machine syntax parse specialise report limits driver driver.compiled"
     " driver.loader driver.request driver.pipeline driver.forms migrate cli cli.common",
-    "cli.nki_run": "base machine arrays neff report simulate driver.figures cli cli.common",
+    "cli.nki_run": "base machine arrays neff calibrate report simulate driver.figures cli"
+    " cli.common",
 }
 # Single modules that still reach past their row. Nothing is added here.
 EXCEPTIONS = {

@@ -31,7 +31,10 @@ ON_DEMAND = {
     "cli/common/pages.py": {"rich", "rich.console", "rich.markdown", "rich.table"},  # terminals
     "cli/common/session.py": {"nkic.base.render"},
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
-    "cli/nki_run/carry_out.py": {"nkic.cli.nki_run.running"},
+    "cli/nki_run/carry_out.py": {
+        "nkic.cli.nki_run.calibrating",  # NumPy
+        "nkic.cli.nki_run.running",
+    },
     "cli/nkic/__init__.py": {"nkic.cli.nkic.carry_out"},
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},

@@ -43,6 +43,7 @@ class _Line:
     warmth: Warmth
     entry: _Entry | None = None
     free: int = 0
+    triggered: int | None = None
     done: int = 0
 
     def next(self) -> None:
@@ -145,6 +146,10 @@ class _Walk:
                 return None
             if start > now and queue and start > queue[0][0]:
                 return start
+            if entry.timing.trigger:
+                start = self._triggered(line, entry, start)
+                if start > now and queue and start > queue[0][0]:
+                    return start
             if not entry.meets:
                 self._pass(line, entry, start, queue)
             elif not self._meet(line, start, queue):
@@ -163,13 +168,20 @@ class _Walk:
                 self.parked[line.core][semaphore] = line
                 return None
             start = max(start, there[count - 1] + self.semaphore_ps)
-        if entry.timing.trigger:
-            start = max(start, self._engine_free(line.core, entry.timing.by))
         return start
 
-    def _engine_free(self, core: int, engine: Engine) -> int:
-        line = self.engines.get((core, engine))
-        return line.free if line is not None else self.free.get((core, engine), 0)
+    def _triggered(self, line: _Line, entry: _Entry, start: int) -> int:
+        """When a transfer that could start at `start` is triggered."""
+        if line.triggered is None:
+            by, trigger = (line.core, entry.timing.by), entry.timing.trigger
+            engine = self.engines.get(by)
+            free = engine.free if engine is not None else self.free.get(by, 0)
+            line.triggered = max(start, free)
+            if engine is not None:
+                engine.free = line.triggered + trigger
+            else:
+                self.free[by] = line.triggered + trigger
+        return line.triggered
 
     def _pass(self, line: _Line, entry: _Entry, start: int, queue: list[tuple[int, int]]) -> None:
         tokens = self.tokens[line.core]
@@ -185,10 +197,9 @@ class _Walk:
         line.next()
 
     def _pass_time(self, line: _Line, entry: _Entry, start: int) -> None:
-        hold, latency, lead, pool, trigger, by = entry.timing
+        hold, latency, lead, pool, *_ = entry.timing
         if line.is_dma:
-            if trigger:
-                self._trigger(line.core, by, start + trigger)
+            line.triggered = None
             start = max(start, self.dma_free[line.core])
             self.dma_free[line.core] = start + pool
         elif line.record.engine is Engine.TENSOR:
@@ -198,13 +209,6 @@ class _Walk:
         line.free = start + hold
         line.done = max(line.done, line.free + lead + latency)
         self.end = max(self.end, line.done)
-
-    def _trigger(self, core: int, engine: Engine, until: int) -> None:
-        line = self.engines.get((core, engine))
-        if line is not None:
-            line.free = until
-        else:
-            self.free[core, engine] = until
 
     def _meet(self, line: _Line, start: int, queue: list[tuple[int, int]]) -> bool:
         """The core has come to a meeting, in the stream of this name; whether all have."""

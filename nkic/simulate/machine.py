@@ -128,10 +128,12 @@ class Machine:
                 if signalled is None:
                     return None
                 start = max(start, signalled + self.semaphore_ps)
-            if item.timing.trigger:
-                start = max(start, self._engine_free(runner.unit, item.timing.by))
             if start > now and queue and start > queue[0][0]:
                 return start
+            if item.timing.trigger:
+                start = self._triggered(runner, item, start)
+                if start > now and queue and start > queue[0][0]:
+                    return start
             if not item.is_rendezvous:
                 self._execute(runner, item, start, queue)
             elif not self._meet(runner, item, start, queue):
@@ -273,10 +275,9 @@ class Machine:
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
         """Advances the stream's times over `item`, started at `start`."""
-        hold, latency, lead, pool, trigger, by = item.timing
+        hold, latency, lead, pool, *_ = item.timing
         if runner.is_dma:
-            if trigger:
-                self._trigger(runner.unit, by, start + trigger, trigger)
+            runner.triggered = None
             start = max(start, self.dma_free[runner.unit])
             self.dma_free[runner.unit] = start + pool
             runner.bytes += item.bytes
@@ -295,19 +296,21 @@ class Machine:
             if self.limit_ps is not None and self.end > self.limit_ps:
                 self._too_many_cycles(item)
 
-    def _engine_free(self, unit: int, engine: Engine) -> int:
-        """When an engine can take a trigger."""
-        runner = self.engines.get((unit, engine))
-        return runner.free if runner is not None else self.free.get((unit, engine), 0)
-
-    def _trigger(self, unit: int, engine: Engine, until: int, trigger: int) -> None:
-        """The engine is busy with a trigger."""
-        runner = self.engines.get((unit, engine))
-        if runner is not None:
-            runner.free = until
-        else:
-            self.free[unit, engine] = until
-        self.triggers[unit, engine] = self.triggers.get((unit, engine), 0) + trigger
+    def _triggered(self, runner: Runner, item: Item, start: int) -> int:
+        """When a transfer that could start at `start` is triggered. Engines take triggers in the
+        order in which transfers are ready, and are busy with them.
+        """
+        if runner.triggered is None:
+            by, trigger = (runner.unit, item.timing.by), item.timing.trigger
+            engine = self.engines.get(by)
+            free = engine.free if engine is not None else self.free.get(by, 0)
+            runner.triggered = max(start, free)
+            if engine is not None:
+                engine.free = runner.triggered + trigger
+            else:
+                self.free[by] = runner.triggered + trigger
+            self.triggers[by] = self.triggers.get(by, 0) + trigger
+        return runner.triggered
 
     def _too_many_cycles(self, item: Item) -> NoReturn:
         message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"

@@ -96,6 +96,7 @@ class Runner:
     at: int = 0
     item: Item | None = None
     free: int = 0  # when the next item may be issued
+    triggered: int | None = None  # when its transfer is, once it is ready
     done: int = 0  # when the last item issued is complete
     busy: int = 0
     bytes: int = 0  # moved by transfers

@@ -174,6 +174,9 @@ REDUCTIONS: list[tuple[str, Reference]] = [
     ("nl.matmul(x, y, transpose_x=True)", lambda x, y: x.T @ y),
     ("nl.broadcast_to(x[:, 0:1], (8, 5))", lambda x, y: np.repeat(x[:, :1], 5, 1)),
     ("nl.broadcast_to(x[0:1, :], (4, 24))", lambda x, y: np.repeat(x[:1], 4, 0)),
+    ("nl.broadcast_to(x[0:1, :], (100, 24))", lambda x, y: np.repeat(x[:1], 100, 0)),
+    ("nl.broadcast_to(x[2:3, 4:8], (33, 4))", lambda x, y: np.repeat(x[2:3, 4:8], 33, 0)),
+    ("nl.broadcast_to(x[0:1, 3:4], (70, 5))", lambda x, y: np.full((70, 5), x[0, 3])),
     ("nl.expand_dims(x, 1)", lambda x, y: x[:, None]),
     ("nl.zeros_like(x)", lambda x, y: np.zeros_like(x)),
     ("nl.full((3, 7), 2.5, dtype=nl.float32)", lambda x, y: np.full((3, 7), 2.5)),
@@ -188,6 +191,18 @@ def test_reductions_and_layouts(expression: str, reference: Reference) -> None:
     found = run(expression, x, y)
     assert found.shape == expected.shape
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("row", "transfers"), [(0, 3), (2, 5)])
+def test_a_row_is_repeated_on_chip_where_an_instruction_may_start(row: int, transfers: int) -> None:
+    """Loads and a store; two more where it goes by way of HBM."""
+    types = dict.fromkeys("xy", TensorType(dtypes.find("float32"), (ROWS, COLUMNS), "test"))
+    text = TEMPLATE.format(expression=f"nl.broadcast_to(x[{row}:{row + 1}, :], (64, {COLUMNS}))")
+    source = SourceFile("kernel.py", text)
+    compiled = compile_source(source, Request(args=types), lambda request, importer: None)
+    streams = [s for s in compiled.executable.streams if s.name.startswith("core0.dma")]
+    found = sum(getattr(item, "row", None) is not None for s in streams for item in s.items)
+    assert found == transfers
 
 
 @pytest.mark.parametrize("size", [5, 2048, 2049, 300_000])

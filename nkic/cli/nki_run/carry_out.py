@@ -26,8 +26,12 @@ def carry_out(line: CommandLine, session: Session) -> int:
 
 
 def _do(line: CommandLine, session: Session) -> int:
-    if line.print is not None:
+    if line.print == "machine":
         inspecting.print_machine(line)
+    elif line.print is not None or line.calibrate is not None:
+        from nkic.cli.nki_run.calibrating import calibrate  # needs NumPy
+
+        calibrate(line, session)
     elif line.info:
         inspecting.describe(line)
     elif line.disasm:

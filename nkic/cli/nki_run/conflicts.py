@@ -34,7 +34,7 @@ _ABOUT_LISTING = ("engine", "lines")
 
 def refuse_conflicts(line: CommandLine) -> None:
     """Raises `UsageFailed` for the first conflict."""
-    if line.print is not None:
+    if line.print is not None or line.calibrate is not None:
         _refuse_running(line)
         return
     if line.artifact is None:
@@ -60,11 +60,16 @@ def refuse_conflicts(line: CommandLine) -> None:
 
 
 def _refuse_running(line: CommandLine) -> None:
-    """--print takes nothing else but a machine file, whose figures it then shows."""
-    others = [name for name in _ABOUT_RUNNING if name != "machine"]
+    """--print and --calibrate take nothing else; only --print machine, a machine file, whose
+    figures it then shows.
+    """
+    option = "--print" if line.print is not None else "--calibrate"
+    shown = "machine" if line.print == "machine" else ""
+    others = [name for name in _ABOUT_RUNNING if name != shown]
+    others += ["calibrate"] if option == "--print" else []
     if line.artifact is not None:
-        _say("--print", line.artifact, "it prints a table and does not run")
-    _refuse(line, "--print", [*_MODES, *others, *_ABOUT_LISTING], "it prints a table")
+        _say(option, line.artifact, "it prints and does not run")
+    _refuse(line, option, [*_MODES, *others, *_ABOUT_LISTING], "it prints and leaves")
 
 
 def _refuse(line: CommandLine, option: str, others: Iterable[str], why: str) -> None:

@@ -11,6 +11,7 @@ import click
 
 from nkic.cli.common import Option
 from nkic.machine.summation import ORDERS, SummationOrder
+from nkic.machine.targets import DEFAULT, TARGETS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -57,6 +58,8 @@ class CommandLine:
     engine: str | None
     lines: tuple[int, int] | None
     print: str | None
+    calibrate: str | None
+    target: str
 
 
 def own_options(function: Function) -> Function:
@@ -293,8 +296,23 @@ _OPTIONS = (
     _option(
         _LOOK,
         "--print",
-        type=click.Choice(("machine",)),
-        help="Print the figures of time of every target and leave: value, how it is known, from "
-        "where.",
+        type=click.Choice(("machine", "microkernels")),
+        help="Print and leave. machine: the figures of time of every target, how each is known and "
+        "from where; microkernels: a Python file that runs and profiles kernels on a device, for "
+        "--calibrate.",
+    ),
+    _option(
+        _LOOK,
+        "--calibrate",
+        metavar="FOLDER",
+        help="Print a machine file with the figures that come nearest to the profiles there.",
+    ),
+    _option(
+        _LOOK,
+        "--target",
+        type=click.Choice(tuple(TARGETS)),
+        default=DEFAULT.name,
+        show_default=True,
+        help="For --calibrate: what was profiled.",
     ),
 )

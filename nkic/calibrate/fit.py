@@ -1,0 +1,81 @@
+"""Figures by least squares: those with which the clock comes nearest to what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.calibrate.profiles import Observation
+from nkic.machine.clock import TABLE
+from nkic.machine.targets import Target
+
+STEPS = 30
+NUDGE = 1e-3  # share by which a figure is changed for its effect
+PULL = 1e-6  # weight of a figure's default: decides only what nothing else does
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """`figures` by name, and how far the clock is off with them and was before, as the median of
+    shares.
+    """
+
+    figures: Mapping[str, float]
+    error: float
+    before: float
+
+
+def fitted(observations: Sequence[Observation], target: Target) -> Fit:
+    """Gauss-Newton from the target's own figures, for those that the observations are about."""
+    names = sorted({name for one in observations for name in one.probe.figures})
+    first = np.array([target.figures[name] for name in names])
+    scale = np.maximum(np.abs(first), 1.0)
+    share = first / scale
+    for _ in range(STEPS):
+        wrong = _wrong(observations, target, names, share * scale)
+        slopes = _slopes(observations, target, names, share, scale, wrong)
+        lhs = np.vstack([slopes, PULL * np.eye(len(names))])
+        rhs = np.concatenate([-wrong, PULL * (first / scale - share)])
+        change = np.linalg.lstsq(lhs, rhs, rcond=None)[0]
+        share = np.array([_bounded(n, v) for n, v in zip(names, share + change, strict=True)])
+        if np.abs(change).max() < 1e-9:
+            break
+    after = _wrong(observations, target, names, share * scale)
+    start = _wrong(observations, target, names, first)
+    figures = {n: float(v) for n, v in zip(names, share * scale, strict=True)}
+    return Fit(figures, float(np.median(np.abs(after))), float(np.median(np.abs(start))))
+
+
+def _bounded(name: str, share: float) -> float:
+    return max(share, 1e-3) if TABLE[name].least > 0 else max(share, 0.0)
+
+
+def _wrong(
+    observations: Sequence[Observation], target: Target, names: list[str], values: Vector
+) -> Vector:
+    """How far the clock is off with these values, as shares of what was observed."""
+    figures = {**target.figures, **dict(zip(names, map(float, values), strict=True))}
+    machine = replace(target, figures=MappingProxyType(figures))
+    return np.array([one.probe.predicted(machine) / one.ns - 1 for one in observations])
+
+
+def _slopes(
+    observations: Sequence[Observation],
+    target: Target,
+    names: list[str],
+    share: Vector,
+    scale: Vector,
+    wrong: Vector,
+) -> Vector:
+    columns = []
+    for i in range(len(names)):
+        moved = share.copy()
+        moved[i] += max(NUDGE, 2 / scale[i])  # cycles are whole: at least two of them
+        after = _wrong(observations, target, names, moved * scale)
+        columns.append((after - wrong) / (moved[i] - share[i]))
+    return np.array(columns).T

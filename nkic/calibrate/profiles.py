@@ -1,0 +1,104 @@
+"""What the vendor's profiler says of the microkernels.
+
+A profile is the JSON that `neuron-explorer view --output-format json` writes: an object with a list
+`instruction`, each with `timestamp` and `duration` in ns, `opcode`, and a `label` that holds the
+name that the kernel gave to the instruction (Neuron Explorer, device profiles). Files are trusted
+for nothing: what is missing or of another type is an error with its place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.machine.clock.probes import ARRIVAL, INTERVAL, PROBES, REPEATS, Probe
+
+MAX_BYTES = 1 << 28
+PROBE, AFTER = "nkic_probe", "nkic_after"  # names of instructions
+WEIGHTS = "LDWEIGHTS"  # a part of a product that its MATMUL hides
+
+
+class Observation(NamedTuple):
+    """A microkernel with what was measured of it, in ns."""
+
+    probe: Probe
+    ns: float
+
+
+class _Seen(NamedTuple):
+    start: float
+    duration: float
+
+
+def read_profiles(folder: str) -> list[Observation]:
+    """Every profile of a folder, named after its microkernel: `vector_reduce.json`. Raises
+    `UsageFailed`.
+    """
+    found: list[Observation] = []
+    for probe in PROBES:
+        path = Path(folder) / f"{probe.name}.json"
+        if path.is_file():
+            text = files.read_bytes(str(path), MAX_BYTES).decode("utf-8", "replace")
+            found.append(observed(probe, _parsed(str(path), text), str(path)))
+    if not found:
+        names = ", ".join(sorted({probe.name for probe in PROBES})[:3])
+        raise _bad(f"{folder}: no profile of a microkernel is here", f"such as {names}.json")
+    return found
+
+
+def observed(probe: Probe, profile: Any, path: str) -> Observation:
+    """What a profile says of a microkernel."""
+    rows = profile.get("instruction") if isinstance(profile, dict) else None
+    if not isinstance(rows, list):
+        raise _bad(f"{path}: no list `instruction`", "write it with --output-format json")
+    seen = sorted(_named(rows, PROBE, path))
+    if probe.quantity == ARRIVAL:
+        return Observation(probe, _arrival(seen, sorted(_named(rows, AFTER, path)), path))
+    if len(seen) < REPEATS or len(seen) % REPEATS:
+        raise _bad(f"{path}: {len(seen)} instructions are named {PROBE}, of {REPEATS} repeats")
+    parts = len(seen) // REPEATS  # a product in float32 is two instructions
+    if probe.quantity == INTERVAL:
+        starts = [one.start for one in seen[::parts]]
+        # Single ones may wait: for an activation table, or among triggers for the store.
+        return Observation(probe, median(b - a for a, b in pairwise(starts)))
+    ends = [last.start + last.duration - first.start for first, last in _pairs(seen, parts)]
+    return Observation(probe, median(ends[1:]))
+
+
+def _pairs(seen: list[_Seen], parts: int) -> Iterable[tuple[_Seen, _Seen]]:
+    return zip(seen[::parts], seen[parts - 1 :: parts], strict=True)
+
+
+def _arrival(triggers: list[_Seen], after: list[_Seen], path: str) -> float:
+    if len(triggers) != 1 or len(after) != 1:
+        raise _bad(f"{path}: one instruction named {PROBE} and one named {AFTER} are wanted")
+    return after[0].start - triggers[0].start
+
+
+def _named(rows: list[Any], name: str, path: str) -> Iterable[_Seen]:
+    for row in rows:
+        if not isinstance(row, Mapping) or name not in str(row.get("label", "")):
+            continue
+        if row.get("opcode") == WEIGHTS:
+            continue
+        start, duration = row.get("timestamp"), row.get("duration")
+        if not isinstance(start, int | float) or not isinstance(duration, int | float):
+            raise _bad(f"{path}: an instruction has no timestamp or duration in numbers")
+        yield _Seen(float(start), float(duration))
+
+
+def _parsed(path: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise _bad(f"{path}: no JSON: {error}") from error
+
+
+def _bad(message: str, help: str = "") -> UsageFailed:
+    return UsageFailed([make("bad-value", message, help=help)])

@@ -1,0 +1,267 @@
+"""The microkernels as data: an instruction, its tiles, and the figures that its time shows.
+
+Each runs one instruction several times, on results of their own, between idle engines. The kernel
+that does so is written from this table (`calibrate/script.py`), so is what the clock says of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.instructions import ROWS
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Row
+from nkic.machine.targets import Target
+from nkic.machine.timing import Timing, semaphore_ps, timing
+
+INTERVAL, DURATION, ARRIVAL = QUANTITIES = ("interval", "duration", "arrival")
+PARTITIONS = 128
+REPEATS = 6  # as many results as fit into PSUM beside a source
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A microkernel. `tiles` by operand as "float32 512 psum"; `figures` are those that it is
+    there for. `quantity`: from start to start, from start to end, or from the trigger of a transfer
+    to the start of what waits for it.
+    """
+
+    name: str
+    row_name: str
+    engine: Engine
+    tiles: Mapping[str, str]
+    attributes: Mapping[str, Any]
+    quantity: str
+    figures: tuple[str, ...]
+    numbers: Mapping[str, float] = field(default_factory=dict)  # operands that are no tiles
+
+    @property
+    def row(self) -> Row:
+        return ROWS[self.row_name]
+
+    @cached_property
+    def operands(self) -> dict[str, Tile]:
+        """The tiles, by operand."""
+        return {name: tile_of(text) for name, text in self.tiles.items()}
+
+    def predicted(self, target: Target) -> float:
+        """What the clock says, in ns."""
+        defaults = {a.name: a.default for a in self.row.attributes}
+        facts = Facts(
+            target,
+            {**{o.name: None for o in self.row.operands}, **self.operands, **self.numbers},
+            {**defaults, **self.attributes},
+            self.engine,
+        )
+        return _quantity(self.quantity, timing(self.row, facts, self.engine), target)
+
+
+def _quantity(quantity: str, times: Timing, target: Target) -> float:
+    if quantity == ARRIVAL:
+        ps = times.start + times.hold + times.latency + semaphore_ps(target)
+    elif quantity == DURATION:
+        ps = times.hold + times.latency
+    else:
+        ps = max(times.hold, times.trigger) if not times.pool else max(times.trigger, times.pool)
+    return ps / 1000
+
+
+def tile_of(text: str) -> Tile:
+    """ "float32 512 psum": columns of all partitions; of HBM, rows."""
+    dtype, columns, buffer = text.split()
+    memory = Buffer(buffer)
+    inner = (1, int(columns))
+    if memory.on_chip:
+        return Tile(memory, DTYPES[dtype], 0, PARTITIONS, (inner,))
+    whole = ROW_LENGTH
+    return Tile(memory, DTYPES[dtype], 0, 0, ((whole, PARTITIONS), inner))
+
+
+ROW_LENGTH = 4096  # elements of a row of the kernels' argument, of which transfers take a part
+
+
+def _both(
+    name: str,
+    row: str,
+    engine: Engine,
+    tiles: Mapping[str, str],
+    attributes: Mapping[str, Any],
+    figures: tuple[str, str],
+    numbers: Mapping[str, float] | None = None,
+) -> list[Probe]:
+    """Interval and duration of one kernel."""
+    return [
+        Probe(f"{name}", row, engine, tiles, attributes, quantity, (figure,), numbers or {})
+        for quantity, figure in zip((INTERVAL, DURATION), figures, strict=True)
+    ]
+
+
+V, S, G, T, D = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.TENSOR, Engine.DMA
+_ADD = {"op": "add", "axis": (1,)}
+_EXP, _COPY = {"op": "exp"}, {"op": "copy"}
+
+
+def _of(dst: str, **sources: str) -> dict[str, str]:
+    return {"dst": dst, **sources}
+
+
+def _product(name: str, columns: int, dtype: str, quantity: str, figure: str) -> Probe:
+    """128 x 128 by 128 x `columns`."""
+    sources = {"stationary": f"{dtype} 128 sbuf", "moving": f"{dtype} {columns} sbuf"}
+    tiles = _of(f"float32 {columns} psum", **sources)
+    return Probe(name, "nc_matmul", T, tiles, {"accumulate": False}, quantity, (figure,))
+
+
+def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) -> Probe:
+    """A load of rows of so many float32."""
+    tiles = _of(f"float32 {columns} sbuf", src=f"float32 {columns} hbm")
+    queue = {"engine": "sync"} if mode == "hwdge" else {}
+    return Probe(name, "dma_copy", D, tiles, {"dge_mode": mode, **queue}, quantity, (figure,))
+
+
+def _long(engine: Engine, row: str, source: str, attributes: Mapping[str, Any]) -> Probe:
+    """What streams for long shows the clock."""
+    tiles = _of("float32 4096 sbuf", **{source: "float32 4096 sbuf"})
+    name = f"{engine.value}_long"
+    return Probe(name, row, engine, tiles, attributes, INTERVAL, (f"{engine.value}.clock_mhz",))
+
+
+PROBES: tuple[Probe, ...] = (
+    *_both(
+        "vector_reduce",
+        "tensor_reduce",
+        V,
+        _of("float32 1 sbuf", data="float32 512 sbuf"),
+        _ADD,
+        ("vector.interval_sbuf", "vector.duration_sbuf"),
+    ),
+    *_both(
+        "vector_copy_psum",
+        "tensor_copy",
+        V,
+        _of("float32 512 sbuf", src="float32 512 psum"),
+        {},
+        ("vector.interval_psum", "vector.duration_psum"),
+    ),
+    _long(V, "tensor_copy", "src", {}),
+    *_both(
+        "vector_pointer",
+        "tensor_scalar",
+        V,
+        _of("float32 512 sbuf", data="float32 512 sbuf", operand0="float32 1 sbuf"),
+        {"op0": "multiply"},
+        ("vector.pointer", "vector.pointer"),
+    ),
+    *(
+        Probe(
+            f"vector_scan_{n}",
+            "tensor_tensor_scan",
+            V,
+            _of(f"float32 {n} sbuf", data0=f"float32 {n} sbuf", data1=f"float32 {n} sbuf"),
+            {"op0": "multiply", "op1": "add"},
+            INTERVAL,
+            (figure,),
+            {"initial": 0.0},
+        )
+        for n, figure in ((128, "vector.scan"), (2048, "vector.scan_per_element"))
+    ),
+    Probe(
+        "vector_two_tiles",
+        "tensor_tensor",
+        V,
+        _of("float32 2048 sbuf", data1="float32 2048 sbuf", data2="float32 2048 sbuf"),
+        {"op": "add"},
+        INTERVAL,
+        ("vector.two_tiles_per_element",),
+    ),
+    Probe(
+        "vector_scalar_tile",
+        "scalar_tensor_tensor",
+        V,
+        _of("float32 2048 sbuf", data="float32 2048 sbuf", operand1="float32 2048 sbuf"),
+        {"op0": "multiply", "op1": "add"},
+        INTERVAL,
+        ("vector.scalar_tile_per_element",),
+        {"operand0": 2.0},
+    ),
+    Probe(
+        "vector_read_out",
+        "tensor_scalar_reduce",
+        V,
+        _of("float32 512 sbuf", data="float32 512 sbuf", reduce_res="float32 1 sbuf"),
+        {"op0": "multiply", "reduce_op": "add"},
+        INTERVAL,
+        ("vector.accumulator_read",),
+        {"operand0": 2.0},
+    ),
+    *_both(
+        "scalar_copy",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 sbuf"),
+        _COPY,
+        ("scalar.interval_sbuf", "scalar.duration_sbuf"),
+    ),
+    *_both(
+        "scalar_copy_psum",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 psum"),
+        _COPY,
+        ("scalar.interval_psum", "scalar.duration_psum"),
+    ),
+    *_both(
+        "scalar_exp",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 sbuf"),
+        _EXP,
+        ("scalar.function", "scalar.function"),
+    ),
+    Probe(
+        "scalar_read_out",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 sbuf", reduce_res="float32 1 sbuf"),
+        {"op": "copy", "reduce_op": "add", "reduce_cmd": "reset_reduce"},
+        INTERVAL,
+        ("scalar.accumulator_read",),
+    ),
+    _long(S, "activation", "data", _COPY),
+    *_both(
+        "gpsimd_copy",
+        "tensor_copy",
+        G,
+        _of("float32 512 sbuf", src="float32 512 sbuf"),
+        {},
+        ("gpsimd.interval", "gpsimd.duration"),
+    ),
+    _long(G, "tensor_copy", "src", {}),
+    Probe(
+        "gpsimd_iota",
+        "iota",
+        G,
+        _of("int32 512 sbuf"),
+        {"pattern": ((1, 512),)},
+        INTERVAL,
+        ("gpsimd.start",),
+        {"offset": 0},
+    ),
+    _product("tensor_16", 512, "bfloat16", INTERVAL, "tensor.clock_mhz"),
+    _product("tensor_16", 512, "bfloat16", DURATION, "tensor.fill_ns"),
+    _product("tensor_32", 512, "float32", INTERVAL, "tensor.passes_32"),
+    _product("tensor_32_short", 128, "float32", INTERVAL, "tensor.load_32_ns"),
+    _transfer("dma_hwdge", 128, ARRIVAL, "dma.start_hwdge_ns", "hwdge"),
+    _transfer("dma_swdge", 128, ARRIVAL, "dma.start_swdge_ns", "swdge"),
+    _transfer("dma_prepared", 128, ARRIVAL, "dma.start_prepared_ns", "none"),
+    _transfer("dma_long", 4096, ARRIVAL, "dma.engine_rate", "hwdge"),
+    _transfer("dma_rows", 512, ARRIVAL, "dma.descriptor_ns", "hwdge"),
+    _transfer("dma_trigger_hwdge", 16, INTERVAL, "dma.trigger_hwdge_ns", "hwdge"),
+    _transfer("dma_trigger_swdge", 16, INTERVAL, "dma.trigger_swdge_ns", "swdge"),
+)

@@ -1,0 +1,91 @@
+"""--machine, --print machine, --print microkernels, --calibrate."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nkic.cli.common import run
+from nkic.cli.nkic import command as compiler
+from nkic.machine.clock import TABLE
+from nkic.machine.clock.machine_file import read_machine
+from nkic.machine.targets import TRN2
+from tests.cli.nki_run_fixtures import KERNEL, RUN, artifact, folder, nki, refused
+from tests.harness.commands import Run
+
+__all__ = ["artifact", "folder", "nki"]
+TEXT = "[dma]\ndone_ns = 1298\n"
+
+
+def test_a_machine_file_changes_the_time_and_is_named(nki: Run, folder: Path) -> None:
+    Path("m.toml").write_text(TEXT, "utf-8")
+    plain = json.loads(nki(*RUN, "--json").out)
+    given = json.loads(nki(*RUN, "--json", "--machine", "m.toml").out)
+    assert plain["machine"] == "default"
+    assert given["machine"] == read_machine("m.toml", TEXT).hash
+    # A load and a store after one another, each done 1,000 ns later.
+    assert given["time_ns"] - plain["time_ns"] == pytest.approx(2000)
+    launch = TRN2.figures["launch.before_ns"] + TRN2.figures["launch.after_ns"]
+    assert given["launch_ns"] == launch
+    assert given["trust"]["percent"] > 0 and given["trust"]["checked"]
+    words = nki(*RUN, "--machine", "m.toml").err
+    assert f"machine {given['machine'][:12]}; on a device about " in words
+
+
+def test_what_is_wrong_with_it_is_said(nki: Run, folder: Path) -> None:
+    Path("m.toml").write_text("[dma]\ndonens = 1298\n", "utf-8")
+    text = refused(nki(*RUN, "--machine", "m.toml"), 2, "bad-value")
+    assert "there is no parameter `dma.donens`" in text
+    assert "did you mean `dma.done_ns`?" in text
+    Path("m.toml").write_text("target = 'trn1'", "utf-8")
+    text = refused(nki(*RUN, "--machine", "m.toml"), 2, "bad-value")
+    assert "its figures are of trn1, the kernel is for trn2" in text
+    assert "no.toml" in refused(nki(*RUN, "--machine", "no.toml"), 2, "cannot-read")
+
+
+def test_the_figures_are_printed_with_standing_and_source(nki: Run, folder: Path) -> None:
+    lines = nki("--print", "machine").out.splitlines()
+    assert lines[0].split() == [
+        *("target", "parameter", "value", "unit", "standing", "source", "meaning"),
+    ]
+    assert len(lines) == 1 + 3 * (1 + len(TABLE))
+    Path("m.toml").write_text(TEXT, "utf-8")
+    found = json.loads(nki("--print", "machine", "--machine", "m.toml", "--json").out)
+    given = [row for row in found["machine"] if row["standing"] == "given"]
+    assert {(row["parameter"], row["value"]) for row in given} == {("dma.done_ns", 1298.0)}
+
+
+def test_the_microkernels_are_printed(nki: Run) -> None:
+    text = nki("--print", "microkernels").out
+    compile(text, "microkernels.py", "exec")
+    assert "@nki.jit" in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--print", "machine", "kernel.neff"),
+        ("--print", "machine", "--info"),
+        ("--print", "microkernels", "--machine", "m.toml"),
+        ("--calibrate", "profiles", "--inputs", "a.npz"),
+        ("--calibrate", "profiles", "--print", "machine"),
+        ("kernel.neff", "--info", "--machine", "m.toml"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(nki: Run, words: tuple[str, ...]) -> None:
+    refused(nki(*words), 2, "conflicting-options")
+
+
+def test_a_folder_without_profiles_is_refused(nki: Run, folder: Path) -> None:
+    assert "no profile of a microkernel" in refused(nki("--calibrate", "."), 2, "bad-value")
+
+
+def test_the_compiler_schedules_by_it_and_says_so(nki: Run, folder: Path) -> None:
+    Path("k.py").write_text(KERNEL, "utf-8")
+    Path("m.toml").write_text(TEXT, "utf-8")
+    assert run(compiler, "nkic", ("k.py", "-o", "other.neff", "--machine", "m.toml")) == 0
+    assert read_machine("m.toml", TEXT).hash in nki("other.neff", "--info").out
+    found = json.loads(nki("other.neff", *RUN[1:], "--machine", "m.toml", "--json").out)
+    assert found["resources"]["cycles"] == found["cycles"], "est. is of that machine"
