@@ -17,7 +17,7 @@ from nkic.evaluate.objects import Builtin, Class, ErrorInstance, Getter, HostFun
 from nkic.evaluate.tables import OBJECT
 from nkic.language.arrays import ConstantArray
 from nkic.language.binder import Binder
-from nkic.language.collectives import Collective
+from nkic.language.collectives import Collective, Preparing, Triggering
 from nkic.language.creation import ParDim, TensorClass, ndarray
 from nkic.language.dtypes_api import MemoryRegion
 from nkic.language.enums import ENUMS, Operator
@@ -72,6 +72,8 @@ SURFACE: dict[type, str] = {
     Loading: "",
     Storing: "",
     Collective: "",
+    Preparing: "",
+    Triggering: "",
     TensorAnnotation: "shape __getitem__",
     ReplicaGroup: "groups",
     **dict.fromkeys(ENUMS.values(), "name value"),
@@ -79,7 +81,17 @@ SURFACE: dict[type, str] = {
 # Classes whose objects are made, or asked for, under the name of the class.
 _MADE = (ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion)
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLED = (Binder, Filling, Loading, Storing, Collective, Operator, Decorator)
+_CALLED = (
+    Binder,
+    Filling,
+    Loading,
+    Storing,
+    Collective,
+    Preparing,
+    Triggering,
+    Operator,
+    Decorator,
+)
 
 
 @cache
