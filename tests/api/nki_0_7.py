@@ -66,6 +66,21 @@ def allocated(src):
 
 
 @nki.jit
+def by_slab(src):
+    """A leading dimension of HBM that is not tiled is indexed one slab at a time."""
+    dst = new(src.shape, src.dtype, nl.shared_hbm)
+    read, write = (nl.tiles(one, tile_shape=(128, 64)) for one in (src, dst))
+    for slab in range(read.shape[0]):
+        for at in itertools.product(*map(range, read[slab].shape)):
+            part = read[slab][at]
+            tile = new(part.element_shape[1:], src.dtype)
+            nisa.dma_copy(dst=tile, src=part.data)
+            nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=float(slab))
+            nisa.dma_copy(dst=write[slab][at].data, src=tile)
+    return dst
+
+
+@nki.jit
 def computed(number):
     """scalar_load, arithmetic, scalar_store."""
     tile = new((1, 1), nl.int32)

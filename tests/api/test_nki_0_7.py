@@ -39,6 +39,7 @@ CASES: list[tuple[str, tuple[Any, ...], Any]] = [
     ("through_tiles", (A,), -A),
     ("through_blocks", (B,), blocks()),
     ("allocated", (B,), B),
+    ("by_slab", (A.reshape(4, 50, 100),), A.reshape(4, 50, 100) * np.arange(4)[:, None, None]),
     *(("computed", (number(n),), number(5 - 2 * n)) for n in (0, 7, -3)),
     ("addressed", (ROWS, number(4)), ROWS[4:5]),
     *(("counted", (ROWS, number(n)), odd_rows(n)) for n in (0, 3, 5)),
