@@ -7,6 +7,7 @@ as Python objects.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from enum import Enum
 from functools import cache, partial
 from types import BuiltinFunctionType, FunctionType
@@ -32,6 +33,7 @@ from nkic.language.scalars import Loading, NkiScalar, Storing
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction
+from nkic.language.versions import configs
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.syntax.names import words
@@ -76,10 +78,15 @@ SURFACE: dict[type, str] = {
     Triggering: "",
     TensorAnnotation: "shape __getitem__",
     ReplicaGroup: "groups",
+    **{kind: " ".join(field.name for field in fields(kind)) for kind in configs.OPTIONS.values()},
+    configs.AddressRotation: "name value",
     **dict.fromkeys(ENUMS.values(), "name value"),
 }
 # Classes whose objects are made, or asked for, under the name of the class.
-_MADE = (ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion)
+_MADE = (
+    *(ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion),
+    *configs.OPTIONS.values(),
+)
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
 _CALLED = (
     Binder,

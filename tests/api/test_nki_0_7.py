@@ -67,3 +67,19 @@ def test_what_the_pages_show_runs(
         np.testing.assert_array_equal(k.nki.simulate(kernel)(*arguments), expected)
     both = [api.prepare(kernel, arguments, evaluate=way) for way in ("native", "closed")]
     assert both[0].artifact.data == both[1].artifact.data
+
+
+def test_configurations_of_the_compiler_behind(k: ModuleType) -> None:
+    compiler, kernel = importlib.import_module("nki.compiler"), k.through_tiles.func
+    quiet = compiler.CompileConfig(address_rotation=compiler.AddressRotation.AUTO)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = k.nki.jit(kernel, compile_config=quiet)
+    np.testing.assert_array_equal(made(A), -A)
+    with pytest.warns(api.NkicWarning, match="`prefetch_auto` of `compile_config=` means") as seen:
+        k.nki.jit(kernel, compile_config=compiler.CompileConfig(prefetch_auto=True))
+    assert seen[0].filename == __file__
+    with pytest.raises(api.CompileError, match=r"takes a nki\.compiler\.SpecializationConfig"):
+        k.nki.jit(specialization_config=quiet)
+    with pytest.raises(TypeError, match="prefetch"):
+        compiler.CompileConfig(prefetch=True)

@@ -61,13 +61,20 @@ ISA = {
 
 # Of nki.
 NKI = {
-    "compiler": Gone(BETA2, "place a tensor with nl.ndarray(..., address=(partition, byte))"),
     "baremetal": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
     "benchmark": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
     "profile": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
     "trace": Gone(BETA2, "leave it out: functions that a kernel calls need no decorator"),
     "simulate_kernel": Gone(BETA2, _PYTHON),
     "tensor": Gone(BETA2, "use nl.ndarray, or nl.NkiTensor in annotations"),
+}
+_PLACED = "place a tensor with nl.ndarray(..., address=(partition, byte))"
+# Of nki.compiler, which has others since 0.7.
+COMPILER = {
+    **dict.fromkeys(("sbuf", "psum", "hbm"), Gone(BETA2, _PLACED)),
+    "skip_middle_end_transformations": Gone(BETA2, "leave it out"),
+    "enable_stack_allocator": Gone(BETA2, "leave it out: the compiler places tensors"),
+    "force_auto_alloc": Gone(BETA2, "leave it out: the compiler places tensors"),
 }
 
 
