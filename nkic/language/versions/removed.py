@@ -173,9 +173,11 @@ def parameter(function: str, name: str) -> Gone | None:
 
 
 def no_parameter(name: str, gone: Gone, profile: Profile) -> str:
-    """What to say of a parameter that went."""
+    """What to say of a parameter that went: with the first version that refuses it."""
+    last = _TOLERATED.get(name)
+    since = gone.since if last is None else min(p for p in Profile if p > last)
     if profile >= gone.since:
-        return f"there is no parameter `{name}` since NKI {gone.since.label}"
+        return f"there is no parameter `{name}` since NKI {since.label}"
     return f"nkic does not have `{name}=`, which went with NKI {gone.since.label}"
 
 
