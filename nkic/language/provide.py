@@ -13,7 +13,7 @@ from nkic.language.enums import ENUMS
 from nkic.language.jit import jit
 from nkic.language.namespace import Absent, Namespace, names_of
 from nkic.language.objects import Decorator
-from nkic.language.versions import deprecated, removed, since
+from nkic.language.versions import configs, deprecated, removed, since
 from nkic.machine import dtypes
 
 OLD_ROOT = "neuronxcc"
@@ -22,7 +22,7 @@ _NKI = (
     *("nki.isa.constants", "nki.dtype"),
 )
 _OLD = tuple(f"{OLD_ROOT}.{name}" for name in _NKI)
-MODULES = (*_NKI, OLD_ROOT, *_OLD, library.MODULE)
+MODULES = (*_NKI, configs.MODULE, OLD_ROOT, *_OLD, library.MODULE)
 
 
 class TensorAnnotation:
@@ -59,7 +59,7 @@ def namespaces(
         Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
         Namespace("nki.dtype", {**dtypes.DTYPES, "bool_": dtypes.BOOL}),
     ]
-    current = dict(zip(_NKI, made, strict=True))
+    current = dict(zip(_NKI, made, strict=True)) | {configs.MODULE: configs.namespace(profile)}
     return {**current, **_former(current, profile), library.MODULE: library.namespace(load)}
 
 

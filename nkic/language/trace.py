@@ -85,6 +85,11 @@ class NkiInstruction:
         return item if isinstance(item, Instruction) else None
 
 
+def has_failed(instruction: NkiInstruction) -> bool:
+    """An error kept it from being recorded."""
+    return instruction._place < 0
+
+
 class Trace:
     """The state of one compilation. `ids` changes from instance to instance."""
 
@@ -106,6 +111,7 @@ class Trace:
         self.viewing: Callable[[], object] = _free  # spends steps, for an index
         self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating
         self.decide: Callable[[Any], bool] | None = None  # what `while register:` asks, there
+        self.prepared: Any = None  # the collective that waits for its trigger
         self.left: list[CallChain] = []  # loops of the device that Python left before their end
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -19,8 +20,10 @@ from nkic import api
 from nkic.api import functions
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.tracebacks import boundary
+from nkic.base import diagnostics
 from nkic.base.suggest import did_you_mean
 from nkic.language.trace import current
+from nkic.language.versions import configs
 from nkic.nki import arrays, grid
 from nkic.nki.names import framework_target
 
@@ -205,7 +208,7 @@ def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
 
 
 def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
-    known = ("mode", "platform_target", *_MESSAGES, *_COMPILER)
+    known = ("mode", "platform_target", *_MESSAGES, *_COMPILER, *configs.OPTIONS)
     for name in options:
         if name not in known:
             help = did_you_mean(name, known) or f"options are {', '.join(known)}"
@@ -213,7 +216,19 @@ def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
     mode = options.get("mode", "auto")
     if mode not in _MODES:
         refuse(f"nki.jit: there is no mode {mode!r}", f"use one of {_MODES}, or none")
+    for name in options.keys() & configs.OPTIONS.keys():
+        _check_config(name, options[name])
     return LaunchOptions(options.get("platform_target"), former, spmd=former)
+
+
+def _check_config(name: str, value: Any) -> None:
+    """A configuration of the compiler behind NKI, whose settings change nothing here."""
+    if text := configs.wrong(name, value):
+        refuse(f"nki.jit: {text}, not {value!r}")
+    code = diagnostics.codes()["jit-option"].number
+    for setting in configs.unmet(value):
+        text = f"{code}: nki.jit: `{setting}` of `{name}=` means nothing to nkic"
+        warnings.warn(api.NkicWarning(text, code), stacklevel=5)
 
 
 def _is_former(func: Any) -> bool:

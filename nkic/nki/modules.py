@@ -21,13 +21,13 @@ from nkic.base.kernel_errors import Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.language import provide
-from nkic.language.collectives import Collective
+from nkic.language.collectives import Collective, Triggering
 from nkic.language.enums import ENUMS, Operator
 from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import current
-from nkic.language.versions import removed
+from nkic.language.versions import configs, removed
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
@@ -45,7 +45,7 @@ _DOCS = {
     "nki.typing": "Annotations of kernel arguments.",
     "nki.dtype": "Element types, by name.",
     "nki.tensor": "The type of tensors in kernels.",
-    "nki.compiler": "Empty: what it held went with the first compiled NKI.",
+    "nki.compiler": "What `jit` is told for the compiler behind NKI.",
 }
 _HOST: dict[str, Any] = {
     "jit": jit,
@@ -56,7 +56,10 @@ _HOST: dict[str, Any] = {
 }
 _FORMER: dict[str, Any] = {**_HOST, "jit": former_jit, "simulate_kernel": simulate_kernel}
 PACKAGES = frozenset({"nki", "nki.isa"})
-_REMOVED = {"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA}
+_REMOVED = {
+    **{"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA},
+    configs.MODULE: removed.COMPILER,
+}
 
 
 def _no_library(file: SourceFile, name: str) -> NoReturn:
@@ -76,8 +79,8 @@ def contents(module: str) -> dict[str, Any]:
     """Public names of a module of `nki` with their values."""
     if module == "nki":
         return dict(_HOST)
-    if module == "nki.compiler":
-        return {}
+    if module == configs.MODULE:
+        return dict(configs.NAMES)
     if module == "nki.isa.constants":
         whole = vars_of(built("nki.isa"))
         return {name: whole[name] for name in ENUMS}
@@ -123,9 +126,12 @@ def _host_value(module: str, name: str, value: Any, enums: dict[Any, type[Enum]]
     return _function(module, name, value)
 
 
+_COLLECTIVES = (Collective, Triggering)
+
+
 def _function(module: str, name: str, value: Any) -> names.Function:
     row = ROWS.get(name)
-    if row is not None and row.module == module and isinstance(value, Collective):
+    if row is not None and row.module == module and isinstance(value, _COLLECTIVES):
         signature, doc = value.__signature__, row.doc
     elif row is not None and row.module == module:
         signature, doc = signatures.of_row(row)
@@ -245,11 +251,7 @@ def _submodule(package: str, name: str) -> ModuleType:
 def _instead(package: str, name: str) -> str:
     """What to say besides of a name that NKI took away."""
     current = package.removeprefix(f"{OLD}.")
-    gone = (
-        removed.NKI["compiler"]
-        if current == "nki.compiler"
-        else _REMOVED.get(current, {}).get(name)
-    )
+    gone = _REMOVED.get(current, {}).get(name)
     return f": it went with NKI {gone.since.label}; {gone.instead}" if gone else ""
 
 
