@@ -34,8 +34,9 @@ ALLOWED = {
     "prove": DATA,
     "neff": "base machine prove",
     "emit": f"{DATA} neff",
-    "simulate": "base machine arrays neff",
-    "report": "base machine neff",
+    "trace": "base machine neff",
+    "simulate": "base machine arrays neff trace",
+    "report": "base machine neff trace",
     "driver.figures": "base machine neff simulate report",
     "driver.loader": "base parse",
     "driver.compiled": "base machine ir neff",
@@ -72,6 +73,7 @@ EXTRA = {
     "pytest_plugin": {"pytest"},
     "stdlib": {"nki"},
     "migrate": {"libcst"},
+    "report": {"perfetto"},
 }
 FREE = {"__init__", "__version__"}  # packages without code of a layer
 

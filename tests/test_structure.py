@@ -16,7 +16,7 @@ MODULES = {dotted(path): path for path in FILES}
 PACKAGES = [path for path in FILES if path.name == "__init__.py"]
 
 # Packages that are not everywhere.
-OPTIONAL = {"fcntl", "jax", "ml_dtypes", "pytest", "torch"}
+OPTIONAL = {"fcntl", "jax", "ml_dtypes", "perfetto", "pytest", "torch"}
 # What most runs do without, imported where it is wanted, because both commands are judged by
 # how fast they start. Nothing else is imported inside of a function.
 ON_DEMAND = {
@@ -30,7 +30,7 @@ ON_DEMAND = {
     "cli/common/options.py": {"nkic.limits.table"},
     "cli/common/session.py": {"nkic.base.render"},
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
-    "cli/nki_run/carry_out.py": {"nkic.cli.nki_run.running"},
+    "cli/nki_run/carry_out.py": {"nkic.cli.nki_run.comparing", "nkic.cli.nki_run.running"},
     "cli/nkic/__init__.py": {"nkic.cli.nkic.carry_out"},
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
