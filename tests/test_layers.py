@@ -73,7 +73,7 @@ EXTRA = {
     "pytest_plugin": {"pytest"},
     "stdlib": {"nki"},
     "migrate": {"libcst"},
-    "report": {"perfetto"},
+    "report": {"perfetto", "pyarrow"},
 }
 FREE = {"__init__", "__version__"}  # packages without code of a layer
 

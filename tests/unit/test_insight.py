@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+import nkic
+from nkic.base.source import SourceFile
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import Buffer
 from nkic.machine.timing import Timing
@@ -131,6 +133,37 @@ def test_loops_on_the_device_are_recorded_with_their_turns() -> None:
     ]
     assert turns == [(0,), (1,), (2,)]
     assert kept.again() == kept.trace.end
+
+
+TWO_CORES = """\
+def kernel(a):
+    out = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    core, rows = nl.program_id(0), 256 // nl.num_programs(0)
+    t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    u = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=t, src=a[core * rows : (core + 1) * rows, :])
+    for i in range(core * 20 + 1):
+        nisa.tensor_scalar(dst=t, data=t, op0=nl.add, operand0=1.0)
+    nisa.sendrecv(src=t, dst=u, send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=0)
+    nisa.dma_copy(dst=out[core * rows : (core + 1) * rows, :], src=u)
+    nisa.core_barrier(out, (0, 1))
+    return out
+"""
+
+
+def test_cores_that_meet() -> None:
+    source = SourceFile("k.py", HEAD + TWO_CORES)
+    program = nkic.compile(source, inputs={"a": "float32[256,64]"}, grid=(2,), lnc=2).executable
+    kept = recorded(run(program))
+    causes = [event.cause for event in kept.trace.events]
+    assert Cause.RENDEZVOUS in causes and Cause.OTHER not in causes
+    assert kept.again() == kept.trace.end
+    path = critical_path(kept.trace)
+    assert sum(part.time for part in path) == kept.trace.end
+    cores = {kept.trace.streams[kept.trace.events[part.event].stream].core for part in path}
+    assert cores == {0, 1}  # core 1 computes longer, core 0 may store last
+    names = {answer.name for answer in insight(kept.trace, kept.again).verdict.answers}
+    assert "free-DVE" in names
 
 
 def test_a_trace_that_is_too_long_says_so() -> None:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import Buffer
 from nkic.report.insight.sources import name_of
 from nkic.report.insight.verdict import Insight, insight
-from nkic.report.views import chrome, lanes, perfetto, tracks
+from nkic.report.views import chrome, counters, lanes, perfetto, tracks
 from nkic.report.views.annotate import annotated
 from nkic.report.views.summary import METRICS, summary
 from nkic.simulate import Result
@@ -213,7 +214,7 @@ def test_chrome_trace(name: str) -> None:
 
 
 @every_sample
-def test_counters(name: str) -> None:
+def test_levels(name: str) -> None:
     found = seen(name)
     by_name = {level.name: level for level in tracks.counters(found)}
     alive = [x for x in found.lives if x.buffer is Buffer.SBUF]
@@ -255,6 +256,25 @@ def test_perfetto_trace(name: str) -> None:
         track = packet.track_event.track_uuid
         open_slices[track] += {1: 1, 2: -1}.get(packet.track_event.type, 0)
         assert 0 <= open_slices[track] <= 1
+
+
+@every_sample
+def test_counters_in_parquet(name: str, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow.parquet")
+    found, result = seen(name), sample(name)
+    (tmp_path / "c.parquet").write_bytes(counters.parquet(found))
+    table = arrow.read_table(tmp_path / "c.parquet")
+    assert table.schema.metadata[b"profile_schema_version"] == counters.SCHEMA.encode()
+    assert table.column_names == list(counters.COLUMNS)
+    columns = table.to_pydict()
+    assert table.num_rows == result.instructions
+    assert sum(columns["bytes"]) == result.dma_bytes
+    assert max(columns["complete_ps"]) == found.trace.end
+    on_path = [p for p in found.path if found.trace.events[p.event].record.row is not None]
+    assert sum(columns["critical_ps"]) == sum(part.time for part in on_path)
+    own = zip(columns["engine"], columns["start_ps"], columns["end_ps"], strict=True)
+    busy = sum(end - start for engine, start, end in own if engine == "DVE")
+    assert busy == sum(cost.busy["DVE"] for cost in found.accounts.by_line.values())
 
 
 def test_flows_pass_through_empty_slots() -> None:

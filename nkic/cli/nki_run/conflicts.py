@@ -28,7 +28,7 @@ _ABOUT_RUNNING = (
         "time",
         "force",
         *("annotate", "timeline", "window", "source", "summary_json", "report", "trace"),
-        *("baseline", "save_baseline", "fail_if", "diff"),
+        *("baseline", "save_baseline", "fail_if", "diff", "counters"),
     ),
 )
 _ABOUT_LISTING = ("engine", "lines")
@@ -144,6 +144,7 @@ def _reads(line: CommandLine) -> Iterator[tuple[str, str]]:
 def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
     named = [("--outputs", line.outputs), ("--bless", line.bless)]
     named += [("--summary-json", line.summary_json), ("--save-baseline", line.save_baseline)]
+    named.append(("--counters", line.counters))
     yield from ((option, path) for option, path in named if path is not None)
     yield from (("--trace", path) for path in line.trace)
     yield from ((f"--report {k}", path) for k, _, path in (r.partition("=") for r in line.report))

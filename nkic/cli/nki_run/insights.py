@@ -13,7 +13,7 @@ MAX_REPORTED = 1_000_000  # the same where a report was asked for
 MAX_ASKED = 2_000_000  # events that are run again then, over all questions
 _REPORTS = (
     *("annotate", "timeline", "summary_json", "report", "trace"),
-    *("baseline", "save_baseline", "fail_if"),
+    *("baseline", "save_baseline", "fail_if", "counters"),
 )
 
 

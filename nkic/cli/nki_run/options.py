@@ -58,6 +58,7 @@ class CommandLine:
     source: tuple[str, ...]
     summary_json: str | None
     report: tuple[str, ...]
+    counters: str | None
     trace: tuple[str, ...]
     baseline: str | None
     save_baseline: str | None
@@ -350,6 +351,12 @@ _OPTIONS = (
         common=True,
         help="Write every instruction with its times and what it waited for, for ui.perfetto.dev: "
         "FILE.json or FILE.json.gz, or FILE.pftrace, which needs the package perfetto.",
+    ),
+    _option(
+        _REPORT,
+        "--counters",
+        metavar="FILE.parquet",
+        help="Write a row for every instruction; needs the package pyarrow.",
     ),
     _many(
         _REPORT,

@@ -17,6 +17,7 @@ _ONE = (
     "summary_json",
     "save_baseline",
     "baseline",
+    "counters",
 )  # options with one path
 _MANY = ("input", "output", "report", "trace")  # options that may be given several times
 
@@ -52,7 +53,7 @@ def _refuse_marks(line: CommandLine) -> None:
 def _refuse_shared(line: CommandLine) -> None:
     written = [
         (f"--{name}", getattr(line, name))
-        for name in ("outputs", "bless", "summary_json", "save_baseline")
+        for name in ("outputs", "bless", "summary_json", "save_baseline", "counters")
     ]
     written += [("-O", text) for text in line.output]
     written += [("--report", text) for text in line.report]

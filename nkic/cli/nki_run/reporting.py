@@ -26,7 +26,16 @@ from nkic.report.compare.profiles import profile_of
 from nkic.report.insight.verdict import Insight
 from nkic.report.page import page
 from nkic.report.run_report import RunReport
-from nkic.report.views import annotate, chrome, lanes, markdown, perfetto, profile, summary
+from nkic.report.views import (
+    annotate,
+    chrome,
+    counters,
+    lanes,
+    markdown,
+    perfetto,
+    profile,
+    summary,
+)
 
 SOURCE_LIMIT = 1 << 26  # bytes of a source file
 WIDTH = 120  # of a timeline where nobody knows how wide the terminal is
@@ -88,6 +97,8 @@ def check(line: CommandLine, executable: Executable) -> None:
     list(kinds(line))
     for path in line.trace:
         _trace_of(path)
+    if line.counters is not None and not counters.is_there():
+        _bad("--counters needs the package pyarrow", "pip install 'nkic[parquet]'")
     sources(line, executable)
 
 
@@ -101,6 +112,8 @@ def write(line: CommandLine, session: Session, found: Insight, run: RunReport) -
     if line.summary_json is not None:
         values = {run.id: summary.summary(found)}
         _file(session, "json", line.summary_json, json.dumps(values, indent=1) + "\n")
+    if line.counters is not None:
+        _file(session, "parquet", line.counters, counters.parquet(found))
     for path in line.trace:
         _file(session, "trace", path, _trace_of(path)(found))
     before = comparing.baseline_of(line)

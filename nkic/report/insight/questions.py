@@ -33,7 +33,8 @@ ROWS_WORTH = 1.15  # of the time at full rate, from which on short rows are told
 @dataclass(frozen=True)
 class Question:
     """`name` is for programs, `text` for people: what to do, or what would be free. `weight` is the
-    part of the critical path that it is about, in picoseconds.
+    part of the critical path that it is about, in picoseconds. The answer holds only if with
+    `given` the run takes as long as it did.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Question:
     is_advice: bool
     weight: int
     line: Line | None = None
+    given: Change | None = None
 
 
 def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Question]:
@@ -200,6 +202,7 @@ class _Asker:
         if not waits:
             return
         found, kept = edges(self.trace, self.accounts.uses), self._by_slots()
+        given = _wired(found, kept)
         names: dict[Line, set[str]] = defaultdict(set)
         for edge in found:
             if edge.relation is Relation.ROOM:
@@ -211,10 +214,12 @@ class _Asker:
                 if edge.relation is not Relation.ROOM or self._declared(edge.tensor) != line
             ]
             text = f"give {_listed(names[line])} ({line.short}) another buffer, to fill it earlier"
-            yield Question(f"buffers:{line}", text, _wired(rest, kept), True, weight, line)
+            change = _wired(rest, kept)
+            yield Question(f"buffers:{line}", text, change, True, weight, line, given)
         data = [edge for edge in found if edge.relation is not Relation.ROOM]
         text = "if nothing waited for room in memory"
-        yield Question("free-room", text, _wired(data, kept), False, sum(waits.values()))
+        weight = sum(waits.values())
+        yield Question("free-room", text, _wired(data, kept), False, weight, None, given)
 
     def _waits_for_room(self) -> dict[Line, int]:
         """What of the critical path comes before a wait for room, by the line that declares what

@@ -154,6 +154,8 @@ def _answers(
     trace = accounts.trace
     count = max(LEAST_ASKED, most // max(1, len(trace.events)))
     asked = sorted(questions(accounts, path, found), key=lambda one: not one.is_advice)[:count]
+    fair = {id(one.given): again(one.given) == trace.end for one in asked if one.given is not None}
+    asked = [one for one in asked if one.given is None or fair[id(one.given)]]
     answers = [_answer(one, again(one.change), trace.end) for one in asked]
     return sorted(answers, key=lambda answer: (answer.time_ps, answer.name))
 

@@ -24,16 +24,13 @@ AS_IT_WAS = Change()
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run of one rank, ready to be asked what would have been."""
+    """A run of one rank, ready to be asked what would have been. `items` are those of its events,
+    without what they compute. `can_repeat`: every event is there, and no other rank took part.
+    """
 
     trace: Trace
     items: Sequence[Item]
-
-    @property
-    def can_repeat(self) -> bool:
-        """Every event is there, and no other rank took part."""
-        groups = (item.rendezvous.group for item in self.items if item.rendezvous is not None)
-        return self.trace.complete and not any(group is not None for group in groups)
+    can_repeat: bool
 
     def again(self, change: Change = AS_IT_WAS) -> int:
         """How long the run takes with that change, in picoseconds."""
@@ -58,7 +55,8 @@ class Recorded:
             copy = _emptied(item)
             if change.retimed is not None:
                 copy.timing = change.retimed(number, event, item.timing)
-            copy.table = item.table if change.tables else ""
+            if not change.tables:
+                copy.table = ""
             if change.wires is not None:
                 copy.waits, copy.signals = tuple(waits[number]), tuple(signals[number])
             runners[event.stream].items.append(copy)
@@ -66,8 +64,12 @@ class Recorded:
 
 
 def recorded(recorder: Recorder, end: int) -> Recorded:
-    """What a recorder wrote down."""
-    return Recorded(recorder.trace(end), recorder.items)
+    """What a recorder wrote down; nothing of it keeps the memory of the run alive."""
+    empty = {id(item): _emptied(item) for item in recorder.items}
+    groups = (item.rendezvous.group for item in recorder.items if item.rendezvous is not None)
+    alone = not any(group is not None for group in groups)
+    items = [empty[id(item)] for item in recorder.items]
+    return Recorded(recorder.trace(end), items, recorder.complete and alone)
 
 
 class _Again(Runner):
@@ -89,6 +91,7 @@ def _emptied(item: Item) -> Item:
     """The item without what it computes."""
     copy = Item(item.record, None, item.timing, item.bytes)
     copy.follows = item.follows
+    copy.table = item.table
     if item.is_rendezvous:
         copy.rendezvous = Rendezvous(_nothing, _ignore)
     return copy
