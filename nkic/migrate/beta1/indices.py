@@ -209,8 +209,9 @@ def less(a: str, b: str) -> str:
     if a.startswith(f"{b} + "):
         return a.removeprefix(f"{b} + ")
     node = cst.parse_expression(b)
-    is_sum = isinstance(node, cst.BinaryOperation) and not node.lpar
-    is_sum = is_sum and isinstance(node.operator, cst.Add | cst.Subtract)
+    if not isinstance(node, cst.BinaryOperation) or node.lpar:
+        return f"{a} - {b}"
+    is_sum = isinstance(node.operator, cst.Add | cst.Subtract)
     return f"{a} - ({b})" if is_sum else f"{a} - {b}"
 
 
