@@ -142,7 +142,7 @@ def test_a_row_is_documented(name: str) -> None:
 # errors, kernel source, and the tables of versions.
 SPEAKS_OF_ROWS = (
     *("machine/", "simulate/semantics/", "simulate/bounds/rules.py", "stdlib/", "stubs/"),
-    "language/versions/",
+    *("language/versions/", "language/beta1/"),  # other forms of instructions
 )
 # Words that are those of something else too: operators, generators of data, options of `run`,
 # parameters of every instruction, fields of our own classes. And one way of depending.

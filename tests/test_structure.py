@@ -42,6 +42,13 @@ ON_DEMAND = {
     "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},
     "neff/verify.py": {"nkic.neff.verify_orders"},  # the proofs
     "language/constant_data.py": {"nkic.arrays"},
+    "language/provide.py": {
+        "nkic.language.beta1",
+        "nkic.language.beta1.tiles",
+    },  # its kernels alone
+    "specialise/closed.py": {"nkic.specialise"},
+    "specialise/outputs.py": {"nkic.language.beta1"},
+    "specialise/stage.py": {"nkic.specialise"},
     "nki/finder.py": {"nkic.nki.packages"},
     "nki/packages.py": {"nkic.nki.jax_calls"},  # JAX
     "parse/__init__.py": {"nkic.parse.errors"},

@@ -112,6 +112,7 @@ class Trace:
         self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating
         self.decide: Callable[[Any], bool] | None = None  # what `while register:` asks, there
         self.prepared: Any = None  # the collective that waits for its trigger
+        self.remember: Callable[[], Callable[[], None]] | None = None  # numbers in variables, there
         self.left: list[CallChain] = []  # loops of the device that Python left before their end
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
@@ -153,6 +154,11 @@ class Trace:
     def cores(self) -> tuple[Body, ...]:
         """What each core executes."""
         return tuple(tuple(body) for body in self._cores)
+
+    @property
+    def bodies(self) -> list[list[Item]]:
+        """The same, to be changed."""
+        return self._cores
 
     # Tensors
 
@@ -245,6 +251,11 @@ class Trace:
             Instruction(row, operands, attributes, engine, here(), number, name, after, self.pinned)
         )
         return NkiInstruction(body, len(body) - 1)
+
+    def again(self, item: Instruction) -> None:
+        """Appends an instruction that was taken off the end, after what has come in between."""
+        self.body.append(item._replace(number=self._instructions))
+        self._instructions += 1
 
     def new_region(self) -> int:
         """The number of a new region of instructions that keep their order."""

@@ -28,7 +28,7 @@ from nkic.nki import arrays, grid
 from nkic.nki.names import framework_target
 
 FORMER = "neuronxcc.nki"
-FORMER_NKI = "0.3"  # the last version with `neuronxcc.nki`
+FORMER_NKI = "beta1"  # the version that `neuronxcc.nki` is
 SIMULATOR = "NKI_SIMULATOR"  # 1 says what nkic does anyway
 _MODES = ("auto", "simulation", "baremetal", "torchxla", "jax", "trace")  # ignored since NKI 0.3
 _MESSAGES = ("debug_kernel", "show_compiler_tb")  # settings of the messages of NKI's compiler
@@ -150,7 +150,8 @@ class Kernel:
         former = self.how.former or _is_former(self.func)
         with raising(CompileError):
             check_environment()
-            return replace(self.how, former=former).options()
+            spmd = self.how.spmd or former
+            return replace(self.how, former=former, spmd=spmd).options()
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
@@ -198,6 +199,9 @@ def _decorator(fn: Any, options: Mapping[str, Any], former: bool) -> Any:
 
 def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
     """The kernel of a function; that of a kernel with what `how` says besides."""
+    inside = getattr(fn, "kernel", None)  # of what measures or simulates one
+    if isinstance(inside, Kernel):
+        fn = inside
     if not isinstance(fn, Kernel):
         return Kernel(fn, how)
     if how is None:
@@ -274,5 +278,6 @@ def check_environment() -> None:
         refuse(f"{SIMULATOR}={value} asks for a device, and nkic has none", f"unset {SIMULATOR}")
 
 
+former_jit.__name__ = former_jit.__qualname__ = "jit"
 for _public in (jit, former_jit, nki_jit, simulate, simulate_kernel):
     _public.__module__ = "nki"  # where users find it, and how it is described to the compiler

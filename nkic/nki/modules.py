@@ -31,7 +31,7 @@ from nkic.language.versions import configs, removed
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
-from nkic.nki import measure, names, signatures
+from nkic.nki import beta1, measure, names, signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 from nkic.nki.jit import former_jit, jit, simulate, simulate_kernel
 
@@ -54,7 +54,10 @@ _HOST: dict[str, Any] = {
     "benchmark": measure.benchmark,
     "profile": measure.profile,
 }
-_FORMER: dict[str, Any] = {**_HOST, "jit": former_jit, "simulate_kernel": simulate_kernel}
+_FORMER: dict[str, Any] = {
+    **{name: value for name, value in _HOST.items() if name != "simulate"},
+    **{"jit": former_jit, "trace": former_jit, "simulate_kernel": simulate_kernel},
+}
 PACKAGES = frozenset({"nki", "nki.isa"})
 _REMOVED = {
     **{"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA},
@@ -227,7 +230,9 @@ def _make(name: str) -> ModuleType:
         _register_dtypes()
     current = name.removeprefix(f"{OLD}.")
     made = Module(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
-    if current != name and current in _DOCS:
+    if name in beta1.MODULES:
+        found = beta1.contents(name, _FORMER)
+    elif current != name and current in _DOCS:
         found = dict(_FORMER) if current == "nki" else vars_of(built(current))
     else:
         found = contents(current) if current in _DOCS else {}
@@ -241,7 +246,7 @@ def _make(name: str) -> ModuleType:
 def _submodule(package: str, name: str) -> ModuleType:
     """`nki.dtype` after `import nki`: what a package has not imported yet."""
     full = f"{package}.{name}"
-    if full.removeprefix(f"{OLD}.") not in _DOCS:
+    if full not in beta1.MODULES and full.removeprefix(f"{OLD}.") not in _DOCS:
         raise AttributeError(
             f"module {package!r} has no attribute {name!r}{_instead(package, name)}"
         )

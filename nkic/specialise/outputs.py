@@ -52,6 +52,10 @@ class Outputs:
     def program(self, arguments: dict[str, str]) -> Program:
         """All that was recorded; `arguments` are the kernel's, as `--info` shows them."""
         trace = self.trace
+        if trace.profile is Profile.BETA1:
+            from nkic.language.beta1 import spills  # rarely needed
+
+            spills.fit(trace, self.at)
         outputs = self.parameters()
         refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
         return Program(

@@ -126,7 +126,12 @@ def _maker(host: type) -> Callable[..., Any]:
 
 
 def _class(host: type) -> Class:
-    members = {name: _member(host, name) for name in words(SURFACE.get(host, ""))}
+    return class_of(host, SURFACE.get(host, ""))
+
+
+def class_of(host: type, text: str) -> Class:
+    """The class of a kind of value, with the names that `text` lists."""
+    members = {name: _member(host, name) for name in words(text)}
     makes = host in _MADE or issubclass(host, Enum)
     made = Class(
         host.__name__,

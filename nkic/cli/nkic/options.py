@@ -114,7 +114,8 @@ _OPTIONS = (
         _KERNEL,
         "--nki",
         metavar="VERSION",
-        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.7.  [default: 0.7]",
+        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.7.  "
+        "[default: 0.7; beta1 where it imports neuronxcc]",
     ),
     _option(
         _KERNEL,
