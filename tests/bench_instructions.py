@@ -120,12 +120,16 @@ NUMPY: dict[str, Callable[[], Any]] = {
     "all_to_all": lambda: np.stack([X, Y, X, Y]).swapaxes(0, 1).copy(),
     "all_gather_v": lambda: np.stack([np.concatenate([X, Y, X, Y])] * 4),
     "all_to_all_v": lambda: np.stack([X, Y, X, Y]).swapaxes(0, 1).copy(),
+    "all_gather_v_trigger": lambda: np.stack([np.concatenate([X, Y, X, Y])] * 4),
+    "all_to_all_v_trigger": lambda: np.stack([X, Y, X, Y]).swapaxes(0, 1).copy(),
+    "all_gather_v_prepare": lambda: X[:3, :4].copy(),
+    "all_to_all_v_prepare": lambda: X[:3, :4].copy(),
     "collective_permute": lambda: [x.copy() for x in (X, Y, X, Y)],
     "collective_permute_implicit": lambda: [x.copy() for x in (X, Y, X, Y)],
     "collective_permute_implicit_reduce": lambda: [x + Y for x in (X, Y, X, Y)],
 }
 RANKS = 4
-ON_TWO_CORES = {"core_barrier", "sendrecv", "all_gather_v"}
+ON_TWO_CORES = {"core_barrier", "sendrecv", "all_gather_v", "all_gather_v_trigger"}
 COUNTS = [[1] * RANKS, [0] * RANKS, [0] * RANKS]  # one element to each rank
 
 
@@ -146,7 +150,7 @@ def legal(name: str) -> Call:
             window[...] = draw.numbers(window.shape, values[key].dtype, 3)
     if name in MODELS and (fill := MODELS[name].fill):
         fill(draw, values)
-    if counts := values.get("metadata_tensor"):
+    for counts in filter(None, map(values.get, ("metadata_tensor", "prepared"))):
         counts.window(counts.tensor.contents)[...] = np.array(COUNTS, np.uint32)
     return Call(name, values)
 

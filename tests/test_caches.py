@@ -33,6 +33,7 @@ CACHES = {
     "nki/packages.py:_beside": "modules",
     "parse/__init__.py:parse": 256,
     "parse/words.py:literal_pattern": "forms of quotes",
+    "migrate/tree.py:_parts": None,  # the kinds of nodes that LibCST has
     "prove/boxes.py:_reach": 65536,
     "prove/boxes.py:pitches": 4096,
     "prove/effects.py:_axes": 4096,

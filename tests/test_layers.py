@@ -35,9 +35,10 @@ ALLOWED = {
     "neff": "base machine prove",
     "emit": f"{DATA} neff",
     "pace": "base machine neff",
-    "simulate": "base machine arrays neff pace",
+    "trace": "base machine neff",
+    "simulate": "base machine arrays neff pace trace",
     "calibrate": "base machine",
-    "report": "base machine neff",
+    "report": "base machine neff trace",
     "driver.figures": "base machine neff simulate report",
     "driver.loader": "base parse",
     "driver.compiled": "base machine ir neff",
@@ -75,6 +76,7 @@ EXTRA = {
     "pytest_plugin": {"pytest"},
     "stdlib": {"nki"},
     "migrate": {"libcst"},
+    "report": {"perfetto", "pyarrow"},
 }
 FREE = {"__init__", "__version__"}  # packages without code of a layer
 

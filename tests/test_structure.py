@@ -16,7 +16,7 @@ MODULES = {dotted(path): path for path in FILES}
 PACKAGES = [path for path in FILES if path.name == "__init__.py"]
 
 # Packages that are not everywhere.
-OPTIONAL = {"fcntl", "jax", "ml_dtypes", "pytest", "torch"}
+OPTIONAL = {"fcntl", "jax", "ml_dtypes", "perfetto", "pyarrow", "pytest", "torch"}
 # What most runs do without, imported where it is wanted, because both commands are judged by
 # how fast they start. Nothing else is imported inside of a function.
 ON_DEMAND = {
@@ -33,6 +33,7 @@ ON_DEMAND = {
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
     "cli/nki_run/carry_out.py": {
         "nkic.cli.nki_run.calibrating",  # NumPy
+        "nkic.cli.nki_run.comparing",
         "nkic.cli.nki_run.running",
     },
     "cli/nkic/__init__.py": {"nkic.cli.nkic.carry_out"},
@@ -41,6 +42,13 @@ ON_DEMAND = {
     "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},
     "neff/verify.py": {"nkic.neff.verify_orders"},  # the proofs
     "language/constant_data.py": {"nkic.arrays"},
+    "language/provide.py": {
+        "nkic.language.beta1",
+        "nkic.language.beta1.tiles",
+    },  # its kernels alone
+    "specialise/closed.py": {"nkic.specialise"},
+    "specialise/outputs.py": {"nkic.language.beta1"},
+    "specialise/stage.py": {"nkic.specialise"},
     "nki/finder.py": {"nkic.nki.packages"},
     "nki/packages.py": {"nkic.nki.jax_calls"},  # JAX
     "parse/__init__.py": {"nkic.parse.errors"},

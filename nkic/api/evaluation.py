@@ -91,5 +91,8 @@ def _is_nki(value: Any) -> bool:
 
 
 def _is_ours(value: Any) -> bool:
-    module = value if isinstance(value, types.ModuleType) else sys.modules.get(value.__module__)
-    return bool(getattr(module, OURS, False)) or type(value).__module__.startswith("nkic.")
+    if isinstance(value, types.ModuleType):
+        return bool(getattr(value, OURS, False))
+    module = sys.modules.get(value.__module__)
+    made_in = getattr(value, "__globals__", {}).get("__name__", type(value).__module__)
+    return bool(getattr(module, OURS, False)) or made_in.startswith("nkic.")

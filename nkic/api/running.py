@@ -35,6 +35,8 @@ from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable
 from nkic.neff.text import source
 from nkic.report import run_report, timeline
+from nkic.report.insight.verdict import Insight, insight
+from nkic.report.page.page import page
 from nkic.report.run_report import RunReport
 from nkic.report.timeline import Stretch
 from nkic.simulate import EngineUse, RunOptions, simulate_ranks
@@ -43,6 +45,7 @@ from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.specs import Spec, Value, parse_fill
 from nkic.simulate.result import Busy
+from nkic.simulate.tracing.replay import Recorded
 
 MAX_TIMELINE = 100_000  # instructions whose times a result keeps
 
@@ -67,6 +70,7 @@ class Result:
     busy: tuple[Busy, ...] = field(default=(), repr=False)
     executable: Executable | None = field(default=None, repr=False)
     error_bounds: Mapping[str, NDArray[np.float64]] | None = field(default=None, repr=False)
+    recorded: Recorded | None = field(default=None, repr=False)
 
     @property
     def report(self) -> str:
@@ -88,6 +92,27 @@ class Result:
     def json(self) -> str:
         """The report as `nki-run --json` prints it."""
         return run_report.as_json(self.run)
+
+    @cached_property
+    def insight(self) -> Insight | None:
+        """Where the time went and what would help; None where a run was too long to be kept."""
+        kept = self.recorded
+        if kept is None or not kept.trace.complete:
+            return None
+        return insight(kept.trace, kept.again if kept.can_repeat else None)
+
+    @property
+    def verdict(self) -> str:
+        """What bounds the run, and what would help most, in at most six lines."""
+        return "\n".join(self.insight.verdict.lines) if self.insight is not None else ""
+
+    @property
+    def page(self) -> str:
+        """The report of `nki-run --report html=FILE`: one page that needs no network."""
+        if self.insight is None or self.executable is None:
+            raise ValueError("the run was too long to be kept, and there is no report of it")
+        facts = run_report.record(self.run)
+        return page(self.insight, facts, self.executable.sources)
 
     @cached_property
     def timeline(self) -> tuple[Stretch, ...]:
@@ -113,7 +138,8 @@ class Result:
         rows = [(n, f"{e.busy_ns:,.0f}", e.instructions) for n, e in self.engines.items()]
         line = run_report.cycles_line(self.run, TARGETS[self.run.target])
         engines = table(("engine", "busy ns", "instructions"), rows)
-        return f"<b>{escape(line)}</b>{outputs}{engines}{self.svg}"
+        verdict = "".join(f"<p>{escape(words)}</p>" for words in self.verdict.splitlines())
+        return f"<b>{escape(line)}</b>{verdict}{outputs}{engines}{self.svg}"
 
 
 Inputs = Mapping[str, Any] | str | os.PathLike[str] | None
@@ -192,6 +218,7 @@ def _settings(how: Running) -> RunOptions:
         how.get("max_cycles"),
         how.get("timeout"),
         timeline=MAX_TIMELINE,
+        trace=MAX_TIMELINE,
         accumulate=_order(how.get("accumulate")),
         blas_threads=blas_threads(os.environ),
         report_bounds=how.get("report_error_bound", False),
@@ -247,6 +274,7 @@ def _result(
         found.timeline,
         artifact.executable,
         found.bounds,
+        found.recorded,
     )
 
 

@@ -51,3 +51,13 @@ _INSTEAD = {
     "return": "the body is compiled once: keep the result in a tensor made before the loop, and "
     "return it after the loop",
 }
+
+
+class TracedOnce(ABC):
+    """What a `for` goes through whose body counts as evaluated once: numbers that the body
+    changes have their old values again at the start of every turn.
+    """
+
+    @abstractmethod
+    def reset(self, name: str) -> None:
+        """Told of each variable that has been put back."""

@@ -13,7 +13,10 @@ VARIABLES = {
     "one",
     "NKIC_NKI": "the version of NKI, where neither option nor inline block names one",
     "NKI_COMPILER_FRONTEND": "custom: NKI 0.6, where nothing above names a version",
-    "NEURON_CC_FLAGS": "from Python: `--target` in it, where the variable above is not set",
+    "NEURON_LOGICAL_NC_CONFIG": "1 or 2: the cores of a kernel whose launch names none; since NKI "
+    "0.7 no kernel may have others",
+    "NEURON_CC_FLAGS": "`--lnc` in it, as above; from Python `--target`, where "
+    "NEURON_PLATFORM_TARGET_OVERRIDE is not set",
     "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as --no-precise-fp",
     "NKI_SIMULATOR": "from Python: 1 or nothing; anything else is refused",
     "NKIC_CACHE_DIR": "from Python: a folder that keeps compiled kernels",

@@ -2,11 +2,12 @@
 example data.
 
 Sources: the announcement of the changes to NKI's specialization (Neuron 2.33), for
-NKI_COMPILER_FRONTEND.
+NKI_COMPILER_FRONTEND; "Using Logical NeuronCores (LNC) with NKI" and the page of NCC_EVRF066.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -25,6 +26,8 @@ TARGET_VARIABLE = "NEURON_PLATFORM_TARGET_OVERRIDE"
 NKI_VARIABLE = "NKIC_NKI"
 FRONTEND_VARIABLE = "NKI_COMPILER_FRONTEND"
 FORMER_FRONTEND = ("custom", Profile.NKI_0_6)  # the way of 0.6, which 0.7 still offers
+LNC_VARIABLE = "NEURON_LOGICAL_NC_CONFIG"
+COMPILER_FLAGS = "NEURON_CC_FLAGS"  # of the compiler of whole models
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,42 @@ def request_of(
     like: Mapping[str, TensorType] | None = None,
 ) -> Request:
     """The same of what is understood already; without `source` there is no inline block."""
-    request = combine(given, _around(block_of(source), given, environ), like)
+    request = combine(given, _around(block_of(source), given, environ), like, profile_of(source))
     if request.lnc > request.target.max_cores:
         target = request.target
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
         raise _bad(text, "--target trn2 has 2 cores for a kernel")
+    _check_lnc(request, environ)
     return request
+
+
+def _check_lnc(request: Request, environ: Mapping[str, str]) -> None:
+    """The kernel runs on as many cores as the model around it (since 0.7; NCC_EVRF066)."""
+    flag = compiler_flag("--lnc", environ)
+    cores, origin = (_cores(flag, COMPILER_FLAGS), COMPILER_FLAGS) if flag else _lnc(environ)
+    if cores in (None, request.lnc) or request.profile < Profile.NKI_0_7:
+        return
+    text = f"the kernel is for {request.lnc} of the cores that run it together (LNC), {origin} "
+    help = f"write kernel[{cores}](…) or --lnc {cores}, or change {origin}"
+    raise _bad(f"{text}says {cores}", help)
+
+
+def _lnc(environ: Mapping[str, str]) -> tuple[int | None, str]:
+    """The cores that the environment names for all kernels, and who says it."""
+    wanted = environ.get(LNC_VARIABLE)
+    return (_cores(wanted, LNC_VARIABLE) if wanted else None), LNC_VARIABLE
+
+
+def _cores(text: str, origin: str) -> int:
+    if text not in ("1", "2"):
+        raise _bad(f"{origin}: a kernel runs on 1 or 2 cores, not on `{text}`")
+    return int(text)
+
+
+def compiler_flag(name: str, environ: Mapping[str, str]) -> str | None:
+    """The value of an option in NEURON_CC_FLAGS."""
+    words = environ.get(COMPILER_FLAGS, "").replace("=", " ").split()
+    return words[words.index(name) + 1] if name in words[:-1] else None
 
 
 def _around(
@@ -81,6 +114,8 @@ def _around(
         block = replace(block, target=find_target(wanted, TARGET_VARIABLE))
     if block.profile is None and given.profile is None:
         block = replace(block, profile=_version(environ)[0])
+    if (given.lnc, given.grid, block.lnc, block.grid) == (None, None, None, None):
+        block = replace(block, lnc=_lnc(environ)[0])
     return block
 
 
@@ -95,6 +130,19 @@ def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
         origin = project.origin("nki")
         return find_profile(str(said), origin), origin
     return None, DEFAULT
+
+
+_OLD_IMPORT = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+neuronxcc\b")
+_IMPORT = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+nki\b")
+
+
+def profile_of(source: SourceFile | None) -> Profile:
+    """The version of NKI that a file speaks: Beta 1 where it imports `neuronxcc`, and not `nki`
+    beside it, as files do that are for either.
+    """
+    text = source.text if source is not None else ""
+    old = "neuronxcc" in text and _OLD_IMPORT.search(text) and not _IMPORT.search(text)
+    return Profile.BETA1 if old else profiles.DEFAULT
 
 
 def block_of(source: SourceFile | None) -> RequestOptions:
@@ -192,6 +240,8 @@ def settings(
             origin = TARGET_VARIABLE
         elif origin == DEFAULT and name == "profile":
             origin = _version(environ)[1]
+        elif origin == DEFAULT and name == "lnc" and not request.grid and _lnc(environ)[0]:
+            origin = LNC_VARIABLE
         yield "nki" if name == "profile" else name, value, origin
     for name, kind in {**request.like, **request.args}.items():
         yield f"argument {name}", str(kind), kind.origin

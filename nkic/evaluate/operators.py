@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.objects import INSTANCES, UNSET, Class
+from nkic.evaluate.objects import INSTANCES, UNSET, Builtin, Class
 from nkic.evaluate.texts import percent
 
 if TYPE_CHECKING:
@@ -244,6 +244,9 @@ def in_place(m: Machine, symbol: str, left: Any, right: Any) -> Any:
         if kind is not list:
             return m.joined(function, left, right)
         return function(left, right)
+    served = UNSET if kind in NUMBERS else m.class_of(left).find(f"__i{name}__")
+    if served.__class__ is Builtin:
+        return served.call(m, left, right)
     try:
         return OPERATIONS[symbol](m, left, right)
     except TypeError as error:

@@ -7,22 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, NamedTuple
 
 from nkic.base.profiles import Profile
+from nkic.base.source import CallChain
+from nkic.ir.program import Item
 from nkic.language.binder import Binder
 from nkic.language.complain import complain
 from nkic.language.objects import ReplicaGroup
 from nkic.language.tensors.tensor import NkiTensor
-from nkic.language.trace import NkiInstruction
+from nkic.language.tensors.views import whole
+from nkic.language.trace import NkiInstruction, Trace, active, has_failed, here
 from nkic.language.values import CallRefused, shown
+from nkic.machine.dtypes import DTYPES
 from nkic.machine.instructions import ROWS
+from nkic.machine.instructions.collective_rules import SLUG
 from nkic.machine.instructions.collectives import MODULE
+from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 
 # What a call names its lists, by operand; the outer lists of channels are named otherwise.
 _LISTS = {"dst": "dsts", "src": "srcs", "src0": "srcs0_by_channel", "src1": "srcs1_by_channel"}
 _BY_CHANNEL = {"dst": "dsts_by_channel", "src": "srcs_by_channel"}
+
+
+PREPARE, TRIGGER = "_prepare", "_trigger"
 
 
 def names(profile: Profile) -> dict[str, Any]:
@@ -32,6 +41,10 @@ def names(profile: Profile) -> dict[str, Any]:
 
 
 def _function(row: Row) -> Callable[..., Any]:
+    if row.name.endswith(PREPARE):
+        return Preparing(row, ROWS[row.name.removesuffix(PREPARE)])
+    if row.name.endswith(TRIGGER):
+        return Triggering(row)
     return Binder(row) if row.returns else Collective(row)
 
 
@@ -73,13 +86,7 @@ class Collective:
         return NkiInstruction([], -1)
 
     def _run(self, args: tuple[Any, ...], more: dict[str, Any]) -> None:
-        try:
-            bound = self.__signature__.bind(*args, **more)
-        except TypeError as error:
-            text = f"the call is ncc.{self._row.name}{self.__signature__}"
-            raise CallRefused("wrong-call", f"{error}", text) from None
-        bound.apply_defaults()
-        given = bound.arguments
+        given = _bound(self._row, self.__signature__, args, more)
         lists = {name: given.pop(called) for name, called in self._lists.items()}
         channels = self._numbers(given.pop("channel_ids")) if self._channels else None
         for index, tiles in enumerate(self._tiles(lists, channels)):
@@ -136,3 +143,128 @@ class Collective:
             return value[0]
         text = f"a channel of `{called}` is {shown(value)}, but must be a list of one tensor"
         raise CallRefused("argument-kind", text, "write [[tensor], [tensor], …]")
+
+
+def _bound(
+    row: Row, signature: Signature, args: tuple[Any, ...], more: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a call, by parameter, with defaults. Raises `CallRefused`."""
+    try:
+        bound = signature.bind(*args, **more)
+    except TypeError as error:
+        text = f"the call is ncc.{row.name}{signature}"
+        raise CallRefused("wrong-call", f"{error}", text) from None
+    bound.apply_defaults()
+    return bound.arguments
+
+
+class Prepared(NamedTuple):
+    """What a trigger goes on with: the operands, and where in the program they were given."""
+
+    instruction: NkiInstruction
+    trigger: str
+    operands: dict[str, Any]
+    body: list[Item]
+    at: CallChain
+
+
+class Preparing(Collective):
+    """`all_to_all_v_prepare` and its like: called as the whole collective is, which `of` is. The
+    counts are taken to a tensor of their own; the trigger gets the other operands.
+    """
+
+    def __init__(self, row: Row, of: Row) -> None:
+        super().__init__(of)
+        self._row, self._binder = row, Binder(row)
+        self._trigger = row.name.removesuffix(PREPARE) + TRIGGER
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        try:
+            return self._prepare(_bound(self._row, self.__signature__, args, more))
+        except CallRefused as refused:
+            complain(refused.slug, f"{self._row.name}: {refused.message}", help=refused.help)
+            return NkiInstruction([], -1)
+
+    def _prepare(self, given: dict[str, Any]) -> NkiInstruction:
+        check_triggered(active())
+        lists = {name: given.pop(called) for name, called in self._lists.items()}
+        (tiles,) = self._tiles(lists, None)
+        name, counts = given.pop("name"), given["metadata_tensor"]
+        if not isinstance(counts, NkiTensor):
+            text = f"`metadata_tensor` is {shown(counts)}, but must be a tensor"
+            raise CallRefused("argument-kind", text)
+        return self._record({**tiles, **given, "prepared": _table(counts)}, name)
+
+    def _record(self, operands: dict[str, Any], name: Any) -> NkiInstruction:
+        trace = active()
+        mine = {key: operands[key] for key in ("prepared", "metadata_tensor")}
+        made: NkiInstruction = self._binder(**mine, name=name)
+        trace.prepared = Prepared(made, self._trigger, operands, trace.body, here())
+        return made
+
+
+def _table(counts: NkiTensor) -> NkiTensor:
+    """A tensor for the counts, which no name of the kernel's leads to."""
+    trace = active()
+    shape = counts.shape
+    return NkiTensor(whole(trace.declare(shape, DTYPES["uint32"], Buffer.HBM, "prepared", here())))
+
+
+class Triggering:
+    """`all_to_all_v_trigger` and its like."""
+
+    __signature__ = Signature(
+        [
+            Parameter("prepare_instr", Parameter.POSITIONAL_OR_KEYWORD),
+            Parameter("name", Parameter.POSITIONAL_OR_KEYWORD, default=None),
+        ]
+    )
+
+    def __init__(self, row: Row) -> None:
+        self._row = row
+        self._binder = Binder(row)
+
+    def __repr__(self) -> str:
+        return f"ncc.{self._row.name}"
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        try:
+            given = _bound(self._row, self.__signature__, args, more)
+            found = self._pending(given["prepare_instr"])
+        except CallRefused as refused:
+            complain(refused.slug, f"{self._row.name}: {refused.message}", help=refused.help)
+            return NkiInstruction([], -1)
+        if found is None:
+            return NkiInstruction([], -1)
+        return self._binder(**found.operands, name=given["name"])
+
+    def _pending(self, instruction: Any) -> Prepared | None:
+        """What was prepared, which is over with this; None where that has failed."""
+        trace, name = active(), self._row.name.removesuffix(TRIGGER) + PREPARE
+        if not isinstance(instruction, NkiInstruction):
+            text = f"`prepare_instr` is {shown(instruction)}, but must be what ncc.{name} returned"
+            raise CallRefused("argument-kind", text, f"pass what ncc.{name} returned")
+        if has_failed(instruction):
+            trace.prepared = None
+            return None
+        found: Prepared | None = trace.prepared
+        if found is None or found.instruction != instruction or found.trigger != self._row.name:
+            text = f"`prepare_instr` is no ncc.{name} that waits for its trigger"
+            raise CallRefused(SLUG, text, f"trigger what ncc.{name} returned, once")
+        if found.body is not trace.body:
+            text = "the prepare and its trigger stand in different loops of the device"
+            raise CallRefused(SLUG, text, "put both into the body of one loop, or around it")
+        trace.prepared = None
+        return found
+
+
+def check_triggered(trace: Trace) -> None:
+    """What was prepared has been triggered: before the next prepare, and when a kernel ends."""
+    found, trace.prepared = trace.prepared, None
+    if found is not None and not has_failed(found.instruction):
+        complain(
+            SLUG,
+            f"this prepare has no ncc.{found.trigger}",
+            help="trigger it once, before another prepare and before the kernel ends",
+            at=found.at,
+        )

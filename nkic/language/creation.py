@@ -13,7 +13,6 @@ from nkic.language.tensors import views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
 from nkic.language.trace import POISON, active, here
-from nkic.language.versions import since
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import PARTITIONS, Address, Buffer
 
@@ -79,9 +78,7 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
         return NkiTensor(
             views.whole(Tensor(POISON, name or "?", kind, sizes or (1,), where, here()))
         )
-    if address is not None:
-        since.require("parameter `address=` of nl.ndarray", since.NDARRAY["address"])
-    fixed = None if address is None else _address(address, where, sizes, kind)
+    fixed = None if address is None else as_address(address, where, sizes, kind)
     return NkiTensor(views.whole(active().tensor(sizes, kind, where, _name(name), fixed)))
 
 
@@ -144,7 +141,8 @@ def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | N
     return None
 
 
-def _address(address: Any, buffer: Buffer, sizes: tuple[int, ...], dtype: DType) -> Address:
+def as_address(address: Any, buffer: Buffer, sizes: tuple[int, ...], dtype: DType) -> Address:
+    """(partition, byte) as a place that the tensor fits."""
     pair = tuple(address) if isinstance(address, tuple | list) else ()
     if len(pair) != 2 or any(type(n) is not int or n < 0 for n in pair):
         raise KernelError(

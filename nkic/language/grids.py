@@ -36,11 +36,13 @@ class Rectangle(NamedTuple):
 
 class Storage(NamedTuple):
     """What a grid is a view of: `tensor`, or where `counts` is not empty, tiles one after the
-    other along the free dimension of `tensor`; `counts` of them along each dimension.
+    other along the free dimension of `tensor`; `counts` of them along each dimension. The first
+    `untiled` dimensions have a coordinate for each element; tiles and blocks are 1 along them.
     """
 
     tensor: NkiTensor
     counts: Shape = ()
+    untiled: int = 0
 
 
 class NkiGrid:
@@ -70,8 +72,8 @@ class NkiGrid:
 
     @property
     def tile_shape(self) -> Shape:
-        """Elements of a tile that is whole."""
-        return self._tile
+        """Elements of a tile that is whole, along each dimension that is tiled."""
+        return self._tile[self._storage.untiled :]
 
     @property
     def element_shape(self) -> Shape:
@@ -120,7 +122,7 @@ class NkiGrid:
                 help="select tiles along the last coordinate alone: grid[i, :], or one: grid[i, j]",
             )
         starts, sizes, _ = self._area
-        tensor, counts = self._storage
+        tensor, counts, _ = self._storage
         if not counts:
             return tensor[tuple(slice(a, a + n) for a, n in zip(starts, sizes, strict=True))]
         number = 0
@@ -168,8 +170,8 @@ class NkiBlockGrid(NkiGrid):
 
     @property
     def block_shape(self) -> Shape:
-        """Tiles of a block that is whole, along each dimension."""
-        return self._block
+        """Tiles of a block that is whole, along each dimension that is tiled."""
+        return self._block[self._storage.untiled :]
 
 
 def _bounds(item: Any, count: int, shape: Shape) -> tuple[int, int]:
@@ -209,7 +211,8 @@ def tiles(source: Any, *, tile_shape: Any = None) -> NkiTileGrid:
 def blocks(source: Any, *, tile_shape: Any = None, block_shape: Any) -> NkiBlockGrid:
     """A tensor or a grid as a grid of blocks, of `block_shape` tiles each."""
     storage, area, tile = _viewed("nl.blocks", source, tile_shape)
-    return NkiBlockGrid(storage, area, tile, _block(block_shape, tile))
+    block = _block(block_shape, tile[storage.untiled :])
+    return NkiBlockGrid(storage, area, tile, (1,) * storage.untiled + block)
 
 
 def alloc_tiles(
@@ -239,7 +242,7 @@ def alloc_blocks(
     """New storage as a grid of blocks, its contents undefined."""
     block = _block(block_shape, _sizes(tile_shape, "tile_shape", 2))
     storage, area, tile = _allocated(tile_shape, element_shape, buffer, dtype, address, name)
-    return NkiBlockGrid(storage, area, tile, block)
+    return NkiBlockGrid(storage, area, tile, (1,) * storage.untiled + block)
 
 
 def _viewed(function: str, source: Any, tile_shape: Any) -> tuple[Storage, Rectangle, Shape]:
@@ -251,18 +254,18 @@ def _viewed(function: str, source: Any, tile_shape: Any) -> tuple[Storage, Recta
             text = f"{function} of a tensor needs tile_shape"
             raise KernelError("wrong-call", text, help="pass tile_shape=(128, 512), for example")
         tile = _sizes(tile_shape, "tile_shape", 2)
-        _check_rank(source.shape, tile)
-        return Storage(source), _whole(source.shape), tile
-    tile = source._tile if tile_shape is None else _sizes(tile_shape, "tile_shape", 2)
-    if tile != source._tile:
+        untiled = _untiled(source.shape, tile, source.buffer)
+        return Storage(source, (), untiled), _whole(source.shape), (1,) * untiled + tile
+    wanted = source.tile_shape if tile_shape is None else _sizes(tile_shape, "tile_shape", 2)
+    if wanted != source.tile_shape:
         raise KernelError(
             "bad-shape",
-            f"tile_shape is {tile}, but the tiles of the grid are {source._tile}",
+            f"tile_shape is {wanted}, but the tiles of the grid are {source.tile_shape}",
             help="leave tile_shape out, or make the grid from the tensor",
             argument="tile_shape",
         )
     starts, sizes, _ = source._area
-    return source._storage, Rectangle(starts, sizes, _whole(sizes).kept), tile
+    return source._storage, Rectangle(starts, sizes, _whole(sizes).kept), source._tile
 
 
 def _allocated(
@@ -270,11 +273,11 @@ def _allocated(
 ) -> tuple[Storage, Rectangle, Shape]:
     tile = _sizes(tile_shape, "tile_shape", 2)
     sizes = _sizes(element_shape, "element_shape", 2)
-    _check_rank(sizes, tile)
     where = as_buffer(buffer)
+    untiled = _untiled(sizes, tile, where)
     if not where.on_chip:
         made = make_tensor(sizes, dtype, where, name, address)
-        return Storage(made), _whole(sizes), tile
+        return Storage(made, (), untiled), _whole(sizes), (1,) * untiled + tile
     counts = tuple(-(-n // t) for n, t in zip(sizes, tile, strict=True))
     shape = (tile[0], prod(counts) * prod(tile[1:]))
     made = make_tensor(shape, dtype, where, name, address)
@@ -297,18 +300,16 @@ def _block(block_shape: Any, tile: Shape) -> Shape:
     )
 
 
-def _check_rank(sizes: Shape, tile: Shape) -> None:
-    """As many dimensions in both. Leading ones that are not tiled are left out: what an index
-    makes of them is on no page that we know.
-    """
-    if len(sizes) == len(tile):
-        return
-    more = len(tile) > len(sizes)
+def _untiled(sizes: Shape, tile: Shape, where: Buffer) -> int:
+    """How many leading dimensions are not tiled, which only those of HBM may be."""
+    count = len(sizes) - len(tile)
+    if count == 0 or (count > 0 and not where.on_chip):
+        return count
+    text = f"tile_shape has {len(tile)} dimensions, but the elements {len(sizes)}: {sizes}"
     raise KernelError(
         "bad-shape",
-        f"tile_shape has {len(tile)} dimensions, but the elements {len(sizes)}: {sizes}"
-        + ("" if more else "; nkic has no grids of tensors with dimensions that are not tiled"),
-        help="write one size for each dimension" if more else "index those dimensions first",
+        text if count < 0 else f"{text}; in {where.value} all dimensions are tiled",
+        help="write one size for each dimension",
         argument="tile_shape",
     )
 

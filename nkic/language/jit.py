@@ -8,8 +8,9 @@ from nkic.base.diagnostics import Level
 from nkic.base.suggest import did_you_mean
 from nkic.language.complain import complain
 from nkic.language.objects import Kernel
+from nkic.language.texts import brief
 from nkic.language.trace import active
-from nkic.language.versions import deprecated, removed
+from nkic.language.versions import configs, deprecated, removed
 
 # Options for the messages of NKI's own compiler, which kernels of its library pass.
 MESSAGES = ("debug_kernel", "show_compiler_tb")
@@ -24,7 +25,9 @@ def jit(target: Any, **options: Any) -> Any:
 
 def _judge(name: str, value: Any) -> None:
     gone = removed.parameter("jit", name)
-    if name == "mode":
+    if name in configs.OPTIONS and active().profile >= configs.SINCE:
+        _configured(name, value)
+    elif name == "mode":
         deprecated.warn("`mode=` of nki.jit", deprecated.JIT_MODE)
     elif gone is not None and active().profile >= gone.since:
         since = f"NKI {active().profile.label} has no option `{name}=`: it went with NKI "
@@ -44,6 +47,21 @@ def _judge(name: str, value: Any) -> None:
             "jit-option",
             f"nki.jit: `{name}=` means nothing to nkic",
             help=near or "leave it out, or give the command the option of nkic that does it",
+            level=Level.WARNING,
+            argument=name,
+        )
+
+
+def _configured(name: str, value: Any) -> None:
+    """What nkic makes of a configuration of the compiler behind NKI."""
+    if text := configs.wrong(name, value):
+        complain("argument-kind", f"nki.jit: {text}, not {brief(value)}", argument=name)
+        return
+    for setting in configs.unmet(value):
+        complain(
+            "jit-option",
+            f"nki.jit: `{setting}` of `{name}=` means nothing to nkic",
+            help="leave it out, or leave it to the compiler that does it",
             level=Level.WARNING,
             argument=name,
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.base.profiles import Profile
+from nkic.ir.tensors import Tensor
 from nkic.language import collectives, isa, library
 from nkic.language import names as language
 from nkic.language.dtypes_api import not_here
@@ -13,7 +14,9 @@ from nkic.language.enums import ENUMS
 from nkic.language.jit import jit
 from nkic.language.namespace import Absent, Namespace, names_of
 from nkic.language.objects import Decorator
-from nkic.language.versions import deprecated, removed, since
+from nkic.language.tensors import views
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.versions import configs, deprecated, removed, since
 from nkic.machine import dtypes
 
 OLD_ROOT = "neuronxcc"
@@ -22,7 +25,10 @@ _NKI = (
     *("nki.isa.constants", "nki.dtype"),
 )
 _OLD = tuple(f"{OLD_ROOT}.{name}" for name in _NKI)
-MODULES = (*_NKI, OLD_ROOT, *_OLD, library.MODULE)
+_BETA1 = tuple(  # beside those, of Beta 1
+    f"{OLD_ROOT}.nki.{name}" for name in ("compiler", "language.constants")
+)
+MODULES = (*_NKI, configs.MODULE, OLD_ROOT, *_OLD, *_BETA1, library.MODULE)
 
 
 class TensorAnnotation:
@@ -47,6 +53,9 @@ def namespaces(
 
     `kernel_object` is `NKIObject`, the base of kernels' classes, which is whoever evaluates'.
     """
+    whole = profile
+    if profile is Profile.BETA1:  # it has its own, below; these are for the library
+        profile = Profile.NKI_0_6
     made = [
         Namespace(
             "nki",
@@ -59,8 +68,8 @@ def namespaces(
         Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
         Namespace("nki.dtype", {**dtypes.DTYPES, "bool_": dtypes.BOOL}),
     ]
-    current = dict(zip(_NKI, made, strict=True))
-    return {**current, **_former(current, profile), library.MODULE: library.namespace(load)}
+    current = dict(zip(_NKI, made, strict=True)) | {configs.MODULE: configs.namespace(profile)}
+    return {**current, **_former(current, whole), library.MODULE: library.namespace(load)}
 
 
 def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, Namespace]:
@@ -81,6 +90,15 @@ def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, 
 
 _OF_NISA = "`nkic --print ops` lists the instructions"
 _OF_NL = f"docs/language.md lists the names of nki.language; {_OF_NISA}"
+
+
+def given(tensor: Tensor, profile: Profile) -> NkiTensor:
+    """A tensor that a kernel is called with, as kernels of `profile` see it."""
+    if profile is Profile.BETA1:
+        from nkic.language.beta1.tiles import Tile
+
+        return Tile(views.whole(tensor))
+    return NkiTensor(views.whole(tensor))
 
 
 def _elsewhere(short: str, contents: Mapping[str, Any]) -> dict[str, str]:
@@ -123,6 +141,12 @@ def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
 def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Namespace]:
     """`neuronxcc.nki…`: other names for the same until 0.3, an error from 0.4 on."""
     root = {OLD_ROOT: Namespace(OLD_ROOT, {})}
+    if profile is Profile.BETA1:
+        from nkic.language.beta1 import names as beta1  # rarely needed
+
+        own = beta1.namespaces(TensorAnnotation())
+        return {f"{OLD_ROOT}.{name}": space for name, space in current.items()} | dict(own)
+    root |= {name: Namespace(name, {}) for name in _BETA1}
     if profile < Profile.NKI_0_4:
         return root | {f"{OLD_ROOT}.{name}": space for name, space in current.items()}
     moved = {}

@@ -85,6 +85,11 @@ class NkiInstruction:
         return item if isinstance(item, Instruction) else None
 
 
+def has_failed(instruction: NkiInstruction) -> bool:
+    """An error kept it from being recorded."""
+    return instruction._place < 0
+
+
 class Trace:
     """The state of one compilation. `ids` changes from instance to instance."""
 
@@ -106,6 +111,8 @@ class Trace:
         self.viewing: Callable[[], object] = _free  # spends steps, for an index
         self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating
         self.decide: Callable[[Any], bool] | None = None  # what `while register:` asks, there
+        self.prepared: Any = None  # the collective that waits for its trigger
+        self.remember: Callable[[], Callable[[], None]] | None = None  # numbers in variables, there
         self.left: list[CallChain] = []  # loops of the device that Python left before their end
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
@@ -147,6 +154,11 @@ class Trace:
     def cores(self) -> tuple[Body, ...]:
         """What each core executes."""
         return tuple(tuple(body) for body in self._cores)
+
+    @property
+    def bodies(self) -> list[list[Item]]:
+        """The same, to be changed."""
+        return self._cores
 
     # Tensors
 
@@ -239,6 +251,11 @@ class Trace:
             Instruction(row, operands, attributes, engine, here(), number, name, after, self.pinned)
         )
         return NkiInstruction(body, len(body) - 1)
+
+    def again(self, item: Instruction) -> None:
+        """Appends an instruction that was taken off the end, after what has come in between."""
+        self.body.append(item._replace(number=self._instructions))
+        self._instructions += 1
 
     def new_region(self) -> int:
         """The number of a new region of instructions that keep their order."""

@@ -91,7 +91,7 @@ def _coverage() -> list[str]:
         for profile, label in LABELS.items()
     ]
     return [
-        f"{len(ROWS)} instructions; nki.isa and nki.collectives of NKI 0.6 are complete",
+        f"{len(ROWS)} instructions; nki.isa and nki.collectives of NKI 0.7 are complete",
         f"by target: {', '.join(targets)}",
         f"by profile: {', '.join(profiles)}",
     ]

@@ -223,6 +223,7 @@ class Row:
     in HBM. `channel` is the attribute that numbers channels, each of which is a call.
     `loads_until` is the last profile that takes a tensor in place of a register, and loads it.
     `scalars`: its register is one of NKI's device scalars, which a call gives or takes.
+    `operations` counts the additions and multiplications of a matrix product.
     """
 
     name: str
@@ -258,6 +259,7 @@ class Row:
     channel: str = ""
     loads_until: Profile | None = None
     scalars: bool = False
+    operations: Callable[[Facts], int] | None = None
     accumulator: int = field(init=False, repr=False, compare=False)
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)

@@ -16,7 +16,7 @@ from typing import Any
 
 from nkic.machine.clock import defaults
 from nkic.machine.engines import Engine
-from nkic.machine.memory import PSUM_BANK_BYTES
+from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES
 
 KIB = 1024
 ALONE, PAIR, ALL = CONTENTION = ("alone", "pair", "all")
@@ -69,6 +69,16 @@ class Target:
     def used_by(self, cores: int) -> Target:
         """The same for a kernel on so many cores: two of them share a stack of HBM."""
         return replace(self, contention=PAIR) if cores > 1 and self.contention == ALONE else self
+
+    @property
+    def peak_operations(self) -> float:
+        """Additions and multiplications of 16-bit floats that the array makes in a ns."""
+        return 2 * PARTITIONS * PARTITIONS * self.clock_mhz[Engine.TENSOR] / 1000
+
+    @property
+    def peak_rate(self) -> float:
+        """Bytes per ns of all DMA engines of a core together, as transfers reach it."""
+        return self.dma_engines * self.dma_rate
 
     @property
     def psum_bytes(self) -> int:

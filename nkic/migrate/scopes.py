@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
-from nkic.migrate.sheet import Sheet, walk
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import children, walk
 
 _FUNCTION = cst.FunctionDef | cst.Lambda
 
@@ -18,8 +19,8 @@ def scope_of(sheet: Sheet, node: cst.CSTNode) -> cst.FunctionDef | None:
     return found if isinstance(found, cst.FunctionDef) else None
 
 
-def bound(node: cst.CSTNode, outside: cst.CSTNode | None = None) -> set[str]:
-    """The names that statements in `node` set, without those in `outside`."""
+def bound(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
+    """The names that statements in `node` set, without those in `outside` (by `id`)."""
     found: set[str] = set()
     if isinstance(node, cst.FunctionDef):
         found |= {p.name.value for p in walk(node.params) if isinstance(p, cst.Param)}
@@ -29,14 +30,14 @@ def bound(node: cst.CSTNode, outside: cst.CSTNode | None = None) -> set[str]:
     return found
 
 
-def read_in(node: cst.CSTNode, outside: cst.CSTNode | None = None) -> set[str]:
+def read_in(node: cst.CSTNode, outside: Collection[int] = ()) -> set[str]:
     """The names that are read in `node`, functions inside included, without `outside`."""
     own = node.body if isinstance(node, cst.FunctionDef) else node
     return set(_read(own, outside))
 
 
-def _read(node: cst.CSTNode, outside: cst.CSTNode | None) -> Iterator[str]:
-    if node is outside:
+def _read(node: cst.CSTNode, outside: Collection[int]) -> Iterator[str]:
+    if id(node) in outside:
         return
     if isinstance(node, cst.Name):
         yield node.value
@@ -50,31 +51,35 @@ def _parts(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         yield node.value
     elif isinstance(node, cst.Arg | cst.Param | cst.FunctionDef | cst.ClassDef):
         yield from (
-            one for one in node.children if not isinstance(one, cst.Name) or one is _value(node)
+            one for one in children(node) if not isinstance(one, cst.Name) or one is _value(node)
         )
     elif isinstance(node, cst.AssignTarget | cst.For | cst.AnnAssign | cst.NamedExpr):
-        yield from (one for one in node.children if one is not _plain_target(node))
+        yield from (one for one in children(node) if one is not node.target)
+        yield from _read_by_setting(node.target)
     else:
-        yield from node.children
+        yield from children(node)
 
 
 def _value(node: cst.CSTNode) -> cst.CSTNode | None:
     return node.value if isinstance(node, cst.Arg) else None
 
 
-def _plain_target(node: cst.CSTNode) -> cst.CSTNode | None:
-    """The target, where setting it reads nothing."""
-    target = getattr(node, "target", None)
-    return target if isinstance(target, cst.Name) else None
+def _read_by_setting(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The parts of a target that are read: those that are no plain names."""
+    if isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _read_by_setting(element.value)
+    elif not isinstance(target, cst.Name):
+        yield target
 
 
-def _visible(node: cst.CSTNode, outside: cst.CSTNode | None) -> Iterator[cst.CSTNode]:
+def _visible(node: cst.CSTNode, outside: Collection[int]) -> Iterator[cst.CSTNode]:
     """The nodes of this scope: of a function inside, its name alone."""
-    if node is outside:
+    if id(node) in outside:
         return
     yield node
     if not isinstance(node, _FUNCTION | cst.ClassDef):
-        for child in node.children:
+        for child in children(node):
             yield from _visible(child, outside)
 
 

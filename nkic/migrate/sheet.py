@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import libcst as cst
-from libcst.metadata import (
-    MetadataWrapper,
-    ParentNodeProvider,
-    PositionProvider,
-    QualifiedNameProvider,
-    QualifiedNameSource,
-)
+from libcst.metadata import MetadataWrapper, PositionProvider
 
 from nkic.base.diagnostics import Diagnostic, Level, make
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
 from nkic.migrate.facts import Facts, Spot, spot
+from nkic.migrate.imported import Imports
+from nkic.migrate.tree import code, parents, walk
 from nkic.resolve.former import ROOT
 
 ALIASES = {"nki.language": "nl", "nki.isa": "nisa"}  # as everyone writes them
@@ -40,8 +35,8 @@ class Sheet:
         wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
         self.tree = wrapper.module
         self._positions = wrapper.resolve(PositionProvider)
-        self._qualified = wrapper.resolve(QualifiedNameProvider)
-        self._parents = wrapper.resolve(ParentNodeProvider)
+        self._parents = parents(self.tree)
+        self._imports = Imports(self.tree, self.parents)
         self._names = {node.value for node in walk(self.tree) if isinstance(node, cst.Name)}
         self._modules = dict(_modules(self.tree))
 
@@ -59,21 +54,16 @@ class Sheet:
 
     def name_of(self, node: cst.CSTNode) -> str:
         """What an expression names by way of imports, as `nki.language.add`; "" for the rest."""
-        found: Any = self._qualified.get(node, ())
-        names = found() if callable(found) else found
-        imported = {one.name for one in names if one.source is QualifiedNameSource.IMPORT}
-        return imported.pop().removeprefix(f"{ROOT}.") if len(imported) == 1 else ""
+        return self._imports.meaning(node).removeprefix(f"{ROOT}.")
 
     def is_builtin(self, node: cst.CSTNode, name: str) -> bool:
         """The expression is Python's own `name`."""
-        found: Any = self._qualified.get(node, ())
-        names = found() if callable(found) else found
-        return {one.name for one in names} == {f"builtins.{name}"}
+        return self._imports.is_builtin(node, name)
 
     def parents(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """The nodes around one, the innermost first."""
         while not isinstance(node, cst.Module):
-            node = self._parents[node]
+            node = self._parents[id(node)]
             yield node
 
     def fresh(self, wish: str) -> str:
@@ -110,13 +100,6 @@ class Sheet:
         self.left.append(make("not-migrated", why, self.span(node), help=help, level=level))
 
 
-def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The node and all inside it, in the order of the source."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
-
-
 def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
     """The modules that the file imports at its top, each with the name it has there."""
     for statement in tree.body:
@@ -134,4 +117,4 @@ def _alias(name: cst.ImportAlias) -> str:
 
 
 def _dotted(node: cst.CSTNode) -> str:
-    return cst.Module([]).code_for_node(node).removeprefix(f"{ROOT}.")
+    return code(node).removeprefix(f"{ROOT}.")

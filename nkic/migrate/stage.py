@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import libcst as cst
 
 from nkic.base.diagnostics import Diagnostic
 from nkic.base.profiles import Profile
-from nkic.base.source import SourceFile
+from nkic.base.source import NOWHERE, SourceFile, Span
+from nkic.migrate.beta1.unused import without_unused
+from nkic.migrate.beta1.writer import Writer as Beta1Writer
 from nkic.migrate.facts import Facts
+from nkic.migrate.places import moved_back
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.table import RULES
 from nkic.specialise.inline import with_version
@@ -33,12 +36,32 @@ def migrate(source: SourceFile, facts: Facts, start: Profile | None, goal: Profi
     `start` is the version it speaks, None where that is not known: then every rule applies whose
     former form is none of a later version.
     """
-    sheet = Sheet(source, facts, start, goal)
+    former: tuple[Diagnostic, ...] = ()
+    skipped: tuple[Span, ...] = ()
+    done: Counter[str] = Counter()
+    text = source.text
+    if start is Profile.BETA1:
+        sheet = Sheet(source, facts, start, goal)
+        writer = Beta1Writer(sheet)
+        made = writer.pending.restored(sheet.tree.visit(writer), sheet)
+        skipped = tuple(writer.skipped.values())
+        text = without_unused(SourceFile(source.path, _with_imports(made, sheet).code), sheet)
+        former, done, facts = tuple(sheet.left), sheet.done, Facts()
+    sheet = Sheet(SourceFile(source.path, text), facts, start, goal)
     made = sheet.tree.visit(_Writer(sheet))
-    assert isinstance(made, cst.Module)
-    left = sorted(sheet.left, key=lambda one: one.primary.span if one.primary else ())
-    text = with_version(_with_imports(made, sheet.wanted).code, goal)
-    return Migrated(text, Counter(sheet.done), tuple(left))
+    later = moved_back(sheet.left, source.text, text)
+    left = (*former, *(one for one in later if not _is_in(_place(one), skipped)))
+    new = with_version(_with_imports(made, sheet).code, goal)
+    return Migrated(new, done + sheet.done, tuple(sorted(left, key=_place)))
+
+
+def _is_in(place: Span, functions: Sequence[Span]) -> bool:
+    """The place is in a function of which all is said."""
+    return any(one.line <= place.line <= one.end_line for one in functions)
+
+
+def _place(one: Diagnostic) -> Span:
+    return one.primary.span if one.primary is not None else NOWHERE
 
 
 class _Writer(cst.CSTTransformer):
@@ -61,8 +84,9 @@ class _Writer(cst.CSTTransformer):
         return made
 
 
-def _with_imports(tree: cst.Module, wanted: Mapping[str, str]) -> cst.Module:
+def _with_imports(tree: cst.Module, sheet: Sheet) -> cst.Module:
     """The file with the imports that rules asked for, after its own."""
+    wanted = sheet.wanted
     if not wanted:
         return tree
     lines = [cst.parse_statement(f"import {name} as {alias}") for alias, name in wanted.items()]

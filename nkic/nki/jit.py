@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -19,13 +20,15 @@ from nkic import api
 from nkic.api import functions
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.tracebacks import boundary
+from nkic.base import diagnostics
 from nkic.base.suggest import did_you_mean
 from nkic.language.trace import current
+from nkic.language.versions import configs
 from nkic.nki import arrays, grid
 from nkic.nki.names import framework_target
 
 FORMER = "neuronxcc.nki"
-FORMER_NKI = "0.3"  # the last version with `neuronxcc.nki`
+FORMER_NKI = "beta1"  # the version that `neuronxcc.nki` is
 SIMULATOR = "NKI_SIMULATOR"  # 1 says what nkic does anyway
 _MODES = ("auto", "simulation", "baremetal", "torchxla", "jax", "trace")  # ignored since NKI 0.3
 _MESSAGES = ("debug_kernel", "show_compiler_tb")  # settings of the messages of NKI's compiler
@@ -147,7 +150,8 @@ class Kernel:
         former = self.how.former or _is_former(self.func)
         with raising(CompileError):
             check_environment()
-            return replace(self.how, former=former).options()
+            spmd = self.how.spmd or former
+            return replace(self.how, former=former, spmd=spmd).options()
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
@@ -195,6 +199,9 @@ def _decorator(fn: Any, options: Mapping[str, Any], former: bool) -> Any:
 
 def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
     """The kernel of a function; that of a kernel with what `how` says besides."""
+    inside = getattr(fn, "kernel", None)  # of what measures or simulates one
+    if isinstance(inside, Kernel):
+        fn = inside
     if not isinstance(fn, Kernel):
         return Kernel(fn, how)
     if how is None:
@@ -205,7 +212,7 @@ def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
 
 
 def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
-    known = ("mode", "platform_target", *_MESSAGES, *_COMPILER)
+    known = ("mode", "platform_target", *_MESSAGES, *_COMPILER, *configs.OPTIONS)
     for name in options:
         if name not in known:
             help = did_you_mean(name, known) or f"options are {', '.join(known)}"
@@ -213,7 +220,19 @@ def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
     mode = options.get("mode", "auto")
     if mode not in _MODES:
         refuse(f"nki.jit: there is no mode {mode!r}", f"use one of {_MODES}, or none")
+    for name in options.keys() & configs.OPTIONS.keys():
+        _check_config(name, options[name])
     return LaunchOptions(options.get("platform_target"), former, spmd=former)
+
+
+def _check_config(name: str, value: Any) -> None:
+    """A configuration of the compiler behind NKI, whose settings change nothing here."""
+    if text := configs.wrong(name, value):
+        refuse(f"nki.jit: {text}, not {value!r}")
+    code = diagnostics.codes()["jit-option"].number
+    for setting in configs.unmet(value):
+        text = f"{code}: nki.jit: `{setting}` of `{name}=` means nothing to nkic"
+        warnings.warn(api.NkicWarning(text, code), stacklevel=5)
 
 
 def _is_former(func: Any) -> bool:
@@ -259,5 +278,6 @@ def check_environment() -> None:
         refuse(f"{SIMULATOR}={value} asks for a device, and nkic has none", f"unset {SIMULATOR}")
 
 
+former_jit.__name__ = former_jit.__qualname__ = "jit"
 for _public in (jit, former_jit, nki_jit, simulate, simulate_kernel):
     _public.__module__ = "nki"  # where users find it, and how it is described to the compiler

@@ -21,17 +21,17 @@ from nkic.base.kernel_errors import Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.language import provide
-from nkic.language.collectives import Collective
+from nkic.language.collectives import Collective, Triggering
 from nkic.language.enums import ENUMS, Operator
 from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import current
-from nkic.language.versions import removed
+from nkic.language.versions import configs, removed
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
-from nkic.nki import measure, names, signatures
+from nkic.nki import beta1, measure, names, signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 from nkic.nki.jit import former_jit, jit, simulate, simulate_kernel
 
@@ -45,7 +45,7 @@ _DOCS = {
     "nki.typing": "Annotations of kernel arguments.",
     "nki.dtype": "Element types, by name.",
     "nki.tensor": "The type of tensors in kernels.",
-    "nki.compiler": "Empty: what it held went with the first compiled NKI.",
+    "nki.compiler": "What `jit` is told for the compiler behind NKI.",
 }
 _HOST: dict[str, Any] = {
     "jit": jit,
@@ -54,9 +54,15 @@ _HOST: dict[str, Any] = {
     "benchmark": measure.benchmark,
     "profile": measure.profile,
 }
-_FORMER: dict[str, Any] = {**_HOST, "jit": former_jit, "simulate_kernel": simulate_kernel}
+_FORMER: dict[str, Any] = {
+    **{name: value for name, value in _HOST.items() if name != "simulate"},
+    **{"jit": former_jit, "trace": former_jit, "simulate_kernel": simulate_kernel},
+}
 PACKAGES = frozenset({"nki", "nki.isa"})
-_REMOVED = {"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA}
+_REMOVED = {
+    **{"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA},
+    configs.MODULE: removed.COMPILER,
+}
 
 
 def _no_library(file: SourceFile, name: str) -> NoReturn:
@@ -76,8 +82,8 @@ def contents(module: str) -> dict[str, Any]:
     """Public names of a module of `nki` with their values."""
     if module == "nki":
         return dict(_HOST)
-    if module == "nki.compiler":
-        return {}
+    if module == configs.MODULE:
+        return dict(configs.NAMES)
     if module == "nki.isa.constants":
         whole = vars_of(built("nki.isa"))
         return {name: whole[name] for name in ENUMS}
@@ -123,9 +129,12 @@ def _host_value(module: str, name: str, value: Any, enums: dict[Any, type[Enum]]
     return _function(module, name, value)
 
 
+_COLLECTIVES = (Collective, Triggering)
+
+
 def _function(module: str, name: str, value: Any) -> names.Function:
     row = ROWS.get(name)
-    if row is not None and row.module == module and isinstance(value, Collective):
+    if row is not None and row.module == module and isinstance(value, _COLLECTIVES):
         signature, doc = value.__signature__, row.doc
     elif row is not None and row.module == module:
         signature, doc = signatures.of_row(row)
@@ -221,7 +230,9 @@ def _make(name: str) -> ModuleType:
         _register_dtypes()
     current = name.removeprefix(f"{OLD}.")
     made = Module(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
-    if current != name and current in _DOCS:
+    if name in beta1.MODULES:
+        found = beta1.contents(name, _FORMER)
+    elif current != name and current in _DOCS:
         found = dict(_FORMER) if current == "nki" else vars_of(built(current))
     else:
         found = contents(current) if current in _DOCS else {}
@@ -235,7 +246,7 @@ def _make(name: str) -> ModuleType:
 def _submodule(package: str, name: str) -> ModuleType:
     """`nki.dtype` after `import nki`: what a package has not imported yet."""
     full = f"{package}.{name}"
-    if full.removeprefix(f"{OLD}.") not in _DOCS:
+    if full not in beta1.MODULES and full.removeprefix(f"{OLD}.") not in _DOCS:
         raise AttributeError(
             f"module {package!r} has no attribute {name!r}{_instead(package, name)}"
         )
@@ -245,11 +256,7 @@ def _submodule(package: str, name: str) -> ModuleType:
 def _instead(package: str, name: str) -> str:
     """What to say besides of a name that NKI took away."""
     current = package.removeprefix(f"{OLD}.")
-    gone = (
-        removed.NKI["compiler"]
-        if current == "nki.compiler"
-        else _REMOVED.get(current, {}).get(name)
-    )
+    gone = _REMOVED.get(current, {}).get(name)
     return f": it went with NKI {gone.since.label}; {gone.instead}" if gone else ""
 
 

@@ -12,15 +12,13 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, NoReturn
 
-from nkic.driver.request import TARGET_VARIABLE, find_target
+from nkic.driver.request import COMPILER_FLAGS, TARGET_VARIABLE, compiler_flag, find_target
 from nkic.language import objects
 from nkic.language.dtypes_api import BUFFERS
 from nkic.language.names import TileSize
 from nkic.language.trace import current
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import DEFAULT, Target
-
-COMPILER_FLAGS = "NEURON_CC_FLAGS"  # of the compiler of whole models; `--target` is honoured
 
 
 def target() -> Target:
@@ -37,10 +35,7 @@ def target() -> Target:
 
 def framework_target() -> str | None:
     """`--target` of NEURON_CC_FLAGS, unless NEURON_PLATFORM_TARGET_OVERRIDE says another."""
-    words = os.environ.get(COMPILER_FLAGS, "").replace("=", " ").split()
-    if os.environ.get(TARGET_VARIABLE) or "--target" not in words[:-1]:
-        return None
-    return words[words.index("--target") + 1]
+    return None if os.environ.get(TARGET_VARIABLE) else compiler_flag("--target", os.environ)
 
 
 class OutsideKernel(RuntimeError):

@@ -117,6 +117,7 @@ class RunReport:
     cover, with their places. `launch_ns` is what a runtime takes before and after the kernel, and
     no part of `time_ns`; `machine` the hash of the machine file whose figures hold, else
     "default"; `trust` how far the time is likely to be off.
+    `verdict` says what bounds the run, where that was looked at.
     """
 
     kernel: str
@@ -140,22 +141,25 @@ class RunReport:
     launch_ns: float = 0.0
     machine: str = "default"
     trust: Trust = MIXED
+    verdict: Mapping[str, object] | None = None
 
 
 def as_json(run: RunReport) -> str:
     """The run as one JSON object, strict JSON: no NaN in it, no infinity."""
-    return _printed({"schema": SCHEMA, **_record(run)})
+    return _printed({"schema": SCHEMA, **record(run)})
 
 
 def ranks_as_json(runs: Sequence[RunReport]) -> str:
     """Runs of several ranks as one JSON object: under "ranks", in their order."""
-    return _printed({"schema": SCHEMA, "ranks": [_record(run) for run in runs]})
+    return _printed({"schema": SCHEMA, "ranks": [record(run) for run in runs]})
 
 
-def _record(run: RunReport) -> dict[str, object]:
+def record(run: RunReport) -> dict[str, Any]:
+    """The run as it is printed: what was not asked for is left out."""
     record = asdict(run)
-    if run.seconds_host is None:
-        del record["seconds_host"]
+    for name in ("seconds_host", "verdict"):
+        if record[name] is None:
+            del record[name]
     if all(row.error_bound is None for row in run.outputs):
         del record["unbounded"]
         for row in record["outputs"]:

@@ -14,6 +14,7 @@ from nkic.syntax.bindings import Binding, SourceModule
 
 ROOT = "neuronxcc"
 PREFIX = f"{ROOT}.nki"
+_OTHERS = {"nki", "nki.compiler"}  # what is there today under the second holds other things
 
 
 def check_import(
@@ -27,8 +28,8 @@ def check_import(
     modules that there are today.
     """
     target = binding.target
-    if target is None:
-        return  # one of several ways to bind the name, such as a fallback
+    if target is None or profile is Profile.BETA1:
+        return  # it is its own; or one of several ways to bind the name, such as a fallback
     name = f"{target.request}.{target.member}" if target.member else target.request
     if not f"{name}.".startswith(f"{PREFIX}."):
         return
@@ -38,7 +39,7 @@ def check_import(
     if gone:
         text = f"NKI {profile.label} has no `{name}`: all of `{PREFIX}` went with NKI 0.4"
     today = name.removeprefix(f"{ROOT}.")
-    is_there = {today, today.rpartition(".")[0]} & {*provided} - {"nki"} or today == "nki"
+    is_there = {today, today.rpartition(".")[0]} & {*provided} - _OTHERS or today == "nki"
     help = f"import `{today}`" if is_there else "leave it out: `nki` has no such module"
     fixes = _fix(module, binding.span) if is_there else ()
     report.add(make(slug, text, binding.span, help=help, level=level, fixes=fixes))

@@ -17,7 +17,8 @@ from nkic.base.source import Span
 from nkic.syntax import nodes, scopes
 
 NEVER = frozenset(Profile)
-UNTIL_0_6 = frozenset(p for p in Profile if p <= Profile.NKI_0_6)  # 0.7 has all of Python
+# Beta 1 and 0.7 trace: they have all of Python.
+UNTIL_0_6 = frozenset(p for p in Profile if Profile.BETA1 < p <= Profile.NKI_0_6)
 BETA2 = frozenset({Profile.BETA2})
 NKI_0_3 = frozenset({Profile.NKI_0_3})
 

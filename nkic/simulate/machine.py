@@ -33,6 +33,7 @@ from nkic.simulate.options import RunOptions
 from nkic.simulate.races import RaceDetector
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Item, Runner, nothing, unlimited
+from nkic.simulate.tracing.recorder import Recorder
 from nkic.simulate.unwritten import Unwritten
 
 CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock
@@ -64,6 +65,7 @@ class Machine:
         self.unwritten = Unwritten(executable, shadows)
         self.bounds: list[Bounds] = []  # by rank, if they are asked for
         self.orders: list[RaceDetector] = []  # by rank, if races are looked for
+        self.recorders: list[Recorder] = []  # by rank, if a trace is asked for
         self.limit_ps = limit_ps
         self.options = options
         self.cores = max(executable.cores, 1)
@@ -170,7 +172,11 @@ class Machine:
         if self.orders:
             self.orders[runner.rank].end(runner, item)
         runner.count += item.record.row is not None
+        if self.recorders:
+            self.recorders[runner.rank].begin(runner, item, start, self.dma_free[runner.unit])
         self._pass_time(runner, item, start)
+        if self.recorders:
+            self.recorders[runner.rank].end(runner, item)
         for semaphore in item.signals:
             tokens[semaphore].append(runner.done)
             waiting = self.parked[runner.unit].pop(semaphore, None)
@@ -238,6 +244,10 @@ class Machine:
             here = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
             if here:
                 orders.meet(here)
+        for rank, recorder in enumerate(self.recorders):
+            here = [(a.runner, a.item) for a in arrivals if a.runner.rank == rank]
+            if here:
+                recorder.meet(here)
         if len(arrivals) > 1:
             together += self.semaphore_ps
         if last.is_dma:

@@ -18,7 +18,8 @@ class RunOptions:
     destination's type; off, values between instructions stay float32, which splits logic from
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
     `max_turns`: as often may one loop run whose end is decided at run time.
-    `timeline`: of how many instructions the times are kept.
+    `timeline`: of how many instructions the times are kept. `trace`: how many events of each
+    rank are kept, with what each waited for.
     `check_races`: accesses of two cores to shared HBM that nothing orders are a fault, and a
     program in which nothing orders two accesses of one core is refused (ArtifactFailed).
     `accumulate`: in which order and type instructions add up; None is as a device was measured
@@ -40,6 +41,7 @@ class RunOptions:
     report_bounds: bool = False
     machine: MachineFile | None = None
     values: bool = True
+    trace: int = 0
 
     def target_of(self, executable: Executable) -> Target:
         """The target of `executable`, with the figures that hold for this run."""

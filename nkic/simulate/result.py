@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import Diagnostic
 from nkic.neff.records import InstructionRecord
 from nkic.simulate.printing import Printed
+from nkic.simulate.tracing.replay import Recorded
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Result:
     `prints_left_out` more came after it. `engines` by core and engine, as "core0.vector".
     `bounds`, if they were asked for, say how far each element of an output may be from exact
     arithmetic, and `uncovered` which instructions left something unbounded, by name and place.
+    `recorded`, if it was asked for, is what happened, and can tell how long the run would have
+    taken if something had been otherwise.
     `timeline` holds the times of the first instructions, if they were asked for, as they started.
     `remarks` are warnings of what a device would do otherwise, and of outputs that were not
     written; `base.levels` says which of them are errors.
@@ -59,3 +62,4 @@ class Result:
     bounds: Mapping[str, NDArray[np.float64]] | None = None
     uncovered: Mapping[tuple[str, int], int] = field(default_factory=dict)
     remarks: tuple[Diagnostic, ...] = ()
+    recorded: Recorded | None = None

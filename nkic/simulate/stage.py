@@ -27,6 +27,8 @@ from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
 from nkic.simulate.threads import blas_threads
+from nkic.simulate.tracing.recorder import Recorder
+from nkic.simulate.tracing.replay import recorded
 from nkic.simulate.unwritten import never_written
 
 Arrays = Mapping[str, NDArray[np.generic]]
@@ -78,9 +80,16 @@ class _Rank:
         )
         wants = options.report_bounds
         self.bounds = Bounds(executable, self.memory, target) if wants else None
+        self.recorder = _recorder(executable, target, self.runners, options)
         self.orders: RaceDetector | None = None
         if races and shadow is not None:
             self.orders = RaceDetector(executable, target, self.runners, shadow)
+
+
+def _recorder(
+    executable: Executable, target: Target, runners: list[Runner], options: RunOptions
+) -> Recorder | None:
+    return Recorder(executable, target, runners, options.trace) if options.trace else None
 
 
 def _run(executable: Executable, inputs: Sequence[Arrays], options: RunOptions) -> list[Result]:
@@ -96,6 +105,7 @@ def _run(executable: Executable, inputs: Sequence[Arrays], options: RunOptions) 
         )
         machine.bounds = [rank.bounds for rank in ranks if rank.bounds is not None]
         machine.orders = [rank.orders for rank in ranks if rank.orders is not None]
+        machine.recorders = [rank.recorder for rank in ranks if rank.recorder is not None]
         machine.run()
     return [_result_of(rank, executable, machine, options) for rank in ranks]
 
@@ -113,6 +123,7 @@ def _result_of(
         prints_left_out=prints.left_out,
         remarks=(*rank.remarks.diagnostics(executable), *unwritten),
         timeline=tuple(_timeline(rank, machine)),
+        recorded=recorded(rank.recorder, machine.end) if rank.recorder else None,
         bounds={p.name: bounds.of_output(p.tensor) for p in executable.outputs} if bounds else None,
         uncovered=bounds.uncovered if bounds else {},
     )

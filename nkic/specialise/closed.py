@@ -8,6 +8,7 @@ from typing import Any
 
 from nkic.base.diagnostics import Reporter
 from nkic.base.evaluation import Limits
+from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.base.suggest import did_you_mean
 from nkic.evaluate.interpreter import Interpreter, provided_modules
@@ -84,6 +85,11 @@ class World:
         )
         self.spaces = spaces
         machine = self.interpreter.machine
+        if trace.profile is Profile.BETA1:
+            from nkic.specialise import beta1  # rarely needed
+
+            machine.classes |= beta1.classes(machine.classes)
+            machine.callables |= beta1.callers()
         trace.library = self._function
         trace.here = machine.here
         trace.loop_context = self.interpreter.loop_context
@@ -108,9 +114,9 @@ def interpreter(
     limits: Limits | None = None,
 ) -> Interpreter:
     """An interpreter that knows the language's values."""
-    made = Interpreter(
-        resolved, {"numpy": numpy_names.table(), **spaces}, report, show=show, limits=limits
-    )
+    beta1 = resolved.profile is Profile.BETA1
+    numpy = numpy_names.with_operators() if beta1 else numpy_names.table()
+    made = Interpreter(resolved, {"numpy": numpy, **spaces}, report, show=show, limits=limits)
     machine = made.machine
     machine.classes |= surface.classes() | numpy_names.classes()
     machine.callables |= surface.callers()

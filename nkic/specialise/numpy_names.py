@@ -15,6 +15,7 @@ from nkic.evaluate.objects import Builtin, Class, Getter, HostFunction
 from nkic.evaluate.operators import OPERATIONS
 from nkic.evaluate.tables import OBJECT, builtin
 from nkic.language.arrays import makers
+from nkic.language.enums import OPERATORS, Operator
 from nkic.language.library import as_function
 from nkic.language.texts import brief
 from nkic.machine import dtypes
@@ -102,6 +103,17 @@ def table() -> NumpyTable:
     found["dtype"] = HostFunction("dtype", lambda value: value)
     _add_functions(found)
     return NumpyTable("numpy", found, _ADVICE)
+
+
+@cache
+def with_operators() -> NumpyTable:
+    """The module for kernels of Beta 1, which write `np.add` where later ones write `nl.add`."""
+    known = table().contents
+    found = {name: OPERATORS[name] for name in OPERATORS if name not in known}
+    same = {"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"}
+    found |= {name: OPERATORS[instead] for name, instead in same.items()}
+    found |= {"sum": OPERATORS["add"], "divide": Operator("divide"), "mod": Operator("mod")}
+    return NumpyTable("numpy", {**known, **found}, _ADVICE)
 
 
 @cache

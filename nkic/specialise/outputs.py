@@ -11,6 +11,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import Span
 from nkic.ir.program import Program, Returned, TensorParameter
 from nkic.ir.tensors import Tensor, View
+from nkic.language.collectives import check_triggered
 from nkic.language.complain import shown
 from nkic.language.constant_data import refuse_written
 from nkic.language.tensors import views
@@ -37,7 +38,10 @@ class Outputs:
         self.views: dict[int, View] = {}
 
     def take(self, result: Any) -> None:
-        """What one instance of the kernel returned: the same tensors as every other."""
+        """What one instance of the kernel returned: the same tensors as every other. The
+        instance has ended.
+        """
+        check_triggered(self.trace)
         values = result if isinstance(result, tuple | list) else (result,)
         self.form = _form(result)
         found = () if result is None else tuple(self._tensors(values))
@@ -48,6 +52,10 @@ class Outputs:
     def program(self, arguments: dict[str, str]) -> Program:
         """All that was recorded; `arguments` are the kernel's, as `--info` shows them."""
         trace = self.trace
+        if trace.profile is Profile.BETA1:
+            from nkic.language.beta1 import spills  # rarely needed
+
+            spills.fit(trace, self.at)
         outputs = self.parameters()
         refuse_written([trace.tensors[n] for n in trace.constants], trace.written)
         return Program(

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
+from nkic.base.profiles import Profile
 from nkic.evaluate import library
 from nkic.evaluate.classes import blank
 from nkic.evaluate.modules import Foreign
 from nkic.evaluate.objects import Class
 from nkic.evaluate.sets import KernelFrozenSet, KernelSet
 from nkic.language.objects import ReplicaGroup
+from nkic.language.provide import OLD_ROOT
 from nkic.machine import dtypes
 from nkic.specialise import runtime_values
 from nkic.specialise.closed import World
@@ -87,7 +89,10 @@ class Rebuilder:
         define things where they like, of any other.
         """
         first, *rest = given.name.split(".")
-        for module in (given.module, *_LOOKED_IN):
+        modules: tuple[str, ...] = (given.module, *_LOOKED_IN)
+        if self.interpreter.resolved.profile is Profile.BETA1:
+            modules = (*(f"{OLD_ROOT}.{name}" for name in modules), *modules)
+        for module in modules:
             space = self.world.spaces.get(module)
             if space is None or (first and first not in space.names()):
                 continue

@@ -107,15 +107,21 @@ class Request:
 
 
 def combine(
-    command: RequestOptions, block: RequestOptions, like: Mapping[str, TensorType] | None = None
+    command: RequestOptions,
+    block: RequestOptions,
+    like: Mapping[str, TensorType] | None = None,
+    profile: Profile = profiles.DEFAULT,
 ) -> Request:
-    """One request; for every part the command line wins over `like`, and that over the block."""
+    """One request; for every part the command line wins over `like`, and that over the block.
+
+    `profile` is that of the file where nobody says one.
+    """
     examples = {name: kind for name, kind in (like or {}).items() if name not in command.args}
     usable = {name: kind for name, kind in examples.items() if kind.known and not kind.note}
     return Request(
         kernel=command.kernel or block.kernel,
         target=command.target or block.target or targets.DEFAULT,
-        profile=command.profile or block.profile or profiles.DEFAULT,
+        profile=command.profile or block.profile or profile,
         grid=_first(command.grid, block.grid, ()),
         lnc=_first(command.lnc, block.lnc, 1),
         spread=command.spread,

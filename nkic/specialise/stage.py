@@ -11,10 +11,10 @@ from typing import Any
 
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.evaluation import Limits
+from nkic.base.profiles import Profile
 from nkic.ir.program import Program, TensorParameter
+from nkic.language import provide
 from nkic.language.objects import Kernel
-from nkic.language.tensors import views
-from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import Trace, tracing
 from nkic.specialise.closed import World
 from nkic.specialise.constants import Constants
@@ -89,7 +89,7 @@ def _called(
     bound: BoundArguments, inputs: tuple[TensorParameter, ...], request: Request, world: World
 ) -> Any:
     interpreter = world.interpreter
-    tensors = {p.name: NkiTensor(views.whole(p.tensor)) for p in inputs}
+    tensors = {p.name: provide.given(p.tensor, request.profile) for p in inputs}
     rebuilder = Rebuilder(world, tensors)
     constants = Constants(world, rebuilder)
 
@@ -98,6 +98,10 @@ def _called(
         return {**values, **{name: tensors[name] for name in bound.tensors}}
 
     def enter() -> Any:
+        if request.entry is None and request.profile is Profile.BETA1:
+            from nkic.specialise import beta1  # rarely needed
+
+            return beta1.undecorated(interpreter)
         if request.entry is None:
             return _function(interpreter.kernel())
         given = {module: dict(found) for module, found in request.entry.globals}

@@ -7,6 +7,7 @@ as Python objects.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from enum import Enum
 from functools import cache, partial
 from types import BuiltinFunctionType, FunctionType
@@ -17,7 +18,7 @@ from nkic.evaluate.objects import Builtin, Class, ErrorInstance, Getter, HostFun
 from nkic.evaluate.tables import OBJECT
 from nkic.language.arrays import ConstantArray
 from nkic.language.binder import Binder
-from nkic.language.collectives import Collective
+from nkic.language.collectives import Collective, Preparing, Triggering
 from nkic.language.creation import ParDim, TensorClass, ndarray
 from nkic.language.dtypes_api import MemoryRegion
 from nkic.language.enums import ENUMS, Operator
@@ -32,6 +33,7 @@ from nkic.language.scalars import Loading, NkiScalar, Storing
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction
+from nkic.language.versions import configs
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.syntax.names import words
@@ -72,14 +74,31 @@ SURFACE: dict[type, str] = {
     Loading: "",
     Storing: "",
     Collective: "",
+    Preparing: "",
+    Triggering: "",
     TensorAnnotation: "shape __getitem__",
     ReplicaGroup: "groups",
+    **{kind: " ".join(field.name for field in fields(kind)) for kind in configs.OPTIONS.values()},
+    configs.AddressRotation: "name value",
     **dict.fromkeys(ENUMS.values(), "name value"),
 }
 # Classes whose objects are made, or asked for, under the name of the class.
-_MADE = (ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion)
+_MADE = (
+    *(ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion),
+    *configs.OPTIONS.values(),
+)
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLED = (Binder, Filling, Loading, Storing, Collective, Operator, Decorator)
+_CALLED = (
+    Binder,
+    Filling,
+    Loading,
+    Storing,
+    Collective,
+    Preparing,
+    Triggering,
+    Operator,
+    Decorator,
+)
 
 
 @cache
@@ -107,7 +126,12 @@ def _maker(host: type) -> Callable[..., Any]:
 
 
 def _class(host: type) -> Class:
-    members = {name: _member(host, name) for name in words(SURFACE.get(host, ""))}
+    return class_of(host, SURFACE.get(host, ""))
+
+
+def class_of(host: type, text: str) -> Class:
+    """The class of a kind of value, with the names that `text` lists."""
+    members = {name: _member(host, name) for name in words(text)}
     makes = host in _MADE or issubclass(host, Enum)
     made = Class(
         host.__name__,

@@ -95,12 +95,20 @@ def test_a_result_is_shown_with_a_timeline() -> None:
     for name, use in result.engines.items():
         own = [one for one in result.timeline if one.lane.rstrip("01234567") == name]
         assert len(own) == use.instructions
-        if name != "core0.dma":  # transfers are told until they are complete
+        if own and name != "core0.dma":  # transfers are told until they are complete
             assert sum(one.end_ns - one.start_ns for one in own) == pytest.approx(use.busy_ns)
     assert max(one.end_ns for one in result.timeline) <= result.time_ns
     assert all("kernels.py:" in one.place for one in result.timeline)
     assert result._repr_svg_() == result.svg and result.svg in result._repr_html_()
-    assert result.report.splitlines()[-1] in result.svg
+    assert result.report.splitlines()[-2] in result.svg
+
+
+def test_a_result_says_what_bounds_it() -> None:
+    result = api.call(k.scaled, (X, 3.0)).result
+    assert result.verdict.startswith("bound by ") and "kernels.py:" in result.verdict
+    assert all(line.split(";")[0] in result._repr_html_() for line in result.verdict.splitlines())
+    assert result.page.startswith("<!DOCTYPE html>")
+    assert sum(part.time for part in result.insight.path) == result.time_ns * 1000
 
 
 @in_the_closed_world

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -152,3 +153,44 @@ def test_a_script(tmp_path: Path, words: list[str]) -> None:
     script.write_text(HEAD + call)
     found = python("", "-m", "nkic", *words, str(script))
     assert (found.stdout, found.stderr) == ("0.6\n", "")
+
+
+# ---- cores (LNC) ---------------------------------------------------------------------------------
+
+
+def cores(module: ModuleType, axes: int | None = None) -> int:
+    kernel = module.double if axes is None else module.double[axes]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", api.NkicWarning)  # both cores write the same
+        return int(kernel.call(X).called.artifact.executable.cores)
+
+
+def test_the_environment_says_how_many_cores(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = make(HEAD)
+    assert (cores(kernel), cores(kernel, 2)) == (1, 2)
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", "2")
+    assert (cores(kernel), cores(kernel, 2)) == (2, 2)
+    with pytest.raises(
+        api.CompileError, match=r"for 1 of the cores .* NEURON_LOGICAL_NC_CONFIG sa"
+    ):
+        cores(kernel, 1)
+    monkeypatch.setenv("NKIC_NKI", "0.6")
+    assert cores(kernel, 1) == 1
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", "3")
+    with pytest.raises(api.CompileError, match="a kernel runs on 1 or 2 cores, not on `3`"):
+        cores(kernel)
+
+
+def test_the_kernel_and_the_compiler_have_the_same_cores(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = make(HEAD)
+    monkeypatch.setenv("NEURON_CC_FLAGS", "--lnc=2 --target trn2")
+    assert cores(kernel, 2) == 2
+    with pytest.raises(api.CompileError, match=r"NEURON_CC_FLAGS says 2(.|\n)*kernel\[2\]"):
+        cores(kernel)
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", "2")
+    assert cores(kernel) == 2
+    monkeypatch.setenv("NEURON_CC_FLAGS", "--lnc 1")
+    with pytest.raises(api.CompileError, match="NEURON_CC_FLAGS says 1"):
+        cores(kernel)

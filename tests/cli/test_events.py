@@ -84,7 +84,7 @@ def test_what_the_commands_write(nkic: Run, folder: Path, capfd: Any) -> None:
     ran_events = events(capfd.readouterr().err)
     assert code == 0
     assert ran_events.keys() == {
-        *("artifact", "print", "resources", "run", "compare", "error-bound"),
+        *("artifact", "print", "resources", "run", "compare", "error-bound", "verdict"),
     }
     assert ran_events["error-bound"]["maximum"] == 2.0**-23 + 2.0**-150
     assert ran_events["print"]["text"] == "[[1. 1.]\n [1. 1.]]"

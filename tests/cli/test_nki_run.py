@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from nkic.cli.nki_run import running
+from nkic.cli.nki_run.insights import MAX_EVENTS
 from nkic.simulate import RunOptions, simulate_ranks
 from tests.cli.nki_run_fixtures import (
     BF16,
@@ -41,7 +42,7 @@ def test_without_options_a_line_for_each_output(nki: Run) -> None:
         ["a", "float32[128, 8]"],
     ]
     assert "min 1  mean 32.5  max 64  nan 0  inf 0  sha256 " in lines[1]
-    resources, cycles, device = done.err.splitlines()
+    resources, cycles, device, *verdict = done.err.splitlines()
     assert resources.startswith("scale: SBUF ")
     assert re.fullmatch(
         r"scale: [\d,]+ cycles \([\d.]+ us at 1\.2 GHz\),( [A-Z]+ \d+%)+, DMA [\d.]+ GB/s", cycles
@@ -51,6 +52,8 @@ def test_without_options_a_line_for_each_output(nki: Run) -> None:
         r"likely within \d+ % \(bound by .*; docs/timing.md\)",
         device,
     )
+    assert 2 <= len(verdict) <= 6 and verdict[0].startswith("bound by DMA latency: ")
+    assert nki(*RUN, "--no-verdict").err.splitlines() == [resources, cycles, device]
 
 
 def test_quiet_says_nothing(nki: Run) -> None:
@@ -168,11 +171,11 @@ def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) 
     nki(*RUN, "--max-cycles", "100000", "--timeout", "9.5", "--no-init-check", "--no-precise-fp")
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     nki(*RUN)
-    nki(*RUN, "--precise-fp", "--accumulate", "pairwise", "--report-error-bound")
+    nki(*RUN, "--precise-fp", "--accumulate", "pairwise", "--report-error-bound", "-q")
     assert seen == [
-        RunOptions(),
-        RunOptions(check_init=False, precise=False, max_cycles=100_000, timeout_s=9.5),
-        RunOptions(precise=False),
+        RunOptions(trace=MAX_EVENTS),
+        RunOptions(False, False, max_cycles=100_000, timeout_s=9.5, trace=MAX_EVENTS),
+        RunOptions(precise=False, trace=MAX_EVENTS),
         RunOptions(accumulate="pairwise", report_bounds=True),
     ]
     monkeypatch.setenv("NKI_PRECISE_FP", "no")
@@ -185,7 +188,7 @@ def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) 
 def test_expected_outputs(nki: Run) -> None:
     done = nki(*RUN, "--expected", "e.npz")
     assert done.code == 0
-    assert done.err.splitlines()[3:] == [
+    assert done.err.splitlines()[-2:] == [
         "output_0: as expected (close, rtol 1e-05, atol 1e-05), all equal",
         "output_1: as expected (close, rtol 0.015625, atol 0.0078125), all equal",
     ]

@@ -151,7 +151,7 @@ def test_messages_as_json(nki: Run) -> None:
     done = nki(*RUN, "--expected", "e.npz", "--message-format", "json", "--outputs", "o.npz")
     events = [json.loads(line) for line in done.err.splitlines()]
     assert [event["type"] for event in events] == [
-        "artifact", "resources", "run", "compare", "compare"
+        "artifact", "resources", "run", "verdict", "compare", "compare"
     ]  # fmt: skip
     np.savez("e.npz", output_0=A, output_1=B)
     done = nki(*RUN, "--expected", "e.npz", "--message-format", "json", "--message-file", "m.json")
@@ -208,7 +208,7 @@ def test_nothing_of_the_compiler_is_imported(folder: Path) -> None:
     found = {name.split(".")[1] for name in imported(*RUN, "-q") if name.startswith("nkic.")}
     assert found == {
         *("arrays", "base", "cli", "driver", "limits", "machine", "neff", "pace", "report"),
-        "simulate",
+        *("simulate", "trace"),
     }
 
 

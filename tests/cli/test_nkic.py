@@ -380,3 +380,18 @@ def test_an_audit_of_the_schedule_is_heeded_too(
     monkeypatch.setattr(pipeline.prove, "prove_order", lambda *made: ["a", "b"])
     ran = nkic("k.py", "--crash-dir", str(folder))
     assert "schedule made a wrong program: a, and 1 more" in failure(ran, 70, "internal-error")
+
+
+def test_what_a_kernel_takes_and_may_take(nkic: Run, folder: Path) -> None:
+    (folder / "k.py").write_text(KERNEL, encoding="utf-8")
+    done = nkic("k.py", "--report", "resources", "-o", "k.neff")
+    assert done.code == 0 and "of 26.0 MiB in use" in done.out and "k.py:" in done.out
+    assert nkic("k.py", "--report", "resources=r.json", "--max", "sbuf=90%,psum=8").code == 0
+    record = json.loads((folder / "r.json").read_text())
+    assert record["tensors"] and record["resources"]["target"] == "trn2"
+    (folder / "k.neff").unlink()
+    done = nkic("k.py", "--max", "sbuf=1B")
+    assert done.code == 1 and "NKI1008" in done.err and not (folder / "k.neff").exists()
+    for words in (("--max", "hbm=1"), ("--max", "psum=1KiB"), ("--report", "all")):
+        assert "NKI0003" in nkic("k.py", *words).err
+    assert "NKI0009" in nkic("k.py", "--check", "--max", "sbuf=1%").err

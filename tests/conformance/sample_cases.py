@@ -1,9 +1,7 @@
-"""Cases of nki-samples: kernels of NKI 0.2 (`import nki`), and those of the betas before.
+"""Cases of nki-samples: kernels of NKI 0.2 (`import nki`).
 
-The kernels of 0.2 are compiled as such: they pass `dtype=` to tensor_copy and `platform_target` to
-nki.jit, which went afterwards. Kernels that import `neuronxcc.nki` are of the first compiler,
-whose masks, index grids and returned tiles nkic names and refuses; they are listed with what is
-said.
+They are compiled as such: they pass `dtype=` to tensor_copy and `platform_target` to nki.jit, which
+went afterwards. Kernels of Beta 1 are in beta1_cases.py and beta1_samples.py.
 """
 
 from __future__ import annotations
@@ -23,11 +21,6 @@ case = collector(CASES)
 TUTORIALS = (
     "matrix_multiplication",
     "mxfp-matmul",
-    "average_pool2d",
-    "transpose2d",
-    "tensor_addition",
-    "fused_mamba",
-    "attention_fwd_performance",
 )
 
 MATMUL = "matrix_multiplication_nki_kernels:nki_matmul_"
@@ -137,93 +130,3 @@ def strided_by_copies(draw: Draw) -> Wanted:
 @case("mx strided by DMA", "mx_kernels:kernel_copy_strided_quantize_matmul_mx", **MX)
 def strided_by_dma(draw: Draw) -> Wanted:
     return _strided(draw, False)
-
-
-# Kernels of the first compiler.
-
-# 0.3 is the last version with `neuronxcc.nki`.
-FORMER: dict[str, Any] = {"nki": "0.3", "refused": "NKI"}
-
-
-def attended(q: Array, k: Array, v: Array) -> Array:
-    """Attention of (d, sequence) queries, keys and values: (sequence, d)."""
-    scores = wide(q).T @ wide(k)
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return (weights / weights.sum(axis=1, keepdims=True)) @ wide(v).T
-
-
-def _attention(draw: Draw) -> Wanted:
-    q, k, v = (draw.f32(128, 128) for _ in range(3))
-    return {"q": q, "k": k, "v": v}, attended(q, k, v)
-
-
-for _version in ("1", "2", "3", "4", "5", "6", "7", "8", "8a", "9", "10", "11"):
-    case(f"attention v{_version}", f"attention_kernels:attn_fwd_v{_version}", **FORMER)(_attention)
-
-
-def _mamba(draw: Draw) -> Wanted:
-    """The state is exp(delta A) times itself plus delta u B; its product with C is summed."""
-    delta, u = draw.f32(1, 128, 512, scale=0.1), draw.f32(1, 128, 512)
-    a, b, c = draw.f32(128, 4), draw.f32(1, 4, 512), draw.f32(1, 4, 512)
-    state, out = np.zeros((1, 128, 4)), np.zeros((1, 128, 512))
-    for t in range(512):
-        step = wide(delta)[:, :, t, None]
-        state = np.exp(step * wide(a)) * state + step * wide(u)[:, :, t, None] * b[:, None, :, t]
-        out[:, :, t] = (state * c[:, None, :, t]).sum(axis=2)
-    return {"delta": delta, "u": u, "A": a, "B": b, "C": c}, out
-
-
-for _version in ("1", "2", "3"):
-    case(f"mamba v{_version}", f"mamba_nki_kernels:mamba_v{_version}", **FORMER)(_mamba)
-
-
-@case(
-    "tensor addition", "tensor_addition_nki_kernels:nki_tensor_add_kernel_", grid=(2, 2), **FORMER
-)
-def addition(draw: Draw) -> Wanted:
-    a, b = draw.f32(256, 1024), draw.f32(256, 1024)
-    return {"a_input": a, "b_input": b}, wide(a) + wide(b)
-
-
-@case(
-    "SPMD tensor addition",
-    "spmd_tensor_addition_nki_kernels:nki_tensor_add_kernel_",
-    grid=(2, 2),
-    **FORMER,
-)
-def spmd_addition(draw: Draw) -> Wanted:
-    return addition(draw)  # type: ignore[no-any-return]
-
-
-@case("average pooling", "average_pool2d_nki_kernels:tensor_avgpool_kernel", **FORMER)
-def pooling(draw: Draw) -> Wanted:
-    x = draw.f32(2, 6, 6)
-    return {"in_tensor": x, "pool_size": 2}, wide(x).reshape(2, 3, 2, 3, 2).mean(axis=(2, 4))
-
-
-@case("transpose", "transpose2d_nki_kernels:tensor_transpose2D_kernel_", **FORMER)
-def transposed(draw: Draw) -> Wanted:
-    x = draw.f32(5, 12)
-    flat = wide(x).reshape(5, 3, 4).transpose(0, 2, 1).reshape(5, 12)
-    return {"in_tensor": x, "shape2D": (3, 4)}, flat
-
-
-@case("bilinear interpolation", "interpolate_bilinear_fwd:interpolate_bilinear_2x_fwd", **FORMER)
-def bilinear(draw: Draw) -> Wanted:
-    return {"src_arr": draw.f32(1, 4, 20, 20), "chunk_size": 10}, None
-
-
-@case("trilinear interpolation", "interpolate_trilinear_fwd:interpolate_trilinear_2x_fwd", **FORMER)
-def trilinear(draw: Draw) -> Wanted:
-    return {"src_arr": draw.f32(1, 4, 8, 8, 8), "chunk_size": 4}, None
-
-
-@case("max pooling", "maxpooling:max_pooling_2d_stride_1", **FORMER)
-def max_pooling(draw: Draw) -> Wanted:
-    return {"in_tensor": draw.f32(64, 64), "pool_size": 3}, None
-
-
-@case("pipelined attention", "pipelined_attention:flash_fwd", **FORMER)
-def pipelined(draw: Draw) -> Wanted:
-    q, k, v = draw.f32(1, 128, 2048), draw.f32(1, 128, 2048), draw.f32(1, 2048, 128)
-    return {"q": q, "k": k, "v": v}, None

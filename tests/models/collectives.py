@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import DTYPES
+from nkic.machine.operands import Row
 from nkic.machine.targets import TARGETS
 from tests.harness.drawing import Draw
 from tests.harness.instruction import Call, Tile, call, tile
-from tests.harness.model import Bits
+from tests.harness.model import Bits, Given, Results, Settings, Shape, model
 from tests.harness.scenes import Before, Scene, Wanted, exchange, near, numbers
 
 Array = NDArray[Any]
@@ -190,7 +191,7 @@ def _counted(
     sent = draw.rng.integers(0, min(room, size) + 1, (ranks, count))
     first = draw.rng.integers(0, size - sent + 1)
     places = np.array([draw.rng.permutation(count) for _ in range(ranks)]) * room
-    column = (lambda place: place) if name == "all_to_all_v" else (lambda place: 0)
+    column = (lambda place: place) if name.startswith("all_to_all") else (lambda place: 0)
 
     def received(rank: int) -> list[int]:
         place = column(_group(groups, rank).index(rank))
@@ -201,6 +202,8 @@ def _counted(
         return np.array(rows[: 3 + displaced], np.uint32)
 
     tables: list[Tile] = []
+    split = name.endswith("_trigger")
+    prepared: list[Tile] = []
 
     def part() -> _Part:
         dst = draw.tile((count * room,), dtype, "hbm", dims=3)
@@ -216,19 +219,24 @@ def _counted(
                 at = places[rank, n] if displaced else n * room
                 chunk = before(r, src)[0, first[r, place] :][: sent[r, place]]
                 out[at : at + len(chunk)] = chunk
-            after = table(rank)
+            after = np.zeros_like(table(rank)) if split else table(rank)
             after[2] = after[2] if known else received(rank)
             return {dst: Bits(out[None]), held: Bits(after.reshape(1, -1))}
 
-        flags = {"recv_counts_known": known, "has_rdispls": displaced}
+        flags: dict[str, Any] = {"recv_counts_known": known, "has_rdispls": displaced}
+        if split:
+            prepared.append(tile(shape, dtype="uint32", buffer="hbm"))
+            flags["prepared"] = prepared[-1]
         made = call(name, dst=dst, src=src, metadata_tensor=held, replica_group=groups, **flags)
         return _Part(made, of)
 
     scene = _scene(draw, target, groups, part, cores)
 
     def fill(rank: int, window: Callable[[Tile], Array]) -> None:
-        for held in tables:
+        for held in prepared or tables:
             window(held)[...] = table(rank).reshape(held.shape)
+        for held in tables if prepared else ():  # rewritten since the counts were taken
+            window(held)[...] = 0
 
     return scene._replace(fill=fill)
 
@@ -244,6 +252,31 @@ def all_to_all_v(draw: Draw, target: str) -> Scene:
     """Where chunks come to lie can be said from trn3 on."""
     displaced = TARGETS[target].generation >= 4 and draw.chance(0.8)
     return _counted("all_to_all_v", draw, target, _groups(draw), displaced, 0)
+
+
+@exchange("all_gather_v_trigger")
+def all_gather_v_trigger(draw: Draw, target: str) -> Scene:
+    return _counted("all_gather_v_trigger", draw, target, _groups(draw, 4), False, 2)
+
+
+@exchange("all_to_all_v_trigger")
+def all_to_all_v_trigger(draw: Draw, target: str) -> Scene:
+    displaced = TARGETS[target].generation >= 4 and draw.chance(0.8)
+    return _counted("all_to_all_v_trigger", draw, target, _groups(draw), displaced, 0)
+
+
+def _table(draw: Draw, row: Row, settings: Settings) -> dict[str, Shape]:
+    ranks = draw.pick([1, 2, 4])
+    return {"prepared": (3, ranks), "metadata_tensor": draw.pick([(3, ranks), (1, 3 * ranks)])}
+
+
+def _taken(given: Given) -> Results:
+    found = given.elements("metadata_tensor")
+    return {"prepared": Bits(found.reshape(given.elements("prepared").shape))}
+
+
+for _name in ("all_gather_v_prepare", "all_to_all_v_prepare"):
+    model(_name, _table)(_taken)
 
 
 # Permutations.

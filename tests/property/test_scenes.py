@@ -15,7 +15,10 @@ from tests.models import EXCHANGES
 from tests.property.test_instructions import compare
 
 FEW, MANY = 4, 60
-NEEDS_CORES = {"all_gather_v": 3}  # ranks of two cores, which trn1 does not have
+NEEDS_CORES = {
+    "all_gather_v": 3,
+    "all_gather_v_trigger": 3,
+}  # ranks of two cores, which trn1 does not have
 
 
 def scene(name: str, seed: int) -> tuple[Draw, Scene, str]:

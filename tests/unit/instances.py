@@ -152,6 +152,21 @@ LEGAL: dict[str, Settings] = {
         **{"dst": FLAT, "src": FLAT, "replica_group": RING},
         "metadata_tensor": tile("uint32[3, 4] hbm"),
     },
+    **{
+        f"{name}_prepare": {
+            "prepared": tile("uint32[3, 4] hbm"),
+            "metadata_tensor": tile("uint32[3, 4] hbm"),
+        }
+        for name in ("all_gather_v", "all_to_all_v")
+    },
+    **{
+        f"{name}_trigger": {
+            **{"dst": FLAT, "src": FLAT, "replica_group": RING},
+            "metadata_tensor": tile("uint32[3, 4] hbm"),
+            "prepared": tile("uint32[3, 4] hbm"),
+        }
+        for name in ("all_gather_v", "all_to_all_v")
+    },
     "collective_permute": {"dst": FLAT, "src": FLAT, "source_target_pairs": ((0, 1), (1, 0))},
     "collective_permute_implicit": {"dst": FLAT, "src": FLAT, "replica_group": RING},
     "collective_permute_implicit_reduce": {

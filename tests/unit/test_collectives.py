@@ -191,55 +191,6 @@ return out
     assert np.array_equal(outputs(body, shape="(4 * rows, columns)"), DATA)
 
 
-COUNTED = """
-table = nl.ndarray((3, 4), dtype=nl.uint32, buffer=nl.shared_hbm)
-start = nl.ndarray((1, 12), dtype=nl.uint32, buffer=nl.sbuf)
-nisa.memset(start, 0)
-counts = {counts}
-for column in range(4):
-    for row in range(2):
-        index = row * 4 + column
-        nisa.memset(start[:, index : index + 1], counts[row][column])
-nisa.dma_copy(dst=table.reshape((1, 12)), src=start)
-nisa.dma_copy(dst=dst, src=a)
-ncc.{name}([src], [dst], groups, table)
-out = nl.ndarray(dst.shape, dtype=a.dtype, buffer=nl.shared_hbm)
-nisa.dma_copy(dst=out, src=dst)
-seen = nl.ndarray((3, 4), dtype=nl.uint32, buffer=nl.shared_hbm)
-nisa.dma_copy(dst=seen, src=table)
-return out, seen
-"""
-
-
-def test_all_to_all_v() -> None:
-    counts = [[3, 0, 5, 32], [0, 9, 2, 90]]
-    results = run(COUNTED.format(name="all_to_all_v", counts=counts))
-    for rank, result in enumerate(results):
-        expected = DATA[rank].ravel().copy()
-        count, first = counts[0][rank], counts[1][rank]
-        for sender in range(RANKS):
-            expected[sender * 32 : sender * 32 + count] = DATA[sender].ravel()[first:][:count]
-        assert np.array_equal(result.outputs["output_0"].ravel(), expected)
-        assert result.outputs["output_1"][2].tolist() == [count] * RANKS
-
-
-def test_all_gather_v() -> None:
-    counts = [[7, 0, 0, 0], [5, 0, 0, 0]]
-    results = run(COUNTED.format(name="all_gather_v", counts=counts), lnc=2)
-    for rank, result in enumerate(results):
-        expected = DATA[rank].ravel().copy()
-        for sender in range(RANKS):
-            expected[sender * 32 : sender * 32 + 7] = DATA[sender].ravel()[5:12]
-        assert np.array_equal(result.outputs["output_0"].ravel(), expected)
-        assert result.outputs["output_1"][2].tolist() == [7] * RANKS
-
-
-def test_a_chunk_for_which_there_is_no_room() -> None:
-    counts = [[33, 0, 0, 0], [0, 0, 0, 0]]
-    with pytest.raises(ProgramFault, match="33 elements, for which there is room for 32"):
-        run(COUNTED.format(name="all_to_all_v", counts=counts))
-
-
 def test_bits_are_kept() -> None:
     data = RNG.integers(-(2**31), 2**31, DATA.shape).astype(np.int32)
     found = outputs("ncc.all_to_all([src], [dst], groups, 0)", data=data)
@@ -447,18 +398,20 @@ def test_rules(case: Case) -> None:
 
 def test_every_function_is_tried_here() -> None:
     """The calls above, by name."""
-    here = Path(__file__).read_text(encoding="utf-8")
+    places = (Path(__file__), Path(__file__).with_name("test_collectives_counted.py"))
+    here = "".join(path.read_text(encoding="utf-8") for path in places)
     for name in (
         *("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_gather_v"),
         *("all_to_all_v", "collective_permute", "collective_permute_implicit", "rank_id"),
         "collective_permute_implicit_reduce",
         "collective_permute_implicit_current_processing_rank_id",
+        *("all_to_all_v_prepare", "all_to_all_v_trigger"),
     ):
         assert ROWS[name].module == "nki.collectives"
         assert f"ncc.{name}(" in here or f'name="{name}"' in here
 
 
-# Profile 0.6 of nki.collectives: the functions, and their parameters with defaults.
+# Profile 0.7 of nki.collectives: the functions, and their parameters with defaults.
 PUBLIC = """
 all_reduce(srcs, dsts, replica_group, op, priority=None, name=None)
 all_gather(srcs, dsts, replica_group, collective_dim, priority=None, name=None)
@@ -468,6 +421,12 @@ reduce_scatter(srcs, dsts, replica_group, collective_dim, op, priority=None, nam
 all_to_all(srcs, dsts, replica_group, collective_dim, priority=None, name=None)
 all_to_all_v(srcs, dsts, replica_group, metadata_tensor, recv_counts_known=False,
  has_rdispls=False, priority=None, name=None)
+all_gather_v_prepare(srcs, dsts, replica_group, metadata_tensor, recv_counts_known=False,
+ has_rdispls=False, priority=None, name=None)
+all_gather_v_trigger(prepare_instr, name=None)
+all_to_all_v_prepare(srcs, dsts, replica_group, metadata_tensor, recv_counts_known=False,
+ has_rdispls=False, priority=None, name=None)
+all_to_all_v_trigger(prepare_instr, name=None)
 collective_permute(srcs, dsts, source_target_pairs, priority=None, name=None)
 collective_permute_implicit(srcs_by_channel, dsts_by_channel, replica_group, channel_ids=(0,),
  priority=None, name=None)
@@ -477,7 +436,7 @@ collective_permute_implicit_reduce(srcs0_by_channel, srcs1_by_channel, dsts_by_c
 
 
 def test_the_functions_are_the_published_ones() -> None:
-    found = collectives.names(Profile.NKI_0_6)
+    found = collectives.names(Profile.NKI_0_7)
     lines = PUBLIC.strip().replace("\n ", " ").split("\n")
     public = dict(line.removesuffix(")").split("(", 1) for line in lines)
     for name, parameters in public.items():
@@ -485,4 +444,6 @@ def test_the_functions_are_the_published_ones() -> None:
     registers = ["rank_id", "collective_permute_implicit_current_processing_rank_id"]
     assert set(found) == {*public, *registers, "ReplicaGroup"}
     assert ROWS[registers[0]].parameters == ("name",)
+    halves = {name for name in public if name.endswith(("_prepare", "_trigger"))}
+    assert {*collectives.names(Profile.NKI_0_6)} == set(found) - halves and len(halves) == 4
     assert ROWS[registers[1]].parameters == ("iteration_id", "replica_group", "channel_id", "name")

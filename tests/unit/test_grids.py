@@ -123,3 +123,31 @@ own = nl.alloc_tiles(tile_shape=(4, 4), element_shape=(6, 10), buffer=nl.shared_
 nisa.dma_copy(own.data, a)
 return own.data"""
     assert np.array_equal(out(body, a), a)
+
+
+SLABS = """\
+own = nl.alloc_blocks(
+    tile_shape=(4, 5), block_shape=(2, 1), element_shape=a.shape, buffer=nl.shared_hbm,
+    dtype=a.dtype)
+assert own.shape == (2, 3, 2, 2) and own.tile_shape == (4, 5) and own.block_shape == (2, 1)
+assert own.index_step_elements == (1, 1, 8, 5)
+src, dst = nl.tiles(a, tile_shape=(4, 5)), nl.tiles(own)
+assert src.shape == dst.shape == (2, 3, 3, 2) and src[1].shape == (3, 3, 2)
+assert src[1, :2].element_shape == (1, 2, 10, 7) and src[0, 0, 2, 1].element_shape == (1, 1, 2, 2)
+assert src[1, 2, 2].is_remainder and not src[1, 2, :2, 0].is_remainder
+for i in range(2):
+    for j in range(3):
+        for k in range(3):
+            for l in range(2):
+                part = src[i, j, k, l]
+                tile = nl.ndarray(part.element_shape[2:], a.dtype, nl.sbuf)
+                nisa.dma_copy(dst=tile, src=part.data)
+                nisa.tensor_scalar(tile, tile, nl.add, 1000.0 * i + 100.0 * j + 10.0 * k + l)
+                nisa.dma_copy(dst=dst[i, j, k, l].data, src=tile)
+return own.data"""
+
+
+def test_leading_dimensions_of_hbm_that_are_not_tiled() -> None:
+    a = numbers(2, 3, 10, 7)
+    i, j, k, n = np.indices(a.shape)
+    assert np.array_equal(out(SLABS, a), a + 1000 * i + 100 * j + 10 * (k // 4) + n // 5)

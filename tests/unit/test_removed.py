@@ -32,7 +32,10 @@ def kernel(a):
     nisa.dma_copy(dst=out, src=x)
     return out
 """
-MODULES = {"nki.language": removed.LANGUAGE, "nki.isa": removed.ISA, "nki": removed.NKI}
+MODULES = {
+    **{"nki.language": removed.LANGUAGE, "nki.isa": removed.ISA, "nki": removed.NKI},
+    "nki.compiler": removed.COMPILER,
+}
 VERSIONS = ("beta2", "0.3", "0.4", "0.6")
 
 
@@ -53,7 +56,7 @@ def rows() -> Iterator[tuple[str, str, removed.Gone]]:
 @pytest.mark.parametrize("nki", VERSIONS)
 @pytest.mark.parametrize(("module", "name", "gone"), list(rows()), ids=lambda v: str(v)[:24])
 def test_removed_names(module: str, name: str, gone: removed.Gone, nki: str) -> None:
-    alias = {"nki.language": "nl", "nki.isa": "nisa", "nki": "nki"}[module]
+    alias = {"nki.language": "nl", "nki.isa": "nisa"}.get(module, module)
     found = one(f"{alias}.{name}", nki)
     assert (found.code.slug, found.help) == ("removed-name", gone.instead)
     assert f"`{module}.{name}`" in found.message

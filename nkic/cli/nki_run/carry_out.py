@@ -26,6 +26,11 @@ def carry_out(line: CommandLine, session: Session) -> int:
 
 
 def _do(line: CommandLine, session: Session) -> int:
+    if line.diff is not None:
+        # Here, because most runs do without.
+        from nkic.cli.nki_run.comparing import compare_files
+
+        return compare_files(line, session)
     if line.print == "machine":
         inspecting.print_machine(line)
     elif line.print is not None or line.calibrate is not None:

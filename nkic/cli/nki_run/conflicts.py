@@ -27,6 +27,8 @@ _ABOUT_RUNNING = (
         "race_check",
         "time",
         "force",
+        *("annotate", "timeline", "window", "source", "summary_json", "report", "trace"),
+        *("baseline", "save_baseline", "fail_if", "diff", "counters"),
     ),
 )
 _ABOUT_LISTING = ("engine", "lines")
@@ -36,6 +38,9 @@ def refuse_conflicts(line: CommandLine) -> None:
     """Raises `UsageFailed` for the first conflict."""
     if line.calibrate is None:
         _needs(line, ("target",), "--calibrate")
+    if line.diff is not None:
+        _refuse_beside_diff(line)
+        return
     if line.print is not None or line.calibrate is not None:
         _refuse_running(line)
         return
@@ -50,8 +55,14 @@ def refuse_conflicts(line: CommandLine) -> None:
             _say(f"--{mode}", "--ranks", "it inspects and does not run")
         if not line.init_check:
             _say(f"--{mode}", "--no-init-check", "it inspects and does not run")
+        if not line.verdict:
+            _say(f"--{mode}", "--no-verdict", "it inspects and does not run")
     if not line.disasm:
         _needs(line, _ABOUT_LISTING, "--disasm")
+    if line.fail_if is not None and "+" in line.fail_if and line.baseline is None:
+        _needs(line, ["fail_if"], "--baseline")
+    if not line.timeline:
+        _needs(line, ["window"], "--timeline")
     if line.expected is None:
         _needs(line, _RULES, "--expected")
     if line.expected is not None and line.bless is not None:
@@ -75,6 +86,18 @@ def _refuse_running(line: CommandLine) -> None:
     _refuse(line, option, [*_MODES, *others, *_ABOUT_LISTING], "it prints and leaves")
 
 
+_BESIDE_DIFF = ("diff", "fail_if", "report")
+
+
+def _refuse_beside_diff(line: CommandLine) -> None:
+    """--diff compares what is there, and runs nothing."""
+    if line.artifact is not None:
+        _fail("`--diff` takes two files", "leave out the third")
+    every = (*_MODES, *_ABOUT_RUNNING, *_ABOUT_LISTING, *_RULES, "print", "calibrate")
+    others = [name for name in every if name not in _BESIDE_DIFF]
+    _refuse(line, "--diff", others, "it compares and does not run")
+
+
 def _refuse(line: CommandLine, option: str, others: Iterable[str], why: str) -> None:
     for name in others:
         if getattr(line, name) not in (None, False, ()):
@@ -95,7 +118,9 @@ def _refuse_sharing(line: CommandLine) -> None:
     if len(standard) > 1:
         _say(standard[0], standard[1], "standard input can be read once")
     printed = [option for option, path in writes if path == STANDARD]
-    printed += ["--json"] if line.json else []
+    printed += [f"--{n}" for n in ("json", "annotate", "timeline") if getattr(line, n)][:1]
+    if line.json:
+        _refuse(line, "--json", ["annotate", "timeline"], "both go to standard output")
     if len(printed) > 1:
         _say(printed[0], printed[1], "both go to standard output")
     read = {Path(path).resolve(): option for option, path in reads if _is_path(path)}
@@ -115,6 +140,8 @@ def _is_path(path: str) -> bool:
 def _reads(line: CommandLine) -> Iterator[tuple[str, str]]:
     yield "the kernel", line.artifact or ""
     named = [("--inputs", line.inputs), ("--expected", line.expected)]
+    named += [("--baseline", line.baseline)]
+    named += [("--source", path) for path in line.source]
     yield from ((option, path) for option, path in named if path is not None)
     for text in line.input:
         before, at, path = text.partition("=@")
@@ -124,7 +151,11 @@ def _reads(line: CommandLine) -> Iterator[tuple[str, str]]:
 
 def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
     named = [("--outputs", line.outputs), ("--bless", line.bless)]
+    named += [("--summary-json", line.summary_json), ("--save-baseline", line.save_baseline)]
+    named.append(("--counters", line.counters))
     yield from ((option, path) for option, path in named if path is not None)
+    yield from (("--trace", path) for path in line.trace)
+    yield from ((f"--report {k}", path) for k, _, path in (r.partition("=") for r in line.report))
     for text in line.output:
         name, _, path = text.partition("=")
         if path.startswith("@"):

@@ -52,6 +52,19 @@ class CommandLine:
     report_error_bound: bool
     machine: str | None
     time: bool
+    verdict: bool
+    annotate: bool
+    timeline: bool
+    window: tuple[float, float] | None
+    source: tuple[str, ...]
+    summary_json: str | None
+    report: tuple[str, ...]
+    counters: str | None
+    trace: tuple[str, ...]
+    baseline: str | None
+    save_baseline: str | None
+    fail_if: str | None
+    diff: tuple[str, str] | None
     info: bool
     disasm: bool
     verify: bool
@@ -101,6 +114,17 @@ def _lines(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
     return int(found[1]), int(found[2] or found[1])
 
 
+def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    """`10:20` or `10.5:` as microseconds."""
+    if value is None:
+        return None
+    number = r"(\d{1,12}(?:\.\d{1,6})?)"
+    found = re.fullmatch(f"{number}:{number}", value.strip())
+    if found is None or float(found[1]) >= float(found[2]):
+        raise click.BadParameter(f"`{value}` is not FROM:TO, such as 10:20.5", ctx, param)
+    return float(found[1]), float(found[2])
+
+
 def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
     return click.option(*names, cls=Option, group=group, **more)
 
@@ -114,6 +138,7 @@ def _many(group: str, *names: str, **more: Any) -> Callable[[Function], Function
 
 
 _IN, _OUT, _COMPARE, _RUN, _LOOK = "Inputs", "Outputs", "Comparison", "Run", "Inspect, not run"
+_REPORT = "Reports"
 _OPTIONS = (
     click.argument("artifact", metavar="[KERNEL.neff]", required=False),
     _option(
@@ -282,6 +307,93 @@ _OPTIONS = (
         help="Figures of time other than the target's own; --print machine lists them all.",
     ),
     _flag(_RUN, "--time", help="Say how long the simulation took on this machine."),
+    _option(
+        _REPORT,
+        "--verdict/--no-verdict",
+        default=True,
+        help="Say what bounds the run, which lines it spends its time in, and what would help "
+        "most, computed by timing the run again with that change.  [default: verdict]",
+    ),
+    _flag(
+        _REPORT,
+        "--annotate",
+        common=True,
+        help="Print the kernel's source with what each line cost.",
+    ),
+    _flag(
+        _REPORT,
+        "--timeline",
+        common=True,
+        help="Print when each engine and queue was busy, and what it waited for.",
+    ),
+    _option(
+        _REPORT,
+        "--window",
+        callback=_window,
+        metavar="FROM:TO",
+        help="For --timeline: only this part of the run, in microseconds.",
+    ),
+    _many(
+        _REPORT,
+        "--source",
+        metavar="KERNEL.py",
+        help="The text of a source file, for reports on kernels compiled without --embed-source; "
+        "it must be the text that was compiled.",
+    ),
+    _option(
+        _REPORT,
+        "--summary-json",
+        metavar="FILE",
+        help="Write figures of the run under the names that Neuron's profiler uses, where they "
+        "mean the same; - is standard output.",
+    ),
+    _many(
+        _REPORT,
+        "--trace",
+        metavar="FILE",
+        common=True,
+        help="Write every instruction with its times and what it waited for, for ui.perfetto.dev: "
+        "FILE.json or FILE.json.gz, or FILE.pftrace, which needs the package perfetto.",
+    ),
+    _option(
+        _REPORT,
+        "--counters",
+        metavar="FILE.parquet",
+        help="Write a row for every instruction; needs the package pyarrow.",
+    ),
+    _many(
+        _REPORT,
+        "--report",
+        metavar="KIND=FILE",
+        help="Write a report: html for people, one file that needs no network; json for programs, "
+        "for --diff and --baseline; md for pull requests.",
+    ),
+    _option(
+        _REPORT,
+        "--save-baseline",
+        metavar="FILE.json",
+        help="Write the profile of this run, to compare later ones with.",
+    ),
+    _option(
+        _REPORT,
+        "--baseline",
+        metavar="FILE.json",
+        help="Say what this run changes against the one in FILE.",
+    ),
+    _option(
+        _REPORT,
+        "--fail-if",
+        metavar="RULES",
+        help="Exit code 1 where a figure is above a limit: cycles>+2%,sbuf_peak>24MiB; with + it "
+        "is above that of --baseline by more.",
+    ),
+    _option(
+        _LOOK,
+        "--diff",
+        nargs=2,
+        metavar="A B",
+        help="Say what differs between two profiles (--report json=FILE), or two compiled kernels.",
+    ),
     _flag(_LOOK, "--info", common=True, help="Describe the file."),
     _flag(_LOOK, "--disasm", common=True, help="List the program in the file."),
     _flag(_LOOK, "--verify", help="Check the file, and name each layer that it passed."),

@@ -9,8 +9,17 @@ from nkic.base.files import STANDARD
 from nkic.cli.nki_run.options import CommandLine
 
 MARK = "{rank}"
-_ONE = ("inputs", "outputs", "bless", "expected")  # options with one path
-_MANY = ("input", "output")  # options that may be given several times, NAME=@PATH
+_ONE = (
+    "inputs",
+    "outputs",
+    "bless",
+    "expected",
+    "summary_json",
+    "save_baseline",
+    "baseline",
+    "counters",
+)  # options with one path
+_MANY = ("input", "output", "report", "trace")  # options that may be given several times
 
 
 def lines_of(line: CommandLine) -> list[CommandLine]:
@@ -34,16 +43,23 @@ def _of(line: CommandLine, rank: int) -> CommandLine:
 
 
 def _refuse_marks(line: CommandLine) -> None:
-    texts = [getattr(line, name) or "" for name in _ONE] + [*line.input, *line.output]
+    texts = [getattr(line, name) or "" for name in _ONE] + [
+        w for name in _MANY for w in getattr(line, name)
+    ]
     if any(MARK in text for text in texts):
         _bad(f"`{MARK}` in a path, and one rank", "add --ranks N")
 
 
 def _refuse_shared(line: CommandLine) -> None:
-    written = [(f"--{name}", getattr(line, name)) for name in ("outputs", "bless")]
+    written = [
+        (f"--{name}", getattr(line, name))
+        for name in ("outputs", "bless", "summary_json", "save_baseline", "counters")
+    ]
     written += [("-O", text) for text in line.output]
+    written += [("--report", text) for text in line.report]
+    written += [("--trace", text) for text in line.trace]
     for option, path in written:
-        if path is not None and MARK not in path and not path.endswith("=-"):
+        if path is not None and MARK not in path and not path.endswith("=-") and path != STANDARD:
             _bad(f"{option} {path}: every rank would write it", f"put {MARK} into the path")
     for option, path in (("--inputs", line.inputs), ("--expected", line.expected)):
         if path == STANDARD:

@@ -6,6 +6,7 @@ import copy
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFail
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, walls
-from nkic.cli.nki_run import tolerances
+from nkic.cli.nki_run import insights, reporting, tolerances
 from nkic.cli.nki_run.inspecting import machine_file
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
@@ -26,6 +27,7 @@ from nkic.neff.info import info
 from nkic.neff.load import load
 from nkic.neff.read import open_file
 from nkic.report import run_report
+from nkic.report.insight.verdict import Insight
 from nkic.report.resources import resources
 from nkic.report.run_report import RunReport
 from nkic.simulate import Result, RunOptions, compare_report, simulate_ranks
@@ -46,7 +48,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     """Runs the kernel of the command line; gives the exit code. Raises `NkicError`."""
     lines = lines_of(line)
     wanted = [Wanted(o.inputs, parse_inputs(o.input), parse_fill(o.fill), o.cast) for o in lines]
-    options, unwelcome = _options(line), _unwelcome(line.fail_on)
+    options, unwelcome = _options(line, session), _unwelcome(line.fail_on)
     first = _RunCommand(lines[0], session)
     jobs = [first, *(first.of(own) for own in lines[1:])]
     bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
@@ -63,22 +65,26 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     for job, own, result, wished in zip(jobs, bound, results, expected, strict=True):
         compared = job.compare(result.outputs, wished)
         done.append((job, job.summary(own, result, compared, options, seconds), compared))
-    _report(done, line)
+    code = _report(done, line)
     for _, run, _ in done:
         _refuse_unwelcome(run, unwelcome)
-    return 0 if all(c.passed for _, _, found in done for c in found) else OUTPUTS_DIFFER
+    return code if all(c.passed for _, _, found in done for c in found) else OUTPUTS_DIFFER
 
 
-def _report(done: list[Done], line: CommandLine) -> None:
-    """Figures and verdicts of every rank: as JSON on standard output, or in words."""
+def _report(done: list[Done], line: CommandLine) -> int:
+    """Figures and verdicts of every rank: as JSON on standard output, or in words. Gives the exit
+    code that budgets want.
+    """
     if line.json:
         runs = [run for _, run, _ in done]
         text = run_report.as_json(runs[0]) if len(runs) == 1 else run_report.ranks_as_json(runs)
         files.write(STANDARD, text)
+    code = 0
     for rank, (job, run, compared) in enumerate(done):
         if len(done) > 1:
             job.session.tell("rank", f"rank {rank}:", rank=rank)
-        job.report(run, compared)
+        code = max(code, job.report(run, compared))
+    return code
 
 
 class _RunCommand:
@@ -94,7 +100,9 @@ class _RunCommand:
         self.signature = signature_of(self.executable)
         tolerances.refuse_ignored(self.settings, self.signature)
         self.writer = Writer(line, session, self.signature)
+        reporting.check(line, self.executable)
         self.rules = {p.name: self.settings.rule(p.name, p.dtype) for p in self.signature.outputs}
+        self.insight: Insight | None = None
 
     def of(self, line: CommandLine) -> _RunCommand:
         """The job of another rank: the same artifact, other files."""
@@ -145,15 +153,25 @@ class _RunCommand:
     ) -> RunReport:
         """The figures of the run."""
         found = [compare_report.as_json(one) for one in compared]
-        return figures(self.executable, self.program_id(), bound, result, options, found, seconds)
+        run = figures(self.executable, self.program_id(), bound, result, options, found, seconds)
+        self.insight = insights.insight_of(result, self.line, self.session)
+        if self.insight is None or not self.line.verdict:
+            return run
+        return replace(run, verdict=self.insight.verdict.as_json())
 
-    def report(self, run: RunReport, compared: list[Comparison]) -> None:
-        """Figures and verdicts in words, unless JSON is wanted; what is wrong in any case."""
+    def report(self, run: RunReport, compared: list[Comparison]) -> int:
+        """Figures and verdicts in words, unless JSON is wanted; what is wrong in any case. Gives
+        the exit code that --fail-if wants.
+        """
         if not self.line.json:
             self._tell(run, compared)
+        code = 0
+        if self.insight is not None and insights.wants_reports(self.line):
+            code = reporting.write(self.line, self.session, self.insight, run)
         wrong = [compare_report.diagnostic(one) for one in compared if not one.passed]
         if wrong:
             self.session.report(wrong)
+        return code
 
     def _tell(self, run: RunReport, compared: list[Comparison]) -> None:
         self._tell_prints(run)
@@ -173,6 +191,8 @@ class _RunCommand:
             likely_error_percent=run.trust.percent,
             machine=run.machine,
         )
+        if self.insight is not None and self.line.verdict:
+            insights.tell_verdict(self.insight, self.session)
         for one in compared:
             if one.passed:
                 facts = compare_report.as_json(one)
@@ -196,7 +216,7 @@ class _RunCommand:
 Done = tuple[_RunCommand, RunReport, list[Comparison]]
 
 
-def _options(line: CommandLine) -> RunOptions:
+def _options(line: CommandLine, session: Session) -> RunOptions:
     precise = line.precise_fp if line.precise_fp is not None else is_precise(os.environ)
     return RunOptions(
         line.init_check,
@@ -209,6 +229,7 @@ def _options(line: CommandLine) -> RunOptions:
         blas_threads=blas_threads(os.environ),
         report_bounds=line.report_error_bound,
         machine=machine_file(line.machine),
+        trace=insights.events_wanted(line, session),
     )
 
 

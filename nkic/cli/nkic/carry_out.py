@@ -10,12 +10,12 @@ from pathlib import Path
 
 from nkic.base import files, levels
 from nkic.base.confine import confined
-from nkic.base.diagnostics import NkicError, UsageFailed, make
+from nkic.base.diagnostics import CompileFailed, NkicError, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, pages, walls
-from nkic.cli.nkic import outputs, prints, records, settings
+from nkic.cli.nkic import budgets, outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
@@ -122,10 +122,14 @@ class _CompileCommand:
         if not line.check:
             stem = Path(self.path).stem.strip("<>")
             wanted = outputs.outputs(line.emit, line.output, stem)
+        most = budgets.budgets(line.max)
+        shown = [budgets.report_path(word) for word in line.report]
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
+        if most or shown:
+            last = FORMS["neff"].stage
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         limits = table.evaluation(self.session.limits)
         machine = _machine(line.machine)
@@ -142,6 +146,11 @@ class _CompileCommand:
         walls.lift_time()
         self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
+        for path in shown:
+            files.write(path, budgets.report(compiled, path))
+        found = budgets.exceeded(most, resources(compiled.executable)) if most else []
+        if found:
+            raise CompileFailed(found)
         for one in wanted:
             self.write(one, compiled, wanted)
 

@@ -16,7 +16,8 @@ _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "ln
 _ABOUT_SOURCE = ("include", "module")
 _ABOUT_SCHEDULES = ("optimise", "serial", "machine")
 _ABOUT_OUTPUTS = ("output", "emit", "optimise", "serial", "machine", "embed_source", "force")
-_ABOUT_RUNNING = ("check", "time_passes")
+_ABOUT_PROGRAM = ("report", "max")
+_ABOUT_RUNNING = ("check", "time_passes", *_ABOUT_PROGRAM)
 _ABOUT_MIGRATING = ("migrate", "in_place", "verify")
 
 
@@ -46,7 +47,8 @@ def refuse_conflicts(line: CommandLine) -> None:
         unwanted = (*about, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS, *_ABOUT_RUNNING, *_ABOUT_MIGRATING)
         _refuse(line, "--list-kernels", unwanted, "it lists the kernels and leaves")
     if line.check:
-        _refuse(line, "--check", _ABOUT_OUTPUTS, "it writes nothing")
+        unwanted = (*_ABOUT_OUTPUTS, *_ABOUT_PROGRAM)
+        _refuse(line, "--check", unwanted, "it writes nothing")
     _refuse_in_migration(line)
     _refuse_made(line.source)
     if line.source.endswith(PRINTED):
@@ -65,7 +67,7 @@ def _refuse_in_migration(line: CommandLine) -> None:
                 text = f"`--{name.replace('_', '-')}` is for `--migrate`"
                 raise UsageFailed([make("conflicting-options", text, help="add `--migrate`")])
         return
-    others = ("emit", "serial", "embed_source", "check", "time_passes")
+    others = ("emit", "serial", "embed_source", *_ABOUT_RUNNING)
     _refuse(line, "--migrate", others, "it writes source and no program")
     if line.in_place:
         _refuse(line, "--in-place", ("output",), "both say where the new source goes")

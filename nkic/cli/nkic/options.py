@@ -47,6 +47,8 @@ class CommandLine:
     print: str | None
     json: bool
     time_passes: bool
+    report: tuple[str, ...]
+    max: tuple[str, ...]
     max_errors: int
     time_limit: float
 
@@ -112,7 +114,8 @@ _OPTIONS = (
         _KERNEL,
         "--nki",
         metavar="VERSION",
-        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.7.  [default: 0.7]",
+        help="Version of NKI that the source speaks: beta1, beta2, 0.3 … 0.7.  "
+        "[default: 0.7; beta1 where it imports neuronxcc]",
     ),
     _option(
         _KERNEL,
@@ -227,6 +230,20 @@ _OPTIONS = (
         "--json",
         is_flag=True,
         help="Print the table of --print, or the kernels of --list-kernels, as JSON.",
+    ),
+    _option(
+        _SHOW,
+        "--report",
+        metavar="resources[=FILE]",
+        multiple=True,
+        help="Say where every tensor lies on chip and when it is in use, as text or as FILE.json.",
+    ),
+    _option(
+        _SHOW,
+        "--max",
+        metavar="MEMORY=LIMIT",
+        multiple=True,
+        help="Exit code 1 where the kernel takes more: sbuf=90%, sbuf=20MiB, psum=6 (banks).",
     ),
     _option(_SHOW, "--time-passes", is_flag=True, help="Print each stage's time and memory."),
     _option(

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from nkic.base.device import DeviceCondition, DeviceRange, left_by
+from nkic.base.device import DeviceCondition, DeviceRange, TracedOnce, left_by
 from nkic.evaluate.code import AT, BREAK, CONTINUE, MACHINE, Frame
 from nkic.evaluate.compile.targets import Run
 from nkic.evaluate.errors import KernelError
+
+# ---- loops that are traced once -----------------------------------------------------------------
+
+_PLAIN = frozenset({int, float, bool})
+Slots = Sequence[tuple[str, int, bool]]
+
+
+def each_turn(f: Frame, loop: TracedOnce, values: Iterable[Any], slots: Slots) -> Iterator[Any]:
+    """The values of a loop. Before every turn but the first, variables that held a number before
+    the loop hold it again; `slots` are those that the body binds.
+    """
+    before = [(*slot, _held(f, *slot[1:])) for slot in slots]
+    before = [one for one in before if one[3].__class__ in _PLAIN]
+    for turn, value in enumerate(values):
+        for name, slot, boxed, old in before if turn else ():
+            if _held(f, slot, boxed) is not old and _held(f, slot, boxed) != old:
+                loop.reset(name)
+                if boxed:
+                    f[slot][0] = old
+                else:
+                    f[slot] = old
+        yield value
+
+
+def _held(f: Frame, slot: int, boxed: bool) -> Any:
+    return f[slot][0] if boxed else f[slot]
+
 
 # ---- loops on the device ------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nkic.base.device import DeviceCondition, DeviceRange
+from nkic.base.device import DeviceCondition, DeviceRange, TracedOnce
 from nkic.base.source import Span
 from nkic.evaluate.budget import FREE_TURNS, LATER_TURNS, Spent
 from nkic.evaluate.code import AT, BREAK, CONTINUE, FUNCTION, MACHINE, Frame
-from nkic.evaluate.compile.blocks import device_for, device_while, finally_, then, tried
+from nkic.evaluate.compile.blocks import device_for, device_while, each_turn, finally_, then, tried
 from nkic.evaluate.compile.comprehensions import Comprehensions
 from nkic.evaluate.compile.targets import Run
 from nkic.evaluate.errors import Refused
@@ -254,7 +254,7 @@ class Statements(Comprehensions):
         values, store = self.expression(node.iter), self.store(node.target)
         body, cost = self.costed(node.body)
         orelse = self.block(node.orelse) if node.orelse else None
-        header = node.iter
+        header, bound = node.iter, self._bound_in(node.body)
 
         def run(f: Frame) -> Any:
             m, each = f[MACHINE], values(f)
@@ -263,7 +263,10 @@ class Statements(Comprehensions):
                 f[AT] = node
                 device_for(f, each, store, body)
                 return None if orelse is None else orelse(f)
-            for value in m.iterate(each):
+            turns = m.iterate(each)
+            if isinstance(each, TracedOnce):
+                turns = each_turn(f, each, turns, bound)
+            for value in turns:
                 m.left -= cost
                 if m.left < 0:
                     f[AT] = header
@@ -279,6 +282,16 @@ class Statements(Comprehensions):
             return None if orelse is None else orelse(f)
 
         return run
+
+    def _bound_in(self, body: Sequence[nodes.Statement]) -> tuple[tuple[str, int, bool], ...]:
+        """The variables of the function that the body of a loop assigns, and where they are."""
+        names: dict[str, None] = {}
+        for part in scopes.own(body):
+            targets = part.targets if isinstance(part, nodes.Assign) else ()
+            targets = (part.target,) if isinstance(part, nodes.AugAssign) else targets
+            names |= {one.id: None for one in targets if isinstance(one, nodes.Name)}
+        places = [(name, self.unit.find(self.unit.mangled(name))) for name in names]
+        return tuple((name, at.slot, at.boxed) for name, at in places if at and at.slot >= 0)
 
     def while_(self, node: nodes.While) -> Run:
         """`while test`."""

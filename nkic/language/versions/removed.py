@@ -61,13 +61,20 @@ ISA = {
 
 # Of nki.
 NKI = {
-    "compiler": Gone(BETA2, "place a tensor with nl.ndarray(..., address=(partition, byte))"),
     "baremetal": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
     "benchmark": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
     "profile": Gone(BETA2, f"decorate the kernel with nki.jit, {_PYTHON}"),
     "trace": Gone(BETA2, "leave it out: functions that a kernel calls need no decorator"),
     "simulate_kernel": Gone(BETA2, _PYTHON),
     "tensor": Gone(BETA2, "use nl.ndarray, or nl.NkiTensor in annotations"),
+}
+_PLACED = "place a tensor with nl.ndarray(..., address=(partition, byte))"
+# Of nki.compiler, which has others since 0.7.
+COMPILER = {
+    **dict.fromkeys(("sbuf", "psum", "hbm"), Gone(BETA2, _PLACED)),
+    "skip_middle_end_transformations": Gone(BETA2, "leave it out"),
+    "enable_stack_allocator": Gone(BETA2, "leave it out: the compiler places tensors"),
+    "force_auto_alloc": Gone(BETA2, "leave it out: the compiler places tensors"),
 }
 
 
@@ -166,9 +173,11 @@ def parameter(function: str, name: str) -> Gone | None:
 
 
 def no_parameter(name: str, gone: Gone, profile: Profile) -> str:
-    """What to say of a parameter that went."""
+    """What to say of a parameter that went: with the first version that refuses it."""
+    last = _TOLERATED.get(name)
+    since = gone.since if last is None else min(p for p in Profile if p > last)
     if profile >= gone.since:
-        return f"there is no parameter `{name}` since NKI {gone.since.label}"
+        return f"there is no parameter `{name}` since NKI {since.label}"
     return f"nkic does not have `{name}=`, which went with NKI {gone.since.label}"
 
 

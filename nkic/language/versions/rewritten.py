@@ -52,6 +52,14 @@ class Moved(NamedTuple):
     swap: int | None = None
 
 
+class Product(NamedTuple):
+    """A function that is one instruction where `flag` is True; its arguments are `names` there."""
+
+    by: str
+    flag: str
+    names: tuple[str, ...]
+
+
 WRAPPED = {("register_move", "imm"): Wrapped("src", "register_alloc")}
 CHOSEN = {("sendrecv", "use_gpsimd_dma"): Chosen("dma_engine", "gpsimd_dma", "dma")}
 MERGED = {
@@ -69,3 +77,20 @@ ORDER_SINCE = Profile.NKI_0_3
 # Values that must be whole where dst holds integers, and axes that were taken for the last one.
 WHOLE = {"memset": "value"}
 LAST_AXIS = {"tensor_reduce": "data"}
+
+# Methods of Beta 1's tiles that are functions of nl.
+FUNCTIONS = ("broadcast_to", "expand_dims")
+# Functions that Beta 1 takes for an operator, with the operator's name of today. Reductions name
+# what they fold with; numpy's stand there, too.
+OPERATORS = {
+    **{"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"},
+    **{"sum": "add", "prod": "multiply", "all": "logical_and", "any": "logical_or"},
+    **{"bitwise_not": "invert", "true_divide": "divide", "absolute": "abs"},
+    **{"float_power": "power", "remainder": "mod"},
+}
+PRODUCTS = {"matmul": Product("nc_matmul", "transpose_x", ("stationary", "moving"))}
+# Decorators of Beta 1, and what stands there since; "" for nothing.
+DECORATORS = {"baremetal": "jit", "benchmark": "jit", "profile": "jit", "trace": ""} | {
+    f"compiler.{name}": ""
+    for name in ("skip_middle_end_transformations", "enable_stack_allocator", "force_auto_alloc")
+}

@@ -76,7 +76,6 @@ TENSOR = {
     "is_indirect": New(NKI_0_5, "keep track of it in the kernel"),
 }
 NESTED = New(NKI_0_3, "write one index of the whole tensor")
-NDARRAY = {"address": New(NKI_0_3, "leave it out: the compiler chooses")}
 
 
 def later(what: str, new: New, profile: Profile) -> Absent | None:

@@ -39,6 +39,13 @@ def dma_printing(facts: Facts) -> Cost:
 
 
 @formula(UNKNOWN)
+def dma_preparing(facts: Facts) -> Cost:
+    """all_to_all_v_prepare and its like: a copy of the counts."""
+    counts, made = facts.tile("metadata_tensor"), facts.tile("prepared")
+    return dma_copying(Facts(facts.target, {"src": counts, "dst": made}, {}))
+
+
+@formula(UNKNOWN)
 def dma_computing(facts: Facts) -> Cost:
     """dma_compute: one copy per source, one after another."""
     dst, *sources = facts.tiles.values()

@@ -260,6 +260,7 @@ ROWS = (
             indexed_untiled,
         ),
         access=matmul_access,
+        operations=tensor_rules.matmul_operations,
         generation=4,
         source="nki.isa.nc_matmul_mx; MXFP matrix multiplication guide, data and scale tensor",
     ),

@@ -64,6 +64,7 @@ ROWS = (
         ),
         access=matmul_access,
         warn=rules.slow_types,
+        operations=rules.matmul_operations,
         source="nki.isa.nc_matmul; Trainium2 architecture guide, built-in transpose support",
     ),
     Row(

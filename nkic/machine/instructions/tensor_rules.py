@@ -314,3 +314,16 @@ def transposed_buffers(facts: Facts) -> Violation | None:
         name,
         "use `engine=nisa.engine.vector`, or another buffer",
     )
+
+
+def matmul_operations(facts: Facts) -> int:
+    """A multiplication and an addition for each pair of elements that meet. Moving through an
+    identity, to transpose, is no arithmetic of the kernel's. Pairs of rows, and elements of four,
+    are all counted.
+    """
+    if facts.attributes.get("is_transpose"):
+        return 0
+    stationary, moving = facts.tile("stationary"), facts.tile("moving")
+    pairs = 2 if facts.attributes.get("perf_mode") == "double_row" else 1
+    lanes = stationary.dtype.lanes
+    return 2 * stationary.partitions * lanes * stationary.free * moving.free // pairs

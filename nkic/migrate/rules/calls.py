@@ -8,13 +8,14 @@ from __future__ import annotations
 import libcst as cst
 
 from nkic.ir.tensors import View
-from nkic.language.enums import OF_ATTRIBUTE
+from nkic.language.enums import OF_ATTRIBUTE, OPERATORS
 from nkic.language.versions import rewritten
 from nkic.language.versions.rewritten import ORDER_SINCE, Moved
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import AttributeKind, Row
 from nkic.migrate.arguments import find, is_plain, named, replaced, row_of, word
-from nkic.migrate.sheet import Sheet, walk
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
 
 _MADE = ("nki.language.ndarray", "nki.language.zeros", "nki.language.ones", "nki.language.full")
 
@@ -158,3 +159,20 @@ def _literal(value: cst.BaseExpression) -> float | None:
         inner = _literal(value.expression)
         return None if inner is None else -inner
     return float(value.evaluated_value) if isinstance(value, cst.Float | cst.Integer) else None
+
+
+def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`op=nl.max`, `op=np.add` → `op=nl.maximum`, `op=nl.add`."""
+    row = row_of(sheet.name_of(old.func))
+    if row is None:
+        return None
+    made = new
+    for place, argument in enumerate(old.args):
+        module, _, name = sheet.name_of(argument.value).rpartition(".")
+        today = rewritten.OPERATORS.get(name, name)
+        foreign = module == "numpy" or (module == "nki.language" and today != name)
+        if foreign and today in OPERATORS and place < len(made.args):
+            value = sheet.of_module("nki.language", today)
+            now = made.args[place]
+            made = replaced(made, now, now.with_changes(value=value))
+    return made if made is not new else None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import libcst as cst
 
 from nkic.language.provide import MODULES
+from nkic.language.versions.rewritten import DECORATORS
 from nkic.migrate.sheet import Sheet
 from nkic.resolve.former import PREFIX, ROOT
 
@@ -75,3 +76,17 @@ def _parsed(name: str) -> cst.Name | cst.Attribute:
 
 def _code(node: cst.CSTNode) -> str:
     return cst.Module([]).code_for_node(node)
+
+
+def decorator(
+    sheet: Sheet, old: cst.Decorator, new: cst.Decorator
+) -> cst.Decorator | cst.RemovalSentinel | None:
+    """`@nki.benchmark(warmup=5)` → `@nki.jit`; `@nki.trace` → nothing."""
+    function = old.decorator.func if isinstance(old.decorator, cst.Call) else old.decorator
+    name = sheet.name_of(function).removeprefix("nki.")
+    if name not in DECORATORS:
+        return None
+    if not DECORATORS[name]:
+        return cst.RemoveFromParent()
+    owner = function.value if isinstance(function, cst.Attribute) else cst.Name("nki")
+    return new.with_changes(decorator=cst.Attribute(owner, cst.Name(DECORATORS[name])))

@@ -12,7 +12,8 @@ import libcst as cst
 from nkic.language.versions import deprecated
 from nkic.migrate.arguments import find, is_plain
 from nkic.migrate.scopes import bound, read_in, scope_of
-from nkic.migrate.sheet import Sheet, walk
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import children, walk
 
 Made = cst.FlattenSentinel[cst.BaseStatement]
 _RANGE = ("nki.language.dynamic_range", ("start", "stop", "step"))
@@ -72,7 +73,8 @@ def _refusal(sheet: Sheet, loop: cst.For | cst.While) -> str:
     scope = scope_of(sheet, loop)
     if scope is None:
         return "it stands in no function"
-    leaking = (bound(loop.body) & read_in(scope, outside=loop)) - bound(scope, outside=loop)
+    others = (id(loop),)
+    leaking = (bound(loop.body) & read_in(scope, others)) - bound(scope, others)
     return f"`{min(leaking)}` is set in it and read after it" if leaking else ""
 
 
@@ -80,7 +82,7 @@ def _of_counter(sheet: Sheet, loop: cst.For) -> str:
     if not isinstance(loop.target, cst.Name):
         return "it has no single name for its counter"
     scope = scope_of(sheet, loop)
-    after = scope is not None and loop.target.value in read_in(scope, outside=loop)
+    after = scope is not None and loop.target.value in read_in(scope, outside=(id(loop),))
     if after and not _set_anew(sheet, loop, loop.target.value):
         return f"its counter `{loop.target.value}` is read outside of it"
     return ""
@@ -156,7 +158,7 @@ def _assigns(node: cst.Assign, name: str) -> bool:
 def _own(body: cst.CSTNode, *, loops: bool = False) -> Iterator[cst.CSTNode]:
     """The nodes that belong to this body, and not to a function, or with `loops` a loop, in it."""
     yield body
-    for child in body.children:
+    for child in children(body):
         is_other = isinstance(child, cst.FunctionDef | cst.Lambda | cst.ClassDef)
         if not is_other and not (loops and isinstance(child, cst.For | cst.While)):
             yield from _own(child, loops=loops)
@@ -169,7 +171,7 @@ def _carried(sheet: Sheet, loop: cst.For | cst.While, parameter: str) -> list[st
     """Names of the function around that the body sets: they stay that function's."""
     scope = scope_of(sheet, loop)
     assert scope is not None
-    both = bound(loop.body) & bound(scope, outside=loop) & read_in(scope)
+    both = bound(loop.body) & bound(scope, outside=(id(loop),)) & read_in(scope)
     return sorted(both - {parameter})
 
 

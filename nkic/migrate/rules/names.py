@@ -13,7 +13,9 @@ from nkic.base.profiles import Profile
 from nkic.language.versions import deprecated, removed
 from nkic.language.versions.deprecated import Old
 from nkic.language.versions.removed import Gone
+from nkic.language.versions.rewritten import DECORATORS
 from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
 
 _OLD = {
     "nki.language": deprecated.LANGUAGE,
@@ -107,6 +109,8 @@ def _is_part(sheet: Sheet, node: cst.CSTNode) -> bool:
     parent = next(sheet.parents(node))
     if isinstance(parent, cst.Attribute):
         return parent.attr is node
+    if _is_decorator(sheet, node):
+        return True  # another rule is about it
     return isinstance(parent, cst.ImportAlias | cst.AsName | cst.AssignTarget | cst.Param)
 
 
@@ -116,3 +120,14 @@ def _plain(alias: cst.ImportAlias) -> str:
 
 def _code(node: cst.CSTNode) -> str:
     return cst.Module([]).code_for_node(node)
+
+
+def _is_decorator(sheet: Sheet, node: cst.CSTNode) -> bool:
+    """The name is part of a decorator that another rule is about."""
+    around = next((p for p in sheet.parents(node) if isinstance(p, cst.Decorator)), None)
+    if around is None:
+        return False
+    call = around.decorator
+    function = call.func if isinstance(call, cst.Call) else call
+    inside = any(one is node for one in walk(function))
+    return inside and sheet.name_of(function).removeprefix("nki.") in DECORATORS

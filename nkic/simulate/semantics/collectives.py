@@ -149,14 +149,37 @@ def all_to_all_v(decoded: Decoded) -> Rendezvous:
     return _counted(decoded, lambda position: position)
 
 
-def _counted(decoded: Decoded, column: Callable[[int], int]) -> Rendezvous:
-    """Chunks of which `column` of the sender's counts, by the receiver's position, speaks."""
+@rendezvous("all_gather_v_trigger")
+def all_gather_v_trigger(decoded: Decoded) -> Rendezvous:
+    return _counted(decoded, lambda position: 0, "prepared")
+
+
+@rendezvous("all_to_all_v_trigger")
+def all_to_all_v_trigger(decoded: Decoded) -> Rendezvous:
+    return _counted(decoded, lambda position: position, "prepared")
+
+
+@semantics("all_gather_v_prepare")
+@semantics("all_to_all_v_prepare")
+def prepare(decoded: Decoded) -> Step:
+    """The counts are taken now: what becomes of the tensor afterwards changes nothing."""
+    made, counts = decoded.tile("prepared"), decoded.tile("metadata_tensor")
+    return lambda: made.put_bits(counts.bits())
+
+
+def _counted(
+    decoded: Decoded, column: Callable[[int], int], by: str = "metadata_tensor"
+) -> Rendezvous:
+    """Chunks of which `column` of the sender's counts, by the receiver's position, speaks. The
+    counts are those of the operand `by`; what was received is written to metadata_tensor.
+    """
     dst, src, counts = (decoded.tile(name) for name in ("dst", "src", "metadata_tensor"))
+    taken = decoded.tile(by)
     group, rank = _group(decoded), decoded.state.rank
     known, displaced = (decoded.attributes[n] for n in ("recv_counts_known", "has_rdispls"))
 
     def offer() -> tuple[Array, Array]:
-        return _bits(src), _table(counts, len(group))
+        return _bits(src), _table(taken, len(group))
 
     def accept(brought: Brought) -> None:
         own, place = brought[rank][1], column(group.index(rank))
@@ -172,7 +195,9 @@ def _counted(decoded: Decoded, column: Callable[[int], int]) -> Rendezvous:
             own[2, position] = count
         dst.put_bits(found)
         if not known:
-            counts.put_bits(own)
+            after = _table(counts, len(group))
+            after[2] = own[2]
+            counts.put_bits(after)
 
     return Rendezvous(offer, accept, group)
 

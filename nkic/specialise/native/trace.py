@@ -16,13 +16,11 @@ from nkic.base.kernel_errors import KernelError
 from nkic.base.source import SourceFile
 from nkic.evaluate.failures import CALLS
 from nkic.ir.program import Program, TensorParameter
-from nkic.language import library
-from nkic.language.tensors import views
-from nkic.language.tensors.tensor import NkiTensor
+from nkic.language import library, provide
 from nkic.language.trace import Trace, tracing
 from nkic.specialise.instances import check_cores, grid, inputs_of, instances
 from nkic.specialise.naming import Names
-from nkic.specialise.native import call_sites, failures
+from nkic.specialise.native import call_sites, failures, variables
 from nkic.specialise.native.kernel import LiveKernel, kernel_node
 from nkic.specialise.native.loops import Whiles, left_early
 from nkic.specialise.native.sources import Parse, Sources
@@ -85,6 +83,7 @@ class _Tracer:
         trace.here = self.places.here
         trace.loop_context = lambda: failures.loop_context(self.places.own(CALLS), self.places)
         trace.decide = Whiles(trace, self.places).decide
+        trace.remember = variables.remember
 
     def program(self) -> Program:
         """Calls the kernel for every instance."""
@@ -121,7 +120,7 @@ class _Tracer:
         self, bound: BoundArguments, inputs: tuple[TensorParameter, ...]
     ) -> dict[str, Any]:
         """By parameter, in the order of the signature."""
-        tensors = {p.name: NkiTensor(views.whole(p.tensor)) for p in inputs}
+        tensors = {p.name: provide.given(p.tensor, self.trace.profile) for p in inputs}
 
         replace = self.kernel.replace
         copier = Copier(lambda value, where: replace(value, tensors), self.kernel.enters)

@@ -3,3 +3,13 @@ import builtins
 from enum import Enum, IntEnum
 from typing import Any
 
+class AddressRotation(Enum):
+    AUTO = 'auto'
+    ENABLE = 'enable'
+    DISABLE = 'disable'
+class CompileConfig:
+    """Of the passes after NKI. A field that is None leaves the choice to the compiler."""
+    def __init__(self, *args: Any, **more: Any) -> None: ...
+class SpecializationConfig:
+    """Of the evaluation of a kernel."""
+    def __init__(self, *args: Any, **more: Any) -> None: ...

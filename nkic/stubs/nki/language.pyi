@@ -19,7 +19,7 @@ class NkiBlockGrid:
     def __init__(self, *args: Any, **more: Any) -> None: ...
     @property
     def block_shape(self) -> Any:
-        """Tiles of a block that is whole, along each dimension."""
+        """Tiles of a block that is whole, along each dimension that is tiled."""
 class NkiGrid:
     """What grids of tiles and of blocks have in common."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
@@ -28,7 +28,7 @@ class NkiGrid:
         """Tiles or blocks along each coordinate that is left, partial ones included."""
     @property
     def tile_shape(self) -> Any:
-        """Elements of a tile that is whole."""
+        """Elements of a tile that is whole, along each dimension that is tiled."""
     @property
     def element_shape(self) -> Any:
         """Elements selected along each dimension of the source."""

@@ -1,12 +1,13 @@
 # test: check
-# args: a=float32[256,64] c=float32[2,256,64]
+# args: a=float32[256,64]
 # nki: 0.7
-"""Refused in grids, each with what to do."""
+"""Dimensions that are not tiled are for HBM."""
 import nki
 import nki.language as nl
 
 
 @nki.jit
-def kernel(a, c):
-    nl.tiles(c, tile_shape=(128, 32))  # error[bad-shape]: nkic has no grids of tensors with dimensions that are not tiled
+def kernel(a):
+    t = nl.ndarray((128, 2, 64), nl.float32, nl.sbuf)
+    nl.tiles(t, tile_shape=(2, 32))  # error[bad-shape]: in sbuf all dimensions are tiled
     return a

@@ -1,0 +1,95 @@
+"""--diff: two runs, or two compiled kernels, side by side; and --baseline: this run and another."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.text import clean
+from nkic.cli.common import Session
+from nkic.cli.nki_run.options import CommandLine
+from nkic.neff.container import PREFIX
+from nkic.neff.diff import diff
+from nkic.neff.limits import LIMITS
+from nkic.report.compare import budget
+from nkic.report.compare.changes import Changes, changes
+from nkic.report.compare.profiles import LIMIT, Profile, profile_of, read_profile
+
+NO = 1  # the exit code of a budget that is exceeded
+
+
+def compare_files(line: CommandLine, session: Session) -> int:
+    """--diff: what changed from the first file to the second; gives the exit code."""
+    first, second = line.diff or ("", "")
+    both = [files.read_bytes(path, max(LIMIT, LIMITS.file_bytes)) for path in (first, second)]
+    compiled = [data.startswith(PREFIX) for data in both]
+    if compiled == [True, True]:
+        return _compiled(line, both)
+    if any(compiled):
+        text = "--diff: one of the files is a compiled kernel, and the other is not"
+        raise UsageFailed([make("bad-value", text, help="compare two of a kind")])
+    before, after = (read_profile(d, p) for d, p in zip(both, (first, second), strict=True))
+    found = changes(before, after)
+    text = json.dumps(found.as_json(), indent=1) + "\n" if line.json else found.text
+    files.write(STANDARD, text)
+    _markdown(line, session, found)
+    return judge(line, session, before, after)
+
+
+def _compiled(line: CommandLine, both: list[bytes]) -> int:
+    if line.fail_if is not None or line.report:
+        option = "--fail-if" if line.fail_if is not None else "--report"
+        text = f"`{option}` is about runs, and these are compiled kernels"
+        help = "compare the files of nki-run --report json=FILE"
+        raise UsageFailed([make("conflicting-options", text, help=help)])
+    found = diff(*both)
+    if line.json:
+        record = {"schema": 1, "verdict": found.verdict, "sections": found.sections}
+        files.write(STANDARD, json.dumps({**record, "lines": found.lines}, indent=1) + "\n")
+    else:
+        text = "".join(f"{clean(one)}\n" for one in (found.summary, *found.lines))
+        files.write(STANDARD, text)
+    return 0
+
+
+def _markdown(line: CommandLine, session: Session, found: Changes) -> None:
+    for word in line.report:
+        kind, _, path = word.partition("=")
+        if kind != "md" or not path:
+            text = f"--report {clean(word)}: with --diff it is md=FILE"
+            raise UsageFailed([make("bad-value", text, help="leave it out, or write md=FILE")])
+        files.write(path, found.markdown)
+        session.artifact("md", path)
+
+
+def baseline_of(line: CommandLine) -> Profile | None:
+    """The run of --baseline, read before anything runs. Raises `UsageFailed`."""
+    budget.rules(line.fail_if) if line.fail_if is not None else None
+    if line.baseline is None:
+        return None
+    return read_profile(files.read_bytes(line.baseline, LIMIT), line.baseline)
+
+
+def tell_changes(session: Session, before: Profile, made: Mapping[str, Any]) -> Changes:
+    """What this run changes, in a few lines."""
+    found = changes(before, profile_of(made))
+    rows = [row for row in found.figures if row.change]
+    words = [f"{r.name} {r.before:,.0f} to {r.after:,.0f} ({r.share})" for r in rows]
+    text = f"against the baseline: {', '.join(words) or 'no change'}"
+    session.tell("baseline", text, changes=found.as_json())
+    return found
+
+
+def judge(line: CommandLine, session: Session, before: Profile | None, after: Profile) -> int:
+    """Whether --fail-if allows it; gives the exit code."""
+    if line.fail_if is None:
+        return 0
+    figures = before.figures if before is not None else None
+    found = budget.broken(budget.rules(line.fail_if), after.figures, figures)
+    if found:
+        session.report(found)
+    return NO if found else 0

@@ -1,0 +1,54 @@
+"""Looking into a run: its trace, and the verdict on it."""
+
+from __future__ import annotations
+
+from nkic.base.diagnostics import Diagnostic, LimitHit, make
+from nkic.cli.common import Session
+from nkic.cli.nki_run.options import CommandLine
+from nkic.report.insight.verdict import EVENTS_ASKED, Insight, insight
+from nkic.simulate import Result
+
+MAX_EVENTS = 100_000  # of a rank; longer runs have no verdict
+MAX_REPORTED = 1_000_000  # the same where a report was asked for
+MAX_ASKED = 2_000_000  # events that are run again then, over all questions
+_REPORTS = (
+    *("annotate", "timeline", "summary_json", "report", "trace"),
+    *("baseline", "save_baseline", "fail_if", "counters"),
+)
+
+
+def wants_reports(line: CommandLine) -> bool:
+    """Something was asked for that only a trace can tell."""
+    return any(getattr(line, name) for name in _REPORTS)
+
+
+def events_wanted(line: CommandLine, session: Session) -> int:
+    """How many events a run has to keep for what is to be told of it."""
+    told = line.verdict and (session.verbosity >= 0 or line.json)
+    if wants_reports(line):
+        return MAX_REPORTED
+    return MAX_EVENTS if told else 0
+
+
+def insight_of(result: Result, line: CommandLine, session: Session) -> Insight | None:
+    """What the trace of a run says; nothing of a run that was too long to be kept."""
+    recorded = result.recorded
+    if recorded is None or not (recorded.trace.events or wants_reports(line)):
+        return None
+    if not recorded.trace.complete:
+        if wants_reports(line):
+            raise LimitHit([_too_many()])
+        session.status(f"no verdict: more than {events_wanted(line, session):,} events")
+        return None
+    most = MAX_ASKED if wants_reports(line) else EVENTS_ASKED
+    return insight(recorded.trace, recorded.again if recorded.can_repeat else None, most)
+
+
+def _too_many() -> Diagnostic:
+    text = f"the run has more than {MAX_REPORTED:,} events, too many for a report"
+    return make("memory-limit", text, help="report on a smaller shape, or on fewer turns of a loop")
+
+
+def tell_verdict(found: Insight, session: Session) -> None:
+    """The verdict, in at most six lines."""
+    session.tell("verdict", "\n".join(found.verdict.lines), verdict=found.verdict.as_json())

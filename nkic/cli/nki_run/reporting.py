@@ -1,0 +1,167 @@
+"""Reports on a run, printed and written as the command line asks."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.source import SourceFile
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean
+from nkic.cli.common import Session
+from nkic.cli.nki_run import comparing
+from nkic.cli.nki_run.options import CommandLine
+from nkic.neff.records import Executable
+from nkic.report import run_report
+from nkic.report.compare.changes import Changes
+from nkic.report.compare.profiles import profile_of
+from nkic.report.insight.verdict import Insight
+from nkic.report.page import page
+from nkic.report.run_report import RunReport
+from nkic.report.views import (
+    annotate,
+    chrome,
+    counters,
+    lanes,
+    markdown,
+    perfetto,
+    profile,
+    summary,
+)
+
+SOURCE_LIMIT = 1 << 26  # bytes of a source file
+WIDTH = 120  # of a timeline where nobody knows how wide the terminal is
+
+
+class Facts(NamedTuple):
+    """What a report is made of; `run` is the JSON of the run, `compared` what changed."""
+
+    found: Insight
+    run: Mapping[str, Any]
+    sources: Mapping[str, SourceFile]
+    compared: Changes | None
+
+
+Made = Callable[[Facts], str]
+KINDS: dict[str, Made] = {
+    "html": lambda facts: page.page(*facts),
+    "json": lambda facts: profile.as_json(profile.profile(*facts[:3])),
+    "md": lambda facts: markdown.markdown(facts.found, facts.run, facts.compared),
+}
+
+
+def kinds(line: CommandLine) -> Iterator[tuple[str, str]]:
+    """The words of --report as kind and path. Raises `UsageFailed`."""
+    for word in line.report:
+        kind, equals, path = word.partition("=")
+        if kind not in KINDS:
+            near = did_you_mean(kind, KINDS) or f"known are: {', '.join(KINDS)}"
+            _bad(f"--report: there is no report `{clean(kind)}`", near)
+        if not equals or not path:
+            _bad(f"--report {clean(word)}: KIND=FILE is wanted", f"for example {kind}=run.{kind}")
+        yield kind, path
+
+
+TRACES: dict[str, Callable[[Insight], bytes]] = {
+    ".json": chrome.trace,
+    ".json.gz": chrome.compressed,
+    ".pftrace": perfetto.trace,
+}
+
+
+def _trace_of(path: str) -> Callable[[Insight], bytes]:
+    """What writes the trace that a path's name ends in. Raises `UsageFailed`."""
+    ending = next((ending for ending in TRACES if path.endswith(ending)), None)
+    if ending is None:
+        _bad(f"--trace {clean(path)}: the name says nothing of the form", f"end it in {_ENDINGS}")
+    if ending == ".pftrace" and not perfetto.is_there():
+        text = "--trace: a .pftrace file needs the package perfetto, which is not installed"
+        _bad(text, "pip install 'nkic[perfetto]', or write FILE.json")
+    return TRACES[ending or ".json"]
+
+
+_ENDINGS = f"{', '.join([*TRACES][:-1])} or {[*TRACES][-1]}"
+
+
+def check(line: CommandLine, executable: Executable) -> None:
+    """Raises `UsageFailed` for what can be known before the run."""
+    comparing.baseline_of(line)
+    list(kinds(line))
+    for path in line.trace:
+        _trace_of(path)
+    if line.counters is not None and not counters.is_there():
+        _bad("--counters needs the package pyarrow", "pip install 'nkic[parquet]'")
+    sources(line, executable)
+
+
+def write(line: CommandLine, session: Session, found: Insight, run: RunReport) -> int:
+    """Everything that was asked for; gives the exit code that --fail-if wants."""
+    texts = sources(line, found.trace.executable)
+    if line.annotate:
+        files.write(STANDARD, annotate.annotated(found, texts))
+    if line.timeline:
+        files.write(STANDARD, _lanes(line, found))
+    if line.summary_json is not None:
+        values = {run.id: summary.summary(found)}
+        _file(session, "json", line.summary_json, json.dumps(values, indent=1) + "\n")
+    if line.counters is not None:
+        _file(session, "parquet", line.counters, counters.parquet(found))
+    for path in line.trace:
+        _file(session, "trace", path, _trace_of(path)(found))
+    before = comparing.baseline_of(line)
+    made = profile.profile(found, run_report.record(run), texts)
+    if line.save_baseline is not None:
+        _file(session, "json", line.save_baseline, profile.as_json(made))
+    compared = comparing.tell_changes(session, before, made) if before is not None else None
+    facts = Facts(found, run_report.record(run), texts, compared)
+    for kind, path in kinds(line):
+        _file(session, kind, path, KINDS[kind](facts))
+    return comparing.judge(line, session, before, profile_of(made))
+
+
+def _lanes(line: CommandLine, found: Insight) -> str:
+    """As wide as the terminal; in ASCII where the stream has no more."""
+    width = shutil.get_terminal_size((WIDTH, 0)).columns if sys.stdout.isatty() else WIDTH
+    encoding = (sys.stdout.encoding or "").lower()
+    blocks = lanes.BLOCKS if encoding.startswith("utf") else lanes.ASCII
+    window = None
+    if line.window is not None:
+        start, end = (round(time * 1_000_000) for time in line.window)
+        window = lanes.Window(start, end, 1)
+    return lanes.text(found, width, blocks, window)
+
+
+def _file(session: Session, kind: str, path: str, content: str | bytes) -> None:
+    files.write(path, content)
+    if path != STANDARD:
+        session.artifact(kind, path)
+        session.status(f"wrote {path}", 1)
+
+
+def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:
+    """The texts that the artifact holds, and those of --source, each of which must be one that was
+    compiled. Raises `UsageFailed`.
+    """
+    found = dict(executable.sources)
+    by_hash = {file.sha256: file.path for file in executable.files}
+    for path in line.source:
+        data = files.read_bytes(path, SOURCE_LIMIT).removeprefix(codecs.BOM_UTF8)
+        name = by_hash.get(sha256(data).hexdigest())
+        if name is None:
+            text = f"--source: `{clean(path)}` is not a file that this kernel was compiled from"
+            _bad(text, "give the file as it was then, or compile the kernel again")
+        else:
+            found[name] = SourceFile(name, data.decode("utf-8", "replace"))
+    return found
+
+
+def _bad(message: str, help: str) -> None:
+    raise UsageFailed([make("bad-value", message, help=help)])

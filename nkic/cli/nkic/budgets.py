@@ -1,0 +1,86 @@
+"""--max: how much of the machine a kernel may take; and --report: what it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean, grouped
+from nkic.driver.compiled import Compiled
+from nkic.report import allocations
+from nkic.report.resources import Resources
+
+_RULE = re.compile(r"([a-z]+)\s*=\s*(\d{1,15}(?:\.\d{1,6})?)\s*(%|[KMG](?:iB|B)?|B|)")
+_UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+RESOURCES = "resources"
+
+
+class Budget(NamedTuple):
+    """At most `limit` of a memory: bytes of SBUF, banks of PSUM; a share of it if `percent`."""
+
+    memory: str
+    limit: float
+    percent: bool
+    text: str
+
+
+def budgets(words: Sequence[str]) -> list[Budget]:
+    """The words of --max. Raises `UsageFailed`."""
+    return [_budget(part.strip()) for word in words for part in word.split(",")]
+
+
+def _budget(word: str) -> Budget:
+    found = _RULE.fullmatch(word)
+    if found is None:
+        _bad(word, "it is not MEMORY=LIMIT", "write sbuf=90%, sbuf=20MiB or psum=6")
+    memory, number, unit = found.groups()
+    if memory not in ("sbuf", "psum"):
+        near = did_you_mean(memory, ("sbuf", "psum")) or "known are: sbuf, psum"
+        _bad(word, f"there is no memory `{memory}`", near)
+    if memory == "psum" and unit not in ("", "%"):
+        _bad(word, "PSUM is counted in banks", "write psum=6 or psum=75%")
+    scale = 1 if unit == "%" else _UNITS[unit[:1]]
+    return Budget(memory, float(number) * scale, unit == "%", word)
+
+
+def _bad(word: str, why: str, help: str) -> NoReturn:
+    raise UsageFailed([make("bad-value", f"--max {clean(word)}: {why}", help=help)])
+
+
+def exceeded(wanted: Sequence[Budget], found: Resources) -> list[Diagnostic]:
+    """An error for each budget that the kernel does not keep."""
+    have = {
+        "sbuf": (found.sbuf_bytes, found.sbuf_limit, "bytes of SBUF"),
+        "psum": (found.psum_banks, found.psum_limit, "banks of PSUM"),
+    }
+    errors = []
+    for budget in wanted:
+        used, whole, what = have[budget.memory]
+        most = whole * budget.limit / 100 if budget.percent else budget.limit
+        if used > most:
+            text = f"the kernel takes {grouped(used)} {what}, more than {most:,.0f}"
+            help = "nkic --report resources shows whose they are, and from when to when"
+            errors.append(make("budget-exceeded", text, notes=[f"--max {budget.text}"], help=help))
+    return errors
+
+
+def report_path(word: str) -> str:
+    """Where `resources[=FILE]` goes; standard output if it does not say. Raises `UsageFailed`."""
+    kind, equals, path = word.partition("=")
+    if kind != RESOURCES or (equals and not path):
+        text = f"--report {clean(word)}: there is no such report"
+        help = f"write {RESOURCES}, {RESOURCES}=FILE.txt or {RESOURCES}=FILE.json"
+        raise UsageFailed([make("bad-value", text, help=help)])
+    return path or STANDARD
+
+
+def report(compiled: Compiled, path: str) -> str:
+    """What the kernel takes, as JSON if the file's name says so."""
+    if path.endswith(".json"):
+        return json.dumps(allocations.as_json(compiled.executable), indent=1) + "\n"
+    return allocations.text(compiled.executable)

@@ -1,0 +1,360 @@
+"""Indexing of Beta 1: a key of slices, ints, index expressions and tiles to a view.
+
+Index expressions index as NumPy's arrays do: together they have one shape, which stands where
+the first of them is. Every element of it lies at a sum of steps, so that the result is a view.
+Nothing is bounded here: what lies outside may be masked, and is asked where it is used.
+Source: "Tensor Indexing" of the programming model, SDK 2.20 to 2.26.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from nkic.base.kernel_errors import KernelError
+from nkic.ir.tensors import Dynamic, View
+from nkic.language.beta1.indices import NO_AXES, Dim, Index, as_index, merged
+from nkic.language.hosted import plain
+from nkic.language.tensors import reshapes
+from nkic.language.tensors.indexing import DynamicSlice
+from nkic.language.tensors.views import ViewError, on_chip
+from nkic.language.texts import brief
+
+Axes = tuple[frozenset[int], ...]
+
+
+class Indexed(NamedTuple):
+    """A view, and the `arange` calls that each of its dimensions comes from."""
+
+    view: View
+    axes: Axes
+
+
+class AtRunTime(NamedTuple):
+    """An index of which a part is read from a tile when the program runs."""
+
+    source: View
+    rest: Index
+
+    def moved(self, other: Any) -> AtRunTime:
+        """With a further part that is known."""
+        return AtRunTime(self.source, self.rest + other)
+
+
+Part = slice | Index | AtRunTime | None  # None: a new dimension
+
+
+def take(view: View, axes: Axes, key: Any, tile_of: Any) -> Indexed:
+    """`t[key]`; `tile_of(value)` gives the view of a tile, None for what is none."""
+    parts = _parts(view, key, tile_of)
+    if any(isinstance(part, AtRunTime) or _moves(part) for part in parts):
+        return _advanced(view, axes, parts)
+    return _basic(view, axes, parts)
+
+
+def _moves(part: Part) -> bool:
+    return isinstance(part, Index) and bool(part.dims)
+
+
+def _parts(view: View, key: Any, tile_of: Any) -> list[Part]:
+    """One part for each dimension, and None for each new one."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    rank = len(view.shape)
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > rank:
+        raise KernelError(
+            "too-many-indices", f"{used} indices for {rank} dimensions; shape is {view.shape}"
+        )
+    missing = [slice(None)] * (rank - used)
+    at = next((n for n, item in enumerate(items) if item is Ellipsis), len(items))
+    items = [*items[:at], *missing, *items[at + 1 :]]
+    found: list[Part] = []
+    axis = 0
+    for item in items:
+        found.append(None if item is None else _part(view, axis, item, tile_of))
+        axis += item is not None
+    return found
+
+
+def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
+    size = view.shape[axis]
+    if isinstance(item, Index | AtRunTime):
+        return item
+    if isinstance(item, slice):
+        start, stop = _edge(item.start, size, 0), _edge(item.stop, size, size)
+        return slice(start, stop, _edge(item.step, size, 1))
+    if isinstance(item, DynamicSlice):
+        return _ds(item, size, tile_of)
+    source = tile_of(item)
+    if source is not None:
+        return AtRunTime(source, Index(0, tuple(Dim(n, 0) for n in source.shape)))
+    number = plain(item)
+    if isinstance(number, int) and not isinstance(number, bool):
+        return Index(int(number) + (size if number < 0 else 0), ())
+    raise KernelError(
+        "bad-index",
+        f"a tensor cannot be indexed with {brief(item)}; shape is {view.shape}",
+        help="use slices, ints and what nl.arange and nl.mgrid give",
+    )
+
+
+def _ds(item: DynamicSlice, size: int, tile_of: Any) -> Part:
+    count = int(plain(item.size))
+    source = tile_of(item.start)
+    if source is not None:
+        return AtRunTime(source, Index(0, (Dim(count, 1 if count > 1 else 0),)))
+    if isinstance(item.start, AtRunTime):
+        return item.start.moved(Index(0, (Dim(count, 1 if count > 1 else 0),)))
+    start = int(as_index(item.start) or 0) if not isinstance(item.start, int) else item.start
+    return slice(int(start), int(start) + count, 1)
+
+
+def _edge(value: Any, size: int, default: int) -> int:
+    if value is None:
+        return default
+    found = as_index(value)
+    if found is None:
+        raise KernelError("bad-index", f"the bounds of a slice are ints, not {brief(value)}")
+    number = int(found)
+    return number + size if number < 0 else number
+
+
+# ---- slices and ints -----------------------------------------------------------------------------
+
+
+def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
+    shape, strides, kept = list[int](), list[int](), list[frozenset[int]]()
+    offset, axis = view.offset, 0
+    for part in parts:
+        if part is None:
+            _add(shape, strides, kept, 1, 0, NO_AXES)
+            continue
+        stride = view.strides[axis]
+        if isinstance(part, slice):
+            start, size, step = _sliced(view, axis, part)
+            offset += start * stride
+            whole = size == view.shape[axis]
+            _add(shape, strides, kept, size, stride * step, axes[axis] if whole else NO_AXES)
+        elif isinstance(part, Index):
+            offset += part.start * stride
+            if axis == 0 and on_chip(view):  # what an index takes has a partition
+                _add(shape, strides, kept, 1, stride, NO_AXES)
+        axis += 1
+    if not shape or (len(shape) < 2 and on_chip(view)):  # a tile has two dimensions at least
+        _add(shape, strides, kept, 1, 1, NO_AXES)
+    found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, view.dynamic)
+    return Indexed(found, tuple(kept))
+
+
+def _add(
+    shape: list[int],
+    strides: list[int],
+    kept: list[frozenset[int]],
+    size: int,
+    stride: int,
+    axes: frozenset[int],
+) -> None:
+    shape.append(size)
+    strides.append(stride)
+    kept.append(axes)
+
+
+def _sliced(view: View, axis: int, part: slice) -> tuple[int, int, int]:
+    start, stop, step = part.start, part.stop, part.step
+    if step < 1 or start >= stop:
+        raise KernelError(
+            "empty-slice",
+            f"slice {start}:{stop}:{step} of dimension {axis} has no elements; shape is "
+            f"{view.shape}",
+            help="skip the instruction where there is nothing to do",
+        )
+    return start, (stop - start + step - 1) // step, step
+
+
+# ---- index expressions ---------------------------------------------------------------------------
+
+
+def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
+    together = _together(parts)
+    rank = len(together)
+    steps, offset = [0] * rank, view.offset
+    shape, strides, kept = list[int](), list[int](), list[frozenset[int]]()
+    at, axis = -1, 0
+    dynamic = view.dynamic
+    partition: list[int] = []
+    for part in parts:
+        if isinstance(part, Index | AtRunTime) and at < 0:
+            at = len(shape)
+        if part is None:
+            _add(shape, strides, kept, 1, 0, NO_AXES)
+            continue
+        stride = view.strides[axis]
+        if isinstance(part, slice):
+            start, size, step = _sliced(view, axis, part)
+            offset += start * stride
+            whole = size == view.shape[axis]
+            _add(shape, strides, kept, size, stride * step, axes[axis] if whole else NO_AXES)
+        else:
+            index = part.rest if isinstance(part, AtRunTime) else part
+            if isinstance(part, AtRunTime):
+                dynamic = _dynamic(view, axis, part, dynamic)
+            offset += index.start * stride
+            moves = _spread(index, rank)
+            if axis == 0 and on_chip(view):
+                partition = moves
+            steps = [old + move * stride for old, move in zip(steps, moves, strict=True)]
+        axis += 1
+    shape[at:at] = [dim.size for dim in together]
+    strides[at:at] = steps
+    kept[at:at] = [dim.axes for dim in together]
+    if on_chip(view):
+        _check_partition(view, parts[0], partition, at, shape, strides, kept)
+    elif dynamic is not None and dynamic is not view.dynamic and dynamic.kind == "vector":
+        strides[at] = dynamic.stride  # of the rows, wherever they are
+    found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, dynamic)
+    return Indexed(found, tuple(kept))
+
+
+def _together(parts: Sequence[Part]) -> tuple[Dim, ...]:
+    """The dimensions that all expressions have together."""
+    found = Index(0, ())
+    for part in parts:
+        if isinstance(part, Index | AtRunTime):
+            index = part.rest if isinstance(part, AtRunTime) else part
+            found = merged(found, index)[0]
+    return found.dims
+
+
+def _spread(index: Index, rank: int) -> list[int]:
+    """The steps of an expression along the common dimensions."""
+    own = [dim.step if dim.size > 1 else 0 for dim in index.dims]
+    return [0] * (rank - len(own)) + own
+
+
+def _check_partition(
+    view: View,
+    first: Part,
+    moves: list[int],
+    at: int,
+    shape: list[int],
+    strides: list[int],
+    kept: list[frozenset[int]],
+) -> None:
+    """The first dimension of what was taken goes from partition to partition, and no other."""
+    pitch = view.strides[0]
+    if isinstance(first, Index) and not first.dims:  # one partition, which stays a dimension
+        if shape and not at and shape[0] > 1 and not strides[0] and len(shape) > 1:
+            shape[0] = 1  # the same partition again and again: once
+        if not shape or shape[0] != 1 or at:
+            shape.insert(0, 1)
+            strides.insert(0, pitch)
+            kept.insert(0, NO_AXES)
+        strides[0] = pitch
+        return
+    good = at > 0
+    if isinstance(first, Index):
+        good = at == 0 and not any(moves[1:])
+        good = good and (shape[0] == 1 or (moves[0] != 0 and strides[0] == moves[0] * pitch))
+        strides[0] = pitch if shape[0] == 1 else strides[0]
+    if not good:
+        raise KernelError(
+            "partition-dimension",
+            "the first dimension of what is indexed must go from partition to partition, alone; "
+            f"shape is {view.shape}",
+            help="write i_p = nl.arange(n)[:, None] for partitions, i_f = nl.arange(m)[None, :] "
+            "for columns",
+        )
+
+
+def _dynamic(view: View, axis: int, part: AtRunTime, known: Dynamic | None) -> Dynamic:
+    if known is not None:
+        raise KernelError(
+            "indirect-view", "a tensor is indexed with one tile at a time", help="copy it first"
+        )
+    size, stride = view.shape[axis], view.strides[axis]
+    source = part.source
+    if all(n == 1 for n in source.shape):
+        flat = source._replace(shape=(1, 1), strides=(source.strides[0], 1))
+        return Dynamic("scalar", flat, stride, size, axis)
+    if on_chip(view):
+        raise KernelError(
+            "indirect-view",
+            f"rows are gathered from HBM; this tensor is in {view.tensor.buffer.value}",
+            help="a tile in SBUF is indexed with one element at run time",
+        )
+    flat = source._replace(shape=(source.shape[0], 1), strides=(source.strides[0], 1))
+    return Dynamic("vector", flat, stride, size, 0)
+
+
+# ---- parts of views ------------------------------------------------------------------------------
+
+
+def part_of(view: View, starts: Sequence[int], sizes: Sequence[int]) -> View:
+    """A box of a view."""
+    offset = view.offset + sum(
+        start * stride for start, stride in zip(starts, view.strides, strict=True)
+    )
+    dynamic = view.dynamic
+    if dynamic is not None and dynamic.kind == "vector" and isinstance(dynamic.source, View):
+        source = dynamic.source
+        offset -= starts[0] * view.strides[0]
+        rows = part_of(source, (starts[0], 0), (sizes[0], source.shape[1]))
+        dynamic = dynamic._replace(source=rows)
+    return view._replace(shape=tuple(sizes), offset=offset, dynamic=dynamic)
+
+
+def broadcast(view: View, shape: Sequence[int]) -> View | None:
+    """The view repeated to a shape, None if it does not fit: partitions are not repeated."""
+    if view.shape == tuple(shape):
+        return view
+    missing = len(shape) - len(view.shape)
+    if missing < 0:
+        found = squeezed(view, len(shape))
+        return broadcast(found, shape) if found is not None else None
+    if missing and on_chip(view):
+        view = view._replace(
+            shape=(view.shape[0], *(1,) * missing, *view.shape[1:]),
+            strides=(view.strides[0], *(0,) * missing, *view.strides[1:]),
+        )
+    elif missing:
+        view = view._replace(
+            shape=(1,) * missing + view.shape, strides=(0,) * missing + view.strides
+        )
+    strides = []
+    for axis, (own, wanted) in enumerate(zip(view.shape, shape, strict=True)):
+        if own == wanted:
+            strides.append(view.strides[axis])
+        elif own == 1 and not (axis == 0 and on_chip(view)):
+            strides.append(0)
+        else:
+            return None
+    return view._replace(shape=tuple(shape), strides=tuple(strides))
+
+
+def fitted(view: View, shape: Sequence[int]) -> View | None:
+    """The view repeated to a shape, or the same elements in that shape."""
+    found = broadcast(view, shape)
+    if found is not None or prod(view.shape) != prod(shape):
+        return found
+    if on_chip(view) and view.shape[0] != shape[0]:
+        return None
+    try:
+        return reshapes.reshape(view, tuple(shape))
+    except ViewError:
+        return None
+
+
+def squeezed(view: View, rank: int) -> View | None:
+    """The view without dimensions of size 1, down to a rank; None if there are too few."""
+    dims = list(zip(view.shape, view.strides, strict=True))
+    least = int(on_chip(view))
+    at = len(dims) - 1
+    while len(dims) > rank and at >= least:
+        if dims[at][0] == 1:
+            del dims[at]
+        at -= 1
+    if len(dims) != rank:
+        return None
+    shape, strides = zip(*dims, strict=True)
+    return view._replace(shape=tuple(shape), strides=tuple(strides))

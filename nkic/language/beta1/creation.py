@@ -1,0 +1,207 @@
+"""Tensors of Beta 1 by their shape: `nl.ndarray`, `nl.zeros` and their like.
+
+Sources: the pages of these functions, of `nki.compiler.sbuf` and `psum`, and the direct
+allocation guide, SDK 2.20 to 2.26.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from math import prod
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.language import creation
+from nkic.language.arrays import ConstantArray, makers
+from nkic.language.beta1.allocators import Allocator
+from nkic.language.beta1.emit import binders, emit, new, operand, result, state
+from nkic.language.beta1.extents import ALL, extent
+from nkic.language.beta1.moving import copy, tile
+from nkic.language.beta1.tiles import Blocks, Tile
+from nkic.language.constant_data import _of_numpy
+from nkic.language.constant_data import shared_constant as made
+from nkic.language.creation import ParDim
+from nkic.language.dtypes_api import as_buffer, as_dtype
+from nkic.language.hosted import plain
+from nkic.language.tensors import views
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.texts import brief
+from nkic.language.trace import active
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+
+
+def ndarray(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "") -> Any:
+    """A new tensor, its contents undefined: a tile, or blocks of tiles."""
+    return _made(shape, dtype, buffer, name, lambda made: made)
+
+
+def _made(shape: Any, dtype: Any, buffer: Any, name: str, filled: Callable[[Tile], Tile]) -> Any:
+    sizes, partition = _sizes(shape)
+    placed = buffer if isinstance(buffer, Allocator) else None
+    where = placed.buffer if placed else Buffer.SBUF if buffer is None else as_buffer(buffer)
+    kind = as_dtype(dtype)
+    if not where.on_chip:
+        return filled(new(sizes, kind, where, name))
+    within = sizes[partition:]
+    small = prod(within[1:]) * kind.size
+
+    def make(place: tuple[int, ...]) -> Tile:
+        address = placed.address(place, within[0], small) if placed else None
+        full = within if len(within) > 1 else (*within, 1)
+        tensor = _tensor(full, kind, where, name, address)
+        view = tensor._access
+        if len(within) == 1:
+            view = view._replace(shape=within, strides=view.strides[:1])
+        return filled(Tile(view))
+
+    if not partition:
+        return make(())
+    if prod(sizes[:partition]) == 1:
+        only = make((0,) * partition)
+        return Blocks(sizes, partition, kind, where, lambda place: only)
+    made = Blocks(sizes, partition, kind, where, make)
+    list(made._tiles())
+    return made
+
+
+def _tensor(
+    sizes: tuple[int, ...], kind: DType, where: Buffer, name: str, address: Any
+) -> NkiTensor:
+    made = creation.make_tensor(sizes, kind, where, name, None)
+    tensor = made._access.tensor
+    if address is not None and tensor.number >= 0:
+        tensor.fixed = creation.as_address(address, where, sizes, kind)
+        tensor.first = tensor.fixed.partition
+    return made
+
+
+def _sizes(shape: Any) -> tuple[tuple[int, ...], int]:
+    """The sizes, and which of them is that of the partitions."""
+    parts = shape if isinstance(shape, tuple | list) else (shape,)
+    found: list[int] = []
+    partition = 0
+    for axis, part in enumerate(parts):
+        size = plain(part)
+        if isinstance(size, float) and size.is_integer():
+            size = int(size)
+        if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+            text = f"size {axis} of a shape is {brief(part)}, but must be an int of at least 1"
+            raise KernelError("bad-shape", text, argument="shape", position=0)
+        if isinstance(part, ParDim):
+            partition = axis
+        found.append(int(size))
+    return tuple(found), partition
+
+
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any,
+    *,
+    buffer: Any = None,
+    name: str = "",
+    lazy_initialization: bool = True,
+) -> Any:
+    """A new tensor full of a number. Zeros in PSUM are written when they are needed, whatever
+    `lazy_initialization` says: a matmul that comes first overwrites.
+    """
+
+    def fill(made: Tile) -> Tile:
+        if made._access.tensor.buffer is Buffer.PSUM:
+            return _later(made, fill_value)
+        if not made._access.tensor.on_chip:
+            active().library("_fill")(operand(made), fill_value)
+            return made
+        return result("memset", made, value=fill_value)
+
+    return _made(shape, dtype, buffer, name, fill)
+
+
+def _later(made: Tile, value: Any) -> Tile:
+    """Filled when it is first used, unless that is by a matmul that is added to zeros."""
+
+    def fill() -> None:
+        emit("memset", made, value=value)
+
+    if value:
+        fill()
+    else:
+        state().zeros[made._access.tensor.number] = fill
+    return made
+
+
+def zeros(
+    shape: Any,
+    dtype: Any,
+    *,
+    buffer: Any = None,
+    name: str = "",
+    lazy_initialization: bool = True,
+) -> Any:
+    """A new tensor full of zeros."""
+    return full(shape, 0, dtype, buffer=buffer, name=name)
+
+
+def ones(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "") -> Any:
+    """A new tensor full of ones."""
+    return full(shape, 1, dtype, buffer=buffer, name=name)
+
+
+def zeros_like(a: Any, dtype: Any = None, *, buffer: Any = None, name: str = "") -> Any:
+    """A new tensor of zeros in the shape of another one."""
+    return zeros(_shape_of(a), dtype or a.dtype, buffer=buffer or a.buffer, name=name)
+
+
+def empty_like(a: Any, dtype: Any = None, *, buffer: Any = None, name: str = "") -> Any:
+    """A new tensor in the shape of another one."""
+    return ndarray(_shape_of(a), dtype or a.dtype, buffer=buffer or a.buffer, name=name)
+
+
+def _shape_of(a: Any) -> Any:
+    if isinstance(a, Blocks):
+        at = len(a._counts)
+        return (*a.shape[:at], ParDim(a.shape[at]), *a.shape[at + 1 :])
+    return tile(a).shape
+
+
+def shared_constant(constant: Any, dtype: Any = None) -> Tile:
+    """A tensor in HBM that holds an array of numbers."""
+    if isinstance(constant, NkiTensor):
+        return tile(constant)
+    wanted = None if dtype is None else as_dtype(dtype)
+    if wanted is dtypes.DTYPES["bfloat16"]:
+        return _of_bfloat16(constant)
+    return Tile(made(constant if wanted is None else _converted(constant, wanted))._access)
+
+
+def _converted(constant: Any, dtype: DType) -> Any:
+    array = _of_numpy(constant)
+    return array.astype(dtype) if isinstance(array, ConstantArray) else array
+
+
+def _of_bfloat16(constant: Any) -> Tile:
+    """An array rounded to bfloat16, half to even: the upper half of each float32."""
+    array = _converted(constant, dtypes.FLOAT32)
+    words = struct.unpack(f"<{array.size}I", array._data)
+    halves = [(word + 0x7FFF + (word >> 16 & 1)) >> 16 & 0xFFFF for word in words]
+    data = struct.pack(f"<{array.size}H", *halves)
+    tensor = active().constant(array.shape, dtypes.DTYPES["bfloat16"], data)
+    return Tile(views.whole(tensor))
+
+
+def shared_identity_matrix(n: int, dtype: Any = "uint8") -> Tile:
+    """The identity matrix in HBM, for nl.load."""
+    array = makers(lambda count: None)["identity"](n, dtype=as_dtype(dtype))
+    return shared_constant(array)
+
+
+def device_print(prefix: str, x: Any, *, mask: Any = None) -> None:
+    """Prints a tensor at run time."""
+    source = tile(x, "x")
+    if extent(mask, source.shape, source._axes) != ALL:
+        source = copy(source, mask=mask)
+    active().recording()
+    binders()["device_print"](prefix, operand(source))

@@ -1,0 +1,373 @@
+"""Recording for Beta 1: instructions that return tiles, as the rows with a dst that they are.
+
+An assignment `t[...] = instruction(...)` makes the instruction write `t`, as kernels of later
+versions do by dst. It may do so while the instruction is the last one recorded; otherwise its
+result is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, ref
+
+from nkic.base.profiles import Profile
+from nkic.ir.program import Instruction, Item
+from nkic.ir.tensors import View
+from nkic.language.beta1.access import part_of
+from nkic.language.beta1.masks import Box, Mask
+from nkic.language.beta1.tiles import Tile
+from nkic.language.binder import Binder
+from nkic.language.isa import functions as rows_of
+from nkic.language.tensors import views
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import POISON, NkiInstruction, Trace, active
+from nkic.machine.dtypes import DType
+from nkic.machine.instructions import ROWS
+from nkic.machine.memory import Buffer
+from nkic.machine.patterns import merged
+
+_AS = Profile.NKI_0_6  # the version whose calls are recorded
+
+
+class Made(NamedTuple):
+    """The instruction that wrote a tile, which nothing has read yet. `part` of the tile is all
+    that it wrote, and of that what `rest` leaves.
+    """
+
+    body: list[Item]
+    place: int
+    operand: int
+    part: Box | None = None
+    rest: Mask | None = None
+
+
+@dataclass
+class State:
+    """What is kept for one trace."""
+
+    zeros: dict[int, Callable[[], None]] = field(default_factory=dict)
+    """Tiles in PSUM that `nl.zeros` made, which nothing has touched: what fills them."""
+    moved: dict[int, list[ref[Tile]]] = field(default_factory=dict)
+    """Tiles whose instruction was made to write a part of a tensor, by that tensor."""
+    reduced: dict[Any, Tile] = field(default_factory=dict)
+    loops: list[Any] = field(default_factory=list)
+    """The variables of the loops around, outermost first."""
+    predicates: dict[Any, Tile] = field(default_factory=dict)
+    hidden: set[int] = field(default_factory=set)
+    """Tiles that only instructions under a false mask would have written."""
+    filled: set[int] = field(default_factory=set)
+    """Tensors in PSUM that something else than a matmul wrote."""
+
+
+_states: WeakKeyDictionary[Trace, State] = WeakKeyDictionary()
+
+
+def state() -> State:
+    """That of the active trace."""
+    trace = active()
+    found = _states.get(trace)
+    if found is None:
+        found = _states[trace] = State()
+    return found
+
+
+@cache
+def binders() -> Mapping[str, Binder]:
+    """How each instruction is recorded."""
+    return rows_of("nki.isa", _AS) | rows_of("nki.language", _AS)
+
+
+def new(shape: Sequence[int], dtype: DType, buffer: Buffer = Buffer.SBUF, name: str = "") -> Tile:
+    """A tile, its contents undefined. One dimension is that of the partitions."""
+    sizes = tuple(shape) if len(shape) > 1 or not buffer.on_chip else (*shape, 1)
+    tensor = active().tensor(sizes, dtype, buffer, name)
+    view = views.whole(tensor)
+    if len(sizes) != len(shape):
+        view = view._replace(shape=tuple(shape), strides=view.strides[: len(shape)])
+    return Tile(view)
+
+
+def operand(value: Any) -> Any:
+    """A value as instructions take it."""
+    if not isinstance(value, NkiTensor):
+        return value
+    view = value._access
+    fill = state().zeros.pop(view.tensor.number, None)
+    if fill is not None:
+        fill()
+    return NkiTensor(_two(view))
+
+
+def _two(view: View) -> View:
+    """A view on chip has two dimensions at least."""
+    if len(view.shape) > 1 or not view.tensor.buffer.on_chip:
+        return view
+    return view._replace(shape=(*view.shape, 1), strides=(*view.strides, 1))
+
+
+def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
+    """Records an instruction."""
+    if any(is_hidden(value) for value in named.values()):
+        hide(dst)
+        return NkiInstruction([], -1)
+    deep = dst is not None and len(dst.shape) > _DIMENSIONS + 1 and row in _ELEMENTWISE
+    if deep and _too_deep(dst, *named.values()):
+        return _in_parts(row, dst, named)
+    given = {name: operand(value) for name, value in named.items() if value is not None}
+    if row == "tensor_scalar":
+        given.setdefault("operand0", None)  # of operators with one input
+    if dst is not None:
+        save_aliases(dst._access, dst)
+        given = {"dst": operand(dst), **given}
+        if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
+            state().filled.add(dst._access.tensor.number)
+    found: NkiInstruction = binders()[row](**given)
+    return found
+
+
+_DIMENSIONS = 4  # free ones, that an instruction walks
+
+
+def _too_deep(*values: Any) -> bool:
+    """A tile has more free dimensions than an instruction walks, those that run on merged."""
+    views_ = (value._access for value in values if isinstance(value, NkiTensor))
+    pairs = (tuple(zip(v.strides[1:], v.shape[1:], strict=True)) for v in views_)
+    return any(len(merged(one)) > _DIMENSIONS for one in pairs)
+
+
+def _in_parts(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
+    """An instruction for each index of the outermost free dimension."""
+    shape = dst.shape
+    axis = next(n for n, size in enumerate(shape) if n and size > 1)
+
+    def part(value: Any, at: int) -> Any:
+        if not isinstance(value, NkiTensor) or value.shape != shape:
+            return value
+        view = value._access
+        sizes = (*shape[:axis], 1, *shape[axis + 1 :])
+        view = part_of(view, [at * (n == axis) for n in range(len(shape))], sizes)
+        kept = [n for n in range(len(shape)) if n != axis]
+        return Tile(
+            view._replace(
+                shape=tuple(view.shape[n] for n in kept),
+                strides=tuple(view.strides[n] for n in kept),
+            )
+        )
+
+    for at in range(shape[axis]):
+        emit(row, part(dst, at), **{name: part(value, at) for name, value in named.items()})
+    return NkiInstruction([], -1)
+
+
+def hide(tile: Any) -> None:
+    """Remembers that a mask hides all of what would have been written to a tile."""
+    if isinstance(tile, NkiTensor):
+        state().hidden.add(tile._access.tensor.number)
+
+
+def is_hidden(value: Any) -> bool:
+    """A mask has hidden all that would have been written to a tile: what is made of it is as
+    undefined as the tile.
+    """
+    if not isinstance(value, NkiTensor):
+        return False
+    number = value._access.tensor.number
+    return number in state().hidden and number not in active().written
+
+
+def result(
+    row: str,
+    tile: Tile,
+    *,
+    part: Box | None = None,
+    rest: Mask | None = None,
+    **named: Any,
+) -> Tile:
+    """Records an instruction that writes a new tile, or a part of one."""
+    dst = tile if part is None else Tile(part_of(tile._access, part.starts, part.sizes))
+    done = emit(row, dst, **named)
+    if done._place >= 0:
+        place = ROWS[row].operand_index["dst"]
+        tile._written_by = Made(done._body, done._place, place, part, rest)
+    return tile
+
+
+# ---- writing elsewhere ---------------------------------------------------------------------------
+
+
+_ELEMENTWISE = frozenset(
+    {
+        *("tensor_tensor", "tensor_scalar", "scalar_tensor_tensor", "tensor_copy", "activation"),
+        *("reciprocal", "affine_select", "memset", "iota", "dropout"),
+    }
+)
+
+
+def move(value: Tile, target: Tile) -> bool:
+    """Makes the instruction that wrote `value` write `target`, if it can; says whether it did."""
+    made = value._written_by
+    if made is None or made.rest is not None or made.place != len(made.body) - 1:
+        return False
+    trace = active()
+    if trace.body is not made.body:
+        return False
+    item = made.body[made.place]
+    goal = _alike(target._access, value.shape)
+    if not isinstance(item, Instruction) or goal is None or not _reaches(item, value, goal):
+        return False
+    if target._access.tensor.number == POISON or _too_deep(Tile(goal)):
+        return False
+    view = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
+    if any(_clashes(item, one, view) for n, one in enumerate(item.operands) if n != made.operand):
+        return False
+    number = target._access.tensor.number
+    fill = state().zeros.pop(number, None)
+    if fill is not None and not _covers(view):
+        state().zeros[number] = fill
+        return False
+    if state().moved.get(number) and _has_alias(view):
+        return False
+    old = value._access.tensor
+    operands = list(item.operands)
+    operands[made.operand] = _two(view)
+    made.body[made.place] = item._replace(operands=tuple(operands))
+    trace.written.add(number)
+    trace.written.discard(old.number)
+    forget(old)
+    value._access = goal
+    value._written_by = None
+    state().moved.setdefault(number, []).append(ref(value))
+    return True
+
+
+def forget(tensor: Any) -> None:
+    """Takes back the declaration of a tensor that nothing uses, if it is the last one."""
+    tensors = active().tensors
+    if tensors and tensors[-1] is tensor:
+        tensors.pop()
+
+
+def _alike(view: View, shape: tuple[int, ...]) -> View | None:
+    """A target in the shape of what is written to it: sizes of 1 do not matter."""
+    if view.shape == shape:
+        return view
+    if [n for n in view.shape if n != 1] != [n for n in shape if n != 1]:
+        return None
+    on_chip = views.on_chip(view)
+    if on_chip and view.shape[0] != shape[0]:
+        return None
+    real = [d for d in zip(view.shape, view.strides, strict=True) if d[0] != 1]
+    if on_chip and shape[0] == 1:
+        real.insert(0, (1, view.strides[0]))
+    dims, left = [], iter(real)
+    for axis, size in enumerate(shape):
+        dims.append(next(left) if size != 1 or (axis == 0 and on_chip) else (1, 0))
+    return view._replace(shape=shape, strides=tuple(step for _, step in dims))
+
+
+def _reaches(item: Instruction, value: Tile, goal: View) -> bool:
+    """The instruction may write where the target is, in its type, with the same result."""
+    row = item.row
+    old = value._access
+    buffers = row.operands[row.operand_index["dst"]].buffers
+    if goal.tensor.buffer not in buffers or goal.dynamic is not None:
+        return False
+    if row.name == "nc_transpose" and goal.tensor.buffer is not old.tensor.buffer:
+        return False  # it would be another engine's
+    if goal.dtype is old.dtype:
+        return True
+    wide = goal.dtype.is_float and old.dtype.is_float and goal.dtype.size <= old.dtype.size
+    if row.name in ("dma_copy", "tensor_copy", "memset"):
+        return goal.dtype.is_float == old.dtype.is_float and goal.dtype.size >= old.dtype.size
+    return wide and row.name in _ELEMENTWISE | {"nc_matmul"}
+
+
+def _clashes(item: Instruction, operand_: Any, view: View) -> bool:
+    """The instruction reads what it would then write, elsewhere than in the same place."""
+    if not isinstance(operand_, View) or operand_.tensor is not view.tensor:
+        return False
+    if not overlap(operand_, view):
+        return False
+    same = _two(view)[1:4] == operand_[1:4]
+    return not (same and item.row.name in _ELEMENTWISE)
+
+
+def overlap(first: View, second: View) -> bool:
+    """The two may share elements: their hulls along the storage, and of partitions, meet."""
+    if first.tensor is not second.tensor:
+        return False
+    if first.dynamic is not None or second.dynamic is not None:
+        return True
+    return all(
+        a[0] < b[1] and b[0] < a[1] for a, b in zip(_hull(first), _hull(second), strict=True)
+    )
+
+
+def _hull(view: View) -> list[tuple[int, int]]:
+    """First and end of the bytes, apart for partitions and within them on chip."""
+    size = view.dtype.size
+    if not views.on_chip(view):
+        return [_reach(view.offset, view.shape, view.strides, size)]
+    pitch = view.pitch or 1
+    start, offset = divmod(view.offset, pitch)
+    free = _reach(offset, view.shape[1:], view.strides[1:], size)
+    return [(start, start + view.shape[0]), free]
+
+
+def _reach(offset: int, shape: Sequence[int], strides: Sequence[int], size: int) -> tuple[int, int]:
+    steps = [stride * (count - 1) for count, stride in zip(shape, strides, strict=True)]
+    low = offset + sum(step for step in steps if step < 0)
+    high = offset + sum(step for step in steps if step > 0)
+    return low * size, (high + 1) * size
+
+
+def _covers(view: View) -> bool:
+    """All of a tensor, each element once."""
+    tensor = view.tensor
+    count = 1
+    for n in view.shape:
+        count *= n
+    dense = 0 not in [s for n, s in zip(view.shape, view.strides, strict=True) if n > 1]
+    return dense and count * view.dtype.size == tensor.bytes * tensor.shape[0]
+
+
+def covers(view: View) -> bool:
+    """The view is all of its tensor."""
+    return _covers(view)
+
+
+# ---- tiles that stand for a part of a tensor -----------------------------------------------------
+
+
+def _has_alias(view: View) -> bool:
+    found = [one() for one in state().moved.get(view.tensor.number, ())]
+    return any(tile is not None and overlap(tile._access, view) for tile in found)
+
+
+def save_aliases(view: View, writer: Any = None) -> None:
+    """Copies the tiles that are still in use and lie where an instruction is about to write:
+    they keep the value that was assigned. `writer` is the tile that is written.
+    """
+    known = state().moved.get(view.tensor.number)
+    if not known:
+        return
+    kept = []
+    for one in known:
+        tile = one()
+        if tile is None:
+            continue
+        if tile is writer:
+            kept.append(one)
+            continue
+        if not overlap(tile._access, view):
+            kept.append(one)
+            continue
+        copy = new(tile.shape, tile.dtype, Buffer.SBUF)
+        binders()["tensor_copy" if tile._access.tensor.on_chip else "dma_copy"](
+            dst=NkiTensor(_two(copy._access)), src=NkiTensor(_two(tile._access))
+        )
+        tile._access = copy._access
+    state().moved[view.tensor.number] = kept

@@ -1,0 +1,142 @@
+"""Where an instruction under a mask works, and how its operands take part in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from nkic.base.kernel_errors import KernelError
+from nkic.ir.tensors import View
+from nkic.language.arrays import ConstantArray
+from nkic.language.beta1.access import broadcast, part_of
+from nkic.language.beta1.emit import emit, new, state
+from nkic.language.beta1.indices import NO_AXES
+from nkic.language.beta1.masks import All, Box, Compared, Mask, as_mask, bounding, elements
+from nkic.language.beta1.tiles import Tile
+from nkic.language.constant_data import shared_constant
+from nkic.language.enums import OPERATORS
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.machine import dtypes
+from nkic.machine.memory import Buffer
+
+Shape = tuple[int, ...]
+Axes = Sequence[frozenset[int]]
+
+
+class Extent(NamedTuple):
+    """The part of a tile that an instruction works on: all of it where `box` is None.
+
+    `rest` is what a mask asks within that part beside; `empty`: there is no such part.
+    """
+
+    box: Box | None = None
+    rest: Mask | None = None
+    empty: bool = False
+
+
+ALL = Extent()
+
+
+def extent(mask: Any, shape: Shape, axes: Axes) -> Extent:
+    """What a mask leaves of a tile whose dimensions come from `axes`."""
+    found = as_mask(mask)
+    if found is None:
+        return ALL
+    if found is False:
+        return Extent(empty=True)
+    assert isinstance(found, Mask)
+    box, rest = bounding(found.placed(axes, shape), shape)
+    if box is None:
+        return Extent(empty=True)
+    whole = box.sizes == shape
+    return Extent(None if whole and rest is None else box, rest)
+
+
+def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
+    """The `arange` calls along each dimension of what several tiles give together."""
+    found = [NO_AXES] * len(shape)
+    for tile in tiles:
+        behind = len(shape) - len(tile._axes)
+        for place, axes in enumerate(tile._axes):
+            if behind + place >= 0 and tile.shape[place] == shape[behind + place]:
+                found[behind + place] |= axes
+    return found
+
+
+def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
+    """A tile repeated to a shape, the part of it that an instruction works on."""
+    view = broadcast(tile._access, shape)
+    if view is None:
+        raise KernelError(
+            "operand-shape",
+            f"{tile.shape} does not go with {shape}: sizes must be equal, or 1",
+            help="reshape one of them, or index it with None for a new dimension",
+        )
+    return Tile(cut(view, where))
+
+
+def cut(view: View, where: Extent) -> View:
+    """The part of a view that an instruction works on."""
+    return view if where.box is None else part_of(view, where.box.starts, where.box.sizes)
+
+
+def column(value: Any, where: Extent) -> Any:
+    """An operand with one element per partition, or a number."""
+    if not isinstance(value, NkiTensor) or where.box is None:
+        return value
+    view = value._access
+    if view.shape[0] == 1:
+        return value
+    starts = (where.box.starts[0], *(0,) * (len(view.shape) - 1))
+    return Tile(part_of(view, starts, (where.box.sizes[0], *view.shape[1:])))
+
+
+# ---- predicates ----------------------------------------------------------------------------------
+
+_SELECTS = {">=": "greater_equal", "==": "equal", "!=": "not_equal"}
+
+
+def predicate(mask: Mask, shape: Shape) -> Tile:
+    """A tile of ones where a placed mask is true, else zeros; one for equal masks."""
+    key = (repr(mask), shape)
+    found = state().predicates.get(key)
+    if found is None:
+        found = state().predicates[key] = _predicate(mask, shape)
+    return found
+
+
+def _predicate(mask: Mask, shape: Shape) -> Tile:
+    parts = mask.parts if isinstance(mask, All) else (mask,)
+    conditions = [part for part in parts if isinstance(part, Compared)]
+    if len(conditions) < len(parts):
+        return _constant(mask, shape)
+    found = new(shape, dtypes.UINT8)
+    emit("memset", found, value=1)
+    for condition in conditions:
+        chosen = new(shape, dtypes.UINT8)
+        select(chosen, condition, found, 0)
+        found = chosen
+    return found
+
+
+def select(dst: Tile, condition: Compared, source: Tile, other: Any) -> None:
+    """affine_select of one condition on the places of a tile."""
+    dims = condition.index.dims
+    emit(
+        "affine_select",
+        dst,
+        pattern=[[dim.step, dim.size] for dim in dims[1:]] or [[0, 1]],
+        channel_multiplier=dims[0].step,
+        on_true_tile=source,
+        on_false_value=other,
+        cmp_op=OPERATORS[_SELECTS[condition.symbol]],
+        offset=condition.index.start,
+    )
+
+
+def _constant(mask: Mask, shape: Shape) -> Tile:
+    data = bytes(elements(mask, shape))
+    source = shared_constant(ConstantArray(dtypes.UINT8, shape, data))
+    found = new(shape, dtypes.UINT8, Buffer.SBUF)
+    emit("dma_copy", found, src=source)
+    return found

@@ -1,0 +1,301 @@
+"""Functions of tiles of Beta 1, element by element: each returns a new tile.
+
+Sources: the pages of these functions of nki.language, SDK 2.20 to 2.26.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.ir.program import Instruction
+from nkic.language import library
+from nkic.language.beta1 import access
+from nkic.language.beta1.access import part_of
+from nkic.language.beta1.creation import full
+from nkic.language.beta1.emit import covers, emit, forget, hide, is_hidden, operand, state
+from nkic.language.beta1.extents import ALL, cut, extent, spread
+from nkic.language.beta1.moving import (
+    Number,
+    assign,
+    copy,
+    in_sbuf,
+    kind,
+    made_for,
+    number,
+    recorded,
+    stdlib,
+    tile,
+)
+from nkic.language.beta1.tiles import Tile
+from nkic.language.dtypes_api import as_dtype
+from nkic.language.enums import OPERATORS
+from nkic.language.hosted import plain
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import active
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+from nkic.machine.operators import ALU
+
+
+def update(name: str, target: Tile, other: Any) -> Tile:
+    """`target op= other`, in place."""
+    if isinstance(other, NkiTensor):
+        source = tile(other)
+        if is_hidden(source):
+            hide(target)
+            return target
+        if name == "add" and _accumulated(target, source):
+            return target
+        if prod(source.shape) > prod(target.shape):
+            found: Tile = binary(name, target, source)
+            return found
+        if name not in ALU or name == "power":
+            assign(target, binary(name, target, source))
+            return target
+        right = spread(beside(target, source), target.shape)
+        emit("tensor_tensor", target, data1=target, data2=right, op=OPERATORS[name])
+    elif name in ALU and name != "power":
+        emit("tensor_scalar", target, data=target, op0=OPERATORS[name], operand0=other)
+    else:
+        assign(target, binary(name, target, other))
+    return target
+
+
+def beside(first: Tile, second: Tile) -> Tile:
+    """The second operand where an instruction can read both: not both in PSUM, and in all
+    partitions of the first.
+    """
+    both = first._access.tensor.buffer is second._access.tensor.buffer is Buffer.PSUM
+    second = in_sbuf(second) if both else second
+    if second.shape[0] == 1 and first.shape[0] != 1 and len(second.shape) == len(first.shape):
+        rows: Tile = stdlib("_across_partitions", second, first.shape[0])
+        return rows
+    return second
+
+
+def _accumulated(target: Tile, source: Tile) -> bool:
+    """`psum += matmul`: the matmul adds to what is there. Says whether it does."""
+    made, view = source._written_by, target._access
+    trace = active()
+    if made is None or view.tensor.buffer is not Buffer.PSUM or trace.body is not made.body:
+        return False
+    item = made.body[made.place]
+    if made.place != len(made.body) - 1 or not isinstance(item, Instruction):
+        return False
+    if item.row.name != "nc_matmul" or made.rest is not None or view.dtype is not source.dtype:
+        return False
+    goal = access.broadcast(view, source.shape)
+    if goal is None or prod(goal.shape) != prod(view.shape):
+        return False
+    part = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
+    number_ = view.tensor.number
+    fill = state().zeros.pop(number_, None)
+    onto: bool | None = True if number_ in state().filled else None
+    if fill is not None and covers(part):
+        onto = False
+    elif fill is not None:
+        made.body.pop()
+        fill()
+        trace.again(item)
+        onto = True
+    _redirect(item, made, part, onto)
+    trace.written.add(number_)
+    source._written_by = None
+    forget(source._access.tensor)
+    return True
+
+
+def _redirect(item: Instruction, made: Any, part: Any, onto: bool | None) -> None:
+    """The matmul, recorded last, writes a part of a tile in PSUM."""
+    operands, attributes = list(item.operands), list(item.attributes)
+    operands[made.operand] = operand(Tile(part))._access
+    attributes[item.row.attribute_index["accumulate"]] = onto
+    last = made.body[-1]
+    made.body[-1] = last._replace(operands=tuple(operands), attributes=tuple(attributes))
+
+
+def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> Any:
+    """`x op y`, where at least one is a tile."""
+    first, second = number(x), number(y)
+    if not isinstance(first, NkiTensor) and not isinstance(second, NkiTensor):
+        raise KernelError("argument-kind", f"nl.{name} takes at least one tensor")
+    if name == "divide":
+        return _divided(first, second, dtype, mask)
+    if name not in ALU or name == "power":
+        return _of_library(name, first, second, dtype, mask)
+    if not isinstance(first, NkiTensor):
+        return _with_number(name, tile(second), first, dtype, mask, True)
+    if not isinstance(second, NkiTensor):
+        return _with_number(name, tile(first), second, dtype, mask, False)
+    return _of_tiles(name, tile(first), tile(second), dtype, mask)
+
+
+def common_shape(x: Tile, y: Tile) -> tuple[int, ...]:
+    """The shape that two tiles have together."""
+    rank = max(len(x.shape), len(y.shape))
+    one, two = ((1,) * (rank - len(t.shape)) + t.shape for t in (x, y))
+    if len(x.shape) != len(y.shape):  # the partitions stay first
+        one, two = _aligned(x.shape, rank), _aligned(y.shape, rank)
+    for a, b in zip(one, two, strict=True):
+        if a != b and 1 not in (a, b):
+            text = f"{x.shape} and {y.shape} do not go together: sizes must be equal, or 1"
+            raise KernelError("operand-shape", text, help="index or reshape one of them")
+    return tuple(max(a, b) for a, b in zip(one, two, strict=True))
+
+
+def _aligned(shape: tuple[int, ...], rank: int) -> tuple[int, ...]:
+    return (shape[0], *(1,) * (rank - len(shape)), *shape[1:])
+
+
+def _of_tiles(name: str, x: Tile, y: Tile, dtype: Any, mask: Any) -> Tile:
+    shape = common_shape(x, y)
+    left = beside(y, x) if x.shape[0] != shape[0] else x
+    right = beside(left, y)
+    default = _type(name, library.promoted(x.dtype, y.dtype))
+    made, where = made_for(shape, kind(dtype, default), mask, x, y)
+    if where.empty:
+        return made
+    return recorded(
+        "tensor_tensor",
+        made,
+        where,
+        data1=spread(left, shape, where),
+        data2=spread(right, shape, where),
+        op=OPERATORS[name],
+    )
+
+
+_COMPARISONS = frozenset(
+    {
+        *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+        *("logical_and", "logical_or", "logical_xor", "logical_not"),
+    }
+)
+
+
+def _type(name: str, default: DType) -> DType:
+    """The documented dtype of a comparison is bool, which is kept in a byte."""
+    return dtypes.UINT8 if name in _COMPARISONS else default
+
+
+def _with_number(name: str, x: Tile, value: Number, dtype: Any, mask: Any, swap: bool) -> Tile:
+    real = isinstance(value, float) and not x.dtype.is_float and not float(value).is_integer()
+    default = _type(name, dtypes.FLOAT32 if real else x.dtype)
+    made, where = made_for(x.shape, kind(dtype, default), mask, x)
+    if where.empty:
+        return made
+    return recorded(
+        "tensor_scalar",
+        made,
+        where,
+        data=spread(x, x.shape, where),
+        op0=OPERATORS[name],
+        operand0=value,
+        reverse0=swap or None,
+    )
+
+
+def _divided(x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
+    """No engine divides: x times the reciprocal of y."""
+    if not isinstance(y, NkiTensor):
+        return _with_number("multiply", tile(x), 1.0 / y, dtype, mask, False)
+    below = tile(y)
+    turned = unary("reciprocal", below, dtypes.FLOAT32, mask)
+    both = library.promoted(x.dtype, below.dtype) if isinstance(x, NkiTensor) else below.dtype
+    return binary("multiply", x, turned, kind(dtype, both), mask)  # type: ignore[no-any-return]
+
+
+def _of_library(name: str, x: Any, y: Any, dtype: Any, mask: Any) -> Tile:
+    """What is made of several instructions, on whole tiles."""
+    return _masked(stdlib(name, x, y, dtype=None if dtype is None else as_dtype(dtype)), mask)
+
+
+def _masked(made: Tile, mask: Any) -> Tile:
+    """A whole result of which a mask leaves a part: that is copied, where it is asked for."""
+    where = extent(mask, made.shape, made._axes)
+    return made if where == ALL else copy(made, mask=mask)
+
+
+_ACTIVATED = frozenset(
+    {
+        *("exp", "log", "sqrt", "tanh", "sigmoid", "relu", "gelu", "gelu_apprx_sigmoid"),
+        *("gelu_apprx_tanh", "gelu_dx", "silu", "silu_dx", "softplus", "mish", "erf", "erf_dx"),
+        *("square", "arctan", "sign", "rsqrt"),
+    }
+)
+
+
+def unary(name: str, x: Any, dtype: Any = None, mask: Any = None) -> Tile:
+    """A function of one tile."""
+    source = tile(x, "x")
+    default = _type(name, source.dtype)
+    if name == "negative":
+        return _with_number("multiply", source, -1, dtype, mask, False)
+    if name not in _ACTIVATED and name != "reciprocal" and name not in ALU:
+        return _masked(stdlib(name, source, dtype=None if dtype is None else as_dtype(dtype)), mask)
+    made, where = made_for(source.shape, kind(dtype, default), mask, source)
+    if where.empty:
+        return made
+    data = spread(source, made.shape, where)
+    if name == "reciprocal":
+        return recorded("reciprocal", made, where, data=data)
+    if name in _ACTIVATED:
+        return recorded("activation", made, where, op=OPERATORS[name], data=data)
+    return recorded("tensor_scalar", made, where, data=data, op0=OPERATORS[name])
+
+
+def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """x where the condition is not 0, else y."""
+    asked = tile(condition, "condition")
+    tiles = [tile(v) for v in (x, y) if isinstance(v, NkiTensor)]
+    shape = asked.shape
+    for one in tiles:
+        shape = common_shape(Tile(spread(asked, shape)._access), one)
+    default = library.promoted(tiles[0].dtype, tiles[-1].dtype) if tiles else dtypes.FLOAT32
+    made, where = made_for(shape, kind(dtype, default), mask, asked, *tiles)
+    if where.empty:
+        return made
+    chosen = _with_number("not_equal", asked, 0.0, dtypes.UINT8, None, False)
+    for value in (y, x):
+        goal = Tile(cut(made._access, where))
+        if not isinstance(value, NkiTensor):
+            source = goal if value is y else full(shape, value, made.dtype)
+        else:
+            source = tile(value) if value is y else _typed(tile(value), made.dtype)
+        if value is y and not isinstance(value, NkiTensor):
+            emit("memset", goal, value=value)
+        elif value is y:
+            emit("tensor_copy", goal, src=spread(source, shape, where))
+        else:
+            emit(
+                "tensor_copy_predicated",
+                goal,
+                src=spread(source, shape, where),
+                predicate=spread(chosen, shape, where),
+            )
+    return made
+
+
+def _typed(value: Tile, dtype: DType) -> Tile:
+    return value if value.dtype is dtype else copy(value, dtype=dtype)
+
+
+def broadcast_to(src: Any, *, shape: Any) -> Tile:
+    """A tile repeated to a shape: a view, but for partitions, which are copied."""
+    source = tile(src, "src")
+    sizes = tuple(int(plain(size)) for size in shape)
+    view = access.broadcast(source._access, sizes)
+    if view is not None:
+        return Tile(view)
+    if not source._access.tensor.on_chip:
+        raise KernelError("operand-shape", f"{source.shape} cannot be repeated to {sizes}")
+    rows = stdlib("_across_partitions", source, sizes[0])
+    return spread(rows, sizes)
+
+
+def expand_dims(data: Any, axis: int) -> Tile:
+    """A view with a new dimension of size 1."""
+    return tile(data, "data").expand_dims(axis)

@@ -1,0 +1,337 @@
+"""Index expressions of Beta 1: what `nl.arange` and `nl.mgrid` give, and arithmetic on it.
+
+An expression is an affine map: a constant, and along each dimension of its shape a step.
+Sources: nki.language.arange, nki.language.mgrid, and "Tensor Indexing" of the programming model,
+SDK 2.20 to 2.26.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any, NamedTuple
+
+from nkic.base.kernel_errors import KernelError
+from nkic.language.hosted import plain
+from nkic.language.texts import brief
+from nkic.language.trace import active
+
+_numbers = count()
+NO_AXES: frozenset[int] = frozenset()
+
+
+class Dim(NamedTuple):
+    """A dimension of an expression: how often and by how much it steps.
+
+    `axes` are the numbers of the `arange` calls that run along it. They tell apart dimensions
+    of two operands that stand at the same place, which a mask may name one by one.
+    """
+
+    size: int
+    step: int
+    axes: frozenset[int] = NO_AXES
+
+
+ONE = Dim(1, 0)
+
+
+class Index:
+    """An affine expression over the dimensions of its shape."""
+
+    __slots__ = ("dims", "start")
+    __hash__ = None  # type: ignore[assignment]  # == makes a mask: nkic.language.beta1.masks
+
+    def __init__(self, start: int, dims: tuple[Dim, ...]) -> None:
+        self.start = start
+        self.dims = dims
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Sizes of the dimensions."""
+        return tuple(dim.size for dim in self.dims)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest value."""
+        reaches = [dim.step * (dim.size - 1) for dim in self.dims]
+        low = sum(reach for reach in reaches if reach < 0)
+        return self.start + low, self.start + sum(reaches) - low
+
+    def __repr__(self) -> str:
+        return f"Index(start={self.start}, shape={self.shape}, steps={[d.step for d in self.dims]})"
+
+    # Shape
+
+    def __getitem__(self, key: Any) -> Index:
+        parts = key if isinstance(key, tuple) else (key,)
+        left = iter(self.dims)
+        start, dims = self.start, list[Dim]()
+        for part in _without_ellipsis(parts, len(self.dims)):
+            if part is None:
+                dims.append(ONE)
+                continue
+            dim = next(left)
+            first, kept = _part(dim, plain(part))
+            start += first * dim.step
+            dims += [] if kept is None else [kept]
+        return Index(start, (*dims, *left))
+
+    def reshape(self, *shape: Any) -> Index:
+        """The same values with dimensions of size 1 added or left out."""
+        wanted = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        real = iter([dim for dim in self.dims if dim.size != 1])
+        dims = tuple(ONE if size == 1 else next(real, ONE) for size in wanted)
+        if tuple(dim.size for dim in dims) != tuple(wanted) or next(real, None) is not None:
+            text = f"an index of shape {self.shape} cannot become {tuple(wanted)}"
+            raise KernelError("bad-index", text, help="only dimensions of size 1 come and go")
+        return Index(self.start, dims)
+
+    def expand_dims(self, axis: int) -> Index:
+        """With a new dimension of size 1."""
+        at = axis if axis >= 0 else axis + len(self.dims) + 1
+        return Index(self.start, (*self.dims[:at], ONE, *self.dims[at:]))
+
+    # Arithmetic
+
+    def __add__(self, other: Any) -> Any:
+        return _combined(self, other, 1, 1)
+
+    def __radd__(self, other: Any) -> Any:
+        return _combined(self, other, 1, 1)
+
+    def __sub__(self, other: Any) -> Any:
+        return _combined(self, other, 1, -1)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _combined(self, other, -1, 1)
+
+    def __neg__(self) -> Index:
+        return self._times(-1)
+
+    def __mul__(self, other: Any) -> Any:
+        found = as_index(other)
+        if found is None:
+            return NotImplemented
+        if constant(found) is not None:
+            return merged(self, found)[0]._times(found.start)
+        if constant(self) is not None:
+            return merged(self, found)[1]._times(self.start)
+        raise _not_affine(self, "*", found)
+
+    __rmul__ = __mul__
+
+    def _times(self, factor: int) -> Index:
+        dims = tuple(dim._replace(step=dim.step * factor) for dim in self.dims)
+        return Index(self.start * factor, dims)
+
+    def __floordiv__(self, other: Any) -> Any:
+        divisor = _divisor(other)
+        if divisor is None:
+            return NotImplemented
+        if constant(self) is not None or not any(dim.step % divisor for dim in self.dims):
+            dims = tuple(dim._replace(step=dim.step // divisor) for dim in self.dims)
+            return Index(self.start // divisor, dims)
+        low, high = self.bounds
+        if low // divisor == high // divisor:
+            return Index(low // divisor, tuple(dim._replace(step=0) for dim in self.dims))
+        raise _not_affine(self, "//", divisor)
+
+    def __mod__(self, other: Any) -> Any:
+        divisor = _divisor(other)
+        if divisor is None:
+            return NotImplemented
+        if not any(dim.step % divisor for dim in self.dims):
+            dims = tuple(dim._replace(step=0) for dim in self.dims)
+            return Index(self.start % divisor, dims)
+        low, high = self.bounds
+        if low // divisor == high // divisor:
+            return Index(self.start - low // divisor * divisor, self.dims)
+        raise _not_affine(self, "%", divisor)
+
+    def __bool__(self) -> bool:
+        known = constant(self)
+        if known is not None:
+            return known != 0
+        raise KernelError(
+            "bad-index",
+            "an index expression stands for many numbers, and is neither true nor false",
+            help="pass the condition as mask=",
+        )
+
+    def __index__(self) -> int:
+        known = constant(self)
+        if known is not None:
+            return known
+        raise KernelError("bad-index", f"an index of shape {self.shape} is no single number")
+
+    __int__ = __index__
+
+    def __iter__(self) -> Iterator[Any]:
+        raise KernelError(
+            "bad-index",
+            "an index expression cannot be looped over",
+            help="loop over nl.affine_range, nl.sequential_range or nl.static_range",
+        )
+
+
+def constant(index: Index) -> int | None:
+    """The only value of an expression, if it has but one."""
+    return None if any(dim.step and dim.size > 1 for dim in index.dims) else index.start
+
+
+def as_index(value: Any) -> Index | None:
+    """An expression, or a number as one."""
+    if isinstance(value, Index):
+        return value
+    value = plain(value)
+    if isinstance(value, int):
+        return Index(int(value), ())
+    return None
+
+
+def merged(first: Index, second: Index) -> tuple[Index, Index]:
+    """Both in the shape that they have together."""
+    rank = max(len(first.dims), len(second.dims))
+    one = (ONE,) * (rank - len(first.dims)) + first.dims
+    two = (ONE,) * (rank - len(second.dims)) + second.dims
+    for a, b in zip(one, two, strict=True):
+        if a.size != b.size and 1 not in (a.size, b.size):
+            text = f"indices of shapes {first.shape} and {second.shape} do not go together"
+            help = "give each nl.arange a dimension of its own: i[:, None], j[None, :]"
+            raise KernelError("bad-index", text, help=help)
+    left = tuple(_wider(a, b) for a, b in zip(one, two, strict=True))
+    right = tuple(_wider(b, a) for a, b in zip(one, two, strict=True))
+    return Index(first.start, left), Index(second.start, right)
+
+
+def _wider(own: Dim, other: Dim) -> Dim:
+    if own.size == 1 and other.size != 1:
+        return Dim(other.size, 0, other.axes)
+    return own._replace(axes=own.axes | other.axes) if other.axes else own
+
+
+def _combined(first: Index, value: Any, one: int, two: int) -> Any:
+    active().viewing()
+    second = as_index(value)
+    if second is None:
+        return NotImplemented
+    a, b = merged(first, second)
+    dims = tuple(
+        x._replace(step=one * x.step + two * y.step) for x, y in zip(a.dims, b.dims, strict=True)
+    )
+    return Index(one * a.start + two * b.start, dims)
+
+
+def _divisor(value: Any) -> int | None:
+    found = as_index(value)
+    known = None if found is None else constant(found)
+    if known is not None and known < 1:
+        raise KernelError("bad-index", f"an index is divided by a positive int, not {known}")
+    return known
+
+
+def _not_affine(index: Index, symbol: str, other: Any) -> KernelError:
+    return KernelError(
+        "bad-index",
+        f"{index!r} {symbol} {other!r} is no affine expression: it steps unevenly",
+        help="give the part before and after the step a dimension of its own",
+    )
+
+
+def _without_ellipsis(parts: tuple[Any, ...], rank: int) -> tuple[Any, ...]:
+    if not any(part is Ellipsis for part in parts):
+        if sum(part is not None for part in parts) > rank:
+            raise KernelError("bad-index", f"too many indices for an index of {rank} dimensions")
+        return parts
+    at = next(n for n, part in enumerate(parts) if part is Ellipsis)
+    missing = rank - sum(part is not None and part is not Ellipsis for part in parts)
+    return (*parts[:at], *(slice(None),) * missing, *parts[at + 1 :])
+
+
+def _part(dim: Dim, part: Any) -> tuple[int, Dim | None]:
+    """The first value that an index takes of a dimension, and what is left of that."""
+    if isinstance(part, slice):
+        start, stop, step = part.indices(dim.size)
+        if step < 1 or start >= stop:
+            raise KernelError("bad-index", f"{start}:{stop}:{step} of an index is empty")
+        size = (stop - start + step - 1) // step
+        return start, Dim(size, dim.step * step, dim.axes if size > 1 else NO_AXES)
+    if isinstance(part, int) and -dim.size <= part < dim.size:
+        return part % dim.size, None
+    text = f"an index of {dim.size} values cannot be indexed with {brief(part)}"
+    raise KernelError("bad-index", text)
+
+
+# ---- what makes them -----------------------------------------------------------------------------
+
+
+def arange(*bounds: Any) -> Index:
+    """`nl.arange(stop)`, `nl.arange(start, stop)` or with a step: one dimension of numbers."""
+    numbers = [_bound(value) for value in bounds]
+    if not 1 <= len(numbers) <= 3:
+        raise KernelError("wrong-call", "nl.arange takes 1 to 3 numbers: start, stop, step")
+    start, stop, step = ([0, *numbers, 1], [*numbers, 1], numbers)[len(numbers) - 1]
+    return _run(start, stop, step)
+
+
+def _bound(value: Any) -> int:
+    found = as_index(value)
+    known = None if found is None else constant(found)
+    if known is None:
+        text = f"bounds of nl.arange are ints, not {brief(value)}"
+        raise KernelError("bad-index", text, help="add what changes to the index: nl.arange(n) + k")
+    return known
+
+
+def _run(start: int, stop: int, step: int) -> Index:
+    size = (stop - start + step - 1) // step if step > 0 else 0
+    if size < 1:
+        text = f"an index from {start} to {stop} by {step} has no values"
+        raise KernelError("bad-index", text, help="leave the instruction out where there is none")
+    return Index(start, (Dim(size, step if size > 1 else 0, frozenset([next(_numbers)])),))
+
+
+class Grid(tuple[Index, ...]):
+    """What `nl.mgrid[...]` gives: an expression for each dimension, also as p, x, y, z, w."""
+
+    __slots__ = ()
+
+    def _at(self, name: str) -> Index:
+        at = "pxyzw".index(name)
+        if at < len(self):
+            return self[at]
+        raise KernelError("bad-index", f"a grid of {len(self)} dimensions has no `{name}`")
+
+    p = property(lambda self: self._at("p"))
+    x = property(lambda self: self._at("x"))
+    y = property(lambda self: self._at("y"))
+    z = property(lambda self: self._at("z"))
+    w = property(lambda self: self._at("w"))
+
+
+class MakesGrids:
+    """`nl.mgrid`."""
+
+    __iter__ = None
+
+    def __getitem__(self, key: Any) -> Any:
+        parts = key if isinstance(key, tuple) else (key,)
+        made = [_of_slice(part) for part in parts]
+        still = tuple(one.dims[0]._replace(step=0) for one in made)
+        found = [
+            Index(one.start, still[:n] + one.dims + still[n + 1 :]) for n, one in enumerate(made)
+        ]
+        return Grid(found) if isinstance(key, tuple) else Grid(found[:1])
+
+
+def _of_slice(part: Any) -> Index:
+    if not isinstance(part, slice) or part.stop is None:
+        text = f"nl.mgrid takes slices with an end, not {brief(part)}"
+        raise KernelError("bad-index", text, help="write nl.mgrid[0:128, 0:512]")
+    start = 0 if part.start is None else _bound(part.start)
+    return _run(start, _bound(part.stop), 1 if part.step is None else _bound(part.step))

@@ -1,0 +1,182 @@
+"""Reductions, statistics and searches of Beta 1's `nki.isa`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.ir.tensors import View
+from nkic.language.beta1.emit import hide, new, result
+from nkic.language.beta1.extents import Extent, column, cut, extent
+from nkic.language.beta1.masks import Box
+from nkic.language.beta1.moving import exact, in_sbuf, kind, made_for, number, recorded, tile
+from nkic.language.beta1.operators import operator
+from nkic.language.beta1.tiles import Tile
+from nkic.language.hosted import plain
+from nkic.machine import dtypes
+
+
+def bn_stats(data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
+    """Statistics of each partition."""
+    return _per_partition("bn_stats", data, 6, mask, dtype)
+
+
+def bn_aggr(data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
+    """Mean and variance of statistics."""
+    return _per_partition("bn_aggr", data, 2, mask, dtype)
+
+
+def max8(*, src: Any, mask: Any = None, dtype: Any = None) -> Tile:
+    """The 8 largest elements of each partition."""
+    return _per_partition("max8", src, 8, mask, dtype, "src")
+
+
+def _per_partition(
+    row: str, data: Any, count: int, mask: Any, dtype: Any, name: str = "data"
+) -> Tile:
+    """A row of numbers about each partition of a tile."""
+    source = tile(data, name)
+    made = new((source.shape[0], count), kind(dtype, source.dtype))
+    where = exact(extent(mask, source.shape, source._axes), row)
+    if where.empty:
+        hide(made)
+        return made
+    given: dict[str, Any] = {name: Tile(cut(source._access, where))}
+    return result(row, made, part=rows_of(where, count), **given)
+
+
+def rows_of(where: Extent, *counts: int) -> Box | None:
+    """The partitions of a box, and all of what there is per partition."""
+    if where.box is None:
+        return None
+    return Box((where.box.starts[0], *(0 for _ in counts)), (where.box.sizes[0], *counts))
+
+
+def nc_find_index8(*, data: Any, vals: Any, mask: Any = None, dtype: Any = None) -> Tile:
+    """The places of 8 values in each partition."""
+    source = tile(data, "data")
+    made = new((source.shape[0], 8), kind(dtype, dtypes.UINT32))
+    where = exact(extent(mask, source.shape, source._axes), "nc_find_index8")
+    if where.empty:
+        return made
+    wanted = column(tile(vals, "vals"), where)
+    part = Tile(cut(source._access, where))
+    return result("nc_find_index8", made, part=rows_of(where, 8), data=part, vals=wanted)
+
+
+def nc_match_replace8(
+    *,
+    data: Any,
+    vals: Any,
+    imm: Any,
+    dst_idx: Any = None,
+    mask: Any = None,
+    dtype: Any = None,
+) -> Tile:
+    """data with the first occurrences of 8 values replaced."""
+    source = tile(data, "data")
+    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    if where.empty:
+        return made
+    return recorded(
+        "nc_match_replace8",
+        made,
+        where,
+        data=Tile(cut(source._access, where)),
+        vals=column(tile(vals, "vals"), where),
+        imm=number(imm),
+        dst_idx=None if dst_idx is None else column(tile(dst_idx), where),
+    )
+
+
+def tensor_reduce(
+    op: Any,
+    data: Any,
+    axis: Any,
+    *,
+    mask: Any = None,
+    dtype: Any = None,
+    negate: bool = False,
+    keepdims: bool = False,
+) -> Tile:
+    """data folded with op over free dimensions, which need not be the last ones."""
+    source = tile(data, "data")
+    axes = reduced_axes(axis, source)
+    kept = [n for n in range(len(source.shape)) if n not in axes]
+    order = [*kept, *axes]
+    shape = tuple(1 if n in axes else size for n, size in enumerate(source.shape))
+    made = new(shape, kind(dtype, source.dtype))
+    made._axes = tuple(frozenset() if n in axes else one for n, one in enumerate(source._axes))
+    where = exact(extent(mask, source.shape, source._axes), "a reduction")
+    if where.empty:
+        hide(made)
+    else:
+        box = where.box and Box(
+            tuple(0 if n in axes else at for n, at in enumerate(where.box.starts)),
+            tuple(1 if n in axes else size for n, size in enumerate(where.box.sizes)),
+        )
+        view = _permuted(cut(source._access, where), order)
+        result(
+            "tensor_reduce",
+            made,
+            part=box,
+            op=operator(op),
+            data=Tile(view),
+            axis=tuple(range(len(kept), len(order))),
+            negate=negate,
+            keepdims=keepdims if len(axes) == 1 and axes[0] == len(order) - 1 else None,
+        )
+    return made if keepdims else _without(made, axes)
+
+
+def reduced_axes(axis: Any, source: Tile) -> tuple[int, ...]:
+    wanted = axis if isinstance(axis, tuple | list) else (axis,)
+    rank = len(source.shape)
+    axes = sorted({int(plain(a)) + rank if int(plain(a)) < 0 else int(plain(a)) for a in wanted})
+    if not axes or axes[-1] >= rank:
+        raise KernelError("bad-dimension", f"axis {axis} of a tile of shape {source.shape}")
+    if axes[0] == 0:
+        raise KernelError(
+            "reduction-axis",
+            f"axis 0 of {source.shape} is the partition dimension, which no such reduction folds",
+            help="transpose first, or use nisa.tensor_partition_reduce or a matmul with ones",
+        )
+    return tuple(axes)
+
+
+def _permuted(view: View, order: Sequence[int]) -> View:
+    return view._replace(
+        shape=tuple(view.shape[n] for n in order), strides=tuple(view.strides[n] for n in order)
+    )
+
+
+def _without(made: Tile, axes: Sequence[int]) -> Tile:
+    """Without the folded dimensions; a tile keeps at least two."""
+    view, kept = made._access, list(range(len(made.shape)))
+    for axis in reversed(axes):
+        if len(kept) > 2:
+            kept.remove(axis)
+    if len(kept) == len(made.shape):
+        return made
+    found = Tile(_permuted(view, kept), tuple(made._axes[n] for n in kept))
+    known = made._written_by
+    if known is not None:
+        part = known.part and Box(
+            tuple(known.part.starts[n] for n in kept), tuple(known.part.sizes[n] for n in kept)
+        )
+        found._written_by = known._replace(part=part)
+    return found
+
+
+def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
+    """All partitions folded into one."""
+    source = in_sbuf(tile(data, "data"))
+    made = new((1, *source.shape[1:]), kind(dtype, source.dtype))
+    where = exact(extent(mask, source.shape, source._axes), "tensor_partition_reduce")
+    if where.empty:
+        hide(made)
+        return made
+    box = where.box and Box((0, *where.box.starts[1:]), (1, *where.box.sizes[1:]))
+    part = Tile(cut(source._access, where))
+    return result("tensor_partition_reduce", made, part=box, op=operator(op), data=part)

@@ -1,0 +1,213 @@
+"""The tensor engine, copies and DMA of Beta 1's `nki.isa`: each returns the tile that it writes.
+
+What is said here is the shape, type and memory of the result, by the pages of SDK 2.20 to 2.26;
+the instructions themselves are the rows of the table. Parameters are those of Beta 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.language.beta1 import access
+from nkic.language.beta1.emit import emit, hide, new, operand, result
+from nkic.language.beta1.extents import Extent, axes_of, cut, extent, spread
+from nkic.language.beta1.masks import Box
+from nkic.language.beta1.moving import copy, copy_boxes, exact, in_sbuf, kind, recorded, tile
+from nkic.language.beta1.operators import operator
+from nkic.language.beta1.tiles import Tile
+from nkic.language.enums import engine
+from nkic.machine import dtypes
+from nkic.machine.memory import Buffer
+
+ANY = engine.unknown
+
+
+def chosen(value: Any) -> Any:
+    return None if value is engine.unknown else value
+
+
+def nc_matmul(
+    stationary: Any,
+    moving: Any,
+    *,
+    is_stationary_onezero: bool = False,
+    is_moving_onezero: bool = False,
+    is_transpose: bool = False,
+    tile_position: Any = (),
+    tile_size: Any = (),
+    mask: Any = None,
+    perf_mode: Any = None,
+) -> Tile:
+    """stationary transposed, times moving: a float32 tile in PSUM."""
+    left, right = in_sbuf(tile(stationary, "stationary")), in_sbuf(tile(moving, "moving"))
+    shape: tuple[int, ...] = (prod(left.shape[1:]), *right.shape[1:])
+    if _mode(perf_mode) == "double_row":  # two rows of the contraction in each partition
+        shape = (left.shape[-1], right.shape[-1])
+    made = new(shape, right.dtype if is_transpose else dtypes.FLOAT32, Buffer.PSUM)
+    if len(right.shape) < 2:
+        raise KernelError("bad-shape", f"moving has 2 dimensions or more, not {right.shape}")
+    columns = left._axes[1:] if len(left.shape) == 2 else (frozenset[int](),)
+    made._axes = (*columns[:1], *right._axes[1:])[: len(shape)]
+    where, sides = _of_product(mask, left, right, made)
+    if where.empty:
+        hide(made)
+        return made
+    return recorded(
+        "nc_matmul",
+        made,
+        where,
+        stationary=sides[0],
+        moving=sides[1],
+        is_stationary_onezero=is_stationary_onezero,
+        is_moving_onezero=is_moving_onezero,
+        is_transpose=is_transpose,
+        tile_position=tuple(tile_position) or None,
+        tile_size=tuple(tile_size) or None,
+        perf_mode=_mode(perf_mode),
+    )
+
+
+def _mode(value: Any) -> Any:
+    """Modes of the tensor engine, which Beta 1 names by text."""
+    return {"double_row_gen3": "double_row"}.get(value, value) if isinstance(value, str) else value
+
+
+def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent, tuple[Tile, Tile]]:
+    """The part of a product under a mask, and the parts of both sides that it is made of.
+
+    A mask over the partitions of both sides takes away terms of the sum.
+    """
+    if mask is None or len(left.shape) != 2 or len(right.shape) != 2:
+        return exact(extent(mask, made.shape, made._axes), "nc_matmul"), (left, right)
+    shape = (left.shape[0], left.shape[1], right.shape[1])
+    axes = (left._axes[0] | right._axes[0], left._axes[1], right._axes[1])
+    where = exact(extent(mask, shape, axes), "nc_matmul")
+    if where.box is None:
+        return where, (left, right)
+    (k, m, n), (sk, sm, sn) = where.box
+    sides = (
+        Tile(access.part_of(left._access, (k, m), (sk, sm))),
+        Tile(access.part_of(right._access, (k, n), (sk, sn))),
+    )
+    return Extent(Box((m, n), (sm, sn))), sides
+
+
+def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any = ANY) -> Tile:
+    """Partitions and free dimensions exchanged: in PSUM, or in SBUF on the vector engine."""
+    source = tile(data, "data")
+    flat = source if len(source.shape) == 2 else source.reshape(source.shape[0], -1)
+    rows, columns = flat.shape
+    on_vector = engine is type(ANY).vector
+    buffer = Buffer.SBUF if on_vector else Buffer.PSUM
+    made = new((columns, rows), kind(dtype, source.dtype), buffer)
+    made._axes = flat._axes[::-1]
+    where = exact(extent(mask, flat.shape, flat._axes), "nc_transpose")
+    if where.empty:
+        hide(made)
+        return made
+    box = where.box and Box(where.box.starts[::-1], where.box.sizes[::-1])
+    part = Tile(cut(flat._access, where))
+    return result(
+        "nc_transpose",
+        made,
+        part=box,
+        data=part if on_vector else in_sbuf(part),
+        engine=chosen(engine),
+    )
+
+
+def tensor_copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = ANY) -> Tile:
+    """A copy of a tile."""
+    return copy(tile(src, "src"), mask=mask, dtype=dtype, engine=chosen(engine))
+
+
+tensor_copy_dynamic_src = tensor_copy
+
+
+def tensor_copy_dynamic_dst(
+    *, dst: Any, src: Any, mask: Any = None, dtype: Any = None, engine: Any = ANY
+) -> None:
+    """A copy to a place that is known when the program runs."""
+    goal, source = tile(dst, "dst"), tile(src, "src")
+    where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the copy")
+    if not where.empty:
+        part = Tile(cut(goal._access, where))
+        emit("tensor_copy", part, src=spread(source, goal.shape, where), engine=chosen(engine))
+
+
+def nc_stream_shuffle(
+    src: Any, dst: Any, shuffle_mask: Any, *, dtype: Any = None, mask: Any = None
+) -> None:
+    """Partitions exchanged within each quadrant of 32."""
+    goal, source = tile(dst, "dst"), tile(src, "src")
+    where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the shuffle")
+    if not where.empty:
+        part = Tile(cut(goal._access, where))
+        emit(
+            "nc_stream_shuffle",
+            part,
+            src=source if source.shape[0] == 1 else spread(source, goal.shape, where),
+            shuffle_mask=list(shuffle_mask),
+        )
+
+
+def dma_copy(
+    *,
+    dst: Any,
+    src: Any,
+    mask: Any = None,
+    dst_rmw_op: Any = None,
+    oob_mode: Any = None,
+    dge_mode: Any = None,
+) -> None:
+    """dst = src; with `dst_rmw_op`, combined with what is there."""
+
+    goal, source = tile(dst, "dst"), tile(src, "src")
+    view = access.broadcast(source._access, goal.shape) or source._access
+    if view.shape != goal.shape:
+        view = Tile(view).reshape(goal.shape)._access
+    where = extent(mask, goal.shape, axes_of(goal.shape, goal, source))
+    if where.empty:
+        return
+    if dst_rmw_op is not None:
+        _combined(goal, Tile(view), dst_rmw_op, where, oob_mode)
+    elif where.rest is not None:
+        copy_boxes(goal, Tile(view), where, oob_mode=oob_mode, dge_mode=dge_mode)
+    else:
+        part = Tile(cut(goal._access, where))
+        emit("dma_copy", part, src=Tile(cut(view, where)), oob_mode=oob_mode, dge_mode=dge_mode)
+
+
+def _combined(goal: Tile, source: Tile, op: Any, where: Extent, oob_mode: Any = None) -> None:
+    """goal = goal op source, by DMA."""
+    where = exact(where, "a transfer that combines")
+    dst, src = Tile(cut(goal._access, where)), Tile(cut(source._access, where))
+    emit("dma_compute", dst, srcs=_plain([src, dst]), reduce_op=operator(op), oob_mode=oob_mode)
+
+
+def _plain(tiles: Sequence[Tile]) -> list[Any]:
+
+    return [operand(one) for one in tiles]
+
+
+def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = None) -> Tile:
+    """A new tile with the dimensions of a tensor reversed."""
+    source = tile(src, "src")
+    rank = len(source.shape)
+    order = tuple(axes) if axes is not None else (3, 1, 2, 0) if rank == 4 else range(rank)[::-1]
+    shape = tuple(source.shape[n] for n in order)
+    made = new(shape, source.dtype)
+    where = exact(extent(mask, source.shape, source._axes), "dma_transpose")
+    if where.empty:
+        hide(made)
+        return made
+    box = where.box and Box(
+        tuple(where.box.starts[n] for n in order), tuple(where.box.sizes[n] for n in order)
+    )
+    part = Tile(cut(source._access, where))
+    named: dict[str, Any] = {} if axes is None else {"axes": tuple(axes)}
+    found = result("dma_transpose", made, part=box, src=part, **named)
+    return found if dtype is None else copy(found, dtype=dtype)

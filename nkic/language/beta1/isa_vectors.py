@@ -1,0 +1,242 @@
+"""Element by element: the scalar and the vector engine in Beta 1's `nki.isa`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.language import library
+from nkic.language.beta1.extents import Extent, column, spread
+from nkic.language.beta1.functions import beside, common_shape
+from nkic.language.beta1.isa_moves import ANY, chosen
+from nkic.language.beta1.moving import in_sbuf, kind, made_for, number, recorded, tile
+from nkic.language.beta1.operators import operator
+from nkic.language.beta1.tiles import Tile
+from nkic.language.enums import reduce_cmd
+from nkic.language.tensors.tensor import NkiTensor
+
+
+def activation(
+    op: Any,
+    data: Any,
+    *,
+    bias: Any = None,
+    scale: Any = 1.0,
+    reduce_op: Any = None,
+    reduce_res: Any = None,
+    reduce_cmd: Any = reduce_cmd.idle,
+    mask: Any = None,
+    dtype: Any = None,
+) -> Tile:
+    """op(data x scale + bias)."""
+    source = tile(data, "data")
+    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    if where.empty:
+        return made
+    return recorded(
+        "activation",
+        made,
+        where,
+        op=operator(op),
+        data=spread(source, made.shape, where),
+        bias=None if bias is None else per_partition(bias, where),
+        scale=per_partition(scale, where),
+        reduce_op=operator(reduce_op, "reduce_op"),
+        reduce_res=None if reduce_res is None else column(tile(reduce_res), where),
+        reduce_cmd=reduce_cmd,
+    )
+
+
+def per_partition(value: Any, where: Extent) -> Any:
+    """One element per partition, or a number."""
+    value = number(value)
+    return column(tile(value), where) if isinstance(value, NkiTensor) else value
+
+
+def activation_reduce(
+    op: Any,
+    data: Any,
+    *,
+    reduce_op: Any,
+    reduce_res: Any,
+    bias: Any = None,
+    scale: Any = 1.0,
+    mask: Any = None,
+    dtype: Any = None,
+) -> Tile:
+    """op(data x scale + bias), and the sum of the results in `reduce_res`."""
+    source = tile(data, "data")
+    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    if where.empty:
+        return made
+    return recorded(
+        "activation_reduce",
+        made,
+        where,
+        op=operator(op),
+        data=spread(source, made.shape, where),
+        reduce_op=operator(reduce_op, "reduce_op"),
+        reduce_res=column(tile(reduce_res, "reduce_res"), where),
+        bias=None if bias is None else per_partition(bias, where),
+        scale=per_partition(scale, where),
+    )
+
+
+def tensor_tensor(
+    data1: Any, data2: Any, op: Any, *, dtype: Any = None, mask: Any = None, engine: Any = ANY
+) -> Tile:
+    """data1 op data2."""
+    one, two = tile(data1, "data1"), tile(data2, "data2")
+    shape = common_shape(one, two)
+    default = library.promoted(one.dtype, two.dtype)
+    made, where = made_for(shape, kind(dtype, default), mask, one, two)
+    if where.empty:
+        return made
+    found = operator(op)
+    assert found is not None
+    if found.name == "power":
+        one, two = in_sbuf(one), in_sbuf(two)
+    return recorded(
+        "tensor_tensor",
+        made,
+        where,
+        data1=spread(one, shape, where),
+        data2=spread(beside(one, two), shape, where),
+        op=found,
+        engine=chosen(engine),
+    )
+
+
+def tensor_scalar(
+    data: Any,
+    op0: Any,
+    operand0: Any,
+    reverse0: bool = False,
+    op1: Any = None,
+    operand1: Any = None,
+    reverse1: bool = False,
+    *,
+    dtype: Any = None,
+    mask: Any = None,
+    engine: Any = ANY,
+) -> Tile:
+    """(data op0 operand0) op1 operand1, each operand a number or one per partition."""
+    source = tile(data, "data")
+    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    if where.empty:
+        return made
+    return recorded(
+        "tensor_scalar",
+        made,
+        where,
+        data=spread(source, made.shape, where),
+        op0=operator(op0, "op0"),
+        operand0=per_partition(operand0, where),
+        reverse0=reverse0,
+        op1=operator(op1, "op1"),
+        operand1=None if operand1 is None else per_partition(operand1, where),
+        reverse1=reverse1,
+        engine=chosen(engine),
+    )
+
+
+def scalar_tensor_tensor(
+    *,
+    data: Any,
+    op0: Any,
+    operand0: Any,
+    op1: Any,
+    operand1: Any,
+    reverse0: bool = False,
+    reverse1: bool = False,
+    dtype: Any = None,
+    mask: Any = None,
+) -> Tile:
+    """(data op0 operand0) op1 operand1: operand0 a number or column, operand1 a tile."""
+    source = tile(data, "data")
+    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    if where.empty:
+        return made
+    return recorded(
+        "scalar_tensor_tensor",
+        made,
+        where,
+        data=spread(source, made.shape, where),
+        op0=operator(op0, "op0"),
+        operand0=per_partition(operand0, where),
+        op1=operator(op1, "op1"),
+        operand1=spread(beside(source, tile(operand1, "operand1")), made.shape, where),
+        reverse0=reverse0,
+        reverse1=reverse1,
+    )
+
+
+def tensor_scalar_reduce(
+    *,
+    data: Any,
+    op0: Any,
+    operand0: Any,
+    reduce_op: Any,
+    reduce_res: Any,
+    reverse0: bool = False,
+    dtype: Any = None,
+    mask: Any = None,
+) -> Tile:
+    """data op0 operand0, and each partition folded with reduce_op in `reduce_res`."""
+    source = tile(data, "data")
+    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    if where.empty:
+        return made
+    return recorded(
+        "tensor_scalar_reduce",
+        made,
+        where,
+        data=spread(source, made.shape, where),
+        op0=operator(op0, "op0"),
+        operand0=per_partition(operand0, where),
+        reduce_op=operator(reduce_op, "reduce_op"),
+        reduce_res=column(tile(reduce_res, "reduce_res"), where),
+        reverse0=reverse0,
+    )
+
+
+def tensor_tensor_scan(
+    data0: Any,
+    data1: Any,
+    initial: Any,
+    op0: Any,
+    op1: Any,
+    reverse0: bool = False,
+    reverse1: bool = False,
+    *,
+    dtype: Any = None,
+    mask: Any = None,
+) -> Tile:
+    """result[i] = (data0[i] op0 result[i - 1]) op1 data1[i], `initial` before the first."""
+    one, two = tile(data0, "data0"), tile(data1, "data1")
+    shape = common_shape(one, two)
+    made, where = made_for(
+        shape, kind(dtype, library.promoted(one.dtype, two.dtype)), mask, one, two
+    )
+    if where.empty:
+        return made
+    return recorded(
+        "tensor_tensor_scan",
+        made,
+        where,
+        data0=spread(one, shape, where),
+        data1=spread(two, shape, where),
+        initial=per_partition(initial, where),
+        op0=operator(op0, "op0"),
+        op1=operator(op1, "op1"),
+        reverse0=reverse0,
+        reverse1=reverse1,
+    )
+
+
+def reciprocal(data: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """1 / data."""
+    source = tile(data, "data")
+    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    if where.empty:
+        return made
+    return recorded("reciprocal", made, where, data=spread(source, made.shape, where))

@@ -1,0 +1,153 @@
+"""Loops of Beta 1, and reductions over their iterations.
+
+Beta 1 traces the body of a loop once, its variable an expression. Here a loop is unrolled, and its
+variable is a number that knows its loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any
+
+from nkic.base.device import TracedOnce
+from nkic.base.diagnostics import Level
+from nkic.base.kernel_errors import KernelError
+from nkic.language.beta1.emit import hide, is_hidden, new, result, state
+from nkic.language.beta1.extents import ALL, extent
+from nkic.language.beta1.functions import update
+from nkic.language.beta1.indices import Index
+from nkic.language.beta1.moving import assign, copy, full, kind, tile
+from nkic.language.beta1.operators import operator_name
+from nkic.language.beta1.tiles import Tile
+from nkic.language.complain import complain
+from nkic.language.hosted import plain
+from nkic.language.loops import static_range
+from nkic.language.texts import brief
+from nkic.language.trace import active, here
+
+_loops = count()
+
+
+class LoopIndex(int):
+    """The variable of a loop, which is a number in each turn."""
+
+    loop: int
+
+    @classmethod
+    def of(cls, value: int, loop: int) -> LoopIndex:
+        """The variable of a loop, at a value."""
+        made = cls(value)
+        made.loop = loop
+        return made
+
+
+class Range:
+    """What `nl.static_range` gives, whose body is evaluated in every turn."""
+
+    def __init__(self, *bounds: Any) -> None:
+        numbers = [_bound(value) for value in bounds]
+        if not 1 <= len(numbers) <= 3:
+            raise KernelError("wrong-call", "a range takes 1 to 3 numbers: start, stop, step")
+        start, stop, step = ([0, *numbers, 1], [*numbers, 1], numbers)[len(numbers) - 1]
+        self._range = static_range(start, stop, step)
+
+    def __iter__(self) -> Iterator[LoopIndex]:
+        loop, around = next(_loops), state().loops
+        depth = len(around)
+        remember = active().remember if isinstance(self, TracedRange) else None
+        restore = remember() if remember is not None else None
+        try:
+            for turn, value in enumerate(self._range):
+                if turn and restore is not None:
+                    restore()
+                around[depth:] = [LoopIndex.of(value, loop)]
+                yield around[depth]
+        finally:
+            del around[depth:]
+
+    def __len__(self) -> int:
+        return len(self._range)
+
+    def __repr__(self) -> str:
+        return repr(self._range)
+
+
+class TracedRange(Range, TracedOnce):
+    """What `nl.affine_range` and `nl.sequential_range` give, whose body Beta 1 traces once."""
+
+    def reset(self, name: str) -> None:
+        """Says which number does not keep what the body gave it."""
+        complain(
+            "traced-once",
+            f"`{name}` is a number that the body of this loop changes: the body is traced once, "
+            "so that every turn starts with what it was before the loop",
+            help="compute it from the variable of the loop, or loop over nl.static_range",
+            level=Level.WARNING,
+        )
+
+
+def unrolled(*bounds: Any) -> Range:
+    """`nl.static_range`."""
+    return Range(*bounds)
+
+
+def traced(*bounds: Any, **more: Any) -> Range:
+    """`nl.affine_range`, `nl.sequential_range`; their options steer the vendor's compiler."""
+    return TracedRange(*bounds)
+
+
+def _bound(value: Any) -> Any:
+    return int(value) if isinstance(value, Index) else plain(value)
+
+
+def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """x folded over the iterations of loops: the result is whole once they have ended."""
+    source = tile(x, "x")
+    indices = loop_indices if isinstance(loop_indices, tuple | list) else (loop_indices,)
+    if not indices or not all(isinstance(one, LoopIndex) for one in indices):
+        raise KernelError(
+            "argument-kind",
+            f"loop_indices are the variables of loops, not {brief(loop_indices)}",
+            help="pass the variables themselves: loop_indices=[i]",
+            argument="loop_indices",
+        )
+    name = operator_name(op)
+    key = (here(), *_turn(indices))
+    known = state().reduced.get(key)
+    if mask is not None:
+        where = extent(mask, source.shape, source._axes)
+        if where != ALL:
+            source = _without(source, name, mask) if not where.empty else source
+        if where.empty or is_hidden(source):
+            return known if known is not None else _hidden(source)
+    if known is None:
+        known = new(source.shape, kind(dtype, source.dtype))
+        state().reduced[key] = known
+        return result("tensor_copy", known, src=source)
+    return update(name, known, source)
+
+
+def _turn(indices: Sequence[LoopIndex]) -> tuple[int, ...]:
+    """What tells one sum from another: the loops that are folded, and where those are that run
+    inside of them.
+    """
+    folded = {one.loop for one in indices}
+    first = min(folded)
+    return (first, *(int(i) for i in state().loops if i.loop > first and i.loop not in folded))
+
+
+def _hidden(source: Tile) -> Tile:
+    made = new(source.shape, source.dtype)
+    hide(made)
+    return made
+
+
+def _without(source: Tile, name: str, mask: Any) -> Tile:
+    """The tile with what changes nothing in place of what a mask hides."""
+    found = full(source.shape, IDENTITY[name], source.dtype)
+    assign(found, copy(source, mask=mask))
+    return found
+
+
+IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -3.4e38, "minimum": 3.4e38}

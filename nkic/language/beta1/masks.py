@@ -1,0 +1,361 @@
+"""Masks of Beta 1: conditions on index expressions, and the parts of a tile that they leave.
+
+A mask is a box wherever its conditions are bounds of single dimensions; then an instruction works
+on that part alone. Other masks are cut into boxes, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from nkic.base.diagnostics import Level
+from nkic.base.kernel_errors import KernelError
+from nkic.language.beta1.indices import ONE, Dim, Index, as_index, constant
+from nkic.language.complain import complain
+from nkic.language.texts import brief
+
+Axes = Sequence[frozenset[int]]
+Shape = tuple[int, ...]
+
+
+class Mask:
+    """A condition on the elements of a tile."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+
+    def __and__(self, other: Any) -> Any:
+        return _joined(self, other, All)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        return _joined(self, other, Either)
+
+    __ror__ = __or__
+
+    def __invert__(self) -> Mask:
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        """A mask is true as an object: `a and b` is b alone, on Beta 1 as here."""
+        complain(
+            "tensor-value",
+            "a mask that stands for many elements is true here, whatever it hides",
+            help="join masks with & and |",
+            level=Level.WARNING,
+        )
+        return True
+
+    def placed(self, axes: Axes, shape: Shape) -> Mask:
+        """The same with every condition over the dimensions of a tile of `shape`."""
+        raise NotImplementedError
+
+    def holds(self, box: Box) -> bool | None:
+        """Whether all (True) or none (False) of a box is there; None: it depends. Placed."""
+        raise NotImplementedError
+
+
+class Box(NamedTuple):
+    """A part of a tile: first element and number of elements along each dimension."""
+
+    starts: Shape
+    sizes: Shape
+
+
+class Compared(Mask):
+    """`index >= 0`, `== 0` or `!= 0`."""
+
+    __slots__ = ("index", "symbol")
+
+    def __init__(self, index: Index, symbol: str) -> None:
+        self.index = index
+        self.symbol = symbol
+
+    def __repr__(self) -> str:
+        return f"mask({self.index!r} {self.symbol} 0)"
+
+    def __bool__(self) -> bool:
+        known = constant(self.index)
+        if known is None:
+            return Mask.__bool__(self)
+        return {">=": known >= 0, "==": known == 0, "!=": known != 0}[self.symbol]
+
+    def __invert__(self) -> Mask:
+        if self.symbol == ">=":
+            return Compared(-self.index - 1, ">=")
+        return Compared(self.index, "!=" if self.symbol == "==" else "==")
+
+    def placed(self, axes: Axes, shape: Shape) -> Mask:
+        return Compared(_over(self.index, axes, shape), self.symbol)
+
+    def holds(self, box: Box) -> bool | None:
+        low, high = _range(self.index, box)
+        if self.symbol == ">=":
+            return True if low >= 0 else False if high < 0 else None
+        outside = low > 0 or high < 0
+        exact = low == high == 0
+        if not outside and not exact:
+            return None
+        return exact if self.symbol == "==" else outside
+
+
+class All(Mask):
+    """`first & second`."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts: Mask) -> None:
+        found: list[Mask] = []
+        for one in parts:
+            found += one.parts if isinstance(one, All) else (one,)
+        self.parts: tuple[Mask, ...] = tuple(found)
+
+    def __repr__(self) -> str:
+        return " & ".join(map(repr, self.parts))
+
+    def __bool__(self) -> bool:
+        return all(map(bool, self.parts))
+
+    def __invert__(self) -> Mask:
+        return Either(*(~part for part in self.parts))
+
+    def placed(self, axes: Axes, shape: Shape) -> Mask:
+        return All(*(part.placed(axes, shape) for part in self.parts))
+
+    def holds(self, box: Box) -> bool | None:
+        found = {part.holds(box) for part in self.parts}
+        return False if False in found else None if None in found else True
+
+
+class Either(Mask):
+    """`first | second`."""
+
+    __slots__ = ("parts",)
+
+    def __init__(self, *parts: Mask) -> None:
+        self.parts = parts
+
+    def __repr__(self) -> str:
+        return "(" + " | ".join(map(repr, self.parts)) + ")"
+
+    def __bool__(self) -> bool:
+        return any(map(bool, self.parts))
+
+    def __invert__(self) -> Mask:
+        return All(*(~part for part in self.parts))
+
+    def placed(self, axes: Axes, shape: Shape) -> Mask:
+        return Either(*(part.placed(axes, shape) for part in self.parts))
+
+    def holds(self, box: Box) -> bool | None:
+        found = {part.holds(box) for part in self.parts}
+        return True if True in found else None if None in found else False
+
+
+def _joined(first: Mask, value: Any, make: type[All] | type[Either]) -> Any:
+    if isinstance(value, bool):
+        absorbs = value is (make is Either)
+        return value if absorbs else first
+    return make(first, value) if isinstance(value, Mask) else NotImplemented
+
+
+_COMPARISONS: dict[str, Callable[[Index], Mask]] = {  # of the difference with 0
+    "ge": lambda d: Compared(d, ">="),
+    "gt": lambda d: Compared(d - 1, ">="),
+    "le": lambda d: Compared(-d, ">="),
+    "lt": lambda d: Compared(-d - 1, ">="),
+    "eq": lambda d: Compared(d, "=="),
+    "ne": lambda d: Compared(d, "!="),
+}
+
+
+def _comparison(make: Callable[[Index], Mask]) -> Callable[[Index, Any], Any]:
+    def compare(self: Index, other: Any) -> Any:
+        found = as_index(other)
+        return NotImplemented if found is None else make(self - found)
+
+    return compare
+
+
+for _name, _make in _COMPARISONS.items():
+    setattr(Index, f"__{_name}__", _comparison(_make))
+
+
+def as_mask(value: Any) -> Mask | bool | None:
+    """What stands after `mask=`; None where all is there."""
+    if value is None or value is True or isinstance(value, Mask):
+        return None if value is True else value
+    if value is False:
+        return False
+    if isinstance(value, int):
+        return None if value else False
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
+        return as_mask(bool(value))
+    text = f"mask is {brief(value)}, but must be a comparison of index expressions"
+    raise KernelError(
+        "argument-kind", text, help="write mask=(i_p < rows) & (i_f < columns)", argument="mask"
+    )
+
+
+# ---- where a mask lies over a tile ---------------------------------------------------------------
+
+
+def _over(index: Index, axes: Axes, shape: Shape) -> Index:
+    """An expression with one dimension for each of a tile's.
+
+    A dimension goes where the tile has the same `arange`, else to its place counted from the
+    last one.
+    """
+    rank = len(shape)
+    found = [ONE] * rank
+    behind = rank - len(index.dims)
+    for place, dim in enumerate(index.dims):
+        if dim.size == 1 or not dim.step:
+            continue
+        at = next((n for n in range(rank) if dim.axes & axes[n] and shape[n] > 1), behind + place)
+        if not 0 <= at < rank or shape[at] != dim.size:
+            text = f"a mask over an index of shape {index.shape} does not fit a tile of {shape}"
+            raise KernelError("bad-index", text, help="make the mask of the indices of the tile")
+        found[at] = dim._replace(step=found[at].step + dim.step)
+    return Index(index.start, tuple(found))
+
+
+def _range(index: Index, box: Box) -> tuple[int, int]:
+    """The least and the greatest value within a box."""
+    low = high = index.start
+    for dim, start, size in zip(index.dims, box.starts, box.sizes, strict=True):
+        if dim.step:
+            ends = dim.step * start, dim.step * (start + size - 1)
+            low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+# ---- boxes ---------------------------------------------------------------------------------------
+
+
+def whole(shape: Shape) -> Box:
+    """All of a tile."""
+    return Box((0,) * len(shape), shape)
+
+
+def bounding(mask: Mask, shape: Shape) -> tuple[Box | None, Mask | None]:
+    """The part of a tile that a placed mask can leave, and what remains to be asked within.
+
+    No box: nothing is left. No rest: all of the box is.
+    """
+    box: Box = whole(shape)
+    rest: list[Mask] = []
+    for part in mask.parts if isinstance(mask, All) else (mask,):
+        cut = _cut(part, box)
+        if cut is None:
+            return None, None
+        box = cut
+    for part in mask.parts if isinstance(mask, All) else (mask,):
+        found = part.holds(box)
+        if found is False:
+            return None, None
+        rest += [part] if found is None else []
+    if not rest:
+        return box, None
+    return box, rest[0] if len(rest) == 1 else All(*rest)
+
+
+def _cut(mask: Mask, box: Box) -> Box | None:
+    """The box without what a bound of a single dimension takes away."""
+    if not isinstance(mask, Compared) or mask.symbol == "!=":
+        return box
+    moving = [n for n, dim in enumerate(mask.index.dims) if dim.step]
+    if len(moving) != 1:
+        return box
+    at = moving[0]
+    step, start = mask.index.dims[at].step, mask.index.start
+    first, end = box.starts[at], box.starts[at] + box.sizes[at]
+    if mask.symbol == "==":
+        found, left = divmod(-start, step)
+        first, end = (max(first, found), min(end, found + 1)) if not left else (0, 0)
+    elif step > 0:
+        first = max(first, -(start // step))
+    else:
+        end = min(end, start // -step + 1)
+    if first >= end:
+        return None
+    starts = (*box.starts[:at], first, *box.starts[at + 1 :])
+    return Box(starts, (*box.sizes[:at], end - first, *box.sizes[at + 1 :]))
+
+
+MOST_BOXES = 4096
+
+
+def boxes(mask: Mask, box: Box) -> list[Box]:
+    """The boxes that a placed mask leaves of a box, as few as halving it finds."""
+    found: list[Box] = []
+    for lead in _rows(mask, box):
+        found = _extended(found, lead)
+        if len(found) > MOST_BOXES:
+            text = f"a mask that is cut into more than {MOST_BOXES} parts"
+            raise KernelError("too-large", text, help="mask with bounds of single dimensions")
+    return found
+
+
+def _rows(mask: Mask, box: Box) -> Iterator[Box]:
+    """The parts that a mask leaves, cut along the first dimensions down to single rows."""
+    known = mask.holds(box)
+    if known is False:
+        return
+    if known is True:
+        yield box
+        return
+    cut: Box | None = box
+    for part in mask.parts if isinstance(mask, All) else (mask,):
+        cut = _cut(_fixed(part, box), cut) if cut is not None else None
+    if cut is None:
+        return
+    if cut != box:
+        yield from _rows(mask, cut)
+        return
+    at = next(n for n, size in enumerate(box.sizes) if size > 1)
+    half = box.sizes[at] // 2
+    for start, size in ((0, half), (half, box.sizes[at] - half)):
+        starts = (*box.starts[:at], box.starts[at] + start, *box.starts[at + 1 :])
+        yield from _rows(mask, Box(starts, (*box.sizes[:at], size, *box.sizes[at + 1 :])))
+
+
+def _fixed(mask: Mask, box: Box) -> Mask:
+    """A condition without the dimensions in which the box has one element."""
+    if not isinstance(mask, Compared):
+        return mask
+    start, dims = mask.index.start, list[Dim]()
+    for dim, first, size in zip(mask.index.dims, box.starts, box.sizes, strict=True):
+        start += dim.step * first if size == 1 else 0
+        dims.append(dim._replace(step=0) if size == 1 else dim)
+    return Compared(Index(start, tuple(dims)), mask.symbol)
+
+
+def _extended(found: list[Box], new: Box) -> list[Box]:
+    """Joined with the one before, where both together are a box."""
+    if not found:
+        return [new]
+    old = found[-1]
+    differing = [
+        n
+        for n in range(len(old.starts))
+        if (old.starts[n], old.sizes[n]) != (new.starts[n], new.sizes[n])
+    ]
+    if len(differing) == 1:
+        at = differing[0]
+        if old.starts[at] + old.sizes[at] == new.starts[at]:
+            sizes = (*old.sizes[:at], old.sizes[at] + new.sizes[at], *old.sizes[at + 1 :])
+            return [*found[:-1], Box(old.starts, sizes)]
+    found.append(new)
+    return found
+
+
+def elements(mask: Mask, shape: Shape) -> Iterator[bool]:
+    """Whether each element of a tile is there, in row-major order. For predicates, which are
+    constants; the mask is placed.
+    """
+    for place in product(*(range(size) for size in shape)):
+        yield mask.holds(Box(place, (1,) * len(shape))) is True

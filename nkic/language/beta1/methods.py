@@ -1,0 +1,109 @@
+"""What tiles do that makes instructions: operators, assignment, copies of another type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.language.beta1.access import AtRunTime
+from nkic.language.beta1.functions import binary, broadcast_to, unary, update
+from nkic.language.beta1.indices import Index, constant
+from nkic.language.beta1.moving import assign, static_cast
+from nkic.language.beta1.tiles import Blocks, Tile
+from nkic.language.hosted import plain
+from nkic.language.tensors.tensor import NkiTensor
+
+# ---- operators -----------------------------------------------------------------------------------
+
+_BINARY = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "mod": "mod",
+    "pow": "power",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "left_shift",
+    "rshift": "right_shift",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+_UNARY = {"neg": "negative", "abs": "abs", "invert": "invert"}
+_IN_PLACE = {name: word for name, word in _BINARY.items() if len(name) > 2 or name == "or"}
+
+
+def _taken(value: Any) -> bool:
+    return isinstance(value, NkiTensor | int | float)
+
+
+def _operator(name: str, swapped: bool = False) -> Callable[[Tile, Any], Any]:
+    def apply(self: Tile, other: Any) -> Any:
+        if isinstance(other, Index | AtRunTime):
+            return _offset(self, name, other)
+        other = other if _taken(other) else plain(other)
+        if not _taken(other):
+            return NotImplemented
+        first, second = (other, self) if swapped else (self, other)
+        return binary(name, first, second)
+
+    return apply
+
+
+def _offset(tile: Tile, name: str, index: Any) -> Any:
+    """A tile of indices and an expression: an index that is known at run time."""
+    if isinstance(index, AtRunTime) or name not in ("add", "subtract", "multiply"):
+        text = f"{name} of a tile and an index expression is no index"
+        raise KernelError("bad-index", text, help="make a tile of the expression with nisa.iota")
+    known = constant(index)
+    if name == "multiply" and known is not None:
+        return binary(name, tile, known)
+    if name != "add":
+        raise KernelError("bad-index", "a run-time index is a tile plus an expression")
+    return AtRunTime(tile._access, index + Index(0, ()))
+
+
+def _in_place(name: str) -> Callable[[Tile, Any], Any]:
+    def apply(self: Tile, other: Any) -> Any:
+        other = other if _taken(other) else plain(other)
+        return update(name, self, other) if _taken(other) else NotImplemented
+
+    return apply
+
+
+def _set_item(self: Tile | Blocks, key: Any, value: Any) -> None:
+    target = self[key]
+    if isinstance(target, Blocks):
+        raise target._no_tile()
+    assign(target, value)
+
+
+def _broadcast_to(self: Tile, shape: Any) -> Tile:
+    """Repeated to a shape."""
+    return broadcast_to(self, shape=shape)
+
+
+def _astype(self: Tile, dtype: Any) -> Any:
+    """A copy of another dtype."""
+    return static_cast(self, dtype)
+
+
+def install() -> None:
+    """Gives tiles these methods."""
+    methods = {"__setitem__": _set_item, "broadcast_to": _broadcast_to, "astype": _astype}
+    for name, method in methods.items():
+        setattr(Tile, name, method)
+    setattr(Blocks, "__setitem__", _set_item)  # noqa: B010  (the class declares none)
+    for word, name in _BINARY.items():
+        setattr(Tile, f"__{word}__", _operator(name))
+        setattr(Tile, f"__r{word}__", _operator(name, swapped=True))
+    for word, name in _IN_PLACE.items():
+        setattr(Tile, f"__i{word}__", _in_place(name))
+    for word, name in _UNARY.items():
+        setattr(Tile, f"__{word}__", lambda self, name=name: unary(name, self))

@@ -1,0 +1,233 @@
+"""Further functions of Beta 1's `nki.language`: reductions, normalisation, random numbers, and
+what is shared between instances of a grid.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from nkic.base.kernel_errors import KernelError
+from nkic.language.beta1.extents import extent
+from nkic.language.beta1.functions import binary, unary
+from nkic.language.beta1.isa_folds import reduced_axes, tensor_reduce
+from nkic.language.beta1.isa_moves import dma_copy, nc_matmul, nc_transpose
+from nkic.language.beta1.isa_places import dropout as nisa_dropout
+from nkic.language.beta1.isa_vectors import tensor_scalar
+from nkic.language.beta1.moving import copy, in_sbuf, kind, static_cast, stdlib, tile
+from nkic.language.beta1.operators import operator_name
+from nkic.language.beta1.tiles import Tile
+from nkic.language.dtypes_api import as_dtype
+from nkic.language.enums import OPERATORS
+from nkic.language.hosted import plain
+from nkic.language.names import num_programs
+from nkic.machine import dtypes
+from nkic.machine.dtypes import DType
+
+# ---- reductions ----------------------------------------------------------------------------------
+
+
+def _folded(op: str, x: Any, axis: Any, dtype: Any, mask: Any, keepdims: bool) -> Tile:
+    return tensor_reduce(OPERATORS[op], x, axis, mask=mask, dtype=dtype, keepdims=keepdims)
+
+
+def sum(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
+    """The sum."""
+    return _folded("add", x, axis, dtype, mask, keepdims)
+
+
+def prod(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
+    """The product."""
+    return _folded("multiply", x, axis, dtype, mask, keepdims)
+
+
+def max(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
+    """The greatest element."""
+    return _folded("maximum", x, axis, dtype, mask, keepdims)
+
+
+def min(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
+    """The least element."""
+    return _folded("minimum", x, axis, dtype, mask, keepdims)
+
+
+def all(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """1 where no element is 0, else 0."""
+    return _folded("logical_and", x, axis, kind(dtype, dtypes.UINT8), mask, False)
+
+
+def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bool = False) -> Tile:
+    """The mean, computed in float32."""
+    source = tile(x, "x")
+    total = _folded("add", source, axis, dtypes.FLOAT32, mask, keepdims)
+    count = 1
+    for one in reduced_axes(axis, source):
+        count *= source.shape[one]
+    where = extent(mask, source.shape, source._axes)
+    if where.box is not None:
+        count = 1
+        for one in reduced_axes(axis, source):
+            count *= where.box.sizes[one]
+    found: Tile = binary("multiply", total, 1.0 / count, kind(dtype, source.dtype))
+    return found
+
+
+def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """The variance, computed in float32."""
+    source = tile(x, "x")
+    centred = binary(
+        "subtract",
+        source,
+        mean(source, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True),
+        dtypes.FLOAT32,
+        mask,
+    )
+    squares = unary("square", centred, None, mask)
+    return mean(squares, axis, dtype=kind(dtype, source.dtype), mask=mask)
+
+
+def softmax(
+    x: Any, axis: Any, *, dtype: Any = None, compute_dtype: Any = None, mask: Any = None
+) -> Tile:
+    """exp(x) / sum of exp(x), shifted by the greatest element."""
+    source = tile(x, "x")
+    greatest = max(source, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
+    shifted = binary("subtract", source, greatest, dtypes.FLOAT32, mask)
+    powers = unary("exp", shifted, compute_dtype and as_dtype(compute_dtype), mask)
+    total = sum(powers, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
+    turned = unary("reciprocal", total)
+    found: Tile = binary("multiply", powers, turned, kind(dtype, source.dtype), mask)
+    return found
+
+
+def rms_norm(
+    x: Any,
+    w: Any,
+    axis: Any,
+    n: Any,
+    epsilon: float = 1e-6,
+    *,
+    dtype: Any = None,
+    compute_dtype: Any = None,
+    mask: Any = None,
+) -> Tile:
+    """x / sqrt(sum of x² / n + epsilon) times w."""
+    source = tile(x, "x")
+    inner = kind(compute_dtype, dtypes.FLOAT32)
+    squares = unary("square", source, inner, mask)
+    total = sum(squares, axis, dtype=dtypes.FLOAT32, mask=mask, keepdims=True)
+    scaled = tensor_scalar(
+        total, OPERATORS["multiply"], 1.0 / plain(n), op1=OPERATORS["add"], operand1=epsilon
+    )
+    scaled = tensor_scalar(scaled, OPERATORS["rsqrt"], 0.0)
+    normal = binary("multiply", source, scaled, inner, mask)
+    found: Tile = binary("multiply", normal, w, kind(dtype, source.dtype), mask)
+    return found
+
+
+REDUCTIONS = ("sum", "prod", "max", "min", "all")
+FUNCTIONS = (
+    *("mean", "var", "softmax", "rms_norm", "dropout", "rand", "random_seed", "all_reduce"),
+    *("gather_flattened", "atomic_rmw", "transpose", "matmul"),
+)
+
+# ---- matrices ----
+
+
+def transpose(x: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """A new tile with partitions and columns exchanged."""
+    made = nc_transpose(x, mask=mask)
+    return made if dtype is None else static_cast(made, dtype)
+
+
+def matmul(x: Any, y: Any, *, transpose_x: bool = False, mask: Any = None) -> Tile:
+    """x @ y, or x.T @ y, as a new float32 tile in PSUM."""
+    left = tile(x, "x")
+    stationary = left if transpose_x else nc_transpose(left)
+    return nc_matmul(in_sbuf(stationary), in_sbuf(tile(y, "y")), mask=mask)
+
+
+# ---- random numbers ------------------------------------------------------------------------------
+
+
+def dropout(x: Any, rate: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
+    """x with elements replaced by 0 at random."""
+    made = nisa_dropout(x, rate, mask=mask)
+    return made if dtype is None else copy(made, dtype=dtype)
+
+
+def rand(shape: Any, dtype: Any = None) -> Tile:
+    """A tile of numbers, uniform from 0 to 1."""
+    sizes = tuple(int(plain(size)) for size in shape)
+    made: Tile = stdlib("rand", sizes, kind(dtype, dtypes.FLOAT32))
+    return made
+
+
+def random_seed(seed: Any, *, mask: Any = None) -> None:
+    """Sets the generators that random numbers are drawn from."""
+    stdlib("random_seed", tile(seed, "seed"))
+
+
+# ---- gathers and updates -------------------------------------------------------------------------
+
+
+def gather_flattened(data: Any, indices: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
+    """In each partition, the elements of `data` that `indices` count."""
+    made: Tile = stdlib("gather_flattened", tile(data), tile(indices), dtype=dtype)
+    return made if mask is None else copy(made, mask=mask)
+
+
+def atomic_rmw(dst: Any, value: Any, op: Any, *, mask: Any = None) -> None:
+    """dst = dst op value in HBM."""
+    dma_copy(dst=dst, src=value, mask=mask, dst_rmw_op=op)
+
+
+def all_reduce(
+    x: Any,
+    op: Any,
+    program_axes: Any,
+    *,
+    dtype: Any = None,
+    mask: Any = None,
+    parallel_reduce: bool = True,
+    asynchronous: bool = False,
+) -> Tile:
+    """x folded over the instances of the grid along some axes."""
+    if num_programs(tuple(program_axes) if isinstance(program_axes, list) else program_axes) != 1:
+        raise KernelError(
+            "not-in-nki",
+            f"nl.all_reduce({operator_name(op)}) over instances of the grid is not in nkic",
+            help="keep one partial result for each instance in shared HBM, and add them on the "
+            "host or in a kernel of its own",
+        )
+    return copy(x, dtype=dtype, mask=mask)
+
+
+# ---- numbers about types and grids ---------------------------------------------------------------
+
+
+class FloatLimits(NamedTuple):
+    """`nl.finfo(dtype)`."""
+
+    min: float
+    max: float
+    eps: float
+    dtype: DType
+
+
+def finfo(dtype: Any) -> FloatLimits:
+    """The limits of a float type."""
+    found = as_dtype(dtype)
+    return FloatLimits(found.lowest, found.highest, 2.0**-found.mantissa_bits, found)
+
+
+def nc(count: Any) -> int:
+    """`nl.nc(n)`: a dimension of a grid that runs over cores."""
+    return int(plain(count))
+
+
+def spmd_dim(*dims: Any) -> int:
+    """`nl.spmd_dim(a, b)`: a dimension of a grid made of several."""
+    made = 1
+    for one in dims:
+        made *= int(plain(one))
+    return made

@@ -1,0 +1,234 @@
+"""Tiles moved, copied and assigned, and what all functions of Beta 1 begin with.
+
+Without dtype= a result has the type of what it is made of; what a mask hides of it is not
+written. Sources: nki.language.load, store, copy, static_cast, SDK 2.20 to 2.26.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.language.beta1 import access
+from nkic.language.beta1.emit import emit, hide, is_hidden, move, new, operand, result, save_aliases
+from nkic.language.beta1.extents import ALL, Extent, axes_of, cut, extent, predicate, spread
+from nkic.language.beta1.masks import boxes
+from nkic.language.beta1.tiles import Blocks, Tile
+from nkic.language.dtypes_api import as_dtype
+from nkic.language.hosted import plain
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.texts import brief
+from nkic.language.trace import active
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import PARTITIONS, Buffer
+
+Number = int | float
+
+
+def tile(value: Any, what: str = "this") -> Tile:
+    """A tile among arguments."""
+    if isinstance(value, Tile):
+        return value
+    if isinstance(value, NkiTensor):
+        return Tile(value._access)
+    if isinstance(value, Blocks):
+        raise value._no_tile()
+    text = f"`{what}` is {brief(value)}, but must be a tensor"
+    raise KernelError("argument-kind", text, argument=what)
+
+
+def kind(dtype: Any, default: DType) -> DType:
+    """The dtype of a result."""
+    return default if dtype is None else as_dtype(dtype)
+
+
+def number(value: Any) -> Any:
+    """A number of Python's, or a tile as it is."""
+    return plain(value)
+
+
+def stdlib(name: str, *args: Any, **named: Any) -> Any:
+    """A function of the standard library, which knows no masks."""
+    given = [operand(value) if isinstance(value, NkiTensor) else value for value in args]
+    found = active().library(name)(*given, **named)
+    return Tile(found._access) if isinstance(found, NkiTensor) else found
+
+
+def load(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
+    """A new tile in SBUF with the elements of a tensor in HBM."""
+    source = tile(src, "src")
+    made = new(_tiled(source), kind(dtype, source.dtype))
+    if len(source.shape) < 2:
+        source = source.expand_dims(-1)
+    made._axes = source._axes
+    where = extent(mask, source.shape, source._axes)
+    if where.empty:
+        hide(made)
+        return made
+    if where.rest is None:
+        return result("dma_copy", made, part=where.box, src=Tile(cut(source._access, where)))
+    copy_boxes(made, source, where)
+    return made
+
+
+def _tiled(source: Tile) -> tuple[int, ...]:
+    if source.shape[0] > PARTITIONS:
+        raise KernelError(
+            "too-many-partitions",
+            f"a tile has at most {PARTITIONS} partitions; shape is {source.shape}",
+            help=f"load parts of at most {PARTITIONS} rows, in a loop",
+            argument="src",
+            position=0,
+        )
+    return source.shape if len(source.shape) > 1 else (*source.shape, 1)
+
+
+def copy_boxes(dst: Tile, src: Tile, where: Extent, **more: Any) -> None:
+    """A transfer for each box of a mask that is none itself."""
+    assert where.rest is not None and where.box is not None
+    for box in boxes(where.rest, where.box):
+        part = Extent(box)
+        emit("dma_copy", Tile(cut(dst._access, part)), src=Tile(cut(src._access, part)), **more)
+
+
+def store(dst: Any, value: Any, *, mask: Any = None) -> None:
+    """Writes a tile to a tensor in HBM."""
+    goal = tile(dst, "dst")
+    found = number(value)
+    if is_hidden(found):
+        return
+    if not isinstance(found, NkiTensor):
+        shape = goal.shape if len(goal.shape) > 1 else (1, *goal.shape)
+        found = full(shape, found, goal.dtype)
+    source = in_sbuf(tile(found, "value"))
+    view = access.fitted(source._access, goal.shape)
+    if view is None:
+        text = f"a tile of shape {source.shape} cannot be stored to {goal.shape}"
+        raise KernelError("operand-shape", text, help="index both to the same shape")
+    where = extent(mask, goal.shape, axes_of(goal.shape, goal, source))
+    if where.empty:
+        return
+    if where.rest is not None:
+        copy_boxes(goal, Tile(view), where)
+    else:
+        emit("dma_copy", Tile(cut(goal._access, where)), src=Tile(cut(view, where)))
+
+
+def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
+    """A new tile with the rows of a tensor in HBM as columns."""
+    source = tile(src, "src")
+    if len(source.shape) != 2:
+        text = f"nl.load_transpose2d takes 2 dimensions, not {source.shape}"
+        raise KernelError("bad-shape", text)
+    rows, columns = source.shape
+    made = new((columns, rows), source.dtype)
+    made._axes = source._axes[::-1]
+    where = exact(extent(mask, source.shape, source._axes), "nl.load_transpose2d")
+    if not where.empty:
+        box = where.box
+        turned = box and type(box)(box.starts[::-1], box.sizes[::-1])
+        result("dma_transpose", made, part=turned, src=Tile(cut(source._access, where)))
+    return made if dtype is None else static_cast(made, dtype)
+
+
+def exact(where: Extent, what: str) -> Extent:
+    if where.rest is None:
+        return where
+    raise KernelError(
+        "bad-index",
+        f"the mask of {what} is no bound of single dimensions",
+        help="mask rows and columns apart: (i_p < rows) & (i_f < columns)",
+        argument="mask",
+    )
+
+
+def copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = None) -> Tile:
+    """A copy of a tile."""
+    source = tile(src, "src")
+    if not source._access.tensor.on_chip:
+        return load(source, mask=mask, dtype=dtype)
+    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    if where.empty:
+        return made
+    return recorded(
+        "tensor_copy", made, where, src=spread(source, made.shape, where), engine=engine
+    )
+
+
+def made_for(
+    shape: tuple[int, ...], dtype: DType, mask: Any, *tiles: Tile, buffer: Buffer = Buffer.SBUF
+) -> tuple[Tile, Extent]:
+    """A new tile for the result of tiles, and where it is written."""
+    axes = axes_of(shape, *tiles)
+    made = new(shape, dtype, buffer)
+    made._axes = tuple(axes)
+    where = extent(mask, shape, axes)
+    if where.empty:
+        hide(made)
+    return made, where
+
+
+def recorded(row: str, made: Tile, where: Extent, **named: Any) -> Tile:
+    return result(row, made, part=where.box, rest=where.rest, **named)
+
+
+def static_cast(input_data: Any, dtype: Any) -> Any:
+    """A copy of another dtype; of a number, the number."""
+    if not isinstance(input_data, NkiTensor | Blocks):
+        return input_data
+    return copy(input_data, dtype=dtype)
+
+
+def in_sbuf(value: Tile) -> Tile:
+    """The tile itself, or a copy in SBUF of one in PSUM."""
+    return copy(value) if value._access.tensor.buffer is Buffer.PSUM else value
+
+
+def assign(target: Tile, value: Any) -> None:
+    """`t[...] = value`."""
+    value = value if isinstance(value, NkiTensor) else plain(value)
+    if isinstance(value, int | float):
+        _fill(target, value)
+        return
+    source = tile(value, "value")
+    if is_hidden(source):
+        hide(target)
+        return
+    if source._access[:4] == target._access[:4]:
+        return  # `t[...] += value` has been done
+    if move(source, target):
+        return
+    made = source._written_by
+    where = ALL if made is None else Extent(made.part, made.rest)
+    view = access.fitted(source._access, target.shape)
+    if view is None:
+        text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
+        raise KernelError("operand-shape", text, help="index both to the same shape")
+    on_chip = target._access.tensor.on_chip and view.tensor.on_chip
+    goal, part = Tile(cut(target._access, where)), Tile(cut(view, where))
+    if where.rest is not None and on_chip:
+        chosen = predicate(where.rest, source.shape)
+        emit(
+            "tensor_copy_predicated",
+            goal,
+            src=part,
+            predicate=Tile(cut(chosen._access, where)),
+        )
+    elif where.rest is not None:
+        copy_boxes(target, Tile(view), where)
+    else:
+        emit("tensor_copy" if on_chip else "dma_copy", goal, src=part)
+
+
+def _fill(target: Tile, value: Number) -> None:
+    if target._access.tensor.on_chip:
+        emit("memset", target, value=value)
+    else:
+        save_aliases(target._access)
+        active().library("_fill")(operand(target), value)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any) -> Tile:
+    """A tile in SBUF full of a number."""
+    made = new(tuple(shape), as_dtype(dtype))
+    return result("memset", made, value=fill_value)

@@ -1,0 +1,203 @@
+"""The modules of Beta 1: `neuronxcc.nki`, `.language`, `.isa`, `.compiler` and `.typing`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nkic.language.beta1 import (
+    allocators,
+    creation,
+    functions,
+    indices,
+    isa_folds,
+    isa_moves,
+    isa_places,
+    isa_vectors,
+    loops,
+    methods,
+    more,
+    moving,
+)
+from nkic.language.beta1.operators import Function
+from nkic.language.creation import ParDim, TensorClass
+from nkic.language.dtypes_api import BUFFERS
+from nkic.language.enums import ENUMS, OPERATORS, engine
+from nkic.language.isa import NkiValidationError, get_nc_version
+from nkic.language.names import NoReorder, TileSize, num_programs, program_id, program_ndim
+from nkic.language.namespace import Namespace
+from nkic.language.objects import Decorator, Kernel
+from nkic.language.tensors.indexing import DynamicSlice
+from nkic.machine import dtypes
+
+ROOT = "neuronxcc"
+MODULES = tuple(
+    f"{ROOT}{rest}"
+    for rest in (
+        *("", ".nki", ".nki.language", ".nki.isa", ".nki.compiler", ".nki.typing"),
+        *(".nki.isa.constants", ".nki.language.constants"),
+    )
+)
+
+
+class TileSizes(TileSize):
+    """`nl.tile_size`."""
+
+    @property
+    def psum_fmax(self) -> int:
+        """float32 elements of a bank of PSUM in a partition."""
+        return self.psum_bank_fmax
+
+    @property
+    def total_available_sbuf_size(self) -> int:
+        """Bytes of SBUF per partition that a kernel may use."""
+        return self._target.sbuf_usable
+
+    __getattribute__ = object.__getattribute__
+
+
+class Limits:
+    """`nl.fp32`: constants of a type."""
+
+    def __init__(self, least: float) -> None:
+        self.min = least
+
+
+_BINARY = (
+    *("add", "subtract", "multiply", "maximum", "minimum", "power", "divide", "mod", "fmod"),
+    *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
+    *("logical_and", "logical_or", "logical_xor"),
+)
+_UNARY = (
+    *("abs", "arctan", "ceil", "cos", "erf", "erf_dx", "exp", "floor", "gelu", "gelu_dx"),
+    *("gelu_apprx_sigmoid", "gelu_apprx_tanh", "invert", "log", "logical_not", "mish"),
+    *("negative", "reciprocal", "relu", "rsqrt", "sigmoid", "sign", "silu", "silu_dx", "sin"),
+    *("softplus", "sqrt", "square", "tan", "tanh", "trunc"),
+)
+
+
+def _binary(name: str) -> Function:
+    def call(x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+        return functions.binary(name, x, y, dtype, mask)
+
+    return Function(name, call)
+
+
+def _unary(name: str) -> Function:
+    def call(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+        return functions.unary(name, x, dtype, mask)
+
+    return Function(name, call)
+
+
+_NL: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (moving, ("load", "store", "load_transpose2d", "static_cast")),
+    (functions, ("broadcast_to", "expand_dims")),
+    (creation, ("ndarray", "zeros", "ones", "full", "zeros_like", "empty_like")),
+    (creation, ("shared_constant", "shared_identity_matrix", "device_print")),
+)
+
+
+def language() -> dict[str, Any]:
+    """Everything in `nki.language`."""
+    found: dict[str, Any] = {name: _binary(name) for name in _BINARY}
+    found |= {name: _unary(name) for name in _UNARY}
+    found |= {name: Function(name, getattr(more, name)) for name in more.REDUCTIONS}
+    found |= {name: getattr(more, name) for name in more.FUNCTIONS}
+    found |= {name: getattr(module, name) for module, names in _NL for name in names}
+    found |= {name: OPERATORS[name] for name in ("gelu_apprx_sigmoid_dx", "prelu", "bypass")}
+    return {
+        **found,
+        **dtypes.DTYPES,
+        **BUFFERS,
+        "bool_": dtypes.BOOL,
+        "copy": Function("copy", moving.copy),
+        "where": functions.where_,
+        "arange": indices.arange,
+        "mgrid": indices.MakesGrids(),
+        "ds": DynamicSlice,
+        "par_dim": ParDim,
+        "tile_size": TileSizes(),
+        "fp32": Limits(dtypes.FLOAT32.lowest),
+        "bfp16": Limits(dtypes.DTYPES["bfloat16"].lowest),
+        "finfo": more.finfo,
+        "affine_range": loops.traced,
+        "sequential_range": loops.traced,
+        "static_range": loops.unrolled,
+        "loop_reduce": loops.loop_reduce,
+        "program_id": program_id,
+        "num_programs": num_programs,
+        "program_ndim": program_ndim,
+        "nc": more.nc,
+        "spmd_dim": more.spmd_dim,
+        "Tensor": TensorClass,
+        "tensor": TensorClass,
+        "no_reorder": NoReorder,
+    }
+
+
+_ISA: tuple[tuple[Any, tuple[str, ...]], ...] = (
+    (isa_moves, ("nc_matmul", "nc_transpose", "tensor_copy", "tensor_copy_dynamic_src")),
+    (isa_moves, ("tensor_copy_dynamic_dst", "nc_stream_shuffle", "dma_copy", "dma_transpose")),
+    (isa_vectors, ("activation", "activation_reduce", "tensor_tensor", "tensor_scalar")),
+    (isa_vectors, ("scalar_tensor_tensor", "tensor_scalar_reduce", "tensor_tensor_scan")),
+    (isa_vectors, ("reciprocal",)),
+    (isa_folds, ("bn_stats", "bn_aggr", "max8", "nc_find_index8", "nc_match_replace8")),
+    (isa_folds, ("tensor_reduce", "tensor_partition_reduce")),
+    (isa_places, ("tensor_copy_predicated", "range_select", "select_reduce", "iota")),
+    (isa_places, ("affine_select", "memset", "dropout", "local_gather", "sequence_bounds")),
+)
+
+
+def instructions() -> dict[str, Any]:
+    """Everything in `nki.isa`."""
+    engines = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
+    return {
+        **{name: getattr(module, name) for module, names in _ISA for name in names},
+        **ENUMS,
+        **{f"{member.name}_engine": member for member in engines},
+        "get_nc_version": get_nc_version,
+        "NkiValidationError": NkiValidationError,
+        "fp32": Limits(dtypes.FLOAT32.lowest),
+    }
+
+
+def compiler() -> dict[str, Any]:
+    """Everything in `nki.compiler`."""
+    return {
+        "sbuf": allocators.Sbuf(),
+        "psum": allocators.Psum(),
+        "enable_stack_allocator": allocators.unchanged,
+        "force_auto_alloc": allocators.unchanged,
+        "skip_middle_end_transformations": allocators.unchanged,
+        "no_reorder": NoReorder,
+        "allocation_scope": allocators.scope,
+        "multi_buffer": allocators.scope,
+    }
+
+
+def jit(target: Any, **options: Any) -> Any:
+    """`nki.jit`, `nki.trace` and their like on a function."""
+    return target if isinstance(target, Kernel) else Kernel(target)
+
+
+def namespaces(annotation: Any) -> Mapping[str, Namespace]:
+    """Every module by name."""
+    methods.install()
+    decorators = ("jit", "trace", "baremetal", "benchmark", "profile")
+    nki: dict[str, Any] = {name: Decorator(name, jit) for name in decorators}
+    nki["tensor"] = TensorClass
+    nl, nisa = language(), instructions()
+    constants = {**ENUMS, **{k: v for k, v in nisa.items() if k.endswith("_engine")}}
+    spaces = {
+        "": {},
+        ".nki": nki,
+        ".nki.language": nl,
+        ".nki.isa": nisa,
+        ".nki.compiler": compiler(),
+        ".nki.typing": {"tensor": annotation, "mutable_tensor": annotation},
+        ".nki.isa.constants": constants,
+        ".nki.language.constants": {k: nl[k] for k in ("fp32", "bfp16", "tile_size")},
+    }
+    return {f"{ROOT}{rest}": Namespace(f"{ROOT}{rest}", own) for rest, own in spaces.items()}

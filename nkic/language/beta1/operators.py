@@ -1,0 +1,68 @@
+"""Operators and functions as Beta 1 names them: `nl.add`, `np.add`, `np.max`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.base.suggest import did_you_mean
+from nkic.language.enums import OPERATORS, Operator
+from nkic.language.hosted import plain
+from nkic.language.texts import brief
+from nkic.machine.operators import ACTIVATIONS, ALU
+
+# Names that differ from those of the table of operators. Reductions name what they fold with.
+_SAME = {
+    **{"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"},
+    **{"sum": "add", "prod": "multiply", "all": "logical_and", "any": "logical_or"},
+    **{"bitwise_not": "invert", "true_divide": "divide", "absolute": "abs"},
+    **{"logical_shift_left": "left_shift", "logical_shift_right": "right_shift"},
+    **{"negative": "negative", "float_power": "power", "remainder": "mod"},
+}
+# What is made of several instructions where an instruction is asked for it.
+_MADE = frozenset({"divide", "mod", "fmod", "negative"})
+
+
+class Function(Operator):
+    """A function of `nki.language`, which also stands after `op=`."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, name: str, call: Callable[..., Any]) -> None:
+        super().__init__(name)
+        self._call = call
+
+    def __call__(self, *args: Any, **more: Any) -> Any:
+        return self._call(*args, **more)
+
+
+def operator_name(value: Any, parameter: str = "op") -> str:
+    """The name of an operator in the instruction table, or of one made of several."""
+    found = plain(value)
+    name = getattr(found, "name", None) or getattr(found, "__name__", None)
+    if not isinstance(name, str) or isinstance(value, int | float | bool):
+        raise KernelError(
+            "argument-kind",
+            f"`{parameter}` is {brief(value)}, but must be an operator",
+            help="pass the operator itself, uncalled, such as np.add or nl.add",
+            argument=parameter,
+        )
+    name = _SAME.get(name, name)
+    if name in ALU or name in ACTIVATIONS or name in _MADE:
+        return name
+    text = f"`{parameter}`: no engine has the operator `{name}`"
+    near = did_you_mean(name, [*ALU, *ACTIVATIONS])
+    raise KernelError("operator-not-supported", text, help=near, argument=parameter)
+
+
+def operator(value: Any, parameter: str = "op") -> Operator | None:
+    """The operator of an instruction; None stays None."""
+    if value is None:
+        return None
+    name = operator_name(value, parameter)
+    if name in _MADE:
+        text = f"`{parameter}`: no engine has `{name}` as an operator"
+        help = f"call nl.{name}, which is made of several instructions"
+        raise KernelError("operator-not-supported", text, help=help, argument=parameter)
+    return OPERATORS[name]

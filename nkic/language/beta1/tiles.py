@@ -1,0 +1,258 @@
+"""Tiles of Beta 1, and tensors of tiles.
+
+A tile is a view as in later versions. A tensor whose partition dimension is not the first one
+has *blocks*: each is a tile of its own, made when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from math import prod
+from typing import Any, NoReturn
+
+from nkic.base.kernel_errors import KernelError
+from nkic.ir.tensors import View
+from nkic.language.beta1 import access
+from nkic.language.beta1.access import Axes
+from nkic.language.beta1.indices import NO_AXES, as_index, constant
+from nkic.language.dtypes_api import as_dtype
+from nkic.language.hosted import plain
+from nkic.language.tensors import reshapes, views
+from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.texts import brief
+from nkic.language.trace import active
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+
+
+class Tile(NkiTensor):
+    """A tensor in HBM, a tile, or a part of one. `_written_by` is what wrote it, while that may
+    still write elsewhere instead. What makes instructions is in nkic/language/beta1/methods.py.
+    """
+
+    __slots__ = ("__weakref__", "_axes", "_written_by")
+    __hash__ = None
+
+    def __init__(self, view: View, axes: Axes | None = None, made: Any = None) -> None:
+        super().__init__(view)
+        self._axes = axes or (NO_AXES,) * len(view.shape)
+        self._written_by = made
+
+    # Indexing
+
+    def __getitem__(self, key: Any) -> Tile:
+        active().viewing()
+        return Tile(*access.take(self._access, self._axes, key, tile_view))
+
+    def __iter__(self) -> NoReturn:
+        raise KernelError(
+            "tensor-value",
+            "a tensor cannot be looped over",
+            help="loop over nl.affine_range, and index the tensor",
+        )
+
+    # Attributes
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.size
+
+    def assert_shape(self, shape: Any) -> Tile:
+        """The tensor itself, if it has the shape."""
+        if tuple(shape) != self.shape:
+            raise KernelError("bad-shape", f"the shape is {self.shape}, not {tuple(shape)}")
+        return self
+
+    # Other views
+
+    def reshape(self, *sizes: Any, shape: Any = None) -> Tile:
+        """The same elements in another shape."""
+        active().recording()
+        wanted = _sizes(sizes, shape, self.size)
+        found = reshaped(self._access, wanted)
+        return Tile(found, made=self._written_by if wanted == self.shape else None)
+
+    def expand_dims(self, axis: int) -> Tile:
+        """With a new dimension of size 1."""
+        at = axis if axis >= 0 else axis + len(self.shape) + 1
+        return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
+
+    def view(self, dtype: Any) -> Tile:
+        """The same bytes as another dtype."""
+        return Tile(views.reinterpret(self._access, as_dtype(dtype, 0)))
+
+    def __repr__(self) -> str:
+        return NkiTensor.__repr__(self).replace("NkiTensor", "tensor", 1)
+
+    def __bool__(self) -> bool:
+        return True
+
+
+def _sizes(sizes: tuple[Any, ...], shape: Any, count: int) -> tuple[int, ...]:
+    """The shape that is asked for, one size of it left open by -1."""
+    parts = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple | list) else sizes
+    found = [int(plain(size)) for size in (shape if shape is not None else parts)]
+    if -1 in found:
+        at = found.index(-1)
+        found[at] = count // max(prod(found) * -1, 1)
+    return tuple(found)
+
+
+def reshaped(view: View, shape: tuple[int, ...]) -> View:
+    """The same elements in another shape; those of size 1 come and go anywhere."""
+    if len(shape) < 2 and views.on_chip(view):
+        kept = [d for d in zip(view.shape, view.strides, strict=True) if d[0] != 1][:1]
+        if prod(view.shape) == prod(shape) and kept in ([], [(view.shape[0], view.strides[0])]):
+            return view._replace(shape=shape, strides=(view.strides[0],) * len(shape))
+    padded = view
+    if len(view.shape) < 2 and views.on_chip(view):
+        padded = view._replace(shape=(*view.shape, 1), strides=(*view.strides, 1))
+    try:
+        return reshapes.reshape(padded, shape)
+    except views.ViewError as error:
+        raise KernelError(error.slug, error.message, help=error.help) from error
+
+
+def tile_view(value: Any) -> View | None:
+    """The view of a tile; None of other values."""
+    return value._access if isinstance(value, NkiTensor) else None
+
+
+# ---- tensors of tiles ----------------------------------------------------------------------------
+
+
+class Blocks:
+    """A tensor whose first dimensions count tiles."""
+
+    __slots__ = ("_known", "_make", "_tile_shape", "buffer", "dtype", "name", "shape")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        partition: int,
+        dtype: DType,
+        buffer: Buffer,
+        make: Callable[[tuple[int, ...]], Tile],
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self.buffer = buffer
+        self.name = ""
+        self._make = make
+        self._tile_shape = shape[partition:]
+        self._known: dict[tuple[int, ...], Tile] = {}
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.size
+
+    @property
+    def _counts(self) -> tuple[int, ...]:
+        return self.shape[: len(self.shape) - len(self._tile_shape)]
+
+    def _tile(self, place: tuple[int, ...]) -> Tile:
+        found = self._known.get(place)
+        if found is None:
+            found = self._known[place] = self._make(place)
+        return found
+
+    def _tiles(self) -> Iterator[Tile]:
+        """Every block, in order."""
+        for place in product(*map(range, self._counts)):
+            yield self._tile(place)
+
+    def _within(self, key: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+        """The place that a key says, of all counts or of the first, and what is left of it."""
+        parts = list(key) if isinstance(key, tuple) else [key]
+        rank, count = len(self.shape), len(self._counts)
+        if any(part is Ellipsis for part in parts):
+            at = next(n for n, part in enumerate(parts) if part is Ellipsis)
+            parts[at : at + 1] = [slice(None)] * (rank - len(parts) + 1)
+        place = tuple(self._number(axis, part) for axis, part in enumerate(parts[:count]))
+        return place, tuple(parts[count:])
+
+    def _inner(self, place: tuple[int, ...]) -> Blocks:
+        """The blocks at the first few counts."""
+        rest = self.shape[len(place) :]
+        left = len(self._counts) - len(place)
+
+        def make(inner: tuple[int, ...]) -> Tile:
+            return self._tile((*place, *inner))
+
+        return Blocks(rest, left, self.dtype, self.buffer, make)
+
+    def _number(self, axis: int, part: Any) -> int:
+        size = self.shape[axis]
+        if isinstance(part, slice) and size == 1:
+            return 0
+        if isinstance(part, slice):
+            start, stop, step = part.indices(size)
+            found = as_index(start) if len(range(start, stop, step)) == 1 else None
+        else:
+            found = as_index(part)
+        number = None if found is None else constant(found)
+        if number is None:
+            raise self._no_tile(part)
+        if not -size <= number < size:
+            text = f"index {number} is outside of 0 to {size - 1}; shape is {self.shape}"
+            raise KernelError("index-out-of-bounds", text)
+        return number % size
+
+    def _no_tile(self, part: Any = None) -> KernelError:
+        count = len(self._counts)
+        said = f", not {brief(part)}" if part is not None else ""
+        return KernelError(
+            "block-dimension",
+            f"the first {count} dimension{'s' * (count > 1)} of a tensor of shape {self.shape} "
+            f"count blocks, and are indexed with an int or the variable of a loop{said}",
+            help="index one block at a time, or put the partition dimension first",
+        )
+
+    def __getitem__(self, key: Any) -> Any:
+        active().viewing()
+        place, rest = self._within(key)
+        if len(place) < len(self._counts):
+            return self._inner(place)
+        tile = self._tile(place)
+        return tile[rest] if rest else tile
+
+    def reshape(self, *sizes: Any, shape: Any = None) -> Any:
+        """The same blocks counted otherwise; the shape of a block is kept."""
+        wanted = _sizes(sizes, shape, self.size)
+        counts = wanted[: len(wanted) - len(self._tile_shape)]
+        if prod(counts) != prod(self._counts) or wanted[len(counts) :] != self._tile_shape:
+            text = f"blocks of shape {self._tile_shape} cannot become {wanted}"
+            raise KernelError("block-dimension", text, help="reshape each block")
+
+        def same(place: tuple[int, ...]) -> Tile:
+            number = 0
+            for size, at in zip(counts, place, strict=True):
+                number = number * size + at
+            old: list[int] = []
+            for size in reversed(self._counts):
+                number, rest = divmod(number, size)
+                old.insert(0, rest)
+            return self._tile(tuple(old))
+
+        if not counts:
+            return same(())
+        return Blocks(wanted, len(counts), self.dtype, self.buffer, same)
+
+    __iter__ = None
+
+    def __repr__(self) -> str:
+        return f"tensor({self.dtype.name}{list(self.shape)} in {self.buffer.value}, in blocks)"

@@ -1,0 +1,91 @@
+"""`nki.compiler` of NKI 0.7: what `nki.jit` is told for the compiler behind it.
+
+Nothing of it changes what a kernel computes; what asks for more than nkic does is a warning.
+Source: `nki.compiler` of 0.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from enum import Enum
+from typing import Any
+
+from nkic.base.profiles import Profile
+from nkic.language.namespace import Namespace
+from nkic.language.versions import removed, since
+
+MODULE = "nki.compiler"
+SINCE = Profile.NKI_0_7
+
+
+class AddressRotation(Enum):
+    """`nki.compiler.AddressRotation`."""
+
+    AUTO = "auto"
+    ENABLE = "enable"
+    DISABLE = "disable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileConfig:
+    """Of the passes after NKI. A field that is None leaves the choice to the compiler."""
+
+    address_rotation: AddressRotation | None = None
+    barrier_check: bool | None = None
+    dead_code_elim: bool | None = None
+    nki_alloc_fallback: bool | None = None
+    non_ssa_legalization: bool | None = None
+    prefetch_auto: bool | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecializationConfig:
+    """Of the evaluation of a kernel."""
+
+    allow_nested_config_override: bool | None = None
+
+
+NAMES: dict[str, type] = {
+    kind.__name__: kind for kind in (AddressRotation, CompileConfig, SpecializationConfig)
+}
+OPTIONS: dict[str, type] = {
+    "compile_config": CompileConfig,
+    "specialization_config": SpecializationConfig,
+}
+# What nkic does not do. It always checks barriers, and what it cannot place is an error.
+_WITHOUT = {
+    "address_rotation": AddressRotation.ENABLE,
+    **dict.fromkeys(("dead_code_elim", "non_ssa_legalization", "prefetch_auto"), True),
+}
+
+
+def wrong(option: str, value: Any) -> str:
+    """What is wrong with the value of an option of `nki.jit`; else nothing."""
+    kind = OPTIONS[option]
+    if value is not None and not isinstance(value, kind):
+        return f"`{option}=` takes a {MODULE}.{kind.__name__}"
+    for name, said in _said(value):
+        rotation = name == "address_rotation"
+        if said is not None and not isinstance(said, AddressRotation if rotation else bool):
+            return f"`{name}=` takes {'an AddressRotation' if rotation else 'True or False'}"
+    return ""
+
+
+def unmet(value: Any) -> list[str]:
+    """The settings that ask for what nkic does not do."""
+    return [name for name, said in _said(value) if said is not None and _WITHOUT.get(name) == said]
+
+
+def _said(value: Any) -> Iterator[tuple[str, Any]]:
+    if value is not None:
+        yield from ((field.name, getattr(value, field.name)) for field in fields(value))
+
+
+def namespace(profile: Profile) -> Namespace:
+    """The module as a version has it."""
+    absent = removed.absent(MODULE, removed.COMPILER, profile)
+    if profile >= SINCE:
+        return Namespace(MODULE, NAMES, absent)
+    new = dict.fromkeys(NAMES, since.New(SINCE, "leave it out"))
+    return Namespace(MODULE, {}, absent | since.absent(MODULE, new, profile))

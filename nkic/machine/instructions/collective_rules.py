@@ -1,0 +1,312 @@
+"""What `nki.collectives` asks of groups, tiles and counts, and which ranks devices connect.
+
+Sources: `nki.collectives`; for connections the restrictions that `all_to_all_v` states, and
+permute in the guide to Neuron collectives. How many chips an instance has is not known to the
+compiler, so that only what fits no instance is warned of (`Row.warn`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, pairwise
+
+from nkic.machine.constraints import elementwise, wrong_operator
+from nkic.machine.facts import Facts
+from nkic.machine.operands import Rule, Violation
+from nkic.machine.operators import ALU
+
+SLUG, UNCONNECTED = "collective", "ranks-not-connected"
+METADATA = "metadata_tensor"
+PREPARED = "prepared"
+COUNTS = frozenset({METADATA, PREPARED})  # tables, beside what is moved
+REDUCTIONS = ("add", "minimum", "maximum")
+MAX_CHANNELS = 4
+CHIP_RANKS = 4  # ranks of two cores on one chip
+SWITCHED = 4  # NeuronCore version whose devices are connected by a switch
+
+
+def group_size(facts: Facts) -> int:
+    """How many ranks take part in one group."""
+    found = facts.attributes["replica_group"]
+    return max(1, len(found[0])) if found else 1
+
+
+def groups(facts: Facts) -> Violation | None:
+    """Groups of equal size; no rank is in two."""
+    found = facts.attributes["replica_group"]
+    if not found or not all(found):
+        text = "`replica_group` has no ranks"
+    elif len({len(group) for group in found}) > 1:
+        sizes = ", ".join(str(len(group)) for group in found)
+        text = f"the groups of `replica_group` have {sizes} ranks; they must be equally large"
+    elif len({*chain(*found)}) < sum(map(len, found)):
+        text = "a rank is twice in `replica_group`; groups must not overlap"
+    elif min(chain(*found)) < 0:
+        text = f"`replica_group` has the rank {min(chain(*found))}; ranks count from 0"
+    else:
+        return None
+    hint = "pass ReplicaGroup([[0, 1, …]]) with each rank in one list"
+    return Violation(SLUG, text, "replica_group", hint)
+
+
+def same_memory(facts: Facts) -> Violation | None:
+    """All in HBM or all in SBUF."""
+    tiles = {name: t for name, t in facts.tiles.items() if name not in COUNTS}
+    if len({tile.on_chip for tile in tiles.values()}) == 1:
+        return None
+    places = ", ".join(f"`{name}` in {tile.buffer.value}" for name, tile in tiles.items())
+    text = f"{places}: all must be in HBM, or all in SBUF"
+    return Violation(SLUG, text, "dst", "copy one with nisa.dma_copy first")
+
+
+def flat(facts: Facts) -> Violation | None:
+    """Tiles in SBUF have one free dimension."""
+    for name, tile in facts.tiles.items():
+        if name not in COUNTS and tile.on_chip and sum(num > 1 for _, num in tile.dims) > 1:
+            return Violation(
+                "operand-shape",
+                f"`{name}` is {list(tile.shape)} in sbuf, where collectives take [partitions, "
+                "elements]",
+                name,
+                f"make `{name}` 2-dimensional: [{tile.partitions}, {tile.free}]",
+            )
+    return None
+
+
+def same_shape(*names: str) -> Rule:
+    """As `elementwise`, of tiles in one memory."""
+    fits = elementwise("dst", *names)
+    return lambda facts: None if same_memory(facts) else fits(facts)
+
+
+def dimension(in_sbuf: tuple[int, ...]) -> Rule:
+    """`collective_dim` is 0 in HBM, one of `in_sbuf` in SBUF."""
+
+    def rule(facts: Facts) -> Violation | None:
+        wanted = in_sbuf if facts.tile("src").on_chip else (0,)
+        dim = facts.attributes["collective_dim"]
+        if dim in wanted:
+            return None
+        names = " or ".join(map(str, wanted))
+        text = f"`collective_dim` is {dim}, but must be {names} here"
+        return Violation(SLUG, text, "collective_dim", f"pass {names}")
+
+    return rule
+
+
+def sizes(src: int, dst: int) -> Rule:
+    """dst has `src` / `dst` times the elements of src, where 0 stands for the ranks of a group."""
+
+    def rule(facts: Facts) -> Violation | None:
+        count = group_size(facts) if "replica_group" in facts.attributes else 1
+        times = (src or count, dst or count)
+        for name, tile in facts.tiles.items():
+            wanted, rest = divmod(tile.elements * times[0], times[1])
+            if name != "dst" and not rest and wanted != facts.tile("dst").elements:
+                return _wrong_size(facts, name, wanted)
+        return None
+
+    return rule
+
+
+def _wrong_size(facts: Facts, name: str, wanted: int) -> Violation:
+    tile, dst = facts.tile(name), facts.tile("dst")
+    return Violation(
+        "element-count-mismatch",
+        f"`{name}` has {tile.elements} elements {list(tile.shape)} and `dst` has {dst.elements} "
+        f"{list(dst.shape)}, but must have {wanted}",
+        "dst",
+        "make the first dimension of `dst` as many times larger as there are ranks, or smaller",
+    )
+
+
+def splits(facts: Facts) -> Violation | None:
+    """src falls into as many parts as the group has ranks."""
+    tile, count = facts.tile("src"), group_size(facts)
+    first = tile.partitions if tile.on_chip else 0
+    if (first or tile.elements) % count == 0:
+        return None
+    text = f"`src` has {first or tile.elements} parts, which {count} ranks cannot share equally"
+    return Violation(SLUG, text, "src", f"pad `src` to a multiple of {count}")
+
+
+def gathered(facts: Facts) -> Violation | None:
+    """In SBUF the dimension that is not gathered stays as it is."""
+    dst, src, count = facts.tile("dst"), facts.tile("src"), group_size(facts)
+    if not src.on_chip:
+        return None
+    along = facts.attributes["collective_dim"]
+    wanted = (src.partitions * (1 if along else count), src.free * (count if along else 1))
+    if (dst.partitions, dst.free) == wanted:
+        return None
+    text = f"`dst` is {list(dst.shape)}, but must be {list(wanted)}"
+    hint = f"allocate `dst` as [{wanted[0]}, {wanted[1]}]"
+    return Violation("element-count-mismatch", text, "dst", hint)
+
+
+def reduction(facts: Facts) -> Violation | None:
+    """`op` is add, minimum or maximum."""
+    op = facts.attributes["op"]
+    return None if op in REDUCTIONS else wrong_operator("op", ALU[op], ", ".join(REDUCTIONS))
+
+
+def pairs(facts: Facts) -> Violation | None:
+    """`source_target_pairs` are pairs; no rank sends twice, none receives twice."""
+    found = facts.attributes["source_target_pairs"]
+    if not found or any(len(pair) != 2 for pair in found):
+        text = "`source_target_pairs` must be a list of pairs (source, target)"
+    elif any(rank < 0 for pair in found for rank in pair):
+        text = "`source_target_pairs` has a negative rank"
+    elif any(len({pair[side] for pair in found}) < len(found) for side in (0, 1)):
+        text = "a rank is twice a source, or twice a target, in `source_target_pairs`"
+    else:
+        return None
+    hint = "pass each rank at most once as source and once as target"
+    return Violation(SLUG, text, "source_target_pairs", hint)
+
+
+def channel(facts: Facts) -> Violation | None:
+    """There are four channels at most."""
+    found = facts.attributes["channel_id"]
+    if 0 <= found < MAX_CHANNELS:
+        return None
+    text = f"the channel is {found}; there are {MAX_CHANNELS}, counted from 0"
+    return Violation(SLUG, text, "channel_id", "use fewer channels, counted from 0")
+
+
+def metadata(facts: Facts) -> Violation | None:
+    """Rows of counts and displacements, one column for each rank; in SBUF in one partition."""
+    tile, rows = facts.tile(METADATA), 3 + facts.attributes["has_rdispls"]
+    count = rows * group_size(facts)
+    if tile.elements == count and tile.partitions <= 1:
+        return None
+    text = f"`metadata_tensor` is {list(tile.shape)}, but must be [{rows}, {group_size(facts)}]"
+    hint = f"allocate it as [{rows}, {group_size(facts)}] in HBM, or with a 1 in front in SBUF"
+    return Violation(SLUG, text, METADATA, hint)
+
+
+def prepared(facts: Facts) -> Violation | None:
+    """What was prepared has the size of the counts."""
+    made, counts = facts.tile(PREPARED), facts.tile(METADATA)
+    if made.elements == counts.elements:
+        return None
+    text = f"`{PREPARED}` is {list(made.shape)} and `{METADATA}` {list(counts.shape)}"
+    return Violation("element-count-mismatch", text, PREPARED, "make both of one size")
+
+
+def slots(facts: Facts) -> Violation | None:
+    """dst falls into as many slots as there are ranks."""
+    dst, count = facts.tile("dst"), group_size(facts)
+    if dst.elements % count == 0:
+        return None
+    text = f"`dst` has {dst.elements} elements, which do not make {count} equal slots"
+    return Violation(SLUG, text, "dst", f"pad `dst` to a multiple of {count} elements")
+
+
+def displaced(facts: Facts) -> Violation | None:
+    """`has_rdispls` needs a switch between devices, which trn3 has."""
+    if not facts.attributes["has_rdispls"] or facts.target.generation >= SWITCHED:
+        return None
+    text = f"`has_rdispls` needs trn3; the target is {facts.target.name}"
+    return Violation("needs-newer-target", text, "has_rdispls", "leave it out")
+
+
+def never_displaced(facts: Facts) -> Violation | None:
+    """all_gather_v: chunks lie in equal slots."""
+    if not facts.attributes["has_rdispls"]:
+        return None
+    text = "`has_rdispls=True` is not supported by all_gather_v"
+    return Violation(SLUG, text, "has_rdispls", "leave it out: chunks lie in equal slots")
+
+
+def of_one_chip(facts: Facts) -> Violation | None:
+    """all_gather_v: each group has four ranks."""
+    if group_size(facts) == CHIP_RANKS:
+        return None
+    text = f"a group has {group_size(facts)} ranks; all_gather_v needs exactly {CHIP_RANKS}"
+    return Violation(
+        SLUG, text, "replica_group", f"use groups of {CHIP_RANKS} ranks, or all_gather"
+    )
+
+
+def ring_step(facts: Facts) -> Violation | None:
+    """Iterations count from 0."""
+    if (found := facts.attributes["iteration_id"]) >= 0:
+        return None
+    text = f"`iteration_id` is {found}, but must not be negative"
+    return Violation(SLUG, text, "iteration_id", "count ring steps from 0")
+
+
+def alike(parties: Sequence[Facts]) -> Violation | None:
+    """All cores of a rank ask for the same."""
+    first = parties[0].attributes
+    for facts in parties[1:]:
+        for name, value in facts.attributes.items():
+            if value != first[name]:
+                text = f"`{name}` is {first[name]} on core 0 and {value} on core 1"
+                return Violation("core-meeting", text, name, f"pass the same `{name}` on all cores")
+    return None
+
+
+def two_cores(parties: Sequence[Facts]) -> Violation | None:
+    """all_gather_v needs ranks of two cores."""
+    if len(parties) == 2:
+        return alike(parties)
+    text = f"all_gather_v: a rank has {len(parties)} core; it needs 2"
+    return Violation("core-meeting", text, help="launch the kernel on 2 cores, or use all_gather")
+
+
+# Connections.
+
+
+def counted_exchange(facts: Facts, cores: int) -> Violation | None:
+    """all_to_all_v: whole devices behind a switch, else ranks of one index on several nodes."""
+    ranks = facts.target.chip_cores // cores
+    if facts.target.generation >= SWITCHED:
+        return _whole_devices(facts, cores, ranks)
+    for group in facts.attributes["replica_group"]:
+        near = next(((a, b) for a, b in pairwise(sorted(group)) if (b - a) % ranks), None)
+        if near is not None:
+            text = (
+                f"ranks {near[0]} and {near[1]} exchange, but on {facts.target.name} all_to_all_v "
+                "is between ranks of the same index on several nodes"
+            )
+            return Violation(UNCONNECTED, text, "replica_group", "use all_to_all between these")
+    return None
+
+
+def _whole_devices(facts: Facts, cores: int, ranks: int) -> Violation | None:
+    name, hint = facts.target.name, f"use lists such as {list(range(ranks))}, on two cores"
+    if cores < facts.target.max_cores:
+        text = f"a rank has {cores} core, but on {name} all_to_all_v needs 2"
+        return Violation(UNCONNECTED, text, "replica_group", hint)
+    for group in facts.attributes["replica_group"]:
+        if len(group) % ranks or list(group) != list(range(group[0], group[0] + len(group))):
+            text = (
+                f"the ranks {list(group)} are no whole devices of {ranks} ranks in sequence, "
+                f"which all_to_all_v needs on {name}"
+            )
+            return Violation(UNCONNECTED, text, "replica_group", hint)
+    return None
+
+
+def without_switch(facts: Facts, cores: int) -> Violation | None:
+    """Collectives in two halves: instances whose devices a switch connects do not have them."""
+    if facts.target.generation < SWITCHED:
+        return None
+    text = f"instances of {facts.target.name} behind a switch take no collective in two halves"
+    return Violation(
+        UNCONNECTED, text, help="call all_to_all_v or all_gather_v, without the halves"
+    )
+
+
+def circle(facts: Facts, cores: int) -> Violation | None:
+    """collective_permute: every rank that sends receives, too."""
+    pairs = facts.attributes["source_target_pairs"]
+    sources, targets = ({pair[side] for pair in pairs} for side in (0, 1))
+    if sources == targets:
+        return None
+    odd = min(sources ^ targets)
+    does = "sends and does not receive" if odd in sources else "receives and does not send"
+    text = f"rank {odd} {does}; only circular permutations are supported"
+    return Violation(UNCONNECTED, text, "source_target_pairs", "let the pairs make rings")

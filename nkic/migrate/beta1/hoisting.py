@@ -1,0 +1,182 @@
+"""Instructions inside of expressions, put on lines of their own before the statement.
+
+While a source is gone through, each such call is a name that stands for it; the statement around it
+writes the tile, the instruction with its dst, and the tile's name in the name's place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import libcst as cst
+
+from nkic.migrate.arguments import named, word
+from nkic.migrate.beta1.results import Result
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
+
+RESULTS = "an instruction that returned a tile"
+RETURNING = "make dst with nl.ndarray, and pass it"
+
+
+class Pending(NamedTuple):
+    """A call that returns a tile: as it was, as it is, what it returned, how the tile is made."""
+
+    old: cst.Call
+    new: cst.Call
+    result: Result
+    made: str
+
+
+class PendingCalls:
+    """The calls that no statement has written yet, by the names that stand for them."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, Pending] = {}
+        self._count = 0
+
+    def add(self, call: Pending) -> cst.Name:
+        """The name that stands for a call."""
+        self._count += 1
+        name = f"__pending_{self._count}"
+        self._calls[name] = call
+        return cst.Name(name)
+
+    def get(self, node: cst.CSTNode | None) -> Pending | None:
+        """The call that a node stands for."""
+        return self._calls.get(node.value) if isinstance(node, cst.Name) else None
+
+    def inside(self, node: cst.CSTNode) -> Iterator[cst.Name]:
+        """The names in a node, those inside of calls before the calls' own."""
+        for one in walk(node):
+            call = self.get(one)
+            if call is not None:
+                assert isinstance(one, cst.Name)
+                yield from self.inside(call.new)
+                yield one
+
+    def restored(self, tree: cst.Module, sheet: Sheet) -> cst.Module:
+        """The tree with the calls as they were where no statement wrote them."""
+        left = [one for one in walk(tree) if self.get(one) is not None]
+        while left:
+            calls: dict[str, cst.BaseExpression] = {}
+            for one in left:
+                call = self.get(one)
+                assert call is not None
+                assert isinstance(one, cst.Name)
+                text = "what this returns is used where no line can stand before it"
+                sheet.leave(call.old, text, RETURNING)
+                calls[one.value] = call.new
+            tree = replaced_names(tree, calls)
+            left = [one for one in walk(tree) if self.get(one) is not None]
+        return tree
+
+
+class Hoisting:
+    """The lines of one statement."""
+
+    def __init__(self, sheet: Sheet, pending: PendingCalls) -> None:
+        self.sheet = sheet
+        self.pending = pending
+        self.lines: list[cst.SimpleStatementLine] = []
+        self.names: dict[str, cst.BaseExpression] = {}
+
+    def hoisted(self, statement: cst.SimpleStatementLine) -> Any:
+        """The statement, or all the lines in its place."""
+        found = [*self.pending.inside(statement)]
+        if not found:
+            return statement
+        needed = [self._written(one, statement.body[0]) for one in found]
+        if all(needed):
+            kept = replaced_names(statement, self.names)
+            self.lines.append(kept.with_changes(leading_lines=()))
+        first, last = self.lines[0], self.lines[-1]
+        self.lines[0] = first.with_changes(leading_lines=statement.leading_lines)
+        last = self.lines[-1]
+        trailing = statement.trailing_whitespace
+        self.lines[-1] = last.with_changes(trailing_whitespace=trailing)
+        return cst.FlattenSentinel(self.lines)
+
+    def _written(self, name: cst.Name, part: cst.BaseSmallStatement) -> bool:
+        """Writes one call; whether the statement is still needed."""
+        call = self.pending.get(name)
+        assert call is not None
+        new = replaced_names(call.new, self.names)
+        whole = getattr(part, "value", None) is name
+        if not call.result.is_new:
+            return self._onto_target(name.value, call, new, part if whole else None)
+        self.sheet.done[RESULTS] += 1
+        target = only_target(part) if whole else None
+        own = isinstance(target, cst.Name) and not _mentions(new, target.value)
+        plain = own and isinstance(part, cst.Assign | cst.AnnAssign)
+        tile = target.value if plain and isinstance(target, cst.Name) else self.sheet.fresh("tile")
+        self.lines.append(_allocated(part if plain else None, tile, call.made))
+        dst = f"{tile}[{call.result.part}]" if call.result.part else tile
+        self.lines.append(_line(_with_dst(new, cst.parse_expression(dst))))
+        self.names[name.value] = cst.Name(tile)
+        return not plain
+
+    def _onto_target(
+        self, name: str, call: Pending, new: cst.Call, part: cst.BaseSmallStatement | None
+    ) -> bool:
+        """`t[...] = instruction(...)`, and `+=` in PSUM: t is dst."""
+        target = only_target(part) if part is not None else None
+        if target is None:
+            why = "what this writes is not known: it is part of an expression"
+            self.sheet.leave(call.old, why, RETURNING)
+            self.names[name] = new
+            return True
+        self.sheet.done[RESULTS] += 1
+        self.lines.append(_line(_with_dst(new, target)))
+        return False
+
+
+def only_target(part: cst.BaseSmallStatement | None) -> cst.BaseExpression | None:
+    """What an assignment of any kind sets, if that is one thing."""
+    if isinstance(part, cst.Assign) and len(part.targets) == 1:
+        return part.targets[0].target
+    return part.target if isinstance(part, cst.AugAssign | cst.AnnAssign) else None
+
+
+def replaced_names(node: Any, names: Mapping[str, cst.BaseExpression]) -> Any:
+    """The node with expressions in the place of names."""
+    return node.visit(_Names(names)) if names else node
+
+
+class _Names(cst.CSTTransformer):
+    def __init__(self, names: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self.names = names
+
+    def leave_Name(  # noqa: N802
+        self, original_node: cst.Name, updated_node: cst.Name
+    ) -> cst.BaseExpression:
+        """What stands in the name's place."""
+        return self.names.get(original_node.value, updated_node)
+
+
+def _allocated(
+    part: cst.BaseSmallStatement | None, tile: str, made: str
+) -> cst.SimpleStatementLine:
+    """`tile = nl.ndarray(...)`, with the statement's annotation."""
+    value = cst.parse_expression(made)
+    if isinstance(part, cst.AnnAssign):
+        return cst.SimpleStatementLine([part.with_changes(value=value)])
+    return cst.SimpleStatementLine([cst.Assign([cst.AssignTarget(cst.Name(tile))], value)])
+
+
+def _with_dst(call: cst.Call, dst: cst.BaseExpression) -> cst.Call:
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    by_name = bool(call.args) and all(word(one) for one in call.args)
+    first = named("dst", dst) if by_name else cst.Arg(dst)
+    args = [first.with_changes(comma=comma), *call.args] if call.args else [first]
+    return call.with_changes(args=args)
+
+
+def _mentions(node: cst.CSTNode, name: str) -> bool:
+    return any(isinstance(one, cst.Name) and one.value == name for one in walk(node))
+
+
+def _line(value: cst.BaseExpression) -> cst.SimpleStatementLine:
+    return cst.SimpleStatementLine([cst.Expr(value)])

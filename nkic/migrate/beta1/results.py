@@ -1,0 +1,119 @@
+"""Instructions that return tiles: the tile made first, and passed as `dst`.
+
+Shape, element type and memory are those that the evaluation found, written by way of an operand
+that has the same each time, where there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import libcst as cst
+
+from nkic.ir.program import Instruction
+from nkic.ir.tensors import Tensor, View
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Row
+from nkic.migrate.arguments import find, word
+from nkic.migrate.beta1.indices import code
+from nkic.migrate.sheet import Sheet
+
+
+class NoResult(Exception):
+    """What an instruction returns cannot be said; the text says why."""
+
+
+class Result(NamedTuple):
+    """What a call returned, each time that it was evaluated.
+
+    `is_new`: a tile of its own; else the instruction wrote what the statement assigns to. `part`
+    are the slices of the tile that a mask left, "" for all of it.
+    """
+
+    row: Row
+    tensors: tuple[Tensor, ...]
+    made: tuple[Instruction, ...]
+    is_new: bool
+    part: str = ""
+
+
+def result_of(sheet: Sheet, call: cst.Call, row: Row | None) -> Result:
+    """What the evaluation found of a call; `row` is None where any one instruction will do."""
+    at = sheet.spot(call)
+    made = sheet.facts.instructions.get(at, ())
+    if not made:
+        raise NoResult(
+            "the evaluation did not come to it"
+            if sheet.facts.known
+            else "the kernel was not evaluated, so that its shape is not known"
+        )
+    rows = {one.row.name for one in made}
+    if len(rows) != 1 or (row is not None and rows != {row.name}):
+        raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
+    views = [one.operand("dst") for one in made]
+    tensors = tuple(view.tensor for view in views if isinstance(view, View))
+    own = sheet.facts.tensors.get(at, ())
+    new = {any(tensor is one for one in own) for tensor in tensors}
+    if len(new) != 1:
+        raise NoResult("it writes a tile of its own in some turns only")
+    if new == {True} and len(tensors) != len(own):
+        raise NoResult("it is made of several instructions in one turn")
+    return Result(made[0].row, tensors, made, new == {True})
+
+
+def allocation(sheet: Sheet, result: Result, call: cst.Call) -> str:
+    """`nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`."""
+    names = _tile_names(result, call)
+    shape = _shape(result, names)
+    dtype = _dtype(sheet, result, call, names)
+    buffers = {tensor.buffer for tensor in result.tensors}
+    if len(buffers) != 1:
+        raise NoResult("it is not always in the same memory")
+    place = code(sheet.of_module("nki.language", _name(buffers.pop())))
+    make = code(sheet.of_module("nki.language", "ndarray"))
+    return f"{make}({shape}, dtype={dtype}, buffer={place})"
+
+
+def _name(buffer: Buffer) -> str:
+    return buffer.value
+
+
+Operands = dict[str, Sequence[View]]
+
+
+def _tile_names(result: Result, call: cst.Call) -> Operands:
+    """The operands that are plain names, by name: what they were each time."""
+    found: Operands = {}
+    for operand in result.row.operands:
+        argument = find(call, result.row.parameters[1:], operand.name)
+        if argument is None or not isinstance(argument.value, cst.Name):
+            continue
+        values = [one.operand(operand.name) for one in result.made]
+        views = [value for value in values if isinstance(value, View)]
+        if len(views) == len(values):
+            found[argument.value.value] = views
+    return found
+
+
+def _shape(result: Result, names: Operands) -> str:
+    shapes = [tensor.shape for tensor in result.tensors]
+    for name, views in names.items():
+        if [view.tensor.shape for view in views] == shapes:
+            return f"{name}.shape"
+    if len(set(shapes)) != 1:
+        raise NoResult("its shape changes from turn to turn")
+    return str(shapes[0])
+
+
+def _dtype(sheet: Sheet, result: Result, call: cst.Call, names: Operands) -> str:
+    said = next((one for one in call.args if word(one) == "dtype"), None)
+    if said is not None:
+        return code(said.value)
+    dtypes = [tensor.dtype for tensor in result.tensors]
+    for name, views in names.items():
+        if [view.dtype for view in views] == dtypes:
+            return f"{name}.dtype"
+    if len(set(dtypes)) != 1:
+        raise NoResult("its element type changes from turn to turn")
+    return code(sheet.of_module("nki.language", dtypes[0].name))

@@ -1,0 +1,147 @@
+"""Indexing by index expressions, as slices: `t[i_p, k * 512 + i_f]` → `t[0:128, k * 512:…]`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import libcst as cst
+
+from nkic.migrate.beta1.indices import Axis, Index, Indices, added, code, less, times
+
+Limits = Mapping[Axis, str]
+"""For axes of a mask: how many of their elements are there."""
+
+
+class NotSlices(Exception):
+    """An index that slices cannot say; the text says why."""
+
+
+class SeveralAxes(NotSlices):
+    """An index that slices cannot say, and a view may."""
+
+
+def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
+    """The expression is a tensor indexed by index expressions."""
+    if not isinstance(node, cst.Subscript) or indices.has_index(node.value):
+        return False
+    return any(
+        isinstance(one.slice, cst.Index) and indices.has_index(one.slice.value)
+        for one in node.slice
+    )
+
+
+def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
+    """What stands between the brackets, one text for each dimension. Raises `NotSlices`."""
+    found = [_index(indices, one) for one in node.slice]
+    rank = max(one.rank for one in found if one is not None)
+    if any(one is None for one in found):
+        raise NotSlices("slices and index expressions stand in one index")
+    dims = [one for one in found if one is not None]
+    places = [[axis.place for _, axis in one.parts] for one in dims]
+    if any(len(one) > 1 for one in places):
+        raise SeveralAxes("two axes are added in one dimension: t.ap(pattern) says that")
+    order = [one[0] for one in places if one]
+    if order != sorted(set(order)):
+        raise SeveralAxes("its axes are not in the order of the dimensions: t.ap(pattern) says so")
+    single = _single(places, rank)
+    return [
+        _slice(one, limits) if one.parts else (_one(one.base) if n in single else one.base)
+        for n, one in enumerate(dims)
+    ]
+
+
+def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
+    if not isinstance(element.slice, cst.Index):
+        return None
+    found = indices.of(element.slice.value)
+    if found is None:
+        text = code(element.slice.value)
+        raise NotSlices(f"`{text}` is no sum of numbers and axes, or what it is made of changes")
+    return found
+
+
+def _single(places: Sequence[Sequence[int]], rank: int) -> set[int]:
+    """The dimensions with a number that stand for an axis of one element in the result."""
+    found: set[int] = set()
+    free: list[int] = []
+    wanted = 0
+    for dim, here in enumerate(places):
+        if not here:
+            free.append(dim)
+            continue
+        found |= _last(free, here[0] - wanted)
+        free, wanted = [], here[0] + 1
+    return found | _last(free, rank - wanted)
+
+
+def _last(free: Sequence[int], count: int) -> set[int]:
+    if count > len(free):
+        raise NotSlices("the result has more dimensions than the index: reshape it")
+    return set(free[len(free) - count :])
+
+
+def _one(base: str) -> str:
+    return f"{base}:{added(base, '1')}"
+
+
+def _slice(index: Index, limits: Limits) -> str:
+    (step, axis), *_ = index.parts
+    count = limits.get(axis, axis.count)
+    low = added(index.base, times(step, axis.start))
+    if step == "1":
+        return f"{low}:{added(low, count)}"
+    if step.startswith("-"):
+        raise NotSlices("an axis runs backwards")
+    last = less(count, "1")
+    end = added(low, added(times(step, last), "1"))
+    return f"{low}:{end}:{step}"
+
+
+def subscript(value: cst.BaseExpression, texts: Sequence[str]) -> cst.Subscript:
+    """`value[texts]`."""
+    made = cst.parse_expression(f"x[{', '.join(texts)}]")
+    assert isinstance(made, cst.Subscript)
+    return made.with_changes(value=value)
+
+
+def viewed(indices: Indices, node: cst.Subscript) -> str:
+    """What follows the tensor's name where a dimension is made of several axes: slices, a shape in
+    which each axis has a dimension, and their order. Raises `NotSlices`.
+    """
+    dims = [one for one in (_index(indices, part) for part in node.slice) if one is not None]
+    if len(dims) != len(node.slice):
+        raise NotSlices("slices and index expressions stand in one index")
+    slices, shape, order = [], [], []
+    for one in dims:
+        axes = _nested(one)
+        slices.append(f"0:{_product([axis.count for axis in axes])}")
+        shape += [axis.count for axis in axes]
+        order += [axis.place for axis in axes]
+    rank = max(one.rank for one in dims)
+    if sorted(order) != list(range(rank)):
+        raise NotSlices("a dimension of the result is no axis of the index")
+    text = f"[{', '.join(slices)}].reshape(({', '.join(shape)}))"
+    if order == sorted(order):
+        return text
+    return f"{text}.permute({tuple(order.index(place) for place in range(rank))})"
+
+
+def _nested(index: Index) -> list[Axis]:
+    """The axes of a dimension that they cover without a gap: `n * i + j`, j below n."""
+    if index.base != "0" or not index.parts:
+        raise NotSlices("a view of several axes begins at 0 in each dimension")
+    axes: list[Axis] = []
+    step = "1"
+    for text, axis in sorted(index.parts, key=lambda one: one[0] != "1"):
+        if text != step or axis.start != "0":
+            raise NotSlices("an axis leaves out elements: t.ap(pattern) says that")
+        axes.insert(0, axis)
+        step = axis.count if step == "1" else times(step, axis.count)
+    return axes
+
+
+def _product(counts: Sequence[str]) -> str:
+    text = "1"
+    for count in counts:
+        text = times(text, count)
+    return text

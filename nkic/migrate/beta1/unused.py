@@ -1,0 +1,60 @@
+"""Takes out index expressions and masks that nothing uses any more."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from nkic.base.source import SourceFile
+from nkic.migrate.beta1.indices import ARANGE, Indices, plain_names
+from nkic.migrate.facts import Facts
+from nkic.migrate.scopes import read_in, scope_of
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
+
+PURE = (ARANGE, "nki.language.program_id", "nki.language.num_programs")
+
+
+def without_unused(source: SourceFile, like: Sheet) -> str:
+    """The text without them, and without those that only they used."""
+    sheet = Sheet(source, Facts(), like.start, like.goal)
+    indices = Indices(sheet)
+    open_ = [
+        one for one in walk(sheet.tree) if isinstance(one, cst.Assign) and _is_index(indices, one)
+    ]
+    gone: set[int] = set()
+    while found := {id(one) for one in open_ if not _is_read(sheet, one, gone)} - gone:
+        gone |= found
+    made = sheet.tree.visit(_Remover(gone))
+    assert isinstance(made, cst.Module)
+    return made.code
+
+
+class _Remover(cst.CSTTransformer):
+    def __init__(self, gone: set[int]) -> None:
+        super().__init__()
+        self.gone = gone
+
+    def leave_Assign(  # noqa: N802
+        self, original_node: cst.Assign, updated_node: cst.Assign
+    ) -> cst.Assign | cst.RemovalSentinel:
+        """An assignment that nothing reads."""
+        return cst.RemoveFromParent() if id(original_node) in self.gone else updated_node
+
+
+def _is_read(sheet: Sheet, node: cst.Assign, gone: set[int]) -> bool:
+    """A name that the assignment sets is read somewhere in its function, but by what is gone."""
+    scope = scope_of(sheet, node)
+    names = {one.value for target in node.targets for one in plain_names(target.target)}
+    return scope is None or not names or bool(names & read_in(scope, gone))
+
+
+def _is_index(indices: Indices, node: cst.Assign) -> bool:
+    """The value is made of indices, and of nothing that has an effect."""
+    calls = [one for one in walk(node.value) if isinstance(one, cst.Call)]
+    pure = all(_is_pure(indices.sheet, one.func) for one in calls)
+    return pure and indices.has_index(node.value)
+
+
+def _is_pure(sheet: Sheet, function: cst.BaseExpression) -> bool:
+    builtin = any(sheet.is_builtin(function, name) for name in ("min", "max", "len"))
+    return builtin or sheet.name_of(function) in PURE

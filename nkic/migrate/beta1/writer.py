@@ -1,0 +1,259 @@
+"""Goes through a source of Beta 1 once, and writes what later versions want in its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import libcst as cst
+
+from nkic.base.source import Span
+from nkic.ir.tensors import View
+from nkic.language.versions import rewritten
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Row
+from nkic.migrate.arguments import row_of, with_args, word
+from nkic.migrate.beta1.blocks import Blocks, front
+from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls
+from nkic.migrate.beta1.indices import ARANGE, MGRID, Indices, added, code
+from nkic.migrate.beta1.masked import Cutter, shapes_by_name
+from nkic.migrate.beta1.masks import limits_of
+from nkic.migrate.beta1.results import NoResult, allocation, result_of
+from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript, viewed
+from nkic.migrate.scopes import scope_of
+from nkic.migrate.sheet import Sheet
+
+INDICES, MASKS = "an index expression", "a mask"
+BLOCKS, METHODS = "a block dimension", "a method of tiles"
+_INDEXING = "slice the tensor, or use t.ap(pattern)"
+_MASKING = "slice to the part that is there, `t[0:min(128, rows - start)]`"
+_RETURNING = "make dst with nl.ndarray, and pass it"
+LOAD, ZEROS = "nki.language.load", "nki.language.zeros"
+_BY_PLACE = cst.MaybeSentinel.DEFAULT
+
+
+class Writer(cst.CSTTransformer):
+    """Applies the rules of Beta 1."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        super().__init__()
+        self.sheet = sheet
+        self.indices = Indices(sheet)
+        self.shapes = shapes_by_name(sheet)
+        self.blocks = Blocks(sheet)
+        self.pending = PendingCalls()
+        self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
+        self.skipped: dict[int, Span] = {}  # functions that were not evaluated
+
+    # ---- index expressions -----------------------------------------------------------------
+
+    def leave_Subscript(  # noqa: N802
+        self, original_node: cst.Subscript, updated_node: cst.Subscript
+    ) -> cst.BaseExpression:
+        """`t[i_p, i_f]`."""
+        old = original_node
+        if self._is_grid(old) or self._is_in_masked(old):
+            return updated_node
+        blocks, indexed = self.blocks.count(old), is_indexed(self.indices, old)
+        texts = [code(one.slice) for one in updated_node.slice]
+        if indexed:
+            try:
+                texts = sliced(self.indices, old, {})
+            except SeveralAxes as failure:
+                return self._viewed(old, updated_node, failure)
+            except NotSlices as failure:
+                self.sheet.leave(old, f"this index is no slice: {failure}", _INDEXING)
+                return updated_node
+            self.sheet.done[INDICES] += 1
+        elif not blocks:
+            return self._column(old, updated_node)
+        return subscript(updated_node.value, front(texts, blocks) if blocks else texts)
+
+    def _viewed(
+        self, old: cst.Subscript, new: cst.Subscript, failure: NotSlices
+    ) -> cst.BaseExpression:
+        """`t[i_p, n * i + j]`: a view with a dimension for each axis."""
+        try:
+            text = viewed(self.indices, old)
+        except NotSlices:
+            self.sheet.leave(old, f"this index is no slice: {failure}", _INDEXING)
+            return new
+        if isinstance(next(self.sheet.parents(old)), cst.AssignTarget):
+            text += "[...]"
+        self.sheet.done[INDICES] += 1
+        return cst.parse_expression(f"{code(new.value)}{text}")
+
+    def _column(self, old: cst.Subscript, new: cst.Subscript) -> cst.Subscript:
+        """`nl.load(t[0:128, k])` is a tile of one column, which `k:k + 1` says now."""
+        call = next((one for one in self.sheet.parents(old) if isinstance(one, cst.Call)), None)
+        if call is None or not any(one.value is old for one in call.args):
+            return new
+        made = self.sheet.facts.instructions.get(self.sheet.spot(call), ())
+        shapes = {t.shape for t in self.sheet.facts.tensors.get(self.sheet.spot(call), ())}
+        first, *rest = new.slice
+        numbers = [one.slice for one in rest if isinstance(one.slice, cst.Index)]
+        is_column = bool(shapes) and all(shape[1:] == (1,) for shape in shapes)
+        plain = isinstance(first.slice, cst.Slice) and len(numbers) == len(rest) > 0
+        sources = {one.operand("src") for one in made if "src" in one.row.operand_index}
+        ranks = {len(one.tensor.shape) for one in sources if isinstance(one, View)}
+        if not is_column or not plain or ranks != {len(new.slice)}:
+            return new
+        texts = [code(one.slice) for one in new.slice]
+        texts[-1] = f"{texts[-1]}:{added(texts[-1], '1')}"
+        self.sheet.done[INDICES] += 1
+        return subscript(new.value, texts)
+
+    def _is_grid(self, node: cst.Subscript) -> bool:
+        function = node.value.func if isinstance(node.value, cst.Call) else node.value
+        return self.sheet.name_of(function) in (ARANGE, MGRID)
+
+    def _is_in_masked(self, node: cst.Subscript) -> bool:
+        """The mask of the call around it has a say: the call writes it."""
+        argument, call, *_ = self.sheet.parents(node)
+        return (
+            isinstance(argument, cst.Arg) and isinstance(call, cst.Call) and _mask(call) is not None
+        )
+
+    def leave_Assign(  # noqa: N802
+        self, original_node: cst.Assign, updated_node: cst.Assign
+    ) -> cst.Assign:
+        """`t[...] = function(…, mask=…)`: what the mask leaves of t."""
+        cutter = self.cutters.get(id(original_node.value))
+        if cutter is None or len(original_node.targets) != 1:
+            return updated_node
+        old, new = original_node.targets[0].target, updated_node.targets[0]
+        try:
+            made = cutter.target(old, new.target)
+        except NotSlices as failure:
+            self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
+            return updated_node
+        return updated_node.with_changes(targets=[new.with_changes(target=made)])
+
+    # ---- calls -----------------------------------------------------------------------------
+
+    def leave_Call(  # noqa: N802
+        self, original_node: cst.Call, updated_node: cst.Call
+    ) -> cst.BaseExpression:
+        """Masks, then results."""
+        old, new = original_node, self._method(original_node, updated_node)
+        if (moved := self.blocks.made(old, new)) is not new:
+            self.sheet.done[BLOCKS] += 1
+            new = moved
+        row, mask = row_of(self.sheet.name_of(old.func)), _mask(old)
+        cutter = None
+        if mask is not None and self._is_nki(old):
+            try:
+                made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+                limits = limits_of(self.indices, mask)
+                cutter = Cutter(self.indices, self.shapes, limits, made)
+                new = cutter.call(old, new)
+            except NotSlices as failure:
+                self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
+                return new
+            self.sheet.done[MASKS] += 1
+            self.cutters[id(old)] = cutter
+        is_load = self.sheet.name_of(old.func) == LOAD
+        if is_load and (cutter is not None or self._writes_target(old)):
+            return self._with_result(old, new, None, cutter) or new
+        if row is not None and _returns(row, old):
+            return self._with_result(old, new, row, cutter) or new
+        if cutter is None and self._writes_target(old):
+            return self._product(old, new)
+        return self._unfilled(old, new)
+
+    def _writes_target(self, call: cst.Call) -> bool:
+        """The call is one instruction, and what it writes is what the statement assigns to."""
+        at = self.sheet.spot(call)
+        made = self.sheet.facts.instructions.get(at, ())
+        return len({one.row.name for one in made}) == 1 and at not in self.sheet.facts.tensors
+
+    def _product(self, old: cst.Call, new: cst.Call) -> cst.Call | cst.Name:
+        """`t += nl.matmul(x, y, transpose_x=True)` in PSUM: one instruction, which adds to t."""
+        module, _, name = self.sheet.name_of(old.func).rpartition(".")
+        product = rewritten.PRODUCTS.get(name) if module == "nki.language" else None
+        made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+        if product is None or {one.row.name for one in made} != {product.by}:
+            return new
+        flag = next((code(one.value) for one in old.args if word(one) == product.flag), "")
+        factors = [one for one in new.args if word(one) != product.flag]
+        if flag != "True" or len(factors) != len(product.names):
+            return new
+        args = [one.with_changes(keyword=None, equal=_BY_PLACE) for one in factors]
+        args[-1] = args[-1].with_changes(comma=_BY_PLACE)
+        func = self.sheet.of_module("nki.isa", product.by)
+        return self._with_result(old, new.with_changes(func=func, args=args), None, None) or new
+
+    def _unfilled(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        """`nl.zeros` in PSUM, where a product is the first to write: nothing fills it."""
+        at = self.sheet.spot(old)
+        made = self.sheet.facts.tensors.get(at, ())
+        if self.sheet.name_of(old.func) != ZEROS or at in self.sheet.facts.instructions:
+            return new
+        if not made or any(one.buffer is not Buffer.PSUM for one in made):
+            return new
+        return new.with_changes(func=self.sheet.of_module("nki.language", "ndarray"))
+
+    def _method(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        """`t.broadcast_to(shape)` → `nl.broadcast_to(t, shape)`."""
+        if not isinstance(old.func, cst.Attribute) or self.sheet.name_of(old.func):
+            return new
+        name = old.func.attr.value
+        if name not in rewritten.FUNCTIONS or not isinstance(new.func, cst.Attribute):
+            return new
+        self.sheet.done[METHODS] += 1
+        first = cst.Arg(new.func.value, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+        function = self.sheet.of_module("nki.language", name)
+        return new.with_changes(func=function, args=[first, *new.args])
+
+    def _is_nki(self, call: cst.Call) -> bool:
+        return self.sheet.name_of(call.func).startswith("nki.")
+
+    def _with_result(
+        self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None
+    ) -> cst.Name | None:
+        """Notes what the call returns, for the statement around it to write."""
+        try:
+            result = result_of(self.sheet, old, row)
+            part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
+            made = allocation(self.sheet, result, old) if result.is_new else ""
+        except (NoResult, NotSlices) as failure:
+            self._leave_result(old, failure)
+            return None
+        if row is None:
+            new = new.with_changes(func=self.sheet.of_module(result.row.module, result.row.name))
+        kept = [one for one in new.args if word(one) != "dtype"]
+        new = with_args(new, kept) if len(kept) < len(new.args) else new
+        return self.pending.add(Pending(old, new, result._replace(part=part), made))
+
+    def _leave_result(self, old: cst.Call, failure: Exception) -> None:
+        """Says so; once for a function that was not evaluated at all."""
+        scope = scope_of(self.sheet, old)
+        if scope is None or self._is_evaluated(scope):
+            self.sheet.leave(old, f"what this returns is not known: {failure}", _RETURNING)
+        elif id(scope) not in self.skipped:
+            self.skipped[id(scope)] = self.sheet.span(scope)
+            text = f"instructions of `{scope.name.value}` return tiles, and it was not evaluated"
+            self.sheet.leave(scope.name, text, "give the types of its arguments: --arg, or -k")
+
+    def _is_evaluated(self, scope: cst.FunctionDef) -> bool:
+        first, last = self.sheet.span(scope)[1], self.sheet.span(scope)[3]
+        return any(first <= at[0] <= last for at in self.sheet.facts.instructions)
+
+    # ---- statements ------------------------------------------------------------------------
+
+    def leave_SimpleStatementLine(  # noqa: N802
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> Any:
+        """Instructions stand on lines of their own, before what uses their results."""
+        if len(updated_node.body) != 1:
+            return updated_node
+        return Hoisting(self.sheet, self.pending).hoisted(updated_node)
+
+
+def _mask(call: cst.Call) -> cst.BaseExpression | None:
+    found = next((one.value for one in call.args if word(one) == "mask"), None)
+    return None if isinstance(found, cst.Name) and found.value == "None" else found
+
+
+def _returns(row: Row, call: cst.Call) -> bool:
+    """The instruction writes a dst that the call does not pass."""
+    return row.parameters[0] == "dst" and not any(word(one) == "dst" for one in call.args)

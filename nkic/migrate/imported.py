@@ -1,0 +1,116 @@
+"""What names mean by way of imports: `nl.add` is `nki.language.add`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping
+
+import libcst as cst
+
+from nkic.migrate.tree import children, code, walk
+
+Scope = cst.FunctionDef | cst.Module
+
+
+class Imports:
+    """The imports of a file, by the function that they stand in.
+
+    A name that a function sets by other means is that function's own.
+    """
+
+    def __init__(self, tree: cst.Module, around: Callable[[cst.CSTNode], Iterator[cst.CSTNode]]):
+        self._tree = tree
+        self._around = around
+        self._of: dict[int, Mapping[str, str]] = {}
+        self._set: dict[int, frozenset[str]] = {}
+
+    def meaning(self, node: cst.CSTNode) -> str:
+        """The full name of what an expression names; "" for what is not imported."""
+        if isinstance(node, cst.Attribute):
+            owner = self.meaning(node.value)
+            return f"{owner}.{node.attr.value}" if owner else ""
+        if not isinstance(node, cst.Name):
+            return ""
+        for scope in self._scopes(node):
+            if node.value in self._imported(scope):
+                return self._imported(scope)[node.value]
+            if node.value in self._bound(scope):
+                return ""
+        return ""
+
+    def is_builtin(self, node: cst.CSTNode, name: str) -> bool:
+        """The expression is Python's own `name`."""
+        return (
+            isinstance(node, cst.Name)
+            and node.value == name
+            and hasattr(builtins, name)
+            and not any(
+                name in self._imported(scope) or name in self._bound(scope)
+                for scope in self._scopes(node)
+            )
+        )
+
+    def _scopes(self, node: cst.CSTNode) -> Iterator[Scope]:
+        for one in self._around(node):
+            if isinstance(one, cst.FunctionDef | cst.Module):
+                yield one
+
+    def _imported(self, scope: Scope) -> Mapping[str, str]:
+        if id(scope) not in self._of:
+            self._of[id(scope)] = {
+                name: meant for node in _own(scope.body) for name, meant in _imports(node)
+            }
+        return self._of[id(scope)]
+
+    def _bound(self, scope: Scope) -> frozenset[str]:
+        if id(scope) not in self._set:
+            found = {name for node in _own(scope.body) for name in _names(node)}
+            if isinstance(scope, cst.FunctionDef):
+                params = (one for one in walk(scope.params) if isinstance(one, cst.Param))
+                found |= {one.name.value for one in params}
+            self._set[id(scope)] = frozenset(found)
+        return self._set[id(scope)]
+
+
+def _own(body: object) -> Iterator[cst.CSTNode]:
+    """The nodes of a body, of functions and classes inside their heads alone."""
+    nodes = body if isinstance(body, tuple | list) else (body,)
+    for node in nodes:
+        yield node
+        if not isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda):
+            yield from _own(tuple(children(node)))
+
+
+def _imports(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
+    if isinstance(node, cst.Import):
+        for one in node.names:
+            name = code(one.name)
+            first = name.partition(".")[0]
+            yield (code(one.asname.name), name) if one.asname else (first, first)
+    elif isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
+        package = "." * len(node.relative) + (code(node.module) if node.module else "")
+        for one in node.names:
+            bound = one.asname.name if one.asname else one.name
+            yield code(bound), f"{package}.{code(one.name)}"
+
+
+def _names(node: cst.CSTNode) -> Iterator[str]:
+    """The names that a node sets, by other means than an import."""
+    if isinstance(node, cst.FunctionDef | cst.ClassDef):
+        yield node.name.value
+    elif isinstance(
+        node, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr
+    ):
+        yield from _set_by(node.target)
+    elif isinstance(node, cst.AsName):
+        yield from _set_by(node.name)
+
+
+def _set_by(target: cst.CSTNode) -> Iterator[str]:
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _set_by(element.value)
+    elif isinstance(target, cst.StarredElement):
+        yield from _set_by(target.value)

@@ -1,0 +1,50 @@
+"""The syntax tree: what is inside a node, and around it.
+
+libcst's own `children` and parents go through a visitor that rebuilds every node; a migration asks
+for them all the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from functools import cache
+
+import libcst as cst
+
+# Layout: no field that matters for what a source means begins so.
+_LAYOUT = ("whitespace", "lpar", "rpar", "leading", "trailing", "lines_after", "comma", "semicolon")
+_MORE = {"header", "footer", "equal", "indent", "dot", "lbracket", "rbracket", "lbrace", "rbrace"}
+
+
+@cache
+def _parts(kind: type[cst.CSTNode]) -> tuple[str, ...]:
+    names = (one.name for one in fields(kind))
+    return tuple(n for n in names if not n.startswith(_LAYOUT) and n not in _MORE)
+
+
+def children(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The nodes right inside one, without layout."""
+    for name in _parts(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from (one for one in value if isinstance(one, cst.CSTNode))
+
+
+def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """The node and all inside it."""
+    yield node
+    for child in children(node):
+        yield from walk(child)
+
+
+def parents(tree: cst.Module) -> dict[int, cst.CSTNode]:
+    """What is right around each node, by the node's `id`."""
+    return {id(child): node for node in walk(tree) for child in children(node)}
+
+
+def code(node: cst.CSTNode) -> str:
+    """The source text of a node."""
+    return cst.Module([]).code_for_node(node)

@@ -1,0 +1,129 @@
+"""The modules of Beta 1 for host code: `neuronxcc.nki` and what is in it.
+
+Values that mean something outside of kernels are what they are there; all others wait for one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from nkic.language import provide
+from nkic.language.beta1 import allocators, names, operators
+from nkic.language.enums import Operator
+from nkic.language.names import TileSize
+from nkic.language.namespace import Namespace, names_of
+from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+from nkic.nki import names as host
+from nkic.nki import signatures
+from nkic.nki.grid import NeuronCores, SpmdDim
+
+ROOT = names.ROOT
+MODULES = names.MODULES
+_AS_IT_IS = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
+_CALLED = (allocators.unchanged, allocators.scope)
+
+
+class Waiting:
+    """A value of kernels under a name that host code imports, which is indexed: `nl.mgrid`."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.__module__ = module
+        self.__name__ = name
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.__nki__()[key]
+
+    def __nki__(self) -> Any:
+        """What it is in the kernel that Python evaluates."""
+        found = host.inside(self.__module__, self.__name__)
+        return host.refuse(f"{self.__module__}.{self.__name__}") if found is None else found
+
+
+@cache
+def _spaces() -> dict[str, Namespace]:
+    return dict(names.namespaces(provide.TensorAnnotation()))
+
+
+def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
+    """The public names of a module with their values; `kernels` are the decorators."""
+    space = _spaces()[module]
+    found = {name: _value(module, name, getattr(space, name)) for name in names_of(space)}
+    if module == f"{ROOT}.nki":
+        found |= kernels
+    elif module == f"{ROOT}.nki.language":
+        found |= {"nc": NeuronCores, "spmd_dim": SpmdDim, "static_cast": static_cast}
+    return found
+
+
+def _value(module: str, name: str, value: Any) -> Any:
+    if isinstance(value, type) and issubclass(value, Enum):
+        return host.enumeration("nki.isa", value)
+    if isinstance(value, _AS_IT_IS) or value in _CALLED:
+        return value
+    for kind, make in _MAKERS:
+        if isinstance(value, kind):
+            return make(module, name, value)
+    if isinstance(value, type):
+        return host.kernel_type(module, name, value.__doc__ or "", value)
+    return Waiting(module, name)
+
+
+def _function(module: str, name: str, value: Any) -> Any:
+    signature, doc = signatures.of_function(getattr(value, "_call", value))
+    return host.Function(module, name, signature, doc)
+
+
+_MAKERS: tuple[tuple[Any, Callable[[str, str, Any], Any]], ...] = (
+    (DType, lambda module, name, value: value.name),
+    (Buffer, lambda module, name, value: host.region(value)),
+    (TileSize, lambda module, name, value: TileSizes()),
+    (provide.TensorAnnotation, lambda module, name, value: _annotation(module, name)),
+    (operators.Function | FunctionType, _function),
+    (Operator, lambda module, name, value: host.Function(module, name, None, f"`nl.{name}`.")),
+)
+
+
+class TileSizes(host.HostTileSize, names.TileSizes):
+    """`nl.tile_size`: sizes of the target that calls are compiled for."""
+
+    __getattribute__ = object.__getattribute__
+
+
+def _annotation(module: str, name: str) -> type:
+    return host.kernel_type(module, name, "A tensor argument: `tensor[128, 512]`.")
+
+
+def static_cast(input_data: Any, dtype: Any) -> Any:
+    """A copy of another dtype: of a tile in a kernel, of an array outside, where tests make
+    their inputs with it.
+    """
+    found = host.inside(f"{ROOT}.nki.language", "static_cast")
+    if found is not None:
+        return found(input_data, dtype)
+    if hasattr(input_data, "astype"):
+        return input_data.astype(np_dtype(dtype))
+    return host.refuse("nki.language.static_cast")
+
+
+static_cast.__module__ = f"{ROOT}.nki.language"
+
+
+def np_dtype(dtype: Any) -> Any:
+    """An element type as NumPy's."""
+    with suppress(ImportError):
+        import_module("ml_dtypes")
+    return np.dtype(dtype)
+
+
+def submodules(package: str) -> Iterator[str]:
+    """The modules within a package."""
+    return (name for name in MODULES if name.startswith(f"{package}."))

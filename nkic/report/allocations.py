@@ -1,0 +1,196 @@
+"""Where the tensors of a compiled kernel lie on chip, and from when to when they are in use.
+
+Time is counted in steps: the streams run in turn, each as far as its semaphores let it, one
+instruction a step, and a loop's body once. Simulated time comes from a run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+from nkic.base.text import clean, grouped, size
+from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
+from nkic.machine.targets import TARGETS
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
+from nkic.neff.text import source
+from nkic.report.resources import resources
+
+CELLS = 48  # of a chart
+BLOCKS = " ▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """A tensor on chip: `bytes` in each of `partitions` from `address` on; in use from step `first`
+    to step `last`. `place` is where it was declared, as "kernel.py:12".
+    """
+
+    name: str
+    place: str
+    core: int
+    memory: str
+    dtype: str
+    shape: tuple[int, ...]
+    partition: int
+    partitions: int
+    address: int
+    bytes: int
+    first: int
+    last: int
+
+    @property
+    def total(self) -> int:
+        """Bytes of all its partitions."""
+        return self.bytes * self.partitions
+
+    @property
+    def banks(self) -> list[int]:
+        """The banks of PSUM that it touches."""
+        first, last = self.address, self.address + max(1, self.bytes) - 1
+        if self.memory != Buffer.PSUM.value:
+            return []
+        return [*range(first // PSUM_BANK_BYTES, last // PSUM_BANK_BYTES + 1)]
+
+
+def order(executable: Executable) -> Iterator[InstructionRecord]:
+    """The instructions as semaphores let them run. What never can is left out."""
+    streams = [[i for i in s.items if isinstance(i, InstructionRecord)] for s in executable.streams]
+    at = [0] * len(streams)
+    tokens: dict[tuple[int, int], int] = defaultdict(int)
+    moved = True
+    while moved:
+        moved = False
+        for number, stream in enumerate(executable.streams):
+            if at[number] < len(streams[number]):
+                item = streams[number][at[number]]
+                if _take(item, stream, tokens):
+                    at[number], moved = at[number] + 1, True
+                    yield item
+
+
+def _take(
+    item: InstructionRecord, stream: StreamRecord, tokens: dict[tuple[int, int], int]
+) -> bool:
+    """Takes and gives the item's semaphores, if they are there."""
+    if any(tokens[stream.core, semaphore] < count for semaphore, count in item.waits):
+        return False
+    for semaphore, count in item.waits:
+        tokens[stream.core, semaphore] -= count
+    for semaphore in item.signals:
+        tokens[stream.core, semaphore] += 1
+    return True
+
+
+def allocations(executable: Executable) -> tuple[list[Allocation], int]:
+    """Every tensor on chip that is used, by first use; and the number of steps."""
+    spans: dict[int, tuple[int, int]] = {}
+    step = 0
+    for item in order(executable):
+        if item.row is None:
+            continue
+        for operand in item.operands:
+            if isinstance(operand, PatternRecord):
+                first, _ = spans.get(operand.tensor, (step, step))
+                spans[operand.tensor] = first, step
+        step += 1
+    found = [_allocation(executable, number, *span) for number, span in spans.items()]
+    kept = [one for one in found if one is not None]
+    return sorted(kept, key=lambda one: (one.first, one.memory, one.address)), step
+
+
+def _allocation(executable: Executable, number: int, first: int, last: int) -> Allocation | None:
+    tensor = executable.tensors[number]
+    if not tensor.buffer.on_chip:
+        return None
+    return Allocation(
+        tensor.name,
+        source(executable, tensor.place),
+        tensor.core,
+        tensor.buffer.value,
+        tensor.dtype.name,
+        tensor.shape,
+        tensor.partition,
+        tensor.shape[0] if tensor.shape else 1,
+        tensor.byte,
+        tensor.bytes,
+        first,
+        last,
+    )
+
+
+def as_json(executable: Executable) -> dict[str, Any]:
+    """For programs: the figures, and every tensor."""
+    found, steps = allocations(executable)
+    tensors = [{**asdict(one), "banks": one.banks} for one in found]
+    figures = resources(executable).as_json()
+    return {"schema": 1, "resources": figures, "steps": steps, "tensors": tensors}
+
+
+def text(executable: Executable) -> str:
+    """For people: a line for each place that declares tensors, with a chart of its bytes in use."""
+    found, steps = allocations(executable)
+    parts = [resources(executable).line + "\n"]
+    for memory, limit in _limits(executable).items():
+        own = [one for one in found if one.memory == memory]
+        if own:
+            parts.append(_memory(memory, own, steps, limit))
+    return "\n".join(parts)
+
+
+def _limits(executable: Executable) -> dict[str, int]:
+    target = TARGETS[executable.target]
+    return {
+        "sbuf": target.sbuf_usable * PARTITIONS * max(1, executable.cores),
+        "psum": target.psum_bytes * PARTITIONS * max(1, executable.cores),
+    }
+
+
+def _memory(memory: str, found: Sequence[Allocation], steps: int, limit: int) -> str:
+    levels = in_use(found, steps)
+    most = max(levels)
+    title = f"{memory.upper()}: at most {size(most)} of {size(limit)} in use"
+    groups: dict[tuple[str, str], list[Allocation]] = defaultdict(list)
+    for one in found:
+        groups[one.name, one.place].append(one)
+    ranked = sorted(groups.items(), key=lambda pair: (-max(in_use(pair[1], steps)), pair[0]))
+    rows = [("tensor", "declared in", "number", "bytes", "addresses", _chart(levels, most))]
+    for (name, place), own in ranked:
+        rows.append((clean(name), clean(place), *_figures(own), _chart(in_use(own, steps), most)))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+    return "\n".join([title, *lines]) + "\n"
+
+
+def _figures(own: Sequence[Allocation]) -> tuple[str, str, str]:
+    low, high = min(one.address for one in own), max(one.address + one.bytes for one in own)
+    banks = sorted({bank for one in own for bank in one.banks})
+    where = f"bank {', '.join(map(str, banks))}" if banks else f"{low}:{high}"
+    return grouped(len(own)), size(max(one.total for one in own)), where
+
+
+def in_use(found: Sequence[Allocation], steps: int) -> list[int]:
+    """Bytes in use at each step."""
+    changes = [0] * (steps + 1)
+    for one in found:
+        changes[one.first] += one.total
+        changes[one.last + 1] -= one.total
+    level, levels = 0, []
+    for change in changes[:-1] or [0]:
+        level += change
+        levels.append(level)
+    return levels
+
+
+def _chart(levels: Sequence[int], most: int) -> str:
+    """The greatest level of each stretch of steps."""
+    cells = min(CELLS, len(levels))
+    cuts = [len(levels) * i // cells for i in range(cells + 1)]
+    tops = [max(levels[a:b]) for a, b in pairwise(cuts)]
+    return "".join(BLOCKS[-(-(len(BLOCKS) - 1) * top // max(1, most))] for top in tops)

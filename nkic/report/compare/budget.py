@@ -1,0 +1,75 @@
+"""What may not get worse: `cycles>+2%, sbuf_peak>24MiB`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean
+from nkic.report.compare.profiles import FIGURES
+
+_RULE = re.compile(r"([a-z_]+)\s*>\s*(\+?)\s*(\d{1,18}(?:\.\d{1,9})?)\s*(%|[KMGT](?:iB|B)?|B|)")
+_UNITS = {"": 1, "B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class Rule(NamedTuple):
+    """`figure` may not be above `limit`, or not by more than that above the baseline: in
+    percent of it if `percent`.
+    """
+
+    figure: str
+    limit: float
+    above: bool
+    percent: bool
+    text: str
+
+    def most(self, baseline: Mapping[str, float] | None) -> float:
+        """The greatest value that is allowed."""
+        if not self.above or baseline is None:
+            return self.limit
+        before = baseline[self.figure]
+        return before + (before * self.limit / 100 if self.percent else self.limit)
+
+
+def rules(text: str) -> list[Rule]:
+    """The rules of --fail-if, with commas between them. Raises `UsageFailed`."""
+    return [_rule(word.strip()) for word in text.split(",")]
+
+
+def _rule(word: str) -> Rule:
+    found = _RULE.fullmatch(word)
+    if found is None:
+        _bad(word, "it is not FIGURE>LIMIT", "write cycles>+2%, sbuf_peak>24MiB or dma_bytes>+0")
+        raise AssertionError
+    figure, plus, number, unit = found.groups()
+    if figure not in FIGURES:
+        near = did_you_mean(figure, FIGURES) or f"known are: {', '.join(FIGURES)}"
+        _bad(word, f"there is no figure `{figure}`", near)
+    if unit == "%" and not plus:
+        _bad(word, "a percentage of what?", f"write {figure}>+{number}% to compare with a baseline")
+    scale = 1 if unit == "%" else _UNITS[unit[:1]]
+    return Rule(figure, float(number) * scale, bool(plus), unit == "%", word)
+
+
+def _bad(word: str, why: str, help: str) -> None:
+    raise UsageFailed([make("bad-value", f"--fail-if {clean(word)}: {why}", help=help)])
+
+
+def broken(
+    found: list[Rule], figures: Mapping[str, float], baseline: Mapping[str, float] | None
+) -> list[Diagnostic]:
+    """An error for each rule that the run breaks."""
+    return [
+        _exceeded(rule, figures[rule.figure], rule.most(baseline))
+        for rule in found
+        if figures[rule.figure] > rule.most(baseline)
+    ]
+
+
+def _exceeded(rule: Rule, value: float, most: float) -> Diagnostic:
+    text = f"{FIGURES[rule.figure]}: {rule.figure} is {value:,.0f}, more than {most:,.0f}"
+    help = "nki-run --diff shows which lines cost more; --save-baseline accepts what they cost"
+    return make("budget-exceeded", text, notes=[f"--fail-if {rule.text}"], help=help)

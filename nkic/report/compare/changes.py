@@ -1,0 +1,154 @@
+"""What changed between two runs, as text and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from nkic.base.text import clean, width
+from nkic.report.compare.profiles import Cost, Key, Profile
+
+LINES = 20  # of source, and instructions, that are shown
+
+
+class Row(NamedTuple):
+    """A figure before and after; None where there was none."""
+
+    name: str
+    before: float | None
+    after: float | None
+
+    @property
+    def change(self) -> float:
+        return (self.after or 0) - (self.before or 0)
+
+    @property
+    def share(self) -> str:
+        """The change as a part of what was."""
+        if not self.before:
+            return "new" if self.after else ""
+        return f"{100 * self.change / self.before:+.1f}%"
+
+    def cells(self) -> tuple[str, str, str, str]:
+        """For a table."""
+        change = f"{self.change:+,.0f} {self.share}" if self.change else "="
+        return clean(self.name), _shown(self.before), _shown(self.after), change
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Rows that differ, greatest change first; `figures` has all, in their order. Times of lines
+    are nanoseconds on the critical path; `moved` are bytes from and to HBM.
+    """
+
+    before: Profile
+    after: Profile
+    figures: Sequence[Row]
+    lines: Sequence[Row]
+    moved: Sequence[Row]
+    instructions: Sequence[Row]
+
+    @property
+    def headline(self) -> str:
+        """Both runs in a line."""
+        one, other = self.before, self.after
+        same = "the same program" if one.id == other.id else "another program"
+        return f"{clean(one.kernel)} on {clean(one.target)}, then {clean(other.kernel)} on " + (
+            f"{clean(other.target)}: {same}"
+        )
+
+    def tables(self) -> Iterator[tuple[str, Sequence[Row]]]:
+        """With titles, as long as they are shown."""
+        yield "figure", self.figures
+        yield "line, ns on the critical path", self.lines[:LINES]
+        yield "line, bytes from and to HBM", self.moved[:LINES]
+        yield "instructions", self.instructions[:LINES]
+
+    @property
+    def text(self) -> str:
+        """For a terminal."""
+        parts = [self.headline + "\n"]
+        for title, rows in self.tables():
+            if rows:
+                parts.append(_aligned([(title, "before", "after", "change"), *_cells(rows)]))
+        return "\n".join(parts)
+
+    @property
+    def markdown(self) -> str:
+        """For a pull request."""
+        parts = [f"### {plain(self.headline)}\n"]
+        for title, rows in self.tables():
+            if rows:
+                head = f"| {title} | before | after | change |\n|---|--:|--:|--:|\n"
+                lines = (f"| {' | '.join(map(plain, row))} |\n" for row in _cells(rows))
+                parts.append(head + "".join(lines))
+        return "\n".join(parts)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        tables = ("figures", "lines", "moved", "instructions")
+        found = {name: [row._asdict() for row in getattr(self, name)] for name in tables}
+        about = ("kernel", "target", "id")
+        both = {"before": asdict(self.before), "after": asdict(self.after)}
+        return {"schema": 1} | {k: {n: v[n] for n in about} for k, v in both.items()} | found
+
+
+def plain(text: str) -> str:
+    """Text that Markdown and HTML leave as it is."""
+    for mark in "\\`*_{}[]<>|&#":
+        text = text.replace(mark, f"&#{ord(mark)};" if mark in "<>&|`" else f"\\{mark}")
+    return text
+
+
+def _cells(rows: Sequence[Row]) -> list[tuple[str, str, str, str]]:
+    return [row.cells() for row in rows]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        first, *others = row
+        cells = [first + " " * (widths[0] - width(first))]
+        cells += [cell.rjust(n) for cell, n in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip() + "\n")
+    return "".join(lines)
+
+
+def changes(before: Profile, after: Profile) -> Changes:
+    """Compares two runs; lines of source meet by their text."""
+    figures = [Row(name, before.figures[name], value) for name, value in after.figures.items()]
+    mix = _differing(before.instructions, after.instructions, str, lambda value: value)
+    return Changes(
+        before,
+        after,
+        figures,
+        _differing(before.lines, after.lines, _named(after, before), lambda c: c.critical_ns),
+        _differing(before.lines, after.lines, _named(after, before), lambda c: c.hbm_bytes),
+        mix,
+    )
+
+
+def _named(after: Profile, before: Profile) -> Callable[[Key], str]:
+    def name(key: Key) -> str:
+        cost: Cost = after.lines.get(key) or before.lines[key]
+        return cost.place if key.path else f"{cost.place} {key.line[:60]}"
+
+    return name
+
+
+def _differing(before: Any, after: Any, name: Any, value: Callable[[Any], float]) -> list[Row]:
+    rows = [
+        Row(
+            name(key),
+            value(before[key]) if key in before else None,
+            value(after[key]) if key in after else None,
+        )
+        for key in dict.fromkeys((*before, *after))
+    ]
+    return sorted((r for r in rows if r.change), key=lambda row: (-abs(row.change), row.name))

@@ -1,0 +1,119 @@
+"""Reading a profile back, without trust: the figures of it that runs are compared by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, NamedTuple
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.text import clean
+from nkic.report.views.profile import KIND, SCHEMA
+
+LIMIT = 1 << 28  # bytes of a profile
+FIGURES = {
+    "cycles": "simulated time",
+    "time_ns": "simulated time",
+    "instructions": "instructions executed",
+    "dma_bytes": "bytes moved by transfers",
+    "hbm_read_bytes": "bytes read from HBM",
+    "hbm_write_bytes": "bytes written to HBM",
+    "sbuf_peak": "bytes of SBUF",
+    "psum_banks": "banks of PSUM",
+}
+
+
+class Key(NamedTuple):
+    """A line of source: by its text where that is known, since numbers shift with every edit and
+    files get other names; else by file and number.
+    """
+
+    path: str
+    line: str
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of a line, in nanoseconds and bytes. `place` is its file and number."""
+
+    place: str
+    critical_ns: float
+    busy_ns: float
+    hbm_bytes: float
+    executions: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """`figures` by the names of FIGURES."""
+
+    kernel: str
+    target: str
+    id: str
+    figures: Mapping[str, float]
+    instructions: Mapping[str, float]
+    lines: Mapping[Key, Cost]
+
+
+def read_profile(data: bytes, path: str) -> Profile:
+    """The profile in a file's bytes. Raises `UsageFailed` where it is none."""
+    try:
+        found = json.loads(data, parse_constant=_no_number)
+        return profile_of(found)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        reason = (
+            str(error) if isinstance(error, _Wrong) else "its fields are not those of a profile"
+        )
+        text = f"`{clean(path)}` is not a profile of a run: {reason}"
+        help = f"write one with nki-run --report json={clean(path)}"
+        raise UsageFailed([make("bad-value", text, help=help)]) from error
+
+
+class _Wrong(ValueError):
+    """What is wrong, in words."""
+
+
+def _no_number(word: str) -> float:
+    raise _Wrong(f"it holds {word}")
+
+
+def profile_of(found: Mapping[str, Any]) -> Profile:
+    """The profile that was read, or that was made just now."""
+    if found.get("profile") != KIND:
+        raise _Wrong("it does not say that it is one")
+    version = str(found["profile_schema_version"])
+    if version.partition(".")[0] != SCHEMA.partition(".")[0]:
+        raise _Wrong(f"it has schema {version[:20]}, and this is nki-run for {SCHEMA}")
+    mix = {str(name): _number(count) for name, count in found["instructions"].items()}
+    lines = dict(_lines(found["lines"]))
+    own = {name: _number(found[name]) for name in ("cycles", "time_ns", "dma_bytes")}
+    own |= {name: _number(found[name]) for name in ("sbuf_peak", "psum_banks")}
+    own["instructions"] = sum(mix.values())
+    for name in ("hbm_read_bytes", "hbm_write_bytes"):
+        own[name] = sum(_number(row[name]) for row in found["lines"])
+    figures = {name: own[name] for name in FIGURES}
+    kernel, target, id = (str(found[name]) for name in ("kernel", "target", "id"))
+    return Profile(kernel, target, id, figures, mix, lines)
+
+
+def _lines(rows: Any) -> Iterator[tuple[Key, Cost]]:
+    seen: dict[Key, int] = {}
+    for row in rows:
+        text, path, number = row.get("text"), str(row["path"]), int(row["line"])
+        key = Key("", str(text)) if text else Key(path, f"line {number}")
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] > 1:  # the same text twice
+            key = key._replace(line=f"{key.line} ({seen[key]})")
+        busy = sum(_number(time) for time in row["busy_ns"].values())
+        moved = _number(row["hbm_read_bytes"]) + _number(row["hbm_write_bytes"])
+        critical, count = _number(row["critical_ns"]), _number(row["executions"])
+        place = f"{path.rpartition('/')[2]}:{number}" if number else "synchronisation"
+        yield key, Cost(place, critical, busy, moved, count)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        raise _Wrong("a figure in it is not a number")
+    return value

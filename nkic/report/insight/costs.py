@@ -1,0 +1,145 @@
+"""What each line of source cost: time of engines, waiting by cause, bytes, operations."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from nkic.machine.engines import SHORT_NAMES
+from nkic.machine.memory import Buffer
+from nkic.report.insight.critical import Part
+from nkic.report.insight.relations import Relation, Use, Uses, relation
+from nkic.report.insight.sources import Line, Lines
+from nkic.trace import Cause, Event, Trace
+
+HBM = (Buffer.HBM, Buffer.SHARED_HBM)
+
+
+@dataclass
+class LineCost:
+    """Times in picoseconds. `busy` by engine: how long its instructions held them. `stalls` by
+    cause: how long engines and queues stood idle before its instructions. `triggers` by engine: how
+    long they were held by triggers of its transfers. `critical`: its
+    part of the critical path.
+    """
+
+    executions: int = 0
+    busy: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    stalls: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    triggers: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    hbm_read: int = 0
+    hbm_written: int = 0
+    operations: int = 0
+    critical: int = 0
+
+    @property
+    def time(self) -> int:
+        """How long all engines were held, in sum."""
+        return sum(self.busy.values())
+
+    @property
+    def hbm(self) -> int:
+        """Bytes from and to HBM."""
+        return self.hbm_read + self.hbm_written
+
+    @property
+    def main(self) -> str:
+        """The engine that it kept busy longest; nothing if none."""
+        return max(self.busy, key=lambda name: self.busy[name], default="")
+
+
+class Accounts:
+    """The figures of a trace, each event counted once in `by_line`; `inside` are those that nkic's
+    own library made there, by its lines.
+    """
+
+    def __init__(self, trace: Trace, path: list[Part]) -> None:
+        self.trace = trace
+        self.target = trace.target
+        self.uses = Uses(trace.executable, trace.target)
+        self.lines = Lines(trace.executable)
+        self.by_line: dict[Line, LineCost] = defaultdict(LineCost)
+        self.inside: dict[tuple[Line, Line], LineCost] = defaultdict(LineCost)
+        self.why: dict[tuple[int, int], Relation] = {}
+        for event in trace.events:
+            for cost in self._costs(event):
+                self._add(event, cost)
+        for part in path:
+            for cost in self._costs(trace.events[part.event]):
+                cost.critical += part.time
+
+    def _costs(self, event: Event) -> list[LineCost]:
+        """Of the user's line, and of the line of nkic's library that it stands for."""
+        place = event.record.place
+        line, inner = self.lines.of(place), self.lines.inner(place)
+        own = self.by_line[line]
+        return [own] if inner is None else [own, self.inside[line, inner]]
+
+    def _add(self, event: Event, cost: LineCost) -> None:
+        for cause, time in self.stalls(event):
+            cost.stalls[cause] += time
+        if event.record.row is None:
+            return
+        engine = self.trace.streams[event.stream].engine
+        read, written = self.hbm_bytes(event)
+        cost.executions += 1
+        cost.busy[SHORT_NAMES[engine]] += event.free - event.start
+        if event.trigger:
+            cost.triggers[SHORT_NAMES[event.by]] += event.trigger
+        cost.hbm_read += read
+        cost.hbm_written += written
+        cost.operations += self.operations(event)
+
+    def uses_of(self, event: Event) -> tuple[Use, ...]:
+        """What it touches."""
+        stream = self.trace.streams[event.stream]
+        return self.uses.of(event.record, stream.engine, stream.core)
+
+    def hbm_bytes(self, event: Event) -> tuple[int, int]:
+        """Bytes that it reads from HBM, and that it writes there."""
+        read = written = 0
+        for use in self.uses_of(event):
+            if self.trace.executable.tensors[use.tensor].buffer in HBM:
+                size = use.pattern.elements * use.pattern.dtype.size
+                read += size if use.reads else 0
+                written += size if use.writes else 0
+        return read, written
+
+    def operations(self, event: Event) -> int:
+        """Additions and multiplications of a matrix product."""
+        row = event.record.row
+        if row is None or row.operations is None:
+            return 0
+        return self.uses.products(event.record, self.trace.streams[event.stream].engine)
+
+    def stalls(self, event: Event) -> Iterator[tuple[str, int]]:
+        """How long its stream stood idle before it, by cause."""
+        waited = event.ready - event.idle
+        if waited > 0:
+            yield self.cause(event), waited
+        if event.start > event.ready:
+            yield "bandwidth", event.start - event.ready
+        if event.table:
+            yield "table", event.table
+
+    def cause(self, event: Event) -> str:
+        """Why it was not ready when its stream was free."""
+        if event.cause is Cause.RESULT:
+            return str(Relation.DATA.value)
+        if event.cause is not Cause.SEMAPHORE or event.before < 0:
+            return str(event.cause.value)
+        return str(self.relation(event).value)
+
+    def relation(self, event: Event) -> Relation:
+        """What it has to do with the event that it waited for last."""
+        own = self.uses_of(event)
+        for number in (event.before, *event.tokens):
+            before = self.trace.events[number]
+            key = (id(before.record), id(event.record))
+            found = self.why.get(key)
+            if found is None:
+                found = self.why[key] = relation(self.uses_of(before), own)[0]
+            if found is not Relation.ORDER:
+                return found
+        return Relation.ORDER

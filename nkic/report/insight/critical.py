@@ -1,0 +1,102 @@
+"""The critical path of a run: the chain of events that leaves no gap between start and end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from nkic.machine.engines import SHORT_NAMES, Engine
+from nkic.trace import Cause, Event, Trace
+
+
+class Spent(Enum):
+    """What a part of the path went into."""
+
+    BUSY = "busy"  # the engine or the DMA engines held by the event
+    LATENCY = "latency"  # until its result could be seen
+    TABLE = "table load"
+    TRIGGER = "trigger"  # an engine held by the trigger of a transfer
+    SIGNAL = "semaphore"  # from a signal to the start of who waits for it
+    RENDEZVOUS = "rendezvous"
+    START = "start"
+
+    __hash__ = object.__hash__
+
+
+class Part(NamedTuple):
+    """A stretch of the path, in picoseconds. A signal's belongs to the event that waited."""
+
+    event: int
+    spent: Spent
+    start: int
+    end: int
+
+    @property
+    def time(self) -> int:
+        return self.end - self.start
+
+
+def critical_path(trace: Trace) -> list[Part]:
+    """From the start to the end; the parts follow each other without gaps."""
+    return [*reversed([*_backwards(trace)])] if trace.events else []
+
+
+def _backwards(trace: Trace) -> Iterator[Part]:
+    events, until = trace.events, trace.end
+    at = next(i for i, event in enumerate(events) if event.done == trace.end)
+    triggered = False  # the path leaves the event by its trigger
+    while at >= 0:
+        event = events[at]
+        if triggered:
+            yield Part(at, Spent.TRIGGER, event.ready, until)
+        else:
+            yield from _within(at, event, until)
+        if event.is_late and not triggered:
+            at, until = event.pool_before, event.start
+            continue
+        let_go = 0
+        if event.before >= 0:
+            let_go = min(trace.let_go(event), event.ready)
+        if let_go < event.ready:
+            yield Part(at, _GAPS.get(event.cause, Spent.SIGNAL), let_go, event.ready)
+        triggered = trace.by_trigger(event)
+        at, until = event.before, let_go
+
+
+_GAPS = {Cause.RENDEZVOUS: Spent.RENDEZVOUS, Cause.START: Spent.START}
+
+
+def _within(number: int, event: Event, until: int) -> Iterator[Part]:
+    """What the event itself did from its start `until` somebody else could go on."""
+    free = min(event.free, until)
+    loaded = min(event.start + event.table, free)
+    if until > free:
+        yield Part(number, Spent.LATENCY, free, until)
+    if free > loaded:
+        yield Part(number, Spent.BUSY, loaded, free)
+    if loaded > event.start:
+        yield Part(number, Spent.TABLE, event.start, loaded)
+
+
+def spending(trace: Trace, path: list[Part]) -> dict[str, int]:
+    """The path by what it was spent on, most first: "PE", "DMA transfers", "DMA latency", …"""
+    found: dict[str, int] = defaultdict(int)
+    for part in path:
+        found[_named(trace, part)] += part.time
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _named(trace: Trace, part: Part) -> str:
+    engine = trace.streams[trace.events[part.event].stream].engine
+    if part.spent is Spent.BUSY:
+        return TRANSFERS if engine is Engine.DMA else SHORT_NAMES[engine]
+    if part.spent is Spent.TRIGGER:
+        return TRIGGERS
+    if part.spent is Spent.LATENCY:
+        return f"{SHORT_NAMES[engine]} latency"
+    return str(part.spent.value)
+
+
+TRANSFERS, TRIGGERS = "DMA transfers", "DMA triggers"

@@ -1,0 +1,79 @@
+"""Which tensors were alive when: from the first access to the end of the last one."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from nkic.machine.memory import Buffer
+from nkic.report.insight.costs import Accounts
+from nkic.report.insight.sources import Line
+
+
+class Life(NamedTuple):
+    """A tensor on chip, alive from `start` to `end` (picoseconds). `bytes` are those of all its
+    partitions.
+    """
+
+    tensor: int
+    name: str
+    buffer: Buffer
+    core: int
+    line: Line
+    start: int
+    end: int
+    bytes: int
+
+
+class Peak(NamedTuple):
+    """The most bytes alive at one time, when that was first, and whose they were: bytes by
+    declaring line and name, most first.
+    """
+
+    bytes: int
+    time: int
+    owners: tuple[tuple[str, Line, int], ...]
+
+
+def lives(accounts: Accounts) -> list[Life]:
+    """Of every tensor in SBUF and PSUM that was used, by start."""
+    spans: dict[int, tuple[int, int]] = {}
+    for event in accounts.trace.events:
+        for use in accounts.uses_of(event):
+            start, end = spans.get(use.tensor, (event.start, event.done))
+            spans[use.tensor] = min(start, event.start), max(end, event.done)
+    found = [_life(accounts, number, *span) for number, span in spans.items()]
+    return sorted((one for one in found if one.buffer.on_chip), key=lambda life: life[5:7])
+
+
+def _life(accounts: Accounts, number: int, start: int, end: int) -> Life:
+    tensor = accounts.trace.executable.tensors[number]
+    partitions = tensor.shape[0] if tensor.shape else 1
+    line = accounts.lines.of(tensor.place)
+    size = tensor.bytes * partitions
+    return Life(number, tensor.name, tensor.buffer, tensor.core, line, start, end, size)
+
+
+def levels(found: Iterable[Life]) -> list[tuple[int, int]]:
+    """Bytes alive from each time on, until the next."""
+    changes: dict[int, int] = defaultdict(int)
+    for life in found:
+        changes[life.start] += life.bytes
+        changes[life.end] -= life.bytes
+    level, series = 0, []
+    for time in sorted(changes):
+        level += changes[time]
+        series.append((time, level))
+    return series
+
+
+def peak(found: Sequence[Life]) -> Peak:
+    """The greatest level of these lives."""
+    time, most = max(levels(found), key=lambda pair: (pair[1], -pair[0]), default=(0, 0))
+    owners: dict[tuple[str, Line], int] = defaultdict(int)
+    for life in found:
+        if life.start <= time < life.end:
+            owners[life.name, life.line] += life.bytes
+    ranked = sorted(owners.items(), key=lambda pair: (-pair[1], pair[0]))
+    return Peak(most, time, tuple((name, line, size) for (name, line), size in ranked))

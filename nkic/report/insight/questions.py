@@ -1,0 +1,326 @@
+"""What could be otherwise, each as a change of the trace; a second run says what it is worth.
+
+An *advice* is something that the kernel's author can do. A *limit* says what a part of the machine
+costs: nobody can have it for nothing, but what does not gain then cannot be the reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from nkic.base.text import size
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.engines import SHORT_NAMES, Engine
+from nkic.machine.facts import Facts, Tile
+from nkic.machine.memory import PARTITIONS, Buffer
+from nkic.machine.patterns import run
+from nkic.machine.timing import Timing, timing
+from nkic.neff.records import PatternRecord
+from nkic.report.insight.costs import HBM, Accounts
+from nkic.report.insight.critical import Part, Spent
+from nkic.report.insight.memory import Life, peak
+from nkic.report.insight.relations import Edge, Relation, edges
+from nkic.report.insight.sources import Line
+from nkic.trace import Cause, Change, Event
+
+FREE = Timing(0, 0)
+ROWS_WORTH = 1.15  # of the time at full rate, from which on short rows are told
+
+
+@dataclass(frozen=True)
+class Question:
+    """`name` is for programs, `text` for people: what to do, or what would be free. `weight` is the
+    part of the critical path that it is about, in picoseconds. The answer holds only if with
+    `given` the run takes as long as it did.
+    """
+
+    name: str
+    text: str
+    change: Change
+    is_advice: bool
+    weight: int
+    line: Line | None = None
+    given: Change | None = None
+
+
+def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Question]:
+    """What may be asked of this run, weightiest first; nothing that the critical path does not
+    touch, since that would change nothing.
+    """
+    asker = _Asker(accounts, path, found)
+    asked = [
+        *asker.loaded_once(),
+        *asker.long_rows(),
+        *asker.narrow_products(),
+        *asker.room(),
+        *asker.tables(),
+        *asker.free(),
+    ]
+    return sorted((one for one in asked if one.weight), key=lambda one: (-one.weight, one.name))
+
+
+def _times(events: Mapping[int, Timing]) -> Change:
+    """These events take other times."""
+    return Change(retimed=lambda number, event, known: events.get(number, known))
+
+
+class _Asker:
+    def __init__(self, accounts: Accounts, path: list[Part], found: list[Life]) -> None:
+        self.accounts = accounts
+        self.trace = accounts.trace
+        self.path = path
+        self.lives = found
+        self.critical: dict[int, int] = defaultdict(int)
+        for part in path:
+            self.critical[part.event] += part.time
+
+    def weight(self, events: Iterable[int]) -> int:
+        """What of the critical path these events are."""
+        return sum(self.critical.get(number, 0) for number in events)
+
+    def timed(self, name: str, text: str, events: Mapping[int, Timing], line: Line) -> Question:
+        """Advice with which these events take other times."""
+        return Question(name, text, _times(events), True, self.weight(events), line)
+
+    def transfers(self) -> Iterator[tuple[int, Event]]:
+        """The events that move data."""
+        for number, event in enumerate(self.trace.events):
+            if event.record.row is not None and self.engine(event) is Engine.DMA:
+                yield number, event
+
+    def engine(self, event: Event) -> Engine:
+        """Who executed it."""
+        return self.trace.streams[event.stream].engine
+
+    def line(self, event: Event) -> Line:
+        """Where the user wrote it."""
+        return self.accounts.lines.of(event.record.place)
+
+    # Advice
+
+    def loaded_once(self) -> Iterator[Question]:
+        """Loads of bytes that were loaded before, for nothing; if there is room to keep them."""
+        again: dict[int, dict[int, Timing]] = defaultdict(dict)
+        once: dict[int, int] = defaultdict(int)
+        known: set[PatternRecord] = set()
+        for number, event in self.transfers():
+            pattern = self._loaded(event)
+            if pattern is None:
+                continue
+            if pattern in known:
+                again[pattern.tensor][number] = FREE
+            else:
+                once[pattern.tensor] += bytes_of(pattern)
+            known.add(pattern)
+        own = peak([life for life in self.lives if life.buffer is Buffer.SBUF]).bytes
+        room = self.accounts.target.sbuf_usable * PARTITIONS - own
+        fitting = [tensor for tensor in again if once[tensor] <= room]
+        sets = [[tensor] for tensor in fitting]
+        if len(fitting) > 1 and sum(once[tensor] for tensor in fitting) <= room:
+            sets.append(fitting)
+        for tensors in sets:
+            events = {number: FREE for tensor in tensors for number in again[tensor]}
+            yield self._load_once(tensors, events, sum(once[tensor] for tensor in tensors))
+
+    def _loaded(self, event: Event) -> PatternRecord | None:
+        """The part of an input that a transfer brings on chip."""
+        tensors = self.trace.executable.tensors
+        reads = [u for u in self.accounts.uses_of(event) if u.reads]
+        if len(reads) != 1 or reads[0].pattern.dynamic is not None:
+            return None
+        tensor = tensors[reads[0].tensor]
+        is_input = tensor.buffer in HBM and tensor.role in ("input", "constant")
+        return reads[0].pattern if is_input else None
+
+    def _load_once(self, tensors: list[int], events: dict[int, Timing], once: int) -> Question:
+        names = [self.trace.executable.tensors[tensor].name for tensor in tensors]
+        more = sum(self.trace.events[number].bytes for number in events)
+        text = (
+            f"load {' and '.join(names)} once and keep {'it' if len(names) == 1 else 'them'} in "
+            f"SBUF ({size(once)}): {size(more)} are loaded again"
+        )
+        line = self.line(self.trace.events[min(events)])
+        return self.timed(f"load-once:{','.join(names)}", text, events, line)
+
+    def long_rows(self) -> Iterator[Question]:
+        """Transfers of short rows, at the rate of long ones."""
+        rate = self.accounts.target.peak_rate
+        full = self.accounts.target.figures["dma.descriptor_bytes"]
+        by_line: dict[Line, dict[int, int]] = defaultdict(dict)
+        rows: dict[Line, int] = {}
+        for number, event in self.transfers():
+            best = round(event.bytes * 1000 / rate)
+            if best and event.pool > ROWS_WORTH * best:
+                line = self.line(event)
+                by_line[line][number] = best
+                rows[line] = min(rows.get(line, 1 << 62), row_bytes(event))
+        for line, events in by_line.items():
+            text = (
+                f"move longer rows in {line.short}: theirs have {rows[line]} bytes, and DMA needs "
+                f"{full:.0f} for its full rate"
+            )
+            change, weight = _at_full_rate(events), self.weight(events)
+            yield Question(f"long-rows:{line}", text, change, True, weight, line)
+
+    def narrow_products(self) -> Iterator[Question]:
+        """Products of float32 tiles, as if they were of bfloat16."""
+        events: dict[int, Timing] = {}
+        known: dict[int, Timing | None] = {}
+        for number, event in enumerate(self.trace.events):
+            key = id(event.record)
+            if key not in known:
+                known[key] = self._narrowed(event)
+            if (time := known[key]) is not None:
+                events[number] = time
+        if events:
+            text = "multiply bfloat16, not float32: one pass of the tensor engine instead of four"
+            yield self.timed("bf16", text, events, self.line(self.trace.events[min(events)]))
+
+    def _narrowed(self, event: Event) -> Timing | None:
+        """How long a product of float32 would take in bfloat16."""
+        row, engine = event.record.row, self.engine(event)
+        if row is None or row.operations is None:
+            return None
+        facts = self.trace.executable.facts(event.record, self.accounts.target, engine)
+        narrow = {
+            name: value._replace(dtype=DTYPES["bfloat16"])
+            for name, value in facts.operands.items()
+            if isinstance(value, Tile) and value.buffer is Buffer.SBUF
+            if value.dtype.name == "float32"
+        }
+        if not narrow:
+            return None
+        other = Facts(facts.target, {**facts.operands, **narrow}, facts.attributes, facts.engine)
+        return timing(row, other, engine)
+
+    def room(self) -> Iterator[Question]:
+        """More room for the tensors of a line, so that nothing waits to overwrite them."""
+        waits = self._waits_for_room()
+        if not waits:
+            return
+        found, kept = edges(self.trace, self.accounts.uses), self._by_slots()
+        given = _wired(found, kept)
+        names: dict[Line, set[str]] = defaultdict(set)
+        for edge in found:
+            if edge.relation is Relation.ROOM:
+                names[self._declared(edge.tensor)].add(self._name(edge.tensor))
+        for line, weight in waits.items():
+            rest = [
+                edge
+                for edge in found
+                if edge.relation is not Relation.ROOM or self._declared(edge.tensor) != line
+            ]
+            text = f"give {_listed(names[line])} ({line.short}) another buffer, to fill it earlier"
+            change = _wired(rest, kept)
+            yield Question(f"buffers:{line}", text, change, True, weight, line, given)
+        data = [edge for edge in found if edge.relation is not Relation.ROOM]
+        text = "if nothing waited for room in memory"
+        weight = sum(waits.values())
+        yield Question("free-room", text, _wired(data, kept), False, weight, None, given)
+
+    def _waits_for_room(self) -> dict[Line, int]:
+        """What of the critical path comes before a wait for room, by the line that declares what
+        is overwritten.
+        """
+        found: dict[Line, int] = defaultdict(int)
+        for before, part in itertools.pairwise(self.path):
+            event = self.trace.events[part.event]
+            if event.cause is not Cause.SEMAPHORE or before.event == part.event or event.is_late:
+                continue
+            if self.accounts.relation(event) is Relation.ROOM:
+                for use in self.accounts.uses_of(event):
+                    if use.writes:
+                        found[self._declared(use.tensor)] += before.time
+        return found
+
+    def _declared(self, tensor: int) -> Line:
+        return self.accounts.lines.of(self.trace.executable.tensors[tensor].place)
+
+    def _name(self, tensor: int) -> str:
+        return self.trace.executable.tensors[tensor].name
+
+    def _by_slots(self) -> list[tuple[int, int]]:
+        """What empty slots order: the turns of loops, as in the program."""
+        events = self.trace.events
+        return [
+            (token, number)
+            for number, event in enumerate(events)
+            for token in event.tokens
+            if event.record.row is None or events[token].record.row is None
+        ]
+
+    # Limits
+
+    def tables(self) -> Iterator[Question]:
+        """Activation tables that are there at once."""
+        weight = sum(part.time for part in self.path if part.spent is Spent.TABLE)
+        text = "if activation tables took no time to load"
+        yield Question("free-tables", text, Change(tables=False), False, weight)
+
+    def free(self) -> Iterator[Question]:
+        """Each engine that does something, infinitely fast; and queues that never hold."""
+        by_engine: dict[Engine, list[int]] = defaultdict(list)
+        for number, event in enumerate(self.trace.events):
+            if event.record.row is not None:
+                by_engine[self.engine(event)].append(number)
+        for engine, numbers in by_engine.items():
+            name = SHORT_NAMES[engine]
+            change = _times(dict.fromkeys(numbers, FREE))
+            text = f"if {name} took no time"
+            yield Question(f"free-{name}", text, change, False, self.weight(numbers))
+        triggers = sum(part.time for part in self.path if part.spent is Spent.TRIGGER)
+        text = "if triggering transfers took no time"
+        yield Question("free-triggers", text, Change(retimed=_untriggered), False, triggers)
+        queued = sum(
+            part.time
+            for part in self.path
+            if self.engine(event := self.trace.events[part.event]) is Engine.DMA
+            and event.cause is Cause.ENGINE
+        )
+        text = "if transfers did not wait for their queue"
+        yield Question("more-queues", text, Change(retimed=_side_by_side), False, queued)
+
+
+def _at_full_rate(best: Mapping[int, int]) -> Change:
+    """These transfers take so much of the DMA engines, and no longer."""
+
+    def retimed(number: int, event: Event, known: Timing) -> Timing:
+        if number not in best:
+            return known
+        return known._replace(hold=min(known.hold, best[number]), pool=best[number])
+
+    return Change(retimed=retimed)
+
+
+def bytes_of(pattern: PatternRecord) -> int:
+    """Bytes of all its elements."""
+    return pattern.elements * pattern.dtype.size
+
+
+def row_bytes(event: Event) -> int:
+    """Bytes that follow each other in memory on both sides of a transfer."""
+    patterns = [o for o in event.record.operands if isinstance(o, PatternRecord)]
+    return min(run(p.dims) * p.dtype.size for p in patterns)
+
+
+def _listed(names: set[str]) -> str:
+    first = sorted(names)
+    return ", ".join(first[:2]) + (", …" if len(first) > 2 else "")
+
+
+def _wired(found: list[Edge], kept: list[tuple[int, int]]) -> Change:
+    return Change(wires=sorted({*kept, *((edge.before, edge.after) for edge in found)}))
+
+
+def _untriggered(number: int, event: Event, known: Timing) -> Timing:
+    return known._replace(trigger=0)
+
+
+def _side_by_side(number: int, event: Event, known: Timing) -> Timing:
+    """A transfer that does not hold its queue, and is complete as late as before."""
+    if not known.pool:
+        return known
+    return known._replace(hold=0, latency=known.latency + known.hold)

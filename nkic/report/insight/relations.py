@@ -1,0 +1,241 @@
+"""What events have to do with each other: who needs the data of whom, who waits for room.
+
+Bytes are taken as boxes of partitions and bytes in each partition, from the first that a pattern
+touches to the last. On chip they are physical, so that a tensor that takes over the bytes of
+another waits for room. In HBM only tensors that the kernel itself writes and reads again matter.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from nkic.machine.engines import Engine
+from nkic.machine.targets import Target
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord
+from nkic.trace import Trace
+
+
+class Relation(Enum):
+    """Why one event waits for another."""
+
+    DATA = "data"  # it reads what the other writes
+    ROOM = "room"  # it overwrites what the other still uses
+    ORDER = "order"  # neither is known: a loop's barrier, a queue's order
+
+    __hash__ = object.__hash__
+
+
+class Box(NamedTuple):
+    """Bytes: of a memory (core and buffer, or a tensor in HBM), partitions, bytes of each."""
+
+    memory: tuple[int, str]
+    first: int
+    last: int  # one past
+    low: int
+    high: int  # one past
+
+    def meets(self, other: Box) -> bool:
+        """They share a byte."""
+        return (
+            self.memory == other.memory
+            and self.first < other.last
+            and other.first < self.last
+            and self.low < other.high
+            and other.low < self.high
+        )
+
+    def covers(self, other: Box) -> bool:
+        """The other is inside."""
+        return (
+            self.first <= other.first
+            and other.last <= self.last
+            and self.low <= other.low
+            and other.high <= self.high
+        )
+
+
+class Use(NamedTuple):
+    """An operand of an instruction, as bytes."""
+
+    box: Box
+    tensor: int
+    pattern: PatternRecord
+    reads: bool
+    writes: bool
+
+
+class Uses:
+    """What instructions touch, found out once for each record."""
+
+    def __init__(self, executable: Executable, target: Target) -> None:
+        self.executable = executable
+        self.target = target
+        self._known: dict[int, tuple[Use, ...]] = {}
+        self._products: dict[int, int] = {}
+
+    def products(self, record: InstructionRecord, engine: Engine) -> int:
+        """Additions and multiplications of a matrix product."""
+        found = self._products.get(id(record))
+        if found is None:
+            row = record.row
+            facts = self.executable.facts(record, self.target, engine)
+            found = row.operations(facts) if row is not None and row.operations else 0
+            self._products[id(record)] = found
+        return found
+
+    def of(self, record: InstructionRecord, engine: Engine, core: int) -> tuple[Use, ...]:
+        """Of an instruction of that stream; nothing of an empty slot."""
+        found = self._known.get(id(record))
+        if found is None:
+            found = self._known[id(record)] = tuple(self._uses(record, engine, core))
+        return found
+
+    def _uses(self, record: InstructionRecord, engine: Engine, core: int) -> Iterator[Use]:
+        row = record.row
+        if row is None:
+            return
+        facts = self.executable.facts(record, self.target, engine)
+        for rule, operand in zip(row.operands, record.operands, strict=False):
+            if isinstance(operand, PatternRecord):
+                access = row.access_of(rule, facts)
+                yield self._use(operand, core, access.reads, access.writes)
+        for hidden in record.operands[len(row.operands) :]:
+            if isinstance(hidden, PatternRecord):
+                yield self._use(hidden, core, True, False)
+
+    def _use(self, pattern: PatternRecord, core: int, reads: bool, writes: bool) -> Use:
+        tensor = self.executable.tensors[pattern.tensor]
+        low, high = pattern.extent() if pattern.dynamic is None else (0, tensor.bytes)
+        if not tensor.buffer.on_chip:
+            box = Box((pattern.tensor, "hbm"), 0, 1, low, high)
+            return Use(box, pattern.tensor, pattern, reads, writes)
+        first = tensor.partition + pattern.start
+        place = (first, first + pattern.partitions, tensor.byte + low, tensor.byte + high)
+        return Use(Box((core, tensor.buffer.value), *place), pattern.tensor, pattern, reads, writes)
+
+
+def relation(before: tuple[Use, ...], after: tuple[Use, ...]) -> tuple[Relation, int]:
+    """Why `after` has to wait for `before`, and the tensor that it is about (-1: none)."""
+    found = (Relation.ORDER, -1)
+    for one in before:
+        for other in after:
+            if not one.box.meets(other.box):
+                continue
+            if one.writes and other.reads and one.tensor == other.tensor:
+                return Relation.DATA, other.tensor
+            if other.writes and (one.reads or one.writes):
+                found = (Relation.ROOM, other.tensor)
+    return found
+
+
+class Edge(NamedTuple):
+    """`after` waits for `before`; `tensor` is the one that is read, or that needs room."""
+
+    before: int
+    after: int
+    relation: Relation
+    tensor: int
+
+
+@dataclass
+class _Held:
+    """Who used a box last."""
+
+    writer: int = -1
+    tensor: int = -1  # the writer's
+    readers: dict[int, int] = field(default_factory=dict)  # by stream
+
+
+class _Finder:
+    """Walks over the events in the order in which they ran."""
+
+    def __init__(self, trace: Trace, uses: Uses) -> None:
+        self.trace = trace
+        self.all = [
+            uses.of(e.record, trace.streams[e.stream].engine, trace.streams[e.stream].core)
+            for e in trace.events
+        ]
+        self.held: dict[Box, _Held] = {}
+        self.near: dict[Box, list[Box]] = {}
+        self.by_memory: dict[tuple[int, str], list[Box]] = defaultdict(list)
+        self.matters = self._matters()
+
+    def _matters(self) -> set[tuple[int, str]]:
+        """The memories of which some bytes are written and read."""
+        read, written = set(), set()
+        for use in {use for uses in self.all for use in uses}:
+            read |= {use.box.memory} if use.reads else set()
+            written |= {use.box.memory} if use.writes else set()
+        return read & written
+
+    def edges(self) -> Iterator[Edge]:
+        for number, event in enumerate(self.trace.events):
+            latest: dict[tuple[int, Relation, int], int] = {}
+            for use in self.all[number]:
+                if use.box.memory in self.matters:
+                    for before, why in self._before(use):
+                        self._keep(latest, number, before, why, use.tensor)
+            for use in self.all[number]:
+                if use.box.memory in self.matters:
+                    self._hold(use, number, event.stream)
+            for (_, why, tensor), before in latest.items():
+                yield Edge(before, number, why, tensor)
+
+    def _keep(
+        self,
+        latest: dict[tuple[int, Relation, int], int],
+        number: int,
+        before: int,
+        why: Relation,
+        tensor: int,
+    ) -> None:
+        """Items of a stream complete in order, so that the latest stands for those before it."""
+        stream = self.trace.events[before].stream
+        same = stream == self.trace.events[number].stream
+        if same and self.trace.streams[stream].engine is not Engine.DMA:
+            return
+        key = (stream, why, tensor)
+        latest[key] = max(before, latest.get(key, -1))
+
+    def _neighbours(self, box: Box) -> list[Box]:
+        """The boxes known so far that share bytes with it, itself included."""
+        if box not in self.held:
+            self.held[box] = _Held()
+            others = [other for other in self.by_memory[box.memory] if other.meets(box)]
+            for other in others:
+                self.near[other].append(box)
+            self.near[box] = [*others, box]
+            self.by_memory[box.memory].append(box)
+        return self.near[box]
+
+    def _before(self, use: Use) -> Iterator[tuple[int, Relation]]:
+        for box in self._neighbours(use.box):
+            held = self.held[box]
+            if use.reads and held.writer >= 0:
+                yield held.writer, Relation.DATA
+            if not use.writes:
+                continue
+            for reader in held.readers.values():
+                yield reader, Relation.ROOM
+            if held.writer >= 0 and not use.reads:
+                yield held.writer, Relation.ROOM if held.tensor != use.tensor else Relation.DATA
+
+    def _hold(self, use: Use, number: int, stream: int) -> None:
+        if use.writes:
+            for box in self._neighbours(use.box):
+                if use.box.covers(box):
+                    self.held[box] = _Held()
+            self.held[use.box] = _Held(number, use.tensor)
+        elif use.reads:
+            self.held[use.box].readers[stream] = number
+
+
+def edges(trace: Trace, uses: Uses) -> list[Edge]:
+    """Every pair of events of which one has to wait for the other, and why. What several pairs
+    of streams imply is there once for each pair.
+    """
+    return [*_Finder(trace, uses).edges()]

@@ -1,0 +1,67 @@
+"""Events by the line that the user wrote."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from nkic.base.text import clean
+from nkic.machine.engines import SHORT_NAMES, Engine
+from nkic.neff.places import users
+from nkic.neff.records import Executable
+from nkic.trace import Trace
+
+
+class Line(NamedTuple):
+    """A line of source; number 0 where the file does not tell."""
+
+    path: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{clean(self.path)}:{self.number}" if self.number else "synchronisation"
+
+    @property
+    def short(self) -> str:
+        """Without folders."""
+        return f"{clean(self.path).rpartition('/')[2]}:{self.number}" if self.number else str(self)
+
+
+UNKNOWN = Line("", 0)
+
+
+class Lines:
+    """The lines of places: the user's own, and the line of nkic's library that it stands for."""
+
+    def __init__(self, executable: Executable) -> None:
+        self.executable = executable
+        self._known: dict[int, Line] = {}
+        self._inner: dict[int, Line | None] = {}
+
+    def of(self, place: int) -> Line:
+        """The innermost line that the user wrote."""
+        found = self._known.get(place)
+        if found is None:
+            found = self._known[place] = self._at(users(self.executable, place))
+        return found
+
+    def inner(self, place: int) -> Line | None:
+        """The line inside nkic's library, where that is what `place` is."""
+        if place not in self._inner:
+            is_inner = users(self.executable, place) != place
+            self._inner[place] = self._at(place) if is_inner else None
+        return self._inner[place]
+
+    def _at(self, place: int) -> Line:
+        places, files = self.executable.places, self.executable.files
+        if not 0 <= place < len(places):
+            return UNKNOWN
+        at = places[place]
+        return Line(files[at.file].path, at.line) if 0 <= at.file < len(files) else UNKNOWN
+
+
+def name_of(trace: Trace, stream: int) -> str:
+    """`PE`, `DMA 3`; with the core where there are several."""
+    record = trace.streams[stream]
+    name = SHORT_NAMES[record.engine]
+    name += f" {record.queue}" if record.engine is Engine.DMA else ""
+    return f"core {record.core} {name}" if trace.executable.cores > 1 else name

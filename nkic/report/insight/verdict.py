@@ -1,0 +1,214 @@
+"""The verdict on a run: bound by what, how near to it, where, and what would help most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from nkic.base.collector import without_collector
+from nkic.base.text import clean, size
+from nkic.machine.engines import SHORT_NAMES, Engine
+from nkic.machine.memory import PARTITIONS, Buffer
+from nkic.report.insight.costs import Accounts
+from nkic.report.insight.critical import Part, critical_path, spending
+from nkic.report.insight.memory import Life, Peak, lives, peak
+from nkic.report.insight.questions import Question, questions
+from nkic.trace import Change, Trace
+
+LINES = 3  # of source that are named
+EVENTS_ASKED = 60_000  # events that are run again, over all questions: less than a run takes
+LEAST_ASKED = 2
+WORTH = 0.005  # gains below it are not told
+
+Again = Callable[[Change], int]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a change would do: `time_ps` is what the run would take, `gain` the share saved."""
+
+    name: str
+    text: str
+    time_ps: int
+    gain: float
+    is_advice: bool
+
+
+@dataclass(frozen=True)
+class Hot:
+    """A line with its part of the critical path, and the engine that it mostly uses."""
+
+    line: str
+    share: float
+    engine: str
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Bytes of a memory at its peak, and whose."""
+
+    name: str
+    line: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`bound` is what the critical path goes into most, `path` its parts as shares of the time.
+    `busy` by engine is a share of the time of all cores. `mfu` compares multiplications and
+    additions of products with what the tensor engine can do of 16-bit floats, `mbu` bytes from and
+    to HBM with the rate of all DMA engines; `answers` are what other runs would take.
+    """
+
+    bound: str
+    path: dict[str, float]
+    busy: dict[str, float]
+    mfu: float
+    mbu: float
+    hbm_rate: float
+    hot: Sequence[Hot]
+    answers: Sequence[Answer]
+    sbuf_peak: int
+    sbuf_limit: int
+    psum_peak: int
+    owners: Sequence[Owner]
+
+    @property
+    def lines(self) -> list[str]:
+        """In words: at most six lines."""
+        return [line for line in (self._bound, self._hot, *self._help, self._memory) if line]
+
+    @property
+    def _bound(self) -> str:
+        name = self.bound
+        figures = [f"{short} {_percent(part)} busy" for short, part in self.busy.items() if part]
+        if self.mfu:
+            figures.append(f"MFU {_percent(self.mfu)}")
+        if self.mbu:
+            figures.append(f"MBU {_percent(self.mbu)} ({self.hbm_rate:.1f} GB/s)")
+        head = f"bound by {name}: {_percent(self.path.get(name, 0))} of the critical path"
+        return "; ".join((head, ", ".join(figures)))
+
+    @property
+    def _hot(self) -> str:
+        words = [f"{one.line} {_percent(one.share)} ({one.engine})" for one in self.hot]
+        return f"critical path: {', '.join(words)}" if words else ""
+
+    @property
+    def _help(self) -> list[str]:
+        advice = [a for a in self.answers if a.is_advice and a.gain >= WORTH]
+        limits = [a for a in self.answers if not a.is_advice and a.gain >= WORTH]
+        told = [f"{_percent(advice[0].gain)} less time: {advice[0].text}"] if advice else []
+        if limits:
+            words = (f"{a.text.removeprefix('if ')} -{_percent(a.gain)}" for a in limits[:LINES])
+            told.append(f"what if: {', '.join(words)}")
+        return told
+
+    @property
+    def _memory(self) -> str:
+        if not self.sbuf_peak:
+            return ""
+        whose = (
+            f"{clean(o.name)} ({o.line}) {_percent(o.bytes / self.sbuf_peak)}" for o in self.owners
+        )
+        used = f"{size(self.sbuf_peak)} of {size(self.sbuf_limit)}"
+        return f"memory: at most {used} of SBUF in use: {', '.join(whose)}"
+
+    def as_json(self) -> dict[str, object]:
+        """The same for programs."""
+        return asdict(self)
+
+
+def _percent(part: float) -> str:
+    """As far as it tells something."""
+    return f"{100 * part:.0f}%" if part >= 0.01 or part == 0 else f"{100 * part:.1g}%"
+
+
+@dataclass(frozen=True)
+class Insight:
+    """Everything that was found out about a run."""
+
+    trace: Trace
+    accounts: Accounts
+    path: list[Part]
+    lives: list[Life]
+    verdict: Verdict
+
+
+def insight(trace: Trace, again: Again | None, most: int = EVENTS_ASKED) -> Insight:
+    """Looks at a complete trace. `again` tells the time of the run with a change; without it no
+    question is asked. `most` is how many events are run again, over all questions.
+    """
+    with without_collector():
+        path = critical_path(trace)
+        accounts = Accounts(trace, path)
+        found = lives(accounts)
+        answers = _answers(accounts, path, found, again, most) if again is not None else []
+        return Insight(trace, accounts, path, found, _verdict(accounts, path, found, answers))
+
+
+def _answers(
+    accounts: Accounts, path: list[Part], found: list[Life], again: Again, most: int
+) -> list[Answer]:
+    """To as many questions as do not take long, weightiest first, advice before limits."""
+    trace = accounts.trace
+    count = max(LEAST_ASKED, most // max(1, len(trace.events)))
+    asked = sorted(questions(accounts, path, found), key=lambda one: not one.is_advice)[:count]
+    fair = {id(one.given): again(one.given) == trace.end for one in asked if one.given is not None}
+    asked = [one for one in asked if one.given is None or fair[id(one.given)]]
+    answers = [_answer(one, again(one.change), trace.end) for one in asked]
+    return sorted(answers, key=lambda answer: (answer.time_ps, answer.name))
+
+
+def _answer(asked: Question, time: int, end: int) -> Answer:
+    return Answer(asked.name, asked.text, time, max(0.0, 1 - time / end), asked.is_advice)
+
+
+def _verdict(
+    accounts: Accounts, path: list[Part], found: list[Life], answers: list[Answer]
+) -> Verdict:
+    trace, target = accounts.trace, accounts.target
+    end, cores = trace.end or 1, max(1, trace.executable.cores)
+    costs = accounts.by_line
+    spent = {name: time / end for name, time in spending(trace, path).items()}
+    hbm = sum(cost.hbm for cost in costs.values())
+    operations = sum(cost.operations for cost in costs.values())
+    sbuf = peak([life for life in found if life.buffer is Buffer.SBUF])
+    psum = peak([life for life in found if life.buffer is Buffer.PSUM])
+    return Verdict(
+        bound=next(iter(spent), "nothing"),
+        path=spent,
+        busy=_busy(accounts, end * cores),
+        mfu=operations * 1000 / (target.peak_operations * end * cores),
+        mbu=hbm * 1000 / (target.peak_rate * end * cores),
+        hbm_rate=hbm * 1000 / end,
+        hot=_hot(accounts, end),
+        answers=answers,
+        sbuf_peak=sbuf.bytes,
+        sbuf_limit=target.sbuf_usable * PARTITIONS * cores,
+        psum_peak=psum.bytes,
+        owners=_owners(sbuf),
+    )
+
+
+def _owners(found: Peak) -> list[Owner]:
+    return [Owner(name, line.short, size) for name, line, size in found.owners[:LINES]]
+
+
+def _busy(accounts: Accounts, time: int) -> dict[str, float]:
+    """Compute engines; queues run side by side, so that a sum over them says nothing."""
+    found = dict.fromkeys((n for e, n in SHORT_NAMES.items() if e is not Engine.DMA), 0)
+    for cost in accounts.by_line.values():
+        for name, busy in (*cost.busy.items(), *cost.triggers.items()):
+            if name in found:
+                found[name] += busy
+    return {name: busy / time for name, busy in found.items() if busy}
+
+
+def _hot(accounts: Accounts, end: int) -> list[Hot]:
+    ranked = sorted(accounts.by_line.items(), key=lambda pair: (-pair[1].critical, pair[0]))
+    return [
+        Hot(line.short, cost.critical / end, cost.main or "waiting")
+        for line, cost in ranked[:LINES]
+        if cost.critical
+    ]

@@ -1,0 +1,100 @@
+"""What the page draws, as compact columns: a run of 200,000 instructions is a few megabytes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from nkic.base.text import clean
+from nkic.report.insight.verdict import Insight
+from nkic.report.views import tracks
+
+
+class _Names:
+    """Texts by number."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    def __call__(self, name: str) -> int:
+        return self.known.setdefault(name, len(self.known))
+
+
+def column(values: Iterable[float], kind: str) -> str:
+    """Numbers as base64 of their bytes, least significant first."""
+    return base64.b64encode(np.fromiter(values, f"<{kind}").tobytes()).decode("ascii")
+
+
+def columns(found: Insight) -> dict[str, Any]:
+    """Tracks, instructions, the critical path and memory."""
+    names, lines = _Names(), _Names()
+    return {
+        "end": found.trace.end,
+        "clock": found.accounts.target.base_clock_mhz,
+        "tracks": _tracks(found),
+        "events": _events(found, names, lines),
+        "path": _path(found),
+        "memory": [_memory(found, buffer, names, lines) for buffer in ("sbuf", "psum")],
+        "names": [clean(name) for name in names.known],
+        "lines": [clean(line) for line in lines.known],
+        "causes": list(_causes(found)),
+    }
+
+
+def _tracks(found: Insight) -> list[dict[str, Any]]:
+    streams = found.trace.streams
+    return [
+        {"stream": stream, "name": name, "engine": streams[stream].engine.value}
+        for stream, name in tracks.track_names(found).items()
+    ]
+
+
+def _causes(found: Insight) -> dict[str, int]:
+    causes = sorted({cause for cost in found.accounts.by_line.values() for cause in cost.stalls})
+    return {cause: number for number, cause in enumerate(["", *causes])}
+
+
+def _events(found: Insight, names: _Names, lines: _Names) -> dict[str, str]:
+    """One value for each event of the trace; empty slots have the name -1."""
+    accounts, causes = found.accounts, _causes(found)
+    events = found.trace.events
+    waits = [max(accounts.stalls(e), key=lambda pair: pair[1], default=("", 0)) for e in events]
+    kinds = [names(e.record.row.name) if e.record.row is not None else -1 for e in events]
+    return {
+        "stream": column((e.stream for e in events), "u2"),
+        "start": column((e.start for e in events), "f8"),
+        "time": column((e.free - e.start for e in events), "f8"),
+        "done": column((e.done - e.start for e in events), "f8"),
+        "name": column(kinds, "i4"),
+        "line": column((lines(str(accounts.lines.of(e.record.place))) for e in events), "i4"),
+        "before": column((e.pool_before if e.is_late else e.before for e in events), "i4"),
+        "cause": column((causes[cause] for cause, _ in waits), "u1"),
+        "wait": column((time for _, time in waits), "f8"),
+        "bytes": column((e.bytes for e in events), "f8"),
+    }
+
+
+def _path(found: Insight) -> dict[str, str]:
+    return {
+        "event": column((part.event for part in found.path), "i4"),
+        "start": column((part.start for part in found.path), "f8"),
+        "end": column((part.end for part in found.path), "f8"),
+    }
+
+
+def _memory(found: Insight, buffer: str, names: _Names, lines: _Names) -> dict[str, Any]:
+    lives = [life for life in found.lives if life.buffer.value == buffer]
+    target = found.accounts.target
+    limits = {"sbuf": target.sbuf_usable, "psum": target.psum_bytes}
+    return {
+        "name": buffer.upper(),
+        "limit": limits[buffer] * 128 * max(1, found.trace.executable.cores),
+        "tensor": column((names(life.name) for life in lives), "i4"),
+        "line": column((lines(str(life.line)) for life in lives), "i4"),
+        "start": column((life.start for life in lives), "f8"),
+        "end": column((life.end for life in lives), "f8"),
+        "bytes": column((life.bytes for life in lives), "f8"),
+    }

@@ -1,0 +1,102 @@
+"""The page, put together."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib.resources import files
+from string import Template
+from typing import Any, NamedTuple
+
+from nkic.base.source import SourceFile
+from nkic.report.compare.changes import Changes
+from nkic.report.insight.verdict import Insight
+from nkic.report.page import parts
+from nkic.report.page.data import columns
+from nkic.report.page.parts import told
+
+
+class Section(NamedTuple):
+    """A part of the page, with HTML that is made already."""
+
+    id: str
+    title: str
+    html: str
+
+
+def page(
+    found: Insight,
+    run: Mapping[str, Any],
+    sources: Mapping[str, SourceFile],
+    compared: Changes | None = None,
+) -> str:
+    """One file, the same for the same run; every text in it is escaped.
+
+    `run` is the JSON of the run, `sources` the texts that are known, `compared` what
+    changed against a baseline.
+    """
+    sections = [
+        Section("what-if", "What if", parts.answers(found)),
+        Section("source", "Source", parts.annotated(found, sources)),
+        Section("roofline", "Roofline", parts.roofline(found)),
+        Section("resources", "Resources", parts.resources(run)),
+    ]
+    if compared is not None:
+        sections.append(Section("changes", "Against the baseline", parts.compared(compared)))
+    style, script = _asset("page.css"), _asset("page.js")
+    drawn = columns(found)
+    line = f"{run['cycles']:,} cycles, {run['time_ns'] / 1000:,.2f} us on {run['target']}"
+    tracks = ", ".join(track["name"] for track in drawn["tracks"])
+    return Template(_asset("page.html")).substitute(
+        title=told(f"{run['kernel']}: {run['cycles']:,} cycles"),
+        kernel=told(run["kernel"]),
+        line=told(line),
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+        links="".join(f'<a href="#{s.id}">{told(s.title)}</a>' for s in (*_FIRST, *sections)),
+        verdict="".join(f"<p>{told(words)}</p>" for words in found.verdict.lines),
+        legend=_legend(drawn),
+        timeline_label=told(f"Timeline of {run['kernel']}: {tracks}, critical path. {line}"),
+        memory_label="Bytes of SBUF and PSUM in use over time",
+        owners=parts.owners(found),
+        sections="".join(_section(s) for s in sections),
+        data=_embedded(drawn),
+    )
+
+
+_FIRST = (
+    Section("verdict", "Verdict", ""),
+    Section("time", "Timeline", ""),
+    Section("memories", "Memory", ""),
+)
+
+
+def _section(section: Section) -> str:
+    title = told(section.title)
+    head = f'<section id="{section.id}" aria-label="{title}"><h2>{title}</h2>'
+    return f"{head}{section.html}</section>\n"
+
+
+def _legend(drawn: Mapping[str, Any]) -> str:
+    engines = dict.fromkeys(track["engine"] for track in drawn["tracks"])
+    marks = [f'<span><i class="{name}"></i>{name}</span>' for name in engines]
+    return "".join([*marks, '<span><i class="path"></i>critical path</span>'])
+
+
+def _embedded(value: object) -> str:
+    """JSON that no text in it can end."""
+    text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """What the page's policy allows: this text and no other."""
+    return f"sha256-{base64.b64encode(sha256(text.encode()).digest()).decode('ascii')}"

@@ -1,0 +1,180 @@
+"""The parts of the page that need no script: tables, the roofline, annotated source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from math import log10
+from typing import Any
+
+from nkic.base.source import SourceFile
+from nkic.base.text import clean, grouped, size
+from nkic.report.compare.changes import Changes
+from nkic.report.insight.costs import LineCost
+from nkic.report.insight.memory import peak
+from nkic.report.insight.sources import Line
+from nkic.report.insight.verdict import Insight
+
+COLUMNS = ("path", "cycles", "on", "runs", "waited for", "bytes")
+
+
+def told(text: object) -> str:
+    """Text from anywhere, harmless in HTML."""
+    return escape(clean(str(text), keep="\t"))
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[object]], numbers: Iterable[int] = ()
+) -> str:
+    """Rows of text; columns that are numbers stand to the right."""
+    right = set(numbers)
+    mark = [' class="number"' if i in right else "" for i in range(len(head))]
+    top = "".join(f'<th scope="col"{mark[i]}>{told(cell)}</th>' for i, cell in enumerate(head))
+    body = "".join(
+        "<tr>" + "".join(f"<td{mark[i]}>{told(cell)}</td>" for i, cell in enumerate(row)) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def answers(found: Insight) -> str:
+    """What would have been, most first."""
+    rows = [
+        (
+            f"{100 * answer.gain:.1f}%",
+            f"{answer.time_ps / 1e6:,.2f} us",
+            "advice" if answer.is_advice else "limit",
+            answer.text,
+        )
+        for answer in found.verdict.answers
+    ]
+    return table(("less time", "run takes", "kind", "if"), rows, (0, 1)) if rows else ""
+
+
+def resources(run: Mapping[str, Any]) -> str:
+    """What the kernel takes of the machine."""
+    found = run["resources"]
+    rows = [
+        ("SBUF", f"{size(found['sbuf_bytes'])} of {size(found['sbuf_limit'])}"),
+        ("PSUM", f"{found['psum_banks']} of {found['psum_limit']} banks"),
+        ("transfers", f"{grouped(run['dma_bytes'])} bytes"),
+        *((f"{name} instructions", grouped(n)) for name, n in found["instructions"].items() if n),
+        ("target", run["target"]),
+        ("program", run["id"]),
+    ]
+    return table(("resource", "used"), rows)
+
+
+def compared(found: Changes) -> str:
+    """What changed against another run."""
+    tables = [
+        table((title, "before", "after", "change"), (row.cells() for row in rows), (1, 2, 3))
+        for title, rows in found.tables()
+        if rows
+    ]
+    return f"<p>{told(found.headline)}</p>{''.join(tables)}"
+
+
+def owners(found: Insight) -> str:
+    """Whose the bytes are when most are in use."""
+    rows = []
+    for buffer in sorted({life.buffer for life in found.lives}, key=lambda one: one.value):
+        most = peak([life for life in found.lives if life.buffer is buffer])
+        for name, line, own in most.owners:
+            rows.append((buffer.value.upper(), name, line, size(own)))
+    return table(("at the peak of", "tensor", "declared in", "bytes"), rows, (3,))
+
+
+def roofline(found: Insight) -> str:
+    """Operations a second over operations for each byte, with what the machine can do."""
+    target, end = found.accounts.target, found.trace.end
+    flops = sum(cost.operations for cost in found.accounts.by_line.values())
+    moved = sum(cost.hbm for cost in found.accounts.by_line.values())
+    if not flops or not moved or not end:
+        return "<p>No matrix products: the roofline says nothing of this kernel.</p>"
+    cores = max(1, found.trace.executable.cores)
+    roof, rate = target.peak_operations * cores, target.peak_rate * cores  # per ns
+    intensity, reached = flops / moved, flops * 1000 / end
+    bend = roof / rate
+    low_x, high_x = min(1.0, intensity / 2), max(bend * 16, intensity * 2)
+    low_y, high_y = min(reached / 2, rate * low_x), roof * 2
+
+    def x(value: float) -> float:
+        return 70 + 500 * (log10(value) - log10(low_x)) / (log10(high_x) - log10(low_x))
+
+    def y(value: float) -> float:
+        return 250 - 230 * (log10(value) - log10(low_y)) / (log10(high_y) - log10(low_y))
+
+    can = min(roof, rate * intensity)
+    label = (
+        f"{intensity:.1f} operations for each byte, {reached / 1000:.2f} of {can / 1000:.2f} "
+        f"TFLOP/s that are possible there ({100 * reached / can:.0f}%)"
+    )
+    line = f"{x(low_x):.1f},{y(rate * low_x):.1f} {x(bend):.1f},{y(roof):.1f}"
+    return (
+        f'<svg viewBox="0 0 600 290" width="600" role="img" aria-label="Roofline: {told(label)}">'
+        f'<line class="axis" x1="70" y1="250" x2="570" y2="250"/>'
+        f'<line class="axis" x1="70" y1="20" x2="70" y2="250"/>'
+        f'<polyline class="roof" points="{line} {x(high_x):.1f},{y(roof):.1f}"/>'
+        f'<circle class="point" cx="{x(intensity):.1f}" cy="{y(reached):.1f}" r="5"/>'
+        f'<text x="320" y="280" text-anchor="middle">operations for each byte of HBM '
+        f"(the roof bends at {bend:.0f})</text>"
+        f'<text x="66" y="{y(roof):.1f}" text-anchor="end">{roof / 1000:.0f} T</text></svg>'
+        f"<p>{told(label)}</p>"
+    )
+
+
+def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
+    """Every file with its costs."""
+    paths = sorted({line.path for line in found.accounts.by_line if line.number})
+    return "".join(_file(found, path, sources.get(path)) for path in paths)
+
+
+def _file(found: Insight, path: str, source: SourceFile | None) -> str:
+    costs = {line: cost for line, cost in found.accounts.by_line.items() if line.path == path}
+    numbers = sorted(line.number for line in costs)
+    if source is not None:
+        numbers = list(range(1, len(source.lines) + 1 - (not source.lines[-1])))
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in (*COLUMNS, "line", "source"))
+    rows = "".join(_row(found, Line(path, number), source) for number in numbers)
+    return (
+        f"<h3>{told(path)}</h3><div class='source' tabindex='0' role='region' "
+        f"aria-label='Source of {told(path)}'><table><thead><tr>{head}</tr></thead>"
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _row(found: Insight, line: Line, source: SourceFile | None) -> str:
+    cost = found.accounts.by_line.get(line)
+    text = told(source.line(line.number)) if source is not None else ""
+    at = f'<td class="at">{line.number}</td><td class="code">{text}</td>'
+    if cost is None:
+        return f"<tr>{'<td></td>' * len(COLUMNS)}{at}</tr>"
+    inner = "".join(
+        f'<tr class="inner">{_cells(found, own)}<td></td><td>in {told(place)}</td></tr>'
+        for (caller, place), own in sorted(found.accounts.inside.items(), key=lambda pair: pair[0])
+        if caller == line
+    )
+    return (
+        f'<tr class="costs" tabindex="0" role="button" aria-pressed="false" '
+        f'data-line="{told(line)}">{_cells(found, cost)}{at}</tr>{inner}'
+    )
+
+
+def _cells(found: Insight, cost: LineCost) -> str:
+    end, clock = found.trace.end or 1, found.accounts.target.base_clock_mhz
+    part = 100 * cost.critical / end
+    ranked = sorted(cost.stalls.items(), key=lambda pair: (-pair[1], pair[0]))
+    waits = ", ".join(f"{c} {grouped(round(t * clock / 1e6))}" for c, t in ranked[:2] if t)
+    cells = (
+        grouped(round(cost.time * clock / 1e6)) if cost.time else "",
+        cost.main,
+        grouped(cost.executions) if cost.executions else "",
+        waits,
+        size(cost.hbm) if cost.hbm else "",
+    )
+    bar = f'<td class="number">{part:.1f}%</td>' if cost.critical else "<td></td>"
+    kinds = ("number", "", "number", "", "number")
+    return bar + "".join(
+        f'<td class="{kind}">{told(cell)}</td>' for kind, cell in zip(kinds, cells, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""A run as text, tables and traces, for people and for their tools."""

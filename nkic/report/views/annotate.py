@@ -1,0 +1,85 @@
+"""The kernel's source with what each line cost in the margin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from nkic.base.source import SourceFile
+from nkic.base.text import clean, grouped, size
+from nkic.machine.targets import Target
+from nkic.report.insight.costs import LineCost
+from nkic.report.insight.sources import Line
+from nkic.report.insight.verdict import Insight
+
+HEAD = ("path", "cycles", "on", "runs", "waited for", "bytes")
+CAUSES = 2  # of waiting, that are named
+
+
+def annotated(found: Insight, sources: Mapping[str, SourceFile]) -> str:
+    """Every file with a line that cost something; of one whose text is not there, these lines.
+
+    Columns: the line's part of the critical path, cycles of the base clock for which it held
+    engines, the engine it held longest, executions, what engines waited for before it (cycles),
+    bytes from and to HBM.
+    """
+    costs = found.accounts.by_line
+    paths = sorted({line.path for line in costs if line.number})
+    return "\n".join("".join(_file(found, path, sources.get(path))) for path in paths)
+
+
+def _file(found: Insight, path: str, source: SourceFile | None) -> Iterator[str]:
+    costs = {
+        line.number: cost for line, cost in found.accounts.by_line.items() if line.path == path
+    }
+    rows = {number: _cells(found, cost) for number, cost in costs.items()}
+    inner = _inside(found, path)
+    everything = [HEAD, *rows.values(), *(cells for _, own in inner.items() for _, cells in own)]
+    widths = [max(len(row[i]) for row in everything) for i in range(len(HEAD))]
+    yield f"{clean(path)}\n{_margin(HEAD, widths)} |\n"
+    numbers = range(1, _length(source) + 1) if source is not None else sorted(rows)
+    for number in numbers:
+        text = clean(source.line(number), keep="\t").rstrip() if source is not None else ""
+        margin = _margin(rows.get(number, ("",) * len(HEAD)), widths)
+        yield f"{margin} | {number:4d}  {text}".rstrip() + "\n"
+        for line, cells in inner.get(number, ()):
+            yield f"{_margin(cells, widths)} |       in {line}\n"
+
+
+def _length(source: SourceFile) -> int:
+    """Lines, without the empty one after the last end of line."""
+    return len(source.lines) - (not source.lines[-1])
+
+
+def _inside(found: Insight, path: str) -> dict[int, list[tuple[Line, tuple[str, ...]]]]:
+    """Lines of nkic's library, below those of the user that called it."""
+    rows: dict[int, list[tuple[Line, tuple[str, ...]]]] = {}
+    for (line, inner), cost in sorted(found.accounts.inside.items(), key=lambda pair: pair[0]):
+        if line.path == path:
+            rows.setdefault(line.number, []).append((inner, _cells(found, cost)))
+    return rows
+
+
+def _margin(cells: tuple[str, ...], widths: list[int]) -> str:
+    aligned = [
+        cell.ljust(width) if i in (2, 4) else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(aligned)
+
+
+def _cells(found: Insight, cost: LineCost) -> tuple[str, ...]:
+    target, end = found.accounts.target, found.trace.end or 1
+    ranked = sorted(cost.stalls.items(), key=lambda pair: (-pair[1], pair[0]))
+    waits = [f"{cause} {_cycles(time, target)}" for cause, time in ranked[:CAUSES] if time]
+    return (
+        f"{100 * cost.critical / end:.1f}%" if cost.critical else "",
+        _cycles(cost.time, target) if cost.time else "",
+        cost.main,
+        grouped(cost.executions) if cost.executions else "",
+        ", ".join(waits),
+        size(cost.hbm) if cost.hbm else "",
+    )
+
+
+def _cycles(time: int, target: Target) -> str:
+    return grouped(round(time * target.base_clock_mhz / 1_000_000))

@@ -1,0 +1,78 @@
+"""Every instruction of a run as a row of a Parquet file, for whoever asks with SQL or data frames.
+
+The schema's version is in the file's metadata, as `profile_schema_version`: its first number rises
+when a column changes its meaning, its second when one is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+
+from nkic.base.text import clean
+from nkic.machine.engines import SHORT_NAMES
+from nkic.report.insight.verdict import Insight
+from nkic.report.views import tracks
+
+SCHEMA = "1.0"
+# Column to type; times are picoseconds of simulated time.
+COLUMNS = {
+    "event": "int64",  # in the order of execution
+    "core": "int32",
+    "engine": "string",
+    "queue": "int32",
+    "opcode": "string",
+    "path": "string",
+    "line": "int32",
+    "inside": "string",  # the line of nkic's library, if that is what it is
+    "run": "int64",  # how often the place had been executed, this time included
+    "start_ps": "int64",
+    "end_ps": "int64",  # the engine or queue takes the next one
+    "complete_ps": "int64",
+    "stall": "string",  # what it mostly waited for
+    "stall_ps": "int64",
+    "critical_ps": "int64",  # its part of the critical path
+    "bytes": "int64",
+    "hbm_read_bytes": "int64",
+    "hbm_write_bytes": "int64",
+    "flops": "int64",
+}
+
+
+def is_there() -> bool:
+    """The package is installed."""
+    return find_spec("pyarrow") is not None
+
+
+def rows(found: Insight) -> Iterator[dict[str, Any]]:
+    """One for each instruction."""
+    accounts, trace = found.accounts, found.trace
+    for one in tracks.slices(found):
+        event = trace.events[one.event]
+        stream = trace.streams[event.stream]
+        line = accounts.lines.of(event.record.place)
+        read, written = accounts.hbm_bytes(event)
+        stall, waited = max(accounts.stalls(event), key=lambda pair: pair[1], default=("", 0))
+        values = (
+            *(one.event, stream.core, SHORT_NAMES[stream.engine], stream.queue, one.name),
+            *(clean(line.path), line.number, one.args.get("inside", ""), one.args["run"]),
+            *(event.start, event.free, event.done, stall, waited),
+            *(one.args.get("critical_ps", 0), event.bytes, read, written),
+            accounts.operations(event),
+        )
+        yield dict(zip(COLUMNS, values, strict=True))
+
+
+def parquet(found: Insight) -> bytes:
+    """The file."""
+    import pyarrow
+    import pyarrow.parquet
+
+    kinds = {name: getattr(pyarrow, kind)() for name, kind in COLUMNS.items()}
+    about = {"profile_schema_version": SCHEMA, "kernel": clean(found.trace.executable.name)}
+    schema = pyarrow.schema(list(kinds.items()), metadata=about)
+    table = pyarrow.Table.from_pylist(list(rows(found)), schema=schema)
+    stream = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(table, stream)
+    return bytes(stream.getvalue().to_pybytes())

@@ -1,0 +1,170 @@
+"""The timeline as text: a lane for each engine and queue, time from left to right.
+
+How high a cell stands is how much of its time the lane was busy, so that one that is 33% busy looks
+so. Below it, a letter for each cell that was mostly idle says what it waited for.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from nkic.machine.engines import Engine
+from nkic.report.insight.sources import name_of
+from nkic.report.insight.verdict import Insight
+from nkic.report.views import tracks
+from nkic.trace import Event
+
+BLOCKS = " ▁▂▃▄▅▆▇█"
+ASCII = " .:-=+*#@"
+LETTERS = {
+    "data": "d",
+    "room": "r",
+    "order": "o",
+    "bandwidth": "b",
+    "table": "t",
+    "trigger": "i",
+    "rendezvous": "c",
+    "other": "?",
+}
+ON_PATH = {
+    Engine.TENSOR: "P",
+    Engine.SCALAR: "A",
+    Engine.VECTOR: "V",
+    Engine.GPSIMD: "G",
+    Engine.SYNC: "S",
+    Engine.DMA: "D",
+}
+_ORDER = (*ON_PATH,)
+
+
+class Window(NamedTuple):
+    """From `start` to `end` in picoseconds, in so many cells."""
+
+    start: int
+    end: int
+    cells: int
+
+    def shares(self, start: int, end: int) -> Iterable[tuple[int, float]]:
+        """The cells that a span touches, and how much of each."""
+        start, end = max(start, self.start), min(end, self.end)
+        width = (self.end - self.start) / self.cells
+        if end <= start:
+            return
+        first = int((start - self.start) / width)
+        for cell in range(first, self.cells):
+            low = self.start + cell * width
+            if low >= end:
+                break
+            yield cell, max(0.0, min(end, low + width) - max(start, low)) / width
+
+
+class Lane(NamedTuple):
+    """A stream: shares of each cell that it was busy, what it mostly waited for where it was not,
+    and the share of the whole window.
+    """
+
+    name: str
+    busy: list[float]
+    waits: list[str]
+    share: float
+
+
+def lanes(found: Insight, window: Window) -> list[Lane]:
+    """Every stream that did something."""
+    by_stream: dict[int, list[Event]] = defaultdict(list)
+    for event in found.trace.events:
+        if event.record.row is not None:
+            by_stream[event.stream].append(event)
+    held: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for one in tracks.triggers(found):
+        held[one.track].append((one.start, one.end))
+    streams = found.trace.streams
+    order = sorted(
+        {*by_stream, *held},
+        key=lambda s: (streams[s].core, _ORDER.index(streams[s].engine), streams[s].queue),
+    )
+    return [_lane(found, s, by_stream[s], held[s], window) for s in order]
+
+
+def _lane(
+    found: Insight,
+    stream: int,
+    events: Sequence[Event],
+    held: Sequence[tuple[int, int]],
+    window: Window,
+) -> Lane:
+    busy = [0.0] * window.cells
+    idle: list[dict[str, float]] = [defaultdict(float) for _ in busy]
+    own = [(event.start + event.table, event.free) for event in events]
+    for start, end in (*own, *held):
+        for cell, part in window.shares(start, end):
+            busy[cell] += part
+    for event in events:
+        for cause, start, end in _waits(found, event):
+            for cell, part in window.shares(start, end):
+                idle[cell][cause] += part
+    letters = [
+        LETTERS.get(max(waits, key=lambda cause: waits[cause]), " ")
+        if waits and part < 0.5
+        else " "
+        for part, waits in zip(busy, idle, strict=True)
+    ]
+    return Lane(name_of(found.trace, stream), busy, letters, sum(busy) / window.cells)
+
+
+def _waits(found: Insight, event: Event) -> Iterable[tuple[str, int, int]]:
+    """The stretches of idleness before an event."""
+    if event.ready > event.idle:
+        yield found.accounts.cause(event), event.idle, event.ready
+    if event.start > event.ready:
+        yield "bandwidth", event.ready, event.start
+    if event.table:
+        yield "table", event.start, event.start + event.table
+
+
+def path_row(found: Insight, window: Window) -> str:
+    """The engine that the critical path is on, cell by cell."""
+    times: list[dict[str, float]] = [defaultdict(float) for _ in range(window.cells)]
+    for part in found.path:
+        engine = found.trace.streams[found.trace.events[part.event].stream].engine
+        for cell, share in window.shares(part.start, part.end):
+            times[cell][ON_PATH[engine]] += share
+    return "".join(max(cell, key=lambda k: cell[k]) if cell else " " for cell in times)
+
+
+def text(found: Insight, width: int, blocks: str = BLOCKS, window: Window | None = None) -> str:
+    """The lanes, `width` characters wide, of the whole run or of a part of it."""
+    names = [name_of(found.trace, s) for s in range(len(found.trace.streams))]
+    left = max([len("path"), *map(len, names)]) + 1
+    cells = max(10, width - left - len("  100%"))
+    start, end = (window.start, window.end) if window else (0, found.trace.end)
+    shown = Window(start, max(end, start + 1), cells)
+    rows = [_axis(shown, left)]
+    for lane in lanes(found, shown):
+        bars = "".join(blocks[_level(part, len(blocks))] for part in lane.busy)
+        rows.append(f"{lane.name.ljust(left)}{bars} {100 * lane.share:4.0f}%")
+        if any(letter != " " for letter in lane.waits):
+            rows.append(" " * left + "".join(lane.waits).rstrip())
+    rows.append(f"{'path'.ljust(left)}{path_row(found, shown)}".rstrip())
+    rows.append(LEGEND)
+    return "\n".join(row.rstrip() for row in rows) + "\n"
+
+
+LEGEND = (
+    "height: busy; waiting for d data, r room, o order, b bandwidth, t table, i trigger; "
+    "path: P tensor, A scalar, V vector, G gpsimd, D dma"
+)
+
+
+def _level(part: float, levels: int) -> int:
+    """Something is never shown as nothing, nor less than all as all."""
+    if part <= 0:
+        return 0
+    return max(1, min(levels - 2, round(part * (levels - 1)))) if part < 0.9995 else levels - 1
+
+
+def _axis(window: Window, left: int) -> str:
+    first, last = (f"{time / 1_000_000:.2f} us" for time in (window.start, window.end))
+    return " " * left + first + last.rjust(window.cells - len(first))

@@ -1,0 +1,18 @@
+"""A run in a few lines of Markdown, for the summary of a job or a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nkic.report.compare.changes import Changes, plain
+from nkic.report.insight.verdict import Insight
+
+
+def markdown(found: Insight, run: Mapping[str, Any], compared: Changes | None = None) -> str:
+    """Time, verdict, and what changed against a baseline."""
+    verdict = found.verdict
+    title = f"### {plain(run['kernel'])} on {plain(run['target'])}: {run['cycles']:,} cycles"
+    points = [f"- {plain(line)}" for line in verdict.lines]
+    changed = ["", compared.markdown] if compared is not None else []
+    return "\n".join([title, "", *points, *changed]) + "\n"

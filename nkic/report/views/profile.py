@@ -1,0 +1,88 @@
+"""A run as one JSON object: what other tools, other runs and other people compare with."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from nkic.base.source import SourceFile
+from nkic.report.insight.costs import LineCost
+from nkic.report.insight.memory import peak
+from nkic.report.insight.sources import Line
+from nkic.report.insight.verdict import Insight
+
+SCHEMA = "1.0.0"  # major: fields change their meaning; minor: fields are added
+KIND = "nki-run profile"
+
+
+def profile(
+    found: Insight, run: Mapping[str, Any], sources: Mapping[str, SourceFile]
+) -> dict[str, Any]:
+    """Figures of the run `run`, given as its JSON, with costs of lines and memory by tensor; lines
+    with their text where it is in `sources`.
+
+    Times are nanoseconds. It holds nothing that differs between two runs of one program.
+    """
+    trace, accounts = found.trace, found.accounts
+    mix = Counter(e.record.row.name for e in trace.events if e.record.row is not None)
+    return {
+        "profile": KIND,
+        "profile_schema_version": SCHEMA,
+        **{name: run[name] for name in ("kernel", "target", "id", "cycles", "time_ns")},
+        "dma_bytes": run["dma_bytes"],
+        "engines": run["engines"],
+        "instructions": dict(sorted(mix.items())),
+        "sbuf_peak": run["resources"]["sbuf_bytes"],
+        "psum_banks": run["resources"]["psum_banks"],
+        "verdict": found.verdict.as_json(),
+        "lines": [
+            {"path": line.path, "line": line.number, **_text(line, sources), **_cost(cost)}
+            for line, cost in sorted(accounts.by_line.items())
+        ],
+        "library": [
+            {"path": line.path, "line": line.number, "inside": str(inner), **_cost(cost)}
+            for (line, inner), cost in sorted(accounts.inside.items())
+        ],
+        "memory": _memory(found),
+    }
+
+
+def _text(line: Line, sources: Mapping[str, SourceFile]) -> dict[str, str]:
+    text = sources[line.path].line(line.number).strip() if line.path in sources else ""
+    return {"text": text} if text else {}
+
+
+def _cost(cost: LineCost) -> dict[str, Any]:
+    return {
+        "executions": cost.executions,
+        "critical_ns": cost.critical / 1000,
+        "busy_ns": {name: time / 1000 for name, time in sorted(cost.busy.items())},
+        "trigger_ns": {name: time / 1000 for name, time in sorted(cost.triggers.items())},
+        "stall_ns": {cause: time / 1000 for cause, time in sorted(cost.stalls.items())},
+        "hbm_read_bytes": cost.hbm_read,
+        "hbm_write_bytes": cost.hbm_written,
+        "flops": cost.operations,
+    }
+
+
+def _memory(found: Insight) -> dict[str, Any]:
+    """By memory: the most bytes in use at one time, and whose they were."""
+    memories: dict[str, Any] = {}
+    for buffer in sorted({life.buffer.value for life in found.lives}):
+        most = peak([life for life in found.lives if life.buffer.value == buffer])
+        memories[buffer] = {
+            "peak_bytes": most.bytes,
+            "peak_at_ns": most.time / 1000,
+            "tensors": [
+                {"name": name, "path": line.path, "line": line.number, "bytes": size}
+                for name, line, size in most.owners
+            ],
+        }
+    return memories
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """Strict JSON."""
+    return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=True) + "\n"

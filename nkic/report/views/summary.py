@@ -1,0 +1,180 @@
+"""A run under the names of the vendor's profiler, where the meaning is the same.
+
+Times are seconds and percentages are fractions of 1, as there. What a simulation of one kernel
+cannot know, such as throttling, or what the vendor does not define, is absent and not zero.
+Names and units: Neuron Explorer's profile schema reference; `neuron-profile view
+--output-format summary-json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from nkic.machine.engines import Engine
+from nkic.report.insight.verdict import Insight
+from nkic.trace import Event
+
+Number = float | int
+PS = 1e-12  # seconds
+
+_ENGINES = {
+    "tensor": Engine.TENSOR,
+    "vector": Engine.VECTOR,
+    "scalar": Engine.SCALAR,
+    "gpsimd": Engine.GPSIMD,
+    "sync": Engine.SYNC,
+}
+
+
+class Metric(NamedTuple):
+    """`unit` is s, fraction, count, bytes, flop or flop/byte; None from `value`: not known."""
+
+    unit: str
+    meaning: str
+    value: Callable[[_Facts], Number | None]
+
+
+class _Facts:
+    """Sums over a trace that several metrics need."""
+
+    def __init__(self, found: Insight) -> None:
+        self.found = found
+        self.trace = found.trace
+        self.target = found.accounts.target
+        self.cores = max(1, self.trace.executable.cores)
+        self.time = self.trace.end * PS
+        costs = found.accounts.by_line.values()
+        self.read = sum(cost.hbm_read for cost in costs)
+        self.written = sum(cost.hbm_written for cost in costs)
+        self.flops = sum(cost.operations for cost in costs)
+
+    def events(self, *engines: Engine) -> list[Event]:
+        """The instructions that these engines executed."""
+        streams = self.trace.streams
+        own = (e for e in self.trace.events if e.record.row is not None)
+        return [e for e in own if streams[e.stream].engine in engines]
+
+    def active(self, *engines: Engine) -> float:
+        """Seconds in which at least one instruction, or trigger, of these engines was executed."""
+        own = [(e.start, e.free) for e in self.events(*engines)]
+        triggers = [(e.ready, e.ready + e.trigger) for e in self.trace.events if e.by in engines]
+        return _union([*own, *triggers]) * PS
+
+    def products(self) -> list[Event]:
+        """Matrix products."""
+        found = (e for e in self.trace.events if e.record.row is not None)
+        return [e for e in found if e.record.row and e.record.row.operations is not None]
+
+    def all_counted(self) -> bool:
+        """Everything that the tensor engine did is arithmetic of the kernel's."""
+        operations = self.found.accounts.operations
+        return all(operations(e) for e in self.events(Engine.TENSOR))
+
+
+def _union(spans: Iterable[tuple[int, int]]) -> int:
+    total, until = 0, 0
+    for start, end in sorted(spans):
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def _share(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
+
+
+def _average(facts: _Facts) -> float | None:
+    moved = facts.events(Engine.DMA)
+    return sum(e.bytes for e in moved) / len(moved) if moved else None
+
+
+def _intensity(facts: _Facts) -> float | None:
+    moved = facts.read + facts.written
+    return facts.flops / moved if moved else None
+
+
+def _rate(facts: _Facts) -> float:
+    """Operations a second, of all cores."""
+    return facts.target.peak_operations * 1e9 * facts.cores
+
+
+def _bandwidth(facts: _Facts) -> float:
+    """Bytes a second, of all cores."""
+    return facts.target.peak_rate * 1e9 * facts.cores
+
+
+def _of_engine(name: str, engine: Engine) -> dict[str, Metric]:
+    return {
+        f"{name}_engine_active_time": Metric(
+            "s", "time in which the engine executed something", lambda f: f.active(engine)
+        ),
+        f"{name}_engine_active_time_percent": Metric(
+            "fraction", "the same of total_time", lambda f: _share(f.active(engine), f.time)
+        ),
+        f"{name}_engine_instruction_count": Metric(
+            "count", "instructions that the engine executed", lambda f: len(f.events(engine))
+        ),
+    }
+
+
+METRICS: dict[str, Metric] = {
+    "total_time": Metric("s", "from the first instruction to the last result", lambda f: f.time),
+    "total_active_time": Metric(
+        "s", "time in which some engine or queue executed something", lambda f: f.active(*Engine)
+    ),
+    "total_active_time_percent": Metric(
+        "fraction", "the same of total_time", lambda f: _share(f.active(*Engine), f.time)
+    ),
+    **{key: one for name, e in _ENGINES.items() for key, one in _of_engine(name, e).items()},
+    "matmul_instruction_count": Metric("count", "matrix products", lambda f: len(f.products())),
+    "dma_active_time": Metric(
+        "s", "time in which a queue moved something", lambda f: f.active(Engine.DMA)
+    ),
+    "dma_active_time_percent": Metric(
+        "fraction", "the same of total_time", lambda f: _share(f.active(Engine.DMA), f.time)
+    ),
+    "dma_transfer_count": Metric("count", "transfers", lambda f: len(f.events(Engine.DMA))),
+    "dma_transfer_total_bytes": Metric(
+        "bytes", "bytes moved by transfers", lambda f: sum(e.bytes for e in f.events(Engine.DMA))
+    ),
+    "dma_transfer_average_bytes": Metric("bytes", "the same of one transfer", _average),
+    "hbm_read_bytes": Metric("bytes", "bytes read from HBM", lambda f: f.read),
+    "hbm_write_bytes": Metric("bytes", "bytes written to HBM", lambda f: f.written),
+    "model_flops": Metric(
+        "flop", "multiplications and additions of matrix products", lambda f: f.flops
+    ),
+    "hardware_flops": Metric(
+        "flop",
+        "the same, where the tensor engine did nothing else",
+        lambda f: f.flops if f.all_counted() else None,
+    ),
+    "mfu_estimated_percent": Metric(
+        "fraction",
+        "model_flops of what the array can do of 16-bit floats",
+        lambda f: _share(f.flops, _rate(f) * f.time),
+    ),
+    "hfu_estimated_percent": Metric(
+        "fraction",
+        "hardware_flops of what the array can do of 16-bit floats",
+        lambda f: _share(f.flops, _rate(f) * f.time) if f.all_counted() else None,
+    ),
+    "mbu_estimated_percent": Metric(
+        "fraction",
+        "bytes from and to HBM of what the DMA engines can move",
+        lambda f: _share(f.read + f.written, _bandwidth(f) * f.time),
+    ),
+    "mm_arithmetic_intensity": Metric(
+        "flop/byte", "operations of products for each byte from or to HBM", _intensity
+    ),
+    "peak_flops_bandwidth_ratio": Metric(
+        "flop/byte", "where the roofline bends", lambda f: _rate(f) / _bandwidth(f)
+    ),
+}
+
+
+def summary(found: Insight) -> dict[str, Number]:
+    """The metrics that are known of this run."""
+    facts = _Facts(found)
+    values = ((name, metric.value(facts)) for name, metric in METRICS.items())
+    return {name: value for name, value in values if value is not None}

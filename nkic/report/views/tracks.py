@@ -1,0 +1,150 @@
+"""The events of a run as tracks, slices, flows and counters: what every trace is made of."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from nkic.machine.engines import Engine
+from nkic.machine.memory import Buffer
+from nkic.neff import text
+from nkic.report.insight.memory import levels
+from nkic.report.insight.sources import name_of
+from nkic.report.insight.verdict import Insight
+
+
+class Slice(NamedTuple):
+    """An instruction on the track of its stream, which it held from `start` to `end` (ps)."""
+
+    event: int
+    track: int
+    name: str
+    start: int
+    end: int
+    args: dict[str, Any]
+
+
+class Flow(NamedTuple):
+    """`after` waited for a signal of `before`; both are events."""
+
+    before: int
+    after: int
+
+
+class Level(NamedTuple):
+    """A counter: its value from each time (ps) on."""
+
+    name: str
+    unit: str
+    values: list[tuple[int, float]]
+
+
+def track_names(found: Insight) -> dict[int, str]:
+    """The streams that executed something."""
+    used = {event.stream for event in found.trace.events if event.record.row is not None}
+    used |= {one.track for one in triggers(found)}
+    return {stream: name_of(found.trace, stream) for stream in sorted(used)}
+
+
+def slices(found: Insight) -> Iterator[Slice]:
+    """Every instruction. Those of one track do not overlap."""
+    accounts, runs = found.accounts, Counter[int]()
+    critical: dict[int, int] = defaultdict(int)
+    for part in found.path:
+        critical[part.event] += part.time
+    for number, event in enumerate(found.trace.events):
+        record = event.record
+        if record.row is None:
+            continue
+        runs[record.place] += 1
+        args: dict[str, Any] = {
+            "source": str(accounts.lines.of(record.place)),
+            "run": runs[record.place],
+            "instruction": text.instruction(record),
+            "start_ps": event.start,
+            "duration_ps": event.free - event.start,
+            "complete_ps": event.done,
+        }
+        inner = accounts.lines.inner(record.place)
+        more = {
+            "inside": str(inner) if inner is not None else "",
+            "turns": list(event.turns),
+            "bytes": event.bytes,
+            "critical_ps": critical.get(number, 0),
+            **{f"stall_{cause}_ps": time for cause, time in accounts.stalls(event)},
+        }
+        args |= {name: value for name, value in more.items() if value}
+        yield Slice(number, event.stream, record.row.name, event.start, event.free, args)
+
+
+def triggers(found: Insight) -> Iterator[Slice]:
+    """What transfers take of the engines that trigger them, on the tracks of these."""
+    streams = found.trace.streams
+    known: dict[tuple[int, Engine], int] = {
+        (s.core, s.engine): n for n, s in enumerate(streams) if s.engine is not Engine.DMA
+    }
+    for number, event in enumerate(found.trace.events):
+        stream = known.get((streams[event.stream].core, event.by))
+        if event.trigger and stream is not None:
+            args = {
+                "source": str(found.accounts.lines.of(event.record.place)),
+                "start_ps": event.ready,
+                "duration_ps": event.trigger,
+            }
+            end = event.ready + event.trigger
+            yield Slice(number, stream, "trigger", event.ready, end, args)
+
+
+def flows(found: Insight) -> Iterator[Flow]:
+    """From who signalled to who waited. An empty slot waits for the next instruction of its stream,
+    and signals for the last one.
+    """
+    events = found.trace.events
+    known: dict[int, set[int]] = {}  # of slots: the instructions that they stand for
+    last: dict[int, int] = {}  # instruction, by stream
+    pending: dict[int, set[int]] = defaultdict(set)
+    for number, event in enumerate(events):
+        sources = pending.pop(event.stream, set())
+        for token in event.tokens:
+            sources |= known.get(token, {token})
+        if event.record.row is None:
+            pending[event.stream] = sources
+            before = last.get(event.stream)
+            known[number] = sources if before is None else {before}
+            continue
+        last[event.stream] = number
+        yield from (Flow(source, number) for source in sorted(sources))
+
+
+def counters(found: Insight) -> list[Level]:
+    """Bytes alive on chip, the rate of transfers, and how many of them are under way."""
+    events, streams = found.trace.events, found.trace.streams
+    made: list[Level] = []
+    for buffer in (Buffer.SBUF, Buffer.PSUM):
+        own = [life for life in found.lives if life.buffer is buffer]
+        if own:
+            alive = [(time, float(level)) for time, level in levels(own)]
+            made.append(Level(f"{buffer.value.upper()} in use", "bytes", alive))
+    moved = [e for e in events if e.record.row and streams[e.stream].engine is Engine.DMA]
+    if moved:
+        rates = [(e.start, e.free, e.bytes * 1000 / max(1, e.free - e.start)) for e in moved]
+        made.append(Level("transfers", "GB/s", steps(rates)))
+        depth = [(e.start, e.done, 1.0) for e in moved]
+        made.append(Level("transfers under way", "transfers", steps(depth)))
+    return made
+
+
+def steps(spans: Iterable[tuple[int, int, float]]) -> list[tuple[int, float]]:
+    """The sum of values that hold from a start to an end each, whenever it changes."""
+    changes: dict[int, list[float]] = defaultdict(list)
+    for start, end, value in spans:
+        if end > start:
+            changes[start].append(value)
+            changes[end].append(-value)
+    level, found, open_spans = 0.0, [], 0
+    for time in sorted(changes):
+        open_spans += sum(1 if value > 0 else -1 for value in changes[time])
+        level = level + sum(changes[time]) if open_spans else 0.0  # no residue of rounding
+        found.append((time, round(level, 6)))
+    return found

@@ -1,0 +1,151 @@
+"""Writes down every execution of an item, with what it waited for."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nkic.machine.engines import Engine
+from nkic.machine.targets import Target
+from nkic.machine.timing import semaphore_ps
+from nkic.neff.records import Executable
+from nkic.simulate.streams import Item, Runner
+from nkic.trace import Cause, Event, Trace
+
+
+class _Signal(NamedTuple):
+    """`last` is the event that was complete last in the stream when `event` signalled: items of
+    a stream complete in order.
+    """
+
+    time: int
+    event: int
+    last: int
+
+
+class _Bound(NamedTuple):
+    """A time before which an item cannot start, and why."""
+
+    time: int
+    cause: Cause
+    before: int
+
+
+_NOTHING = _Bound(0, Cause.START, -1)
+
+
+class Recorder:
+    """The events of one rank; `limit` is how many are kept."""
+
+    def __init__(
+        self, executable: Executable, target: Target, runners: Sequence[Runner], limit: int
+    ) -> None:
+        self.executable = executable
+        self.target = target
+        self.semaphore_ps = semaphore_ps(target)
+        self.runners = runners
+        self.limit = limit
+        self.events: list[Event] = []
+        self.items: list[Item] = []  # of each event
+        self.complete = True
+        self.first = runners[0].index if runners else 0
+        self._previous = [-1] * len(runners)
+        self._holders: dict[tuple[int, Engine], _Bound] = {}  # of engines, triggers included
+        self._last = [-1] * len(runners)  # complete last
+        self._pool: dict[int, int] = {}  # by unit: who took the DMA engines last
+        self._tokens: dict[tuple[int, int], deque[_Signal]] = defaultdict(deque)
+        self._together: _Bound | None = None
+        self._open: tuple[int, int, _Bound, int, tuple[int, ...]] = (0, 0, _NOTHING, -1, ())
+
+    def meet(self, arrivals: Sequence[tuple[Runner, Item]]) -> None:
+        """The next items to begin are run together: the last of these to come decides."""
+        if self.complete:
+            bounds = [self._bound(runner, item)[0] for runner, item in arrivals]
+            self._together = max(bounds, key=lambda bound: bound.time)
+
+    def begin(self, runner: Runner, item: Item, start: int, shared_from: int) -> None:
+        """The item starts at `start`, or, a transfer, at `shared_from` if that is later."""
+        if not self.complete:
+            return
+        bound, tokens = self._bound(runner, item)
+        for semaphore, count in item.waits:
+            for _ in range(count):
+                self._tokens[runner.unit, semaphore].popleft()
+        late = -1
+        if item.is_rendezvous and self._together is not None and start > bound.time:
+            bound = _Bound(start, Cause.RENDEZVOUS, self._together.before)
+        elif start > bound.time:
+            bound = _Bound(start, Cause.OTHER, bound.before)
+        if runner.is_dma and shared_from > start:
+            late = self._pool.get(runner.unit, -1)
+        self._open = (runner.free, start, bound, late, tokens)
+
+    def _bound(self, runner: Runner, item: Item) -> tuple[_Bound, tuple[int, ...]]:
+        """What keeps the item from starting earlier, and who signalled what it waits for."""
+        number = runner.index - self.first
+        bound = self._held(runner, number)
+        if item.follows and runner.done > bound.time:
+            bound = _Bound(runner.done, Cause.RESULT, self._last[number])
+        if item.timing.trigger:
+            holder = self._holders.get((runner.unit, item.timing.by), _NOTHING)
+            if holder.time > bound.time:
+                bound = holder._replace(cause=Cause.TRIGGER)
+        tokens = []
+        for semaphore, count in item.waits:
+            there = self._tokens[runner.unit, semaphore]
+            tokens += [there[i].event for i in range(count)]
+            signal = there[count - 1]
+            if (time := signal.time + self.semaphore_ps) > bound.time:
+                bound = _Bound(time, Cause.SEMAPHORE, signal.last)
+        return bound, tuple(tokens)
+
+    def _held(self, runner: Runner, number: int) -> _Bound:
+        """Who held the stream before."""
+        if not runner.is_dma:
+            return self._holders.get((runner.unit, runner.record.engine), _NOTHING)
+        previous = self._previous[number]
+        return _Bound(runner.free, Cause.ENGINE, previous) if previous >= 0 else _NOTHING
+
+    def end(self, runner: Runner, item: Item) -> None:
+        """The item holds its stream, and signals when it is complete."""
+        self.complete = self.complete and len(self.events) < self.limit
+        if not self.complete:
+            return
+        number, index = runner.index - self.first, len(self.events)
+        idle, asked, bound, late, tokens = self._open
+        hold, latency, lead, pool, trigger, by = item.timing
+        start = runner.free - hold if runner.is_dma else asked
+        done = runner.free + lead + latency
+        table = runner.free - start - hold if item.table else 0
+        event = Event(
+            *(number, item.record, idle, bound.time, start, runner.free, done),
+            *(bound.cause, bound.before, late, pool, table),
+            *(item.bytes, tokens, tuple(runner.turns), trigger, by),
+        )
+        self.events.append(event)
+        self.items.append(item)
+        self._note(runner, item, number, index)
+
+    def _note(self, runner: Runner, item: Item, number: int, index: int) -> None:
+        """Who came last, for those that come next."""
+        event = self.events[index]
+        self._previous[number] = index
+        if event.done >= runner.done:
+            self._last[number] = index
+        if runner.is_dma:
+            self._pool[runner.unit] = index
+        else:
+            engine = runner.unit, runner.record.engine
+            self._holders[engine] = _Bound(runner.free, Cause.ENGINE, index)
+        if event.trigger:
+            until = event.ready + event.trigger
+            self._holders[runner.unit, event.by] = _Bound(until, Cause.ENGINE, index)
+        for semaphore in item.signals:
+            signal = _Signal(runner.done, index, self._last[number])
+            self._tokens[runner.unit, semaphore].append(signal)
+
+    def trace(self, end: int) -> Trace:
+        """What happened until `end`."""
+        streams = tuple(runner.record for runner in self.runners)
+        return Trace(self.executable, self.target, streams, tuple(self.events), end, self.complete)

@@ -1,0 +1,117 @@
+"""A run once more, for its time alone: every item as it was recorded, without its values.
+
+It runs in the same event loop, by the same rules of time. What is changed is how long items take,
+or who waits for whom; so the answer is computed, not estimated.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nkic.machine.timing import Tables, Warmth
+from nkic.simulate.decode import EngineState, Registers, Rendezvous
+from nkic.simulate.machine import Machine
+from nkic.simulate.options import RunOptions
+from nkic.simulate.streams import Item, Runner
+from nkic.simulate.tracing.recorder import Recorder
+from nkic.trace import Change, Trace
+
+AS_IT_WAS = Change()
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run of one rank, ready to be asked what would have been. `items` are those of its events,
+    without what they compute. `can_repeat`: every event is there, and no other rank took part.
+    """
+
+    trace: Trace
+    items: Sequence[Item]
+    can_repeat: bool
+
+    def again(self, change: Change = AS_IT_WAS) -> int:
+        """How long the run takes with that change, in picoseconds."""
+        executable = self.trace.executable
+        runners = self._runners(change)
+        options, target = RunOptions(check_init=False), self.trace.target
+        machine = Machine(executable, list(runners), [None], options, None, target)
+        if change.wires is not None:
+            machine.tokens = [defaultdict(deque) for _ in machine.tokens]  # type: ignore[misc]
+        machine.run()
+        return machine.end
+
+    def _runners(self, change: Change) -> list[_Again]:
+        executable = self.trace.executable
+        target, cores = self.trace.target, max(1, executable.cores)
+        runners = [
+            _Again(i, stream, [], _state(stream.core), Tables(target), Warmth(target), cores)
+            for i, stream in enumerate(self.trace.streams)
+        ]
+        waits, signals = _orders(change.wires, len(self.items))
+        for number, (event, item) in enumerate(zip(self.trace.events, self.items, strict=True)):
+            copy = _emptied(item)
+            if change.retimed is not None:
+                copy.timing = change.retimed(number, event, item.timing)
+            if not change.tables:
+                copy.table = ""
+            if change.wires is not None:
+                copy.waits, copy.signals = tuple(waits[number]), tuple(signals[number])
+            runners[event.stream].items.append(copy)
+        return runners
+
+
+def recorded(recorder: Recorder, end: int) -> Recorded:
+    """What a recorder wrote down; nothing of it keeps the memory of the run alive."""
+    empty = {id(item): _emptied(item) for item in recorder.items}
+    groups = (item.rendezvous.group for item in recorder.items if item.rendezvous is not None)
+    alone = not any(group is not None for group in groups)
+    items = [empty[id(item)] for item in recorder.items]
+    return Recorded(recorder.trace(end), items, recorder.complete and alone)
+
+
+class _Again(Runner):
+    """A stream of items in the order in which they were executed, loops included."""
+
+    def current(self) -> Item | None:
+        """The next one."""
+        if self.at >= len(self.items):
+            return None
+        self.item = self.items[self.at]  # type: ignore[assignment]
+        return self.item
+
+
+def _state(core: int) -> EngineState:
+    return EngineState(Registers([]), core)
+
+
+def _emptied(item: Item) -> Item:
+    """The item without what it computes."""
+    copy = Item(item.record, None, item.timing, item.bytes)
+    copy.follows = item.follows
+    copy.table = item.table
+    if item.is_rendezvous:
+        copy.rendezvous = Rendezvous(_nothing, _ignore)
+    return copy
+
+
+def _orders(
+    wires: Sequence[tuple[int, int]] | None, count: int
+) -> tuple[list[list[tuple[int, int]]], list[list[int]]]:
+    """What each event waits for, and which semaphores it raises: one for each pair."""
+    waits: list[list[tuple[int, int]]] = [[] for _ in range(count if wires is not None else 0)]
+    signals: list[list[int]] = [[] for _ in range(count if wires is not None else 0)]
+    for number, (signaller, waiter) in enumerate(wires or ()):
+        signals[signaller].append(number)
+        waits[waiter].append((number, 1))
+    return waits, signals
+
+
+def _nothing() -> None:
+    """A rendezvous to which nothing is brought."""
+
+
+def _ignore(brought: Any) -> None:
+    """Nothing comes."""

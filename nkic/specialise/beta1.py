@@ -1,0 +1,92 @@
+"""What kernels of Beta 1 may ask of its values, beside those of all versions: by class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from nkic.evaluate.interpreter import Interpreter
+from nkic.evaluate.objects import Class, Getter, HostFunction
+from nkic.language.beta1 import allocators, indices, loops, masks, more, names, operators, tiles
+from nkic.language.beta1.access import AtRunTime
+from nkic.language.names import TileSize
+from nkic.machine.dtypes import DType
+from nkic.specialise import surface
+from nkic.syntax import nodes
+
+_IN_PLACE = " ".join(
+    f"__i{name}__"
+    for name in "add sub mul truediv mod pow and or xor lshift rshift".split()  # noqa: SIM905
+)
+SURFACE: dict[type, str] = {
+    tiles.Tile: f"""
+        shape dtype buffer name ndim size itemsize assert_shape reshape expand_dims broadcast_to
+        view astype __getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__
+        {_IN_PLACE}
+    """,
+    tiles.Blocks: "shape dtype buffer name ndim size itemsize reshape __getitem__ __setitem__",
+    indices.Index: "shape ndim reshape expand_dims __getitem__ __iter__ __index__ __int__",
+    indices.Grid: "p x y z w __getitem__ __iter__ __len__",
+    indices.MakesGrids: "__getitem__",
+    AtRunTime: "",
+    masks.Compared: "",
+    masks.All: "",
+    masks.Either: "",
+    loops.Range: "__iter__ __len__",
+    loops.TracedRange: "__iter__ __len__",
+    operators.Function: "name",
+    names.TileSizes: surface.SURFACE[TileSize],
+    names.Limits: "min",
+    more.FloatLimits: "min max eps dtype",
+    allocators.Allocator: "",
+    allocators.Sbuf: "alloc mod_alloc auto_alloc",
+    allocators.Psum: "alloc mod_alloc auto_alloc",
+    allocators.Nothing: "__enter__ __exit__",
+}
+
+
+@cache
+def _classes() -> dict[type, Class]:
+    return {kind: surface.class_of(kind, text) for kind, text in SURFACE.items()}
+
+
+def classes(known: Mapping[type, Class]) -> dict[type, Class]:
+    """The class of every kind of value; `known` are those of Python's."""
+    return {**_classes(), loops.LoopIndex: known[int], DType: _dtype(known[DType])}
+
+
+def _dtype(known: Class) -> Class:
+    """An element type, which kernels of Beta 1 also have as NumPy's."""
+    more = {
+        "itemsize": Getter("itemsize", lambda m, dtype: dtype.size),
+        "type": Getter("type", lambda m, dtype: HostFunction("type", _number(dtype))),
+    }
+    return Class(known.name, known.bases, {**known.members, **more}, payload=DType)
+
+
+def _number(dtype: DType) -> Callable[[Any], Any]:
+    return float if dtype.is_float else int
+
+
+def callers() -> dict[type, Callable[..., Any]]:
+    """How the machine calls such values."""
+    return {operators.Function: lambda m, function, args, named: function(*args, **named)}
+
+
+def undecorated(interpreter: Interpreter) -> Any:
+    """The kernel without what its decorators say, which is meant for host code."""
+    kernel = interpreter.resolved.kernel
+    args = kernel.node.args
+    plain = (*args.posonlyargs, *args.args)
+    given: list[tuple[nodes.Arg, nodes.Expression | None]] = [
+        *zip(plain[len(plain) - len(args.defaults) :], args.defaults, strict=True),
+        *zip(args.kwonlyargs, args.kw_defaults, strict=True),
+    ]
+
+    def make() -> Any:
+        runtime = interpreter.world.runtime(kernel.module)
+        defaults = {arg.name: runtime.evaluate(value) for arg, value in given if value is not None}
+        return runtime.function(kernel.node, (), lambda made: {}, defaults)
+
+    return interpreter.run(make)

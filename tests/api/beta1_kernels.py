@@ -1,0 +1,163 @@
+"""Kernels of Beta 1, as its users write them."""
+
+import neuronxcc.nki as nki
+import neuronxcc.nki.compiler as ncc
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import numpy as np
+from neuronxcc.nki.language import par_dim
+
+
+@nki.jit
+def added(a, b):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    ip = nl.program_id(0) * 128 + nl.arange(128)[:, None]
+    i_f = nl.program_id(1) * 256 + nl.arange(256)[None, :]
+    nl.store(out[ip, i_f], value=nl.load(a[ip, i_f]) + nl.load(b[ip, i_f]))
+    return out
+
+
+@nki.jit
+def doubled_rows(a):
+    rows, columns = a.shape
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    ip, i_f = nl.mgrid[0:128, 0:512]
+    for i in nl.affine_range((rows + 127) // 128):
+        inside = (i * 128 + ip < rows) & (i_f < columns)
+        tile = nl.load(a[i * 128 + ip, i_f], mask=inside)
+        tile[...] = nl.multiply(tile, 2, mask=inside)
+        nl.store(out[i * 128 + ip, i_f], value=tile, mask=inside)
+    return out
+
+
+@nki.jit
+def lower_part(a):
+    """What a mask hides keeps its value, in a tile and in HBM."""
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    ip, i_f = nl.arange(64)[:, None], nl.arange(64)[None, :]
+    tile = nl.load(a)
+    kept = nl.zeros((64, 64), dtype=a.dtype)
+    kept[ip, i_f] = nl.multiply(tile[ip, i_f], 3, mask=(ip >= i_f))
+    nl.store(out, kept)
+    nl.store(out[ip, i_f], tile[ip, i_f], mask=(ip == i_f))
+    return out
+
+
+@nki.jit
+def product(lhs_t, rhs):
+    k, m = lhs_t.shape
+    _, n = rhs.shape
+    out = nl.ndarray((m, n), dtype=nl.float32, buffer=nl.shared_hbm)
+    left = nl.ndarray((k // 128, par_dim(128), m), dtype=lhs_t.dtype)
+    right = nl.ndarray((k // 128, par_dim(128), n), dtype=rhs.dtype)
+    for i in nl.affine_range(k // 128):
+        left[i] = nl.load(lhs_t[i * 128 : (i + 1) * 128, :])
+        right[i] = nl.load(rhs[nl.ds(i * 128, 128), :])
+    psum = nl.zeros((m, n), dtype=nl.float32, buffer=nl.psum)
+    for i in nl.affine_range(k // 128):
+        psum += nl.matmul(left[i], right[i], transpose_x=True)
+    nl.store(out, value=nl.copy(psum))
+    return out
+
+
+@nki.jit
+def pooled(a, size):
+    p, h, w = a.shape
+    i0, i1, i2, i3, i4 = nl.mgrid[0:p, 0 : h // size, 0:size, 0 : w // size, 0:size]
+    out = nl.ndarray((p, h // size, w // size), dtype=a.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(a)
+    nl.store(out, nl.max(tile[i0, size * i1 + i2, size * i3 + i4], axis=[2, 4]))
+    return out
+
+
+@nki.jit
+def summed(a):
+    """The sum over a loop, of each of two tiles."""
+    out = nl.ndarray((2, 128, 32), dtype=nl.float32, buffer=nl.shared_hbm)
+    total = nl.ndarray((2, par_dim(128), 32), dtype=nl.float32)
+    for i in nl.affine_range(4):
+        for j in nl.affine_range(2):
+            tile = nl.load(a[i, j])
+            total[j] = nl.loop_reduce(tile, op=np.add, loop_indices=[i], dtype=nl.float32)
+    for j in nl.affine_range(2):
+        nl.store(out[j], total[j])
+    return out
+
+
+@nki.jit
+def placed(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    tiles = nl.ndarray(
+        (4, par_dim(128), 64),
+        dtype=a.dtype,
+        buffer=ncc.sbuf.mod_alloc(base_addr=1024, num_free_tiles=(2,)),
+    )
+    for i in nl.affine_range(4):
+        tiles[i] = nl.load(a[i])
+        tiles[i] = nisa.activation(op=nl.square, data=tiles[i])
+        nl.store(out[i], tiles[i])
+    return out
+
+
+@nki.jit
+def written(a, out):
+    """Writes an argument, and returns nothing."""
+    nl.store(
+        out, value=nisa.tensor_scalar(nl.load(a), np.subtract, 1.0, op1=np.multiply, operand1=4.0)
+    )
+
+
+@nki.jit
+def gathered(a, rows):
+    out = nl.ndarray((64, 32), dtype=a.dtype, buffer=nl.shared_hbm)
+    ip, i_f = nl.arange(64)[:, None], nl.arange(32)[None, :]
+    index = nl.load(rows)
+    nl.store(out, value=nl.load(a[index[ip, 0], i_f]))
+    return out
+
+
+@nki.jit
+def aliased(a):
+    """A tile that was assigned keeps its value when the target is written again."""
+    out = nl.ndarray((2, 128, 16), dtype=a.dtype, buffer=nl.shared_hbm)
+    target = nl.ndarray((128, 16), dtype=a.dtype)
+    first = nl.add(nl.load(a), 1)
+    target[...] = first
+    target[...] = nl.multiply(target, 10)
+    nl.store(out[0], first)
+    nl.store(out[1], target)
+    return out
+
+
+def scaled_by(factor):
+    """Makes a kernel."""
+
+    @nki.jit
+    def kernel(a):
+        out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(out, nl.load(a) * factor)
+        return out
+
+    return kernel
+
+
+@nki.jit
+def traced_once(a):
+    """The body counts as traced once: every turn adds 1 to 1."""
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    factor = 1
+    for i in nl.affine_range(2):
+        factor += 1
+        nl.store(out[i], nl.load(a[i]) * factor)
+    return out
+
+
+@nki.jit
+def selected(a):
+    out = nl.ndarray((2, 64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    ip, i_f = nl.mgrid[0:64, 0:64]
+    tile = nl.load(a)
+    causal = nisa.affine_select(pred=(ip >= i_f), on_true_tile=tile[ip, i_f], on_false_value=-9.0)
+    nl.store(out[0], causal)
+    nl.store(out[1], nisa.iota(2 * ip - i_f, dtype=nl.float32))
+    return out

@@ -1,0 +1,138 @@
+"""Beta 1, `neuronxcc.nki`: values, in both ways to evaluate a kernel, which give one program."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import nkic.nki
+from nkic import api
+
+KERNELS = "tests.api.beta1_kernels"
+FILE = Path(__file__).with_name("beta1_kernels.py")
+RNG = np.random.default_rng(3)
+WAYS = ["native", "closed"]
+
+
+@pytest.fixture(scope="module")
+def k() -> Iterator[ModuleType]:
+    nkic.nki.install()
+    sys.modules.pop(KERNELS, None)
+    yield importlib.import_module(KERNELS)
+    nkic.nki.uninstall()
+
+
+def f32(*shape: int) -> Any:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def both(kernel: Any, *args: Any, **options: Any) -> Any:
+    """What a kernel gives, which both ways agree on, byte for byte of the artifact."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [
+            api.call(kernel.func, args, {}, nki="beta1", evaluate=way, **options) for way in WAYS
+        ]
+    first, second = found
+    assert first.artifact.data == second.artifact.data
+    return first.values
+
+
+def test_a_grid_of_instances(k: ModuleType) -> None:
+    a, b = f32(256, 512), f32(256, 512)
+    np.testing.assert_array_equal(both(k.added, a, b, grid=(2, 2)), a + b)
+    np.testing.assert_array_equal(k.added[2, 2](a, b), a + b)
+
+
+@pytest.mark.parametrize("shape", [(128, 512), (200, 512), (1, 3), (129, 511)])
+def test_masks_that_are_bounds(k: ModuleType, shape: tuple[int, int]) -> None:
+    a = f32(*shape)
+    np.testing.assert_array_equal(both(k.doubled_rows, a), a * 2)
+
+
+def test_masks_that_are_no_box(k: ModuleType) -> None:
+    a = f32(64, 64)
+    wanted = np.tril(a * np.float32(3))
+    np.fill_diagonal(wanted, np.diagonal(a))
+    np.testing.assert_array_equal(both(k.lower_part, a), wanted)
+
+
+def test_blocks_and_accumulation(k: ModuleType) -> None:
+    a, b = f32(384, 64), f32(384, 256)
+    np.testing.assert_allclose(both(k.product, a, b), a.T @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_index_expressions_walk_windows(k: ModuleType) -> None:
+    a = f32(4, 6, 9)
+    wanted = a.reshape(4, 2, 3, 3, 3).max(axis=(2, 4))
+    np.testing.assert_array_equal(both(k.pooled, a, 3), wanted)
+
+
+def test_a_sum_over_a_loop(k: ModuleType) -> None:
+    a = f32(4, 2, 128, 32)
+    np.testing.assert_allclose(both(k.summed, a), a.sum(axis=0), rtol=1e-5, atol=1e-5)
+
+
+def test_tiles_that_the_kernel_places(k: ModuleType) -> None:
+    a = f32(4, 128, 64)
+    np.testing.assert_allclose(both(k.placed, a), a * a, rtol=1e-5)
+
+
+def test_an_argument_is_the_result(k: ModuleType) -> None:
+    a, out = f32(128, 16), np.zeros((128, 16), np.float32)
+    k.written(a, out)
+    np.testing.assert_allclose(out, (a - 1) * 4, rtol=1e-6)
+
+
+def test_rows_that_a_tile_names(k: ModuleType) -> None:
+    a, rows = f32(100, 32), RNG.permutation(100)[:64].astype(np.int32)
+    np.testing.assert_array_equal(both(k.gathered, a, rows[:, None]), a[rows])
+
+
+def test_what_was_assigned_keeps_its_value(k: ModuleType) -> None:
+    a = f32(128, 16)
+    first = a + np.float32(1)
+    np.testing.assert_array_equal(both(k.aliased, a), [first, first * np.float32(10)])
+
+
+def test_kernels_that_functions_make(k: ModuleType) -> None:
+    a = f32(128, 8)
+    np.testing.assert_array_equal(both(k.scaled_by(3), a), a * 3)
+
+
+def test_bodies_are_traced_once(k: ModuleType) -> None:
+    a = f32(2, 128, 8)
+    np.testing.assert_array_equal(both(k.traced_once, a), a * 2)
+
+
+def test_places_as_predicates_and_values(k: ModuleType) -> None:
+    a = f32(64, 64)
+    row, column = np.indices((64, 64))
+    causal = np.where(row >= column, a, np.float32(-9))
+    np.testing.assert_array_equal(both(k.selected, a), [causal, 2 * row - column])
+
+
+def test_the_file_chooses_the_version() -> None:
+    a, b = f32(128, 256), f32(128, 256)
+    artifact = nkic.compile(FILE, name="added", inputs={"a": a, "b": b}, grid=(1, 1))
+    result = nkic.run(artifact, {"a": a, "b": b})
+    np.testing.assert_array_equal(result.outputs["output_0"], a + b)
+    with pytest.raises(nkic.CompileError, match=r"went with NKI 0\.4"):
+        nkic.compile(FILE, name="added", inputs={"a": a, "b": b}, nki="0.6")
+
+
+def test_simulate_and_measure(k: ModuleType) -> None:
+    nki = importlib.import_module("neuronxcc.nki")
+    a, b = f32(128, 256), f32(128, 256)
+    np.testing.assert_array_equal(nki.simulate_kernel(k.added[1, 1], a, b), a + b)
+    measured = nki.benchmark(warmup=1, iters=1)(k.added)[1, 1]
+    np.testing.assert_array_equal(measured(a, b), a + b)
+    assert measured.benchmark_result.nc_latency.get_latency_percentile(50) > 0

@@ -1,0 +1,33 @@
+# /// nkic
+# kernel = "kernel"
+# nki = "0.7"
+# [args]
+# a = "float32[128, 512]"
+# ///
+"""What no rule is sure of."""
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    i_p, i_f = nl.mgrid[0:128, 0:512]  # left: there is no `nki.language.mgrid`
+    tile = nl.load(a[0:128, 0:512])
+    low = nl.copy(tile, mask=i_p < i_f)  # left: the mask is no extent
+    spare = nl.ndarray((2, nl.par_dim(128), 512), dtype=a.dtype, buffer=nl.sbuf)
+    spare[0] = nl.copy(low)
+    spare[1] = nl.copy(tile)
+    nl.store(out[0:128, 0:512], value=add(spare))  # left: `spare` has block dimensions
+    return out
+
+
+def add(tiles):
+    return nl.add(tiles[0], tiles[1])
+
+
+def another(a):  # left: instructions of `another` return tiles, and it was not evaluated
+    tile = nl.load(a)
+    return nisa.activation(op=nl.exp, data=tile)

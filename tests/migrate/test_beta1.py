@@ -1,0 +1,53 @@
+"""Sources of Beta 1, as tests/migrate/test_cases.py has those of later versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.bless import blessing
+from tests.migrate.test_cases import Job, expected_left
+
+HERE = Path(__file__).parent
+CASES = sorted((HERE / "beta1").glob("*.py"))
+
+
+@pytest.fixture(autouse=True)
+def evaluated() -> None:
+    """Shapes come from evaluating the source as Beta 1."""
+    pytest.importorskip("nkic.language.beta1")
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_the_new_source_is_the_expected_one(path: Path) -> None:
+    made = Job(path.read_text("utf-8")).made
+    expected = HERE / "expected_beta1" / path.name
+    if blessing():
+        expected.write_text(made.text, "utf-8")
+    assert made.text == expected.read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_what_is_left_is_said_where_it_stands(path: Path) -> None:
+    text = path.read_text("utf-8")
+    left = [(d.primary.span.line, d.message) for d in Job(text).made.left if d.primary]
+    wanted = expected_left(text)
+    assert [line for line, _ in left] == [line for line, _ in wanted], left
+    assert all(part in said for (_, said), (_, part) in zip(left, wanted, strict=True)), left
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_a_second_time_changes_nothing(path: Path) -> None:
+    once = Job(path.read_text("utf-8")).made.text
+    assert Job(once).made.text == once
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+def test_old_and_new_compute_the_same(path: Path) -> None:
+    job = Job(path.read_text("utf-8"))
+    if job.made.left:
+        return
+    proof = job.proof()
+    assert proof.holds, proof
+    assert {one.verdict for one in proof.findings} == {"bits"}

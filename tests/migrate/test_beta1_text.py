@@ -1,0 +1,77 @@
+"""What a migration from Beta 1 does by the source alone, without an evaluation."""
+
+from __future__ import annotations
+
+import pytest
+
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
+from nkic.migrate.facts import Facts
+from nkic.migrate.stage import Migrated, migrate
+
+HEAD = "import neuronxcc.nki.language as nl\n\n\ndef f(t, u, n, k):\n"
+
+
+def migrated(body: str) -> Migrated:
+    text = HEAD + "".join(f"    {line}\n" for line in body.split("; "))
+    return migrate(SourceFile("k.py", text), Facts(), Profile.BETA1, Profile.NKI_0_7)
+
+
+def body_of(text: str) -> str:
+    return "; ".join(line.strip() for line in text.splitlines()[4:])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("i = nl.arange(8)[:, None]; j = nl.arange(n)[None, :]; g(t[i, j])", "g(t[0:8, 0:n])"),
+        ("i, j = nl.mgrid[0:8, 2:n]; g(t[i, j + k])", "g(t[0:8, k + 2:k + 2 + n - 2])"),
+        ("i = nl.mgrid[0:8, 0:4]; g(t[k * 8 + i.p, i.x])", "g(t[k * 8:k * 8 + 8, 0:4])"),
+        ("i = nl.arange(8)[:, None]; g(t[i, 3])", "g(t[0:8, 3:4])"),
+        ("i = nl.arange(8)[:, None]; g(t[k, i, 3])", "g(t[k, 0:8, 3:4])"),
+        ("i = nl.arange(4)[None, :]; g(t[0, 2 * i + 1])", "g(t[0:1, 1:8:2])"),
+        ("i = nl.arange(4)[None, :]; g(t[0, n * i])", "g(t[0:1, 0:n * 3 + 1:n])"),
+        ("i = nl.arange(8)[:, None]; j = i + 8; g(t[j, 0])", "g(t[8:16, 0:1])"),
+    ],
+)
+def test_indices_become_slices(old: str, new: str) -> None:
+    made = migrated(old)
+    assert body_of(made.text) == new
+    assert made.left == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "i = nl.arange(8)[:, None]; nl.store(t[k + i, 0], value=3, mask=k + i < n)",
+            "nl.store(t[k:k + min(8, n - k), 0:1], value=3)",
+        ),
+        (
+            "i = nl.arange(8)[:, None]; nl.store(t[i, 0], value=3, mask=(n >= i) & (i < k))",
+            "nl.store(t[0:min(min(8, n + 1), min(8, k)), 0:1], value=3)",
+        ),
+    ],
+)
+def test_masks_become_extents(old: str, new: str) -> None:
+    assert body_of(migrated(old).text) == new
+
+
+@pytest.mark.parametrize(
+    ("old", "why"),
+    [
+        ("i = nl.arange(8)[:, None]; i = nl.arange(4)[:, None]; g(t[i, 0])", "is no sum"),
+        ("k = k + 1; i = k + nl.arange(8)[:, None]; k = 3; g(t[i, 0])", "is no sum"),
+        ("i = nl.arange(8)[:, None]; g(t[i, :])", "slices and index expressions"),
+        ("i = nl.arange(8)[:, None]; g(t[i])", "more dimensions than the index"),
+        ("i, j = nl.mgrid[0:8, 0:4]; g(t[i, 5 * i + j])", "two axes are added"),
+        ("i = nl.arange(8)[None, :]; g(t[0, 7 - i])", "runs backwards"),
+        ("i = nl.arange(8)[:, None]; nl.store(t[i, 0], 3, mask=i > n)", "no upper bound"),
+        ("i, j = nl.mgrid[0:8, 0:4]; nl.store(t[i, j], 3, mask=i < j)", "no upper bound"),
+        ("i = nl.arange(8)[:, None]; nl.store(t[i, 0], 3, mask=(i < n) | (i < 2))", "is no bound"),
+    ],
+)
+def test_what_is_not_sure_stays(old: str, why: str) -> None:
+    made = migrated(old)
+    assert "nl.arange" in made.text or "nl.mgrid" in made.text
+    assert any(why in one.message for one in made.left), made.left
