@@ -26,6 +26,7 @@ _ABOUT_RUNNING = (
         "machine",
         "race_check",
         "time",
+        "dump_tensor",
         "force",
         *("annotate", "timeline", "window", "source", "summary_json", "report", "trace"),
         *("baseline", "save_baseline", "fail_if", "diff", "counters"),
@@ -151,6 +152,7 @@ def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
     named += [("--summary-json", line.summary_json), ("--save-baseline", line.save_baseline)]
     named.append(("--counters", line.counters))
     yield from ((option, path) for option, path in named if path is not None)
+    yield from (("--dump-tensor", text.partition("=")[2]) for text in line.dump_tensor)
     yield from (("--trace", path) for path in line.trace)
     yield from ((f"--report {k}", path) for k, _, path in (r.partition("=") for r in line.report))
     for text in line.output:

@@ -16,7 +16,7 @@ from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFail
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, walls
-from nkic.cli.nki_run import insights, reporting, tolerances
+from nkic.cli.nki_run import dumping, insights, reporting, tolerances
 from nkic.cli.nki_run.inspecting import machine_file
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
@@ -61,6 +61,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):
         job.writer.write(result.outputs, job.program_id, job.settings)
+        dumping.write(job.line, session, result)
     done = []
     for job, own, result, wished in zip(jobs, bound, results, expected, strict=True):
         compared = job.compare(result.outputs, wished)
@@ -230,6 +231,7 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
         report_bounds=line.report_error_bound,
         machine=machine_file(line.machine),
         trace=insights.events_wanted(line, session),
+        taps=tuple(dumping.taps(line)),
     )
 
 
