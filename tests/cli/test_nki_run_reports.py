@@ -47,6 +47,7 @@ def test_a_window_needs_a_timeline(nki: Run) -> None:
 
 def test_source_must_be_what_was_compiled(nki: Run, folder: Path) -> None:
     (folder / "k.py").write_text(KERNEL + "\n", encoding="utf-8")
+    refused(nki(*RUN, "--source", "k.py"), 2, "conflicting-options")
     text = refused(nki(*RUN, "--annotate", "--source", "k.py"), 2, "bad-value")
     assert "is not a file that this kernel was compiled from" in text
 

@@ -60,6 +60,8 @@ def refuse_conflicts(line: CommandLine) -> None:
         _needs(line, _ABOUT_LISTING, "--disasm")
     if line.fail_if is not None and "+" in line.fail_if and line.baseline is None:
         _needs(line, ["fail_if"], "--baseline")
+    if not (line.annotate or line.report or line.save_baseline or line.baseline):
+        _needs(line, ["source"], "--annotate")
     if not line.timeline:
         _needs(line, ["window"], "--timeline")
     if line.expected is None:
