@@ -36,6 +36,7 @@ ON_DEMAND = {
         "nkic.cli.nki_run.comparing",
         "nkic.cli.nki_run.running",
     },
+    "cli/nki_run/progress.py": {"rich.console", "rich.progress"},
     "cli/nkic/__init__.py": {"nkic.cli.nkic.carry_out"},
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},

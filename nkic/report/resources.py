@@ -86,6 +86,14 @@ def cycles(ns: float, target: Target) -> int:
     return round(ns * target.base_clock_mhz / 1000)
 
 
+def executions(executable: Executable) -> int | None:
+    """How many instructions a run executes; None where the trips of a loop are decided then."""
+    loops = (i for s in executable.streams for i in s.items if isinstance(i, LoopRecord))
+    if any(loop.trips is None for loop in loops):
+        return None
+    return sum(repeat for _, _, repeat in _instructions(executable))
+
+
 def _note(executable: Executable, name: str) -> int:
     """A number among the build's notes. They are for people: a strange one counts as none."""
     text = executable.meta.get(name, "")

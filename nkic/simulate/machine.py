@@ -36,6 +36,7 @@ from nkic.simulate.streams import Item, Runner, nothing, unlimited
 from nkic.simulate.tracing.recorder import Recorder
 from nkic.simulate.unwritten import Unwritten
 
+WATCHED = 256  # the same, between two words on how far the run is
 CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock
 
 
@@ -112,6 +113,8 @@ class Machine:
     def _look(self) -> None:
         """Looks at the host's clock, now and then; called for every item and loop iteration."""
         self.turns += 1
+        if self.turns % WATCHED == 0 and self.options.watch is not None:
+            self.options.watch(sum(runner.count for runner in self.runners))
         if self.turns % CLOCK_CHECK == 0 and time.monotonic() > self.deadline:
             self._too_long()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from nkic.machine.clock.machine_file import MachineFile
@@ -19,7 +20,9 @@ class RunOptions:
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
     `max_turns`: as often may one loop run whose end is decided at run time.
     `timeline`: of how many instructions the times are kept. `trace`: how many events of each
-    rank are kept, with what each waited for.
+    rank are kept, with what each waited for. `taps`: tensors, by name and line, that are kept as
+    they are each time after the line has written them. `watch` is told now and then how many
+    instructions have been executed.
     `check_races`: accesses of two cores to shared HBM that nothing orders are a fault, and a
     program in which nothing orders two accesses of one core is refused (ArtifactFailed).
     `accumulate`: in which order and type instructions add up; None is as a device was measured
@@ -42,6 +45,8 @@ class RunOptions:
     machine: MachineFile | None = None
     values: bool = True
     trace: int = 0
+    taps: tuple[tuple[str, int], ...] = ()
+    watch: Callable[[int], object] | None = None
 
     def target_of(self, executable: Executable) -> Target:
         """The target of `executable`, with the figures that hold for this run."""

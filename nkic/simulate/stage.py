@@ -27,6 +27,7 @@ from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
 from nkic.simulate.threads import blas_threads
+from nkic.simulate.tracing.dumps import Dumps, Tap
 from nkic.simulate.tracing.recorder import Recorder
 from nkic.simulate.tracing.replay import recorded
 from nkic.simulate.unwritten import never_written
@@ -80,6 +81,8 @@ class _Rank:
         )
         wants = options.report_bounds
         self.bounds = Bounds(executable, self.memory, target) if wants else None
+        taps = [Tap(*tap) for tap in options.taps]
+        self.dumps = Dumps(executable, target, self.memory, self.runners, taps) if taps else None
         self.recorder = _recorder(executable, target, self.runners, options)
         self.orders: RaceDetector | None = None
         if races and shadow is not None:
@@ -123,6 +126,7 @@ def _result_of(
         prints_left_out=prints.left_out,
         remarks=(*rank.remarks.diagnostics(executable), *unwritten),
         timeline=tuple(_timeline(rank, machine)),
+        dumped=rank.dumps.found if rank.dumps else {},
         recorded=recorded(rank.recorder, machine.end) if rank.recorder else None,
         bounds={p.name: bounds.of_output(p.tensor) for p in executable.outputs} if bounds else None,
         uncovered=bounds.uncovered if bounds else {},

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nkic.cli.nki_run import insights
 from nkic.machine.engines import SHORT_NAMES
 from tests.cli.nki_run_fixtures import (
+    BF16,
     KERNEL,
     RUN,
+    A,
+    B,
     artifact,
     folder,
     nki,
@@ -43,6 +47,7 @@ def test_a_window_needs_a_timeline(nki: Run) -> None:
 
 def test_source_must_be_what_was_compiled(nki: Run, folder: Path) -> None:
     (folder / "k.py").write_text(KERNEL + "\n", encoding="utf-8")
+    refused(nki(*RUN, "--source", "k.py"), 2, "conflicting-options")
     text = refused(nki(*RUN, "--annotate", "--source", "k.py"), 2, "bad-value")
     assert "is not a file that this kernel was compiled from" in text
 
@@ -162,3 +167,21 @@ def test_two_compiled_kernels_side_by_side(nki: Run, folder: Path) -> None:
             "conflicting-options")  # fmt: skip
     (folder / "bad.neff").write_bytes((folder / "kernel.neff").read_bytes()[:-1])
     assert nki("--diff", "kernel.neff", "bad.neff").code == 3
+
+
+def test_tensors_are_dumped_where_a_line_has_written_them(nki: Run, folder: Path) -> None:
+    lines = KERNEL.splitlines()
+    loads, scales = (
+        next(n for n, text in enumerate(lines, 1) if what in text)
+        for what in ("dma_copy(dst=x, src=a)", "tensor_scalar(dst=x")
+    )
+    words = [f"x@{loads}=before.npz", f"x@{scales}=after.npz", f"y@{loads + 4}=y.npz"]
+    done = nki(*RUN, *(w for word in words for w in ("--dump-tensor", word)), "-q")
+    assert done.code == 0, done.err
+    assert np.array_equal(np.load("before.npz")["x"], [A])
+    assert np.array_equal(np.load("after.npz")["x"], [2 * A])
+    assert np.array_equal(np.load("y.npz")["y"].view(BF16), [B])
+    text = refused(nki(*RUN, "--dump-tensor", "x@1=x.npz"), 2, "bad-value")
+    assert f"it is written in lines {loads}, {scales}" in text
+    assert "NKI0003" in nki(*RUN, "--dump-tensor", "xx@1=x.npz").err
+    refused(nki(*RUN, "--dump-tensor", "x=x.npz"), 2, "bad-value")

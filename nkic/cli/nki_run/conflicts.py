@@ -26,6 +26,7 @@ _ABOUT_RUNNING = (
         "machine",
         "race_check",
         "time",
+        "dump_tensor",
         "force",
         *("annotate", "timeline", "window", "source", "summary_json", "report", "trace"),
         *("baseline", "save_baseline", "fail_if", "diff", "counters"),
@@ -61,6 +62,8 @@ def refuse_conflicts(line: CommandLine) -> None:
         _needs(line, _ABOUT_LISTING, "--disasm")
     if line.fail_if is not None and "+" in line.fail_if and line.baseline is None:
         _needs(line, ["fail_if"], "--baseline")
+    if not (line.annotate or line.report or line.save_baseline or line.baseline):
+        _needs(line, ["source"], "--annotate")
     if not line.timeline:
         _needs(line, ["window"], "--timeline")
     if line.expected is None:
@@ -154,6 +157,7 @@ def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
     named += [("--summary-json", line.summary_json), ("--save-baseline", line.save_baseline)]
     named.append(("--counters", line.counters))
     yield from ((option, path) for option, path in named if path is not None)
+    yield from (("--dump-tensor", text.partition("=")[2]) for text in line.dump_tensor)
     yield from (("--trace", path) for path in line.trace)
     yield from ((f"--report {k}", path) for k, _, path in (r.partition("=") for r in line.report))
     for text in line.output:

@@ -52,6 +52,7 @@ class CommandLine:
     report_error_bound: bool
     machine: str | None
     time: bool
+    dump_tensor: tuple[str, ...]
     verdict: bool
     annotate: bool
     timeline: bool
@@ -305,6 +306,12 @@ _OPTIONS = (
         "--machine",
         metavar="FILE.toml",
         help="Figures of time other than the target's own; --print machine lists them all.",
+    ),
+    _many(
+        _RUN,
+        "--dump-tensor",
+        metavar="NAME@LINE=FILE.npz",
+        help="Write a tensor as it is each time after this line of the kernel has written it.",
     ),
     _flag(_RUN, "--time", help="Say how long the simulation took on this machine."),
     _option(

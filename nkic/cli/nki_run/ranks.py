@@ -19,7 +19,13 @@ _ONE = (
     "baseline",
     "counters",
 )  # options with one path
-_MANY = ("input", "output", "report", "trace")  # options that may be given several times
+_MANY = (
+    "input",
+    "output",
+    "report",
+    "trace",
+    "dump_tensor",
+)  # options that may be given several times
 
 
 def lines_of(line: CommandLine) -> list[CommandLine]:
@@ -58,6 +64,7 @@ def _refuse_shared(line: CommandLine) -> None:
     written += [("-O", text) for text in line.output]
     written += [("--report", text) for text in line.report]
     written += [("--trace", text) for text in line.trace]
+    written += [("--dump-tensor", text) for text in line.dump_tensor]
     for option, path in written:
         if path is not None and MARK not in path and not path.endswith("=-") and path != STANDARD:
             _bad(f"{option} {path}: every rank would write it", f"put {MARK} into the path")

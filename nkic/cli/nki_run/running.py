@@ -16,7 +16,7 @@ from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFail
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, walls
-from nkic.cli.nki_run import insights, reporting, tolerances
+from nkic.cli.nki_run import dumping, insights, progress, reporting, tolerances
 from nkic.cli.nki_run.inspecting import machine_file
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
@@ -28,7 +28,7 @@ from nkic.neff.load import load
 from nkic.neff.read import open_file
 from nkic.report import run_report
 from nkic.report.insight.verdict import Insight
-from nkic.report.resources import resources
+from nkic.report.resources import executions, resources
 from nkic.report.run_report import RunReport
 from nkic.simulate import Result, RunOptions, compare_report, simulate_ranks
 from nkic.simulate.compare import Comparison, compare
@@ -54,13 +54,17 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
     expected = [job.expected() for job in jobs]
     started = time.perf_counter()
-    results = simulate_ranks(first.executable, [one.arrays for one in bound], options)
+    total = executions(first.executable)
+    with progress.shown(session, total and total * len(jobs)) as bar:
+        watched = replace(options, watch=bar) if bar is not None else options
+        results = simulate_ranks(first.executable, [one.arrays for one in bound], watched)
     seconds = time.perf_counter() - started if line.time else None
     walls.lift_time()
     for job, result in zip(jobs, results, strict=True):
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):
         job.writer.write(result.outputs, job.program_id, job.settings)
+        dumping.write(job.line, session, result)
     done = []
     for job, own, result, wished in zip(jobs, bound, results, expected, strict=True):
         compared = job.compare(result.outputs, wished)
@@ -230,6 +234,7 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
         report_bounds=line.report_error_bound,
         machine=machine_file(line.machine),
         trace=insights.events_wanted(line, session),
+        taps=tuple(dumping.taps(line)),
     )
 
 

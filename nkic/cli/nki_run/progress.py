@@ -1,0 +1,67 @@
+"""How far a run is, on a terminal, for runs of more than a second."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from nkic.cli.common import Session
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+AFTER = 1.0  # seconds, from which on there is something to see
+
+
+class Bar:
+    """A bar that shows itself when it has been called for long enough. `total` is how many
+    instructions there are, None where that is decided at run time.
+    """
+
+    def __init__(self, stream: TextIO, total: int | None, after: float = AFTER) -> None:
+        self.stream = stream
+        self.total = total
+        self.begin = time.monotonic() + after
+        self.progress: Progress | None = None
+
+    def __call__(self, done: int) -> None:
+        """So many instructions are executed."""
+        if time.monotonic() < self.begin:
+            return
+        if self.progress is None:
+            self.progress = self._made()
+            self.progress.start()
+        self.progress.update(self.progress.task_ids[0], completed=done)
+
+    def _made(self) -> Progress:
+        # Here, because most runs are over before there is anything to show.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        console = Console(file=self.stream, highlight=False, emoji=False, markup=False)
+        columns = (TextColumn("{task.description}", markup=False), BarColumn())
+        more = (MofNCompleteColumn(), Remaining())
+        made = Progress(*columns, *more, console=console, transient=True, refresh_per_second=4)
+        made.add_task("instructions", total=self.total)
+        return made
+
+    def close(self) -> None:
+        """Takes the bar away."""
+        if self.progress is not None:
+            self.progress.stop()
+
+
+@contextmanager
+def shown(session: Session, total: int | None) -> Iterator[Bar | None]:
+    """A bar on standard error, if that is a terminal and a person reads it."""
+    people = session.verbosity >= 0 and session.format == "human"
+    bar = Bar(sys.stderr, total) if people and sys.stderr.isatty() else None
+    try:
+        yield bar
+    finally:
+        if bar is not None:
+            bar.close()
