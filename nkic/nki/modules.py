@@ -55,9 +55,11 @@ _HOST: dict[str, Any] = {
     "benchmark": measure.benchmark,
     "profile": measure.profile,
 }
+_MEASURES = (measure.baremetal, measure.benchmark, measure.profile)
 _FORMER: dict[str, Any] = {
     **{name: value for name, value in _HOST.items() if name != "simulate"},
     **{"jit": former_jit, "trace": former_jit, "simulate_kernel": simulate_kernel},
+    **{one.__name__: measure.former(one) for one in _MEASURES},
 }
 PACKAGES = frozenset({"nki", "nki.isa"})
 _REMOVED = {
