@@ -51,6 +51,7 @@ ON_DEMAND = {
     "specialise/outputs.py": {"nkic.language.beta1"},
     "specialise/stage.py": {"nkic.specialise"},
     "nki/finder.py": {"nkic.nki.packages"},
+    "nki/modules.py": {"nkic.nki"},  # Beta 1
     "nki/packages.py": {"nkic.nki.jax_calls"},  # JAX
     "parse/__init__.py": {"nkic.parse.errors"},
     "parse/tables.py": {"nkic.parse.generate"},  # Lark

@@ -132,9 +132,6 @@ def _instructions_only(name: str, profile: Profile) -> dict[str, Absent]:
     for one in library.public():
         instead = _AS_INSTRUCTIONS.get(one, "write it with the instructions of nki.isa")
         found |= removed.newer(name, [one], Profile.NKI_0_3, profile, instead)
-    if profile is Profile.BETA1:  # it had functions of tensors, of another form
-        text = "nkic has `{}` from NKI 0.3 on"
-        found = {n: said._replace(text=text.format(f"{name}.{n}")) for n, said in found.items()}
     return found
 
 

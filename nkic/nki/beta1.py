@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nkic.language import provide
-from nkic.language.beta1 import allocators, names, operators
+from nkic.language.beta1 import MODULES, ROOT, allocators, names, operators
 from nkic.language.enums import Operator
 from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
@@ -26,8 +26,6 @@ from nkic.nki import names as host
 from nkic.nki import signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 
-ROOT = names.ROOT
-MODULES = names.MODULES
 _AS_IT_IS = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
 _CALLED = (allocators.unchanged, allocators.scope)
 

@@ -2,13 +2,16 @@
 
 A kernel takes the same cycles in every run of the simulator, so that every percentile is the
 same number. `save_neff_name` is honoured with nkic's own artifact; a trace of the vendor's
-profiler cannot be written and is refused, as is everything that only a device could mean.
+profiler cannot be written and is refused, as is everything that only a device could mean; under
+`neuronxcc.nki` with a warning.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +20,7 @@ from typing import Any
 from nkic import api
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.tracebacks import boundary
+from nkic.api.warned import NkicWarning
 from nkic.base.suggest import did_you_mean
 from nkic.nki import arrays
 from nkic.nki.jit import Kernel, LaunchOptions, kernel_of
@@ -117,6 +121,22 @@ def benchmark(kernel: Any = None, **options: Any) -> Any:
 def profile(kernel: Any = None, **options: Any) -> Any:
     """Runs a kernel and writes its artifact and its report to `working_directory`."""
     return _decorator("profile", kernel, options, frozenset({"working_directory"}))
+
+
+def former(function: Callable[..., Any]) -> Callable[..., Any]:
+    """One of these of Beta 1, whose published kernels carry options of the vendor's tools: what
+    cannot be honoured is left out with a warning, so that their files can be imported.
+    """
+
+    @functools.wraps(function)
+    def decorator(kernel: Any = None, **options: Any) -> Any:
+        for option in sorted(_WITHOUT.keys() & options.keys()):
+            text = f"nki.{function.__name__}: `{option}=` is left out: {_WITHOUT[option]}"
+            warnings.warn(text, NkicWarning, stacklevel=2)
+        kept = {name: value for name, value in options.items() if name not in _WITHOUT}
+        return function(kernel, **kept)
+
+    return decorator
 
 
 def _decorator(

@@ -21,6 +21,7 @@ from nkic.base.kernel_errors import Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.language import provide
+from nkic.language.beta1 import MODULES as BETA1
 from nkic.language.collectives import Collective, Triggering
 from nkic.language.enums import ENUMS, Operator
 from nkic.language.names import TileSize
@@ -31,7 +32,7 @@ from nkic.language.versions import configs, removed
 from nkic.machine.dtypes import DType
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
-from nkic.nki import beta1, measure, names, signatures
+from nkic.nki import measure, names, signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 from nkic.nki.jit import former_jit, jit, simulate, simulate_kernel
 
@@ -54,9 +55,11 @@ _HOST: dict[str, Any] = {
     "benchmark": measure.benchmark,
     "profile": measure.profile,
 }
+_MEASURES = (measure.baremetal, measure.benchmark, measure.profile)
 _FORMER: dict[str, Any] = {
     **{name: value for name, value in _HOST.items() if name != "simulate"},
     **{"jit": former_jit, "trace": former_jit, "simulate_kernel": simulate_kernel},
+    **{one.__name__: measure.former(one) for one in _MEASURES},
 }
 PACKAGES = frozenset({"nki", "nki.isa"})
 _REMOVED = {
@@ -230,7 +233,9 @@ def _make(name: str) -> ModuleType:
         _register_dtypes()
     current = name.removeprefix(f"{OLD}.")
     made = Module(name, _DOCS.get(current, "Former names of `nki`. Provided by nkic."))
-    if name in beta1.MODULES:
+    if name in BETA1:
+        from nkic.nki import beta1  # rarely needed
+
         found = beta1.contents(name, _FORMER)
     elif current != name and current in _DOCS:
         found = dict(_FORMER) if current == "nki" else vars_of(built(current))
@@ -246,7 +251,7 @@ def _make(name: str) -> ModuleType:
 def _submodule(package: str, name: str) -> ModuleType:
     """`nki.dtype` after `import nki`: what a package has not imported yet."""
     full = f"{package}.{name}"
-    if full not in beta1.MODULES and full.removeprefix(f"{OLD}.") not in _DOCS:
+    if full not in BETA1 and full.removeprefix(f"{OLD}.") not in _DOCS:
         raise AttributeError(
             f"module {package!r} has no attribute {name!r}{_instead(package, name)}"
         )

@@ -9,7 +9,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from nkic.nki import beta1, modules
+from nkic.language.beta1 import MODULES as BETA1
+from nkic.nki import modules
 from nkic.nki.jit import nki_jit
 
 Contents = dict[str, Any]
@@ -36,7 +37,7 @@ def is_package(name: str) -> bool:
 def _former() -> Iterator[str]:
     yield modules.OLD
     yield from (f"{modules.OLD}.{name}" for name in modules.known())
-    yield from beta1.MODULES
+    yield from BETA1
 
 
 @cache

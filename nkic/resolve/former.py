@@ -28,9 +28,13 @@ def check_import(
     modules that there are today.
     """
     target = binding.target
-    if target is None or profile is Profile.BETA1:
-        return  # it is its own; or one of several ways to bind the name, such as a fallback
+    if target is None:
+        return  # one of several ways to bind the name, such as a fallback
     name = f"{target.request}.{target.member}" if target.member else target.request
+    if profile is Profile.BETA1:
+        if f"{name}.".startswith("nki.") and not module.trusted:
+            _check_later(name, binding, report)
+        return
     if not f"{name}.".startswith(f"{PREFIX}."):
         return
     gone = profile >= Profile.NKI_0_4
@@ -43,6 +47,12 @@ def check_import(
     help = f"import `{today}`" if is_there else "leave it out: `nki` has no such module"
     fixes = _fix(module, binding.span) if is_there else ()
     report.add(make(slug, text, binding.span, help=help, level=level, fixes=fixes))
+
+
+def _check_later(name: str, binding: Binding, report: Reporter) -> None:
+    text = f"NKI beta1 has no `{name}`: `nki` came with NKI beta2"
+    help = f"import `{ROOT}.{name}`, or compile with the version that the kernel is written for"
+    report.error("needs-profile", text, binding.span, help=help)
 
 
 def _fix(module: SourceModule, span: Span) -> tuple[Fix, ...]:

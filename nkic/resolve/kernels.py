@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NoReturn
@@ -18,6 +19,7 @@ from nkic.syntax.walk import walk
 _WRAPPERS = frozenset({"jit", "trace", "baremetal", "benchmark", "profile"})
 _MAKERS = frozenset({"nki.jit", "nki.trace"})  # called on a function, they make a kernel of it
 _ROOTS = frozenset({"nki", "neuronxcc.nki"})
+_MAKING = re.compile(r"(?P<maker>\w+)\((?P<args>.*)\)(?:\.(?P<name>\w+))?")
 
 
 def kernels(module: SourceModule) -> tuple[Kernel, ...]:
@@ -38,8 +40,35 @@ def choose(module: SourceModule, wanted: str | None, library: Library, report: R
     found = kernels(module)
     if wanted is None:
         return _only(module, found, report)
+    if call := _MAKING.fullmatch(wanted):
+        return _made(module, call, report)
     named = next((kernel for kernel in reversed(found) if kernel.name == wanted), None)
     return named or _from_elsewhere(module, wanted, library) or _plain(module, wanted, report)
+
+
+def _made(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel:
+    """The kernel inside of a function that `maker(args)` or `maker(args).kernel` names."""
+    maker = next((node for node in _functions(module) if node.name == call["maker"]), None)
+    if maker is None:
+        names = [node.name for node in _functions(module)]
+        near = did_you_mean(call["maker"], names)
+        text = f"`{module.source.path}` has no function `{call['maker']}`"
+        report.fatal("no-kernel", text, help=near)
+    inner = [n for n in walk(maker) if isinstance(n, nodes.FunctionDef) and n is not maker]
+    if call["name"]:
+        inner = [node for node in inner if node.name == call["name"]]
+    elif len(inner) > 1:
+        inner = [node for node in inner if _is_kernel(node, module)]
+    if len(inner) != 1:
+        many = f"{len(inner)} kernels" if inner else "no kernel"
+        report.fatal(
+            "no-kernel",
+            f"the function `{maker.name}` makes {many} of that name",
+            maker.name_span,
+            help=f"write `-k '{maker.name}(…).NAME'`, NAME that of a function inside of it",
+        )
+    making = f"{maker.name}({call['args']})"
+    return Kernel(inner[0].name, module, inner[0], "nki.jit", maker=maker, making=making)
 
 
 def _from_elsewhere(module: SourceModule, wanted: str, library: Library) -> Kernel | None:
@@ -91,9 +120,8 @@ def _check_inner(module: SourceModule, report: Reporter) -> None:
                 f"the kernel `{found.name}` is inside of the function `{function.name}`, so it "
                 "exists only when that has been called",
                 found.name_span,
-                help="move it to the top of the file, with what it takes from "
-                f"`{function.name}` as arguments; or run a program that calls "
-                f"`{function.name}` with `python -m nkic`",
+                help=f"call it: `-k '{function.name}(…).{found.name}'`; or run a program that "
+                f"calls `{function.name}` with `python -m nkic`",
             )
 
 

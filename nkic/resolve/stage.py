@@ -47,7 +47,7 @@ def resolve(
     for rule, span in subset.of_kernel(chosen.node, profile):
         text = f"{rule.words} cannot be used in NKI {profile.label}"
         report.error("not-in-nki", text, span, help=rule.advice)
-    reached = Reach(library, profile, report, given).run(chosen.module, chosen.node)
+    reached = Reach(library, profile, report, given).run(chosen.module, chosen.maker or chosen.node)
     return Resolved(chosen, library, reached, profile)
 
 

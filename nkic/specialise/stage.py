@@ -16,6 +16,7 @@ from nkic.ir.program import Program, TensorParameter
 from nkic.language import provide
 from nkic.language.objects import Kernel
 from nkic.language.trace import Trace, tracing
+from nkic.specialise import makers
 from nkic.specialise.closed import World
 from nkic.specialise.constants import Constants
 from nkic.specialise.instances import check_cores, grid, inputs_of, instances
@@ -98,6 +99,8 @@ def _called(
         return {**values, **{name: tensors[name] for name in bound.tensors}}
 
     def enter() -> Any:
+        if request.entry is None and interpreter.resolved.kernel.maker is not None:
+            return _function(makers.made(interpreter))
         if request.entry is None and request.profile is Profile.BETA1:
             from nkic.specialise import beta1  # rarely needed
 

@@ -171,7 +171,8 @@ class Modules(Protocol):
 class Kernel:
     """A function that can be compiled: `wrapper` is the decorator, as in `nki.jit`, or "".
 
-    `scheduled` is the call of `with_schedule` that made it, if one did.
+    `scheduled` is the call of `with_schedule` that made it, if one did. A kernel inside of a
+    function has that as `maker`; `making` is the call of it that was asked for: `scaled_by(3)`.
     """
 
     name: str
@@ -179,6 +180,8 @@ class Kernel:
     node: nodes.FunctionDef
     wrapper: str = ""
     scheduled: Span | None = None
+    maker: nodes.FunctionDef | None = None
+    making: str = ""
 
     @property
     def signature(self) -> str:

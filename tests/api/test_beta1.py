@@ -136,3 +136,13 @@ def test_simulate_and_measure(k: ModuleType) -> None:
     measured = nki.benchmark(warmup=1, iters=1)(k.added)[1, 1]
     np.testing.assert_array_equal(measured(a, b), a + b)
     assert measured.benchmark_result.nc_latency.get_latency_percentile(50) > 0
+
+
+def test_options_of_the_vendors_tools_are_left_out(k: ModuleType) -> None:
+    nki = importlib.import_module("neuronxcc.nki")
+    with pytest.warns(nkic.NkicWarning, match="`save_trace_name=` is left out: nkic writes no"):
+        measured = nki.benchmark(save_trace_name="profile.ntff")(k.added)
+    a, b = f32(128, 256), f32(128, 256)
+    np.testing.assert_array_equal(measured[1, 1](a, b), a + b)
+    with pytest.raises(nkic.CompileError, match="there is no option `itres=`"):
+        nki.benchmark(itres=3)(k.added)

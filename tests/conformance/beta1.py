@@ -11,10 +11,12 @@ its case allows. With `--compile`, kernels are compiled only.
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import json
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ import numpy as np
 import nkic
 from nkic.base import levels
 from tests.conformance import beta1_samples
-from tests.conformance.beta1_cases import BENCH, CASES, SAMPLES, SDK, Case
+from tests.conformance.beta1_cases import CASES, SAMPLES, SDK, Case
 from tests.conformance.worst_errors import Draw, error
 
 assert beta1_samples.SAMPLES == SAMPLES  # its cases are among CASES
@@ -32,7 +34,7 @@ assert beta1_samples.SAMPLES == SAMPLES  # its cases are among CASES
 def main() -> int:
     """Exit status."""
     options = _options()
-    folders = {SDK: options.sdk, SAMPLES: options.samples, BENCH: options.bench}
+    folders = {SDK: options.sdk, SAMPLES: options.samples}
     chosen = [c for c in CASES if folders[c.checkout] and re.search(options.only, _label(c))]
     bad = 0
     for case in chosen:
@@ -42,8 +44,10 @@ def main() -> int:
         took = f"{time.monotonic() - started:.1f} s" if options.time else ""
         mark = "" if good else " **fails**" if not case.why else f" (known: {case.why})"
         print(f"| {_label(case)} | {said}{mark} | {took}", flush=True)
+    if options.bench:
+        bad += sum(not good for good in _bench(options.bench, options.only, options.compile))
     known = sum(bool(case.why) for case in chosen)
-    print(f"{len(chosen)} cases, {bad} fail, {known} are known not to run")
+    print(f"{len(chosen)} cases of kernels, {bad} fail, {known} are known not to run")
     return bool(bad)
 
 
@@ -87,6 +91,51 @@ def _compared(case: Case, result: Any, wanted: Any) -> tuple[str, bool]:
         if reference is not None:
             worst = max(worst, error(np.asarray(result.outputs[name]), np.asarray(reference)).eps)
     return f"{worst:.3g} eps, {result.cycles:,} cycles", worst <= case.limit
+
+
+# ---- NKIBench: its own modules give inputs and references ----------------------------------------
+
+
+def _bench(folder: Path, only: str, compile_only: bool) -> Iterator[bool]:
+    """Compiles each kernel as it is, and runs it on its own inputs."""
+    nkic.install()
+    found = json.loads((folder / "summary.json").read_text("utf-8"))
+    for name, entry in found.items():
+        pairs = [one for case in entry["cases"].values() for one in case["impls"]]
+        for pair in pairs if re.search(only, f"bench: {name}") else ():
+            try:
+                said, good = _of_bench(folder / pair["task"], folder / pair["kernel"], compile_only)
+            except Exception as refused:
+                said, good = _first_error(f"{type(refused).__name__}: {refused}"), False
+            print(f"| bench: {name} | {said}{'' if good else ' **fails**'} | ", flush=True)
+            yield good
+
+
+def _of_bench(task_file: Path, kernel_file: Path, compile_only: bool) -> tuple[str, bool]:
+    task, kernel = _module(task_file), _module(kernel_file).kernel
+    np.random.seed(0)
+    given = task.get_inputs()
+    inputs = task.transform_to_nki_inputs(given)
+    if compile_only:
+        kernel.prepare(*inputs)
+        return "compiles", True
+    wanted = task.forward(*given)
+    found = task.transform_nki_outputs(kernel(*inputs), wanted)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    pairs = zip(found, wanted, strict=True)
+    worst = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
+    return f"{worst:.2g} of the greatest", worst < MOST
+
+
+MOST = 1e-4
+
+
+def _module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"bench_{path.stem}", path)
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
 
 
 def _numbered(wanted: Any) -> Sequence[tuple[str, Any]]:

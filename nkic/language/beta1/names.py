@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.language.beta1 import (
+    ROOT,
     allocators,
     creation,
     functions,
@@ -29,15 +30,6 @@ from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.machine import dtypes
-
-ROOT = "neuronxcc"
-MODULES = tuple(
-    f"{ROOT}{rest}"
-    for rest in (
-        *("", ".nki", ".nki.language", ".nki.isa", ".nki.compiler", ".nki.typing"),
-        *(".nki.isa.constants", ".nki.language.constants"),
-    )
-)
 
 
 class TileSizes(TileSize):
