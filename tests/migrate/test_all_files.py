@@ -71,3 +71,9 @@ def test_a_missing_import_is_added() -> None:
     made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
     assert "register_move\nimport nki.isa as nisa\n\nnl = 3\n" in made
     assert "register_move(r, src=nisa.register_alloc(3))" in made
+
+
+def test_a_range_with_keywords_stays() -> None:
+    text = "import nki.language as nl\nnl.affine_range(stop=3)\nnl.affine_range(3, directives=d)\n"
+    made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
+    assert made == "import nki.language as nl\nnl.affine_range(stop=3)\nrange(3)\n"
