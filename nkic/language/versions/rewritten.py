@@ -86,6 +86,7 @@ OPERATORS = {
     **{"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"},
     **{"sum": "add", "prod": "multiply", "all": "logical_and", "any": "logical_or"},
     **{"bitwise_not": "invert", "true_divide": "divide", "absolute": "abs"},
+    **{"logical_shift_left": "left_shift", "logical_shift_right": "right_shift"},
     **{"float_power": "power", "remainder": "mod"},
 }
 PRODUCTS = {"matmul": Product("nc_matmul", "transpose_x", ("stationary", "moving"))}
