@@ -16,7 +16,7 @@ from nkic.migrate.imported import Imports
 from nkic.migrate.tree import code, parents, walk
 from nkic.resolve.former import ROOT
 
-ALIASES = {"nki.language": "nl", "nki.isa": "nisa"}  # as everyone writes them
+ALIASES = {"nki": "nki", "nki.language": "nl", "nki.isa": "nisa"}  # as everyone writes them
 
 
 class Sheet:
@@ -105,7 +105,8 @@ def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
     for statement in tree.body:
         for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
             if isinstance(part, cst.Import):
-                yield from ((_dotted(one.name), _alias(one)) for one in part.names if one.asname)
+                named = (one for one in part.names if one.asname or "." not in _dotted(one.name))
+                yield from ((_dotted(one.name), _alias(one)) for one in named)
             elif isinstance(part, cst.ImportFrom) and not isinstance(part.names, cst.ImportStar):
                 package = _dotted(part.module) if part.module and not part.relative else ""
                 yield from ((f"{package}.{_dotted(one.name)}", _alias(one)) for one in part.names)

@@ -77,3 +77,11 @@ def test_a_range_with_keywords_stays() -> None:
     text = "import nki.language as nl\nnl.affine_range(stop=3)\nnl.affine_range(3, directives=d)\n"
     made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
     assert made == "import nki.language as nl\nnl.affine_range(stop=3)\nrange(3)\n"
+
+
+@pytest.mark.parametrize("head", ["import nki\n", "import neuronxcc.nki as nki\n", ""])
+def test_a_framework_s_decorator_becomes_nki_s(head: str) -> None:
+    text = f"from torch_neuronx import nki_jit\n{head}\n\n@nki_jit\ndef f(a):\n    pass\n"
+    made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
+    assert made.count("import nki\n") == 1
+    assert "\n@nki.jit\ndef f" in made

@@ -91,6 +91,7 @@ OPERATORS = {
 }
 PRODUCTS = {"matmul": Product("nc_matmul", "transpose_x", ("stationary", "moving"))}
 # Decorators of Beta 1, and what stands there since; "" for nothing.
+FRAMEWORKS = ("torch_neuronx.nki_jit", "jax_neuronx.nki_jit")  # which were nki.jit
 DECORATORS = {"baremetal": "jit", "benchmark": "jit", "profile": "jit", "trace": ""} | {
     f"compiler.{name}": ""
     for name in ("skip_middle_end_transformations", "enable_stack_allocator", "force_auto_alloc")
