@@ -80,7 +80,7 @@ def _outcome(case: Case, folder: Path) -> Outcome:
         return Outcome("not proven", why=_said(proof.unproven))
     found = proof.findings[0]
     left = tuple(one for one in made.left if one.level is Level.ERROR)
-    why = _said((*left, *found.said)) if found.verdict == "failed" else found.differs
+    why = _said((*found.said, *left)) if found.verdict == "failed" else found.differs
     return Outcome(found.verdict, found.cycles, why)
 
 

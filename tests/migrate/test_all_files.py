@@ -85,3 +85,9 @@ def test_a_framework_s_decorator_becomes_nki_s(head: str) -> None:
     made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
     assert made.count("import nki\n") == 1
     assert "\n@nki.jit\ndef f" in made
+
+
+def test_a_constant_is_converted_by_numpy() -> None:
+    text = "import nki.language as nl\nc = nl.shared_constant(a + b, dtype=v.dtype)\n"
+    made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
+    assert made.endswith("c = nl.shared_constant((a + b).astype(v.dtype))\n")

@@ -96,3 +96,5 @@ DECORATORS = {"baremetal": "jit", "benchmark": "jit", "profile": "jit", "trace":
     f"compiler.{name}": ""
     for name in ("skip_middle_end_transformations", "enable_stack_allocator", "force_auto_alloc")
 }
+# Functions of Beta 1 with an element type for an array of NumPy, which converts it itself since.
+CONVERTED = {"shared_constant": "dtype"}
