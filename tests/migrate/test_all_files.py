@@ -91,3 +91,9 @@ def test_a_constant_is_converted_by_numpy() -> None:
     text = "import nki.language as nl\nc = nl.shared_constant(a + b, dtype=v.dtype)\n"
     made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
     assert made.endswith("c = nl.shared_constant((a + b).astype(v.dtype))\n")
+
+
+def test_python_that_the_library_cannot_read_is_refused() -> None:
+    with pytest.raises(CompileFailed) as found:
+        migrate(SourceFile("k.py", "a = (\n"), Facts(), None, Profile.NKI_0_7)
+    assert found.value.diagnostics[0].code.slug == "not-migrated"
