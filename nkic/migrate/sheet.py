@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import version
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from nkic.base.diagnostics import Diagnostic, Level, make
+from nkic.base.diagnostics import CompileFailed, Diagnostic, Level, make
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile, Span
 from nkic.migrate.facts import Facts, Spot, spot
@@ -16,7 +17,7 @@ from nkic.migrate.imported import Imports
 from nkic.migrate.tree import code, parents, walk
 from nkic.resolve.former import ROOT
 
-ALIASES = {"nki.language": "nl", "nki.isa": "nisa"}  # as everyone writes them
+ALIASES = {"nki": "nki", "nki.language": "nl", "nki.isa": "nisa"}  # as everyone writes them
 
 
 class Sheet:
@@ -32,7 +33,7 @@ class Sheet:
         self.left: list[Diagnostic] = []
         self.done: Counter[str] = Counter()
         self.wanted: dict[str, str] = {}  # modules to import, by alias
-        wrapper = MetadataWrapper(cst.parse_module(source.text), unsafe_skip_copy=True)
+        wrapper = MetadataWrapper(_parsed(source), unsafe_skip_copy=True)
         self.tree = wrapper.module
         self._positions = wrapper.resolve(PositionProvider)
         self._parents = parents(self.tree)
@@ -100,12 +101,25 @@ class Sheet:
         self.left.append(make("not-migrated", why, self.span(node), help=help, level=level))
 
 
+def _parsed(source: SourceFile) -> cst.Module:
+    """The tree. Raises `CompileFailed` for Python that libcst does not know yet."""
+    try:
+        return cst.parse_module(source.text)
+    except cst.ParserSyntaxError as error:
+        line, column = error.editor_line, error.editor_column
+        span = Span(source.path, line, column, line, column + 1)
+        text = f"libcst {version('libcst')} cannot read this: {error.message}"
+        help = "write it in an older form of Python, or install a later libcst"
+        raise CompileFailed([make("not-migrated", text, span, help=help)]) from None
+
+
 def _modules(tree: cst.Module) -> Iterator[tuple[str, str]]:
     """The modules that the file imports at its top, each with the name it has there."""
     for statement in tree.body:
         for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
             if isinstance(part, cst.Import):
-                yield from ((_dotted(one.name), _alias(one)) for one in part.names if one.asname)
+                named = (one for one in part.names if one.asname or "." not in _dotted(one.name))
+                yield from ((_dotted(one.name), _alias(one)) for one in named)
             elif isinstance(part, cst.ImportFrom) and not isinstance(part.names, cst.ImportStar):
                 package = _dotted(part.module) if part.module and not part.relative else ""
                 yield from ((f"{package}.{_dotted(one.name)}", _alias(one)) for one in part.names)

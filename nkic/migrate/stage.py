@@ -89,7 +89,8 @@ def _with_imports(tree: cst.Module, sheet: Sheet) -> cst.Module:
     wanted = sheet.wanted
     if not wanted:
         return tree
-    lines = [cst.parse_statement(f"import {name} as {alias}") for alias, name in wanted.items()]
+    words = (alias if name == alias else f"{name} as {alias}" for alias, name in wanted.items())
+    lines = [cst.parse_statement(f"import {one}") for one in words]
     last = max((n for n, one in enumerate(tree.body) if _imports(one)), default=-1)
     return tree.with_changes(body=[*tree.body[: last + 1], *lines, *tree.body[last + 1 :]])
 

@@ -41,6 +41,8 @@ RULES = (
     Rule(_IMPORTS, BETA2, _TO_BETA2, cst.Attribute, imports.move_name),
     Rule("a decorator", BETA2, _TO_BETA2, cst.Decorator, imports.decorator),
     Rule("an operator by another name", BETA2, _TO_BETA2, cst.Call, calls.operators),
+    Rule("a hint of a loop", BETA2, _TO_BETA2, cst.Call, parameters.loop_hints),
+    Rule("a constant's element type", BETA2, _TO_BETA2, cst.Call, calls.converted),
     Rule("an option of nki.jit", NKI_0_3, _TO_0_3, cst.Call, parameters.jit_options),
     Rule("a parameter that is gone", BETA2, _EVERY, cst.Call, parameters.former_parameters),
     Rule("a number for an enumeration", NKI_0_3, _TO_0_3, cst.Call, calls.enumerations),

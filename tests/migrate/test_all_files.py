@@ -71,3 +71,29 @@ def test_a_missing_import_is_added() -> None:
     made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
     assert "register_move\nimport nki.isa as nisa\n\nnl = 3\n" in made
     assert "register_move(r, src=nisa.register_alloc(3))" in made
+
+
+def test_a_range_with_keywords_stays() -> None:
+    text = "import nki.language as nl\nnl.affine_range(stop=3)\nnl.affine_range(3, directives=d)\n"
+    made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
+    assert made == "import nki.language as nl\nnl.affine_range(stop=3)\nrange(3)\n"
+
+
+@pytest.mark.parametrize("head", ["import nki\n", "import neuronxcc.nki as nki\n", ""])
+def test_a_framework_s_decorator_becomes_nki_s(head: str) -> None:
+    text = f"from torch_neuronx import nki_jit\n{head}\n\n@nki_jit\ndef f(a):\n    pass\n"
+    made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
+    assert made.count("import nki\n") == 1
+    assert "\n@nki.jit\ndef f" in made
+
+
+def test_a_constant_is_converted_by_numpy() -> None:
+    text = "import nki.language as nl\nc = nl.shared_constant(a + b, dtype=v.dtype)\n"
+    made = migrate(SourceFile("k.py", text), Facts(), None, Profile.NKI_0_7).text
+    assert made.endswith("c = nl.shared_constant((a + b).astype(v.dtype))\n")
+
+
+def test_python_that_the_library_cannot_read_is_refused() -> None:
+    with pytest.raises(CompileFailed) as found:
+        migrate(SourceFile("k.py", "a = (\n"), Facts(), None, Profile.NKI_0_7)
+    assert found.value.diagnostics[0].code.slug == "not-migrated"

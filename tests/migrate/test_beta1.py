@@ -13,12 +13,6 @@ HERE = Path(__file__).parent
 CASES = sorted((HERE / "beta1").glob("*.py"))
 
 
-@pytest.fixture(autouse=True)
-def evaluated() -> None:
-    """Shapes come from evaluating the source as Beta 1."""
-    pytest.importorskip("nkic.language.beta1")
-
-
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_the_new_source_is_the_expected_one(path: Path) -> None:
     made = Job(path.read_text("utf-8")).made

@@ -75,3 +75,19 @@ def test_what_is_not_sure_stays(old: str, why: str) -> None:
     made = migrated(old)
     assert "nl.arange" in made.text or "nl.mgrid" in made.text
     assert any(why in one.message for one in made.left), made.left
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("g(b[k])", "g(b[:, k])"),
+        ("g(b[k, ...])", "g(b[:, k, ...])"),
+        ("g(b[k, 0:8])", "g(b[0:8, k])"),
+        ("g(b[k, 0:8, 3])", "g(b[0:8, k, 3])"),
+        ("i = nl.arange(8)[:, None]; g(b[k, i, 3])", "g(b[0:8, k, 3:4])"),
+    ],
+)
+def test_block_dimensions_come_behind(old: str, new: str) -> None:
+    made = migrated(f"b = nl.ndarray((n, nl.par_dim(8), 4), dtype=nl.float32); {old}")
+    head = "b = nl.ndarray((nl.par_dim(8), n, 4), dtype=nl.float32); "
+    assert body_of(made.text) == head + new

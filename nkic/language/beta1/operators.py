@@ -10,16 +10,9 @@ from nkic.base.suggest import did_you_mean
 from nkic.language.enums import OPERATORS, Operator
 from nkic.language.hosted import plain
 from nkic.language.texts import brief
+from nkic.language.versions import rewritten
 from nkic.machine.operators import ACTIVATIONS, ALU
 
-# Names that differ from those of the table of operators. Reductions name what they fold with.
-_SAME = {
-    **{"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"},
-    **{"sum": "add", "prod": "multiply", "all": "logical_and", "any": "logical_or"},
-    **{"bitwise_not": "invert", "true_divide": "divide", "absolute": "abs"},
-    **{"logical_shift_left": "left_shift", "logical_shift_right": "right_shift"},
-    **{"negative": "negative", "float_power": "power", "remainder": "mod"},
-}
 # What is made of several instructions where an instruction is asked for it.
 _MADE = frozenset({"divide", "mod", "fmod", "negative"})
 
@@ -48,7 +41,7 @@ def operator_name(value: Any, parameter: str = "op") -> str:
             help="pass the operator itself, uncalled, such as np.add or nl.add",
             argument=parameter,
         )
-    name = _SAME.get(name, name)
+    name = rewritten.OPERATORS.get(name, name)
     if name in ALU or name in ACTIVATIONS or name in _MADE:
         return name
     text = f"`{parameter}`: no engine has the operator `{name}`"

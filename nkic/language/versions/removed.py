@@ -128,6 +128,12 @@ _OF = {
         NKI_0_3, "write dma_engine=nisa.dma_engine.gpsimd_dma, or nisa.dma_engine.dma for False"
     ),
     ("register_move", "imm"): Gone(NKI_0_3, "write src=nisa.register_alloc(value)"),
+    **{
+        (f"{kind}_range", "directives"): Gone(
+            BETA2, "leave it out: it was a hint to Beta 1's compiler", idle=True
+        )
+        for kind in ("affine", "sequential", "static")
+    },
     ("nc_matmul", "psumAccumulateFlag"): Gone(BETA2, "leave it out: it had no effect", idle=True),
     ("nc_matmul", "is_moving_zero"): Gone(BETA2, "write is_moving_onezero=", "is_moving_onezero"),
     ("memset", "shape"): _SHAPE,

@@ -86,11 +86,15 @@ OPERATORS = {
     **{"max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum"},
     **{"sum": "add", "prod": "multiply", "all": "logical_and", "any": "logical_or"},
     **{"bitwise_not": "invert", "true_divide": "divide", "absolute": "abs"},
+    **{"logical_shift_left": "left_shift", "logical_shift_right": "right_shift"},
     **{"float_power": "power", "remainder": "mod"},
 }
 PRODUCTS = {"matmul": Product("nc_matmul", "transpose_x", ("stationary", "moving"))}
 # Decorators of Beta 1, and what stands there since; "" for nothing.
+FRAMEWORKS = ("torch_neuronx.nki_jit", "jax_neuronx.nki_jit")  # which were nki.jit
 DECORATORS = {"baremetal": "jit", "benchmark": "jit", "profile": "jit", "trace": ""} | {
     f"compiler.{name}": ""
     for name in ("skip_middle_end_transformations", "enable_stack_allocator", "force_auto_alloc")
 }
+# Functions of Beta 1 with an element type for an array of NumPy, which converts it itself since.
+CONVERTED = {"shared_constant": "dtype"}

@@ -99,8 +99,10 @@ class Blocks:
 
 def front(texts: Sequence[str], count: int) -> list[str]:
     """The partition dimension before the `count` block dimensions; all of it, where not named."""
-    partitions = texts[count] if len(texts) > count else ":"
-    return [partitions, *texts[:count], *texts[count + 1 :]]
+    blocks, rest = texts[:count], texts[count:]
+    if not rest or rest[0] == "...":  # which may stand for no dimension, too
+        return [":", *blocks, *rest]
+    return [rest[0], *blocks, *rest[1:]]
 
 
 def _new_shape(call: cst.Call) -> cst.BaseExpression:

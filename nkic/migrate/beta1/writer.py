@@ -11,10 +11,10 @@ from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import row_of, with_args, word
+from nkic.migrate.arguments import replaced, row_of, with_args, word
 from nkic.migrate.beta1.blocks import Blocks, front
 from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls
-from nkic.migrate.beta1.indices import ARANGE, MGRID, Indices, added, code
+from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, code
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import limits_of
 from nkic.migrate.beta1.results import NoResult, allocation, result_of
@@ -28,6 +28,7 @@ _INDEXING = "slice the tensor, or use t.ap(pattern)"
 _MASKING = "slice to the part that is there, `t[0:min(128, rows - start)]`"
 _RETURNING = "make dst with nl.ndarray, and pass it"
 LOAD, ZEROS = "nki.language.load", "nki.language.zeros"
+AXIS = "axis"
 _BY_PLACE = cst.MaybeSentinel.DEFAULT
 
 
@@ -41,6 +42,7 @@ class Writer(cst.CSTTransformer):
         self.shapes = shapes_by_name(sheet)
         self.blocks = Blocks(sheet)
         self.pending = PendingCalls()
+        self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
 
@@ -73,7 +75,7 @@ class Writer(cst.CSTTransformer):
     ) -> cst.BaseExpression:
         """`t[i_p, n * i + j]`: a view with a dimension for each axis."""
         try:
-            text = viewed(self.indices, old)
+            text = viewed(self.indices, old) + self._axes_last(old)
         except NotSlices:
             self.sheet.leave(old, f"this index is no slice: {failure}", _INDEXING)
             return new
@@ -81,6 +83,35 @@ class Writer(cst.CSTTransformer):
             text += "[...]"
         self.sheet.done[INDICES] += 1
         return cst.parse_expression(f"{code(new.value)}{text}")
+
+    def _axes_last(self, old: cst.Subscript) -> str:
+        """What brings the axes that the call around an index reduces to the end."""
+        argument, call, *_ = self.sheet.parents(old)
+        if not isinstance(call, cst.Call):
+            return ""
+        said = next((one for one in call.args if word(one) == AXIS), None)
+        if said is None or argument is said:
+            return ""
+        axes = _numbers(said.value)
+        rank = max(found.rank for one in old.slice if (found := self._index(one)) is not None)
+        last = [*range(rank - len(axes), rank)]
+        if not axes or axes == last or max(axes) >= rank or min(axes) < 0:
+            return ""
+        self._axes[id(call)] = last
+        order = [*(n for n in range(rank) if n not in axes), *axes]
+        return f".permute({tuple(order)})"
+
+    def _index(self, element: cst.SubscriptElement) -> Index | None:
+        part = element.slice
+        return self.indices.of(part.value) if isinstance(part, cst.Index) else None
+
+    def _reduced(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        """The call that reduces axes which are at the end now."""
+        last = self._axes.get(id(old))
+        said = next((one for one in new.args if word(one) == AXIS), None)
+        if last is None or said is None:
+            return new
+        return replaced(new, said, said.with_changes(value=cst.parse_expression(str(last))))
 
     def _column(self, old: cst.Subscript, new: cst.Subscript) -> cst.Subscript:
         """`nl.load(t[0:128, k])` is a tile of one column, which `k:k + 1` says now."""
@@ -135,6 +166,7 @@ class Writer(cst.CSTTransformer):
     ) -> cst.BaseExpression:
         """Masks, then results."""
         old, new = original_node, self._method(original_node, updated_node)
+        new = self._reduced(old, new)
         if (moved := self.blocks.made(old, new)) is not new:
             self.sheet.done[BLOCKS] += 1
             new = moved
@@ -257,3 +289,11 @@ def _mask(call: cst.Call) -> cst.BaseExpression | None:
 def _returns(row: Row, call: cst.Call) -> bool:
     """The instruction writes a dst that the call does not pass."""
     return row.parameters[0] == "dst" and not any(word(one) == "dst" for one in call.args)
+
+
+def _numbers(value: cst.BaseExpression) -> list[int]:
+    """The numbers of a literal list; none for anything else."""
+    if not isinstance(value, cst.List | cst.Tuple):
+        return []
+    found = [one.value for one in value.elements]
+    return [int(one.value) for one in found if isinstance(one, cst.Integer)]

@@ -13,9 +13,9 @@ from nkic.language.versions import rewritten
 from nkic.language.versions.rewritten import ORDER_SINCE, Moved
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import AttributeKind, Row
-from nkic.migrate.arguments import find, is_plain, named, replaced, row_of, word
+from nkic.migrate.arguments import find, is_plain, named, replaced, row_of, without, word
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import code, walk
 
 _MADE = ("nki.language.ndarray", "nki.language.zeros", "nki.language.ones", "nki.language.full")
 
@@ -176,3 +176,17 @@ def operators(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
             now = made.args[place]
             made = replaced(made, now, now.with_changes(value=value))
     return made if made is not new else None
+
+
+def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`nl.shared_constant(array, dtype=d)` → `nl.shared_constant(array.astype(d))`."""
+    module, _, name = sheet.name_of(old.func).rpartition(".")
+    said = rewritten.CONVERTED.get(name) if module == "nki.language" else None
+    dtype = next((one for one in new.args if said is not None and word(one) == said), None)
+    if dtype is None or word(new.args[0]):
+        return None
+    first = new.args[0]
+    simple = isinstance(first.value, cst.Name | cst.Call | cst.Attribute) or first.value.lpar
+    array = code(first.value) if simple else f"({code(first.value)})"
+    value = cst.parse_expression(f"{array}.astype({code(dtype.value)})")
+    return without(replaced(new, first, first.with_changes(value=value)), dtype)

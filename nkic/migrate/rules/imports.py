@@ -8,7 +8,7 @@ from __future__ import annotations
 import libcst as cst
 
 from nkic.language.provide import MODULES
-from nkic.language.versions.rewritten import DECORATORS
+from nkic.language.versions.rewritten import DECORATORS, FRAMEWORKS
 from nkic.migrate.sheet import Sheet
 from nkic.resolve.former import PREFIX, ROOT
 
@@ -83,6 +83,8 @@ def decorator(
 ) -> cst.Decorator | cst.RemovalSentinel | None:
     """`@nki.benchmark(warmup=5)` → `@nki.jit`; `@nki.trace` → nothing."""
     function = old.decorator.func if isinstance(old.decorator, cst.Call) else old.decorator
+    if sheet.name_of(function) in FRAMEWORKS:
+        return new.with_changes(decorator=sheet.of_module("nki", "jit"))
     name = sheet.name_of(function).removeprefix("nki.")
     if name not in DECORATORS:
         return None

@@ -14,6 +14,7 @@ from nkic.language.versions import deprecated, removed
 from nkic.language.versions.deprecated import Old
 from nkic.language.versions.removed import Gone
 from nkic.language.versions.rewritten import DECORATORS
+from nkic.migrate.arguments import word
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 
@@ -87,7 +88,7 @@ def _renamed(
     if found is None or _is_part(sheet, old):
         return None
     if found.python:
-        return cst.Name(found.python)
+        return cst.Name(found.python) if _is_called_plainly(sheet, old) else None
     if not found.name:
         if found.must:
             sheet.leave(
@@ -131,3 +132,14 @@ def _is_decorator(sheet: Sheet, node: cst.CSTNode) -> bool:
     function = call.func if isinstance(call, cst.Call) else call
     inside = any(one is node for one in walk(function))
     return inside and sheet.name_of(function).removeprefix("nki.") in DECORATORS
+
+
+def _is_called_plainly(sheet: Sheet, node: cst.CSTNode) -> bool:
+    """A call passes everything by its place, as Python's own functions want it, or hints."""
+    parent = next(sheet.parents(node))
+    if not isinstance(parent, cst.Call) or parent.func is not node:
+        return True
+    function = sheet.name_of(node).rpartition(".")[2]
+    words = filter(None, map(word, parent.args))
+    gone = (removed.parameter(function, one) for one in words)
+    return all(one is not None and one.idle for one in gone)

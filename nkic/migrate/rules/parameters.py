@@ -113,6 +113,20 @@ def _has_dst(call: cst.Call, parameters: tuple[str, ...]) -> bool:
     return parameters[0] != "dst" or find(call, parameters, "dst") is not None
 
 
+def loop_hints(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`nl.affine_range(n, directives=...)` → `nl.affine_range(n)`."""
+    module, _, function = sheet.name_of(old.func).rpartition(".")
+    if module != "nki.language" or function not in deprecated.LANGUAGE:
+        return None
+    kept = [one for one in new.args if not _is_hint(sheet, function, word(one))]
+    return with_args(new, kept) if len(kept) < len(new.args) else None
+
+
+def _is_hint(sheet: Sheet, function: str, name: str) -> bool:
+    gone = removed.parameter(function, name) if name else None
+    return gone is not None and gone.idle and sheet.due(gone.since)
+
+
 def jit_options(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:
     """`@nki.jit(mode="jax", platform_target="trn2")` → `@nki.jit`."""
     if sheet.name_of(old.func) != JIT:

@@ -1,0 +1,110 @@
+"""Migrates kernels of Beta 1 from checkouts to today's NKI, and prints a table of what it proves.
+
+    python -m tests.conformance.migrations --sdk ../aws-neuron-sdk/nki \\
+        --samples ../nki-samples [REGEX]
+
+The checkouts are of versions with Beta 1: the SDK's at v2.26.1, nki-samples' before Beta 2.
+Kernels and shapes are those of `beta1_cases`. Each is migrated from its file; old and new run on
+the same random inputs. Nothing of a checkout is written or imported. The exit status is 1 where a
+kernel computes something else than before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nkic.base.diagnostics import Diagnostic, Level, NkicError
+from nkic.base.profiles import Profile
+from nkic.driver.loader import Loader
+from nkic.driver.request import RawOptions, request_for
+from nkic.migrate.proof import Proof, Text, prove
+from nkic.migrate.stage import Migrated, migrate
+from nkic.migrate.version import spoken
+from tests.conformance.beta1_cases import BENCH, CASES, SAMPLES, SDK, Case
+from tests.conformance.worst_errors import Draw
+
+GOAL = Profile.NKI_0_7
+
+
+class Outcome(NamedTuple):
+    """What became of one kernel: a verdict of the proof, cycles, and why it is not proven."""
+
+    verdict: str
+    cycles: tuple[int, int] = (0, 0)
+    why: str = ""
+
+
+def main() -> int:
+    """Exit status."""
+    options = _options()
+    folders = {SDK: options.sdk, SAMPLES: options.samples, BENCH: options.bench}
+    chosen = [c for c in CASES if folders[c.checkout] and re.search(options.only, _label(c))]
+    counts: Counter[str] = Counter()
+    for case in chosen:
+        found = _outcome(case, folders[case.checkout])
+        counts[found.verdict] += 1
+        before, after = found.cycles
+        cycles = f"{before:,} | {after:,}" if before else "|"
+        print(f"| {_label(case)} | {found.verdict} | {cycles} | {found.why} |", flush=True)
+    print(f"{len(chosen)} kernels: " + ", ".join(f"{n} {v}" for v, n in counts.most_common()))
+    return bool(counts["different"])
+
+
+def _label(case: Case) -> str:
+    return f"{case.checkout}: {case.name}"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sdk", type=Path, help="the folder nki of a checkout of the SDK")
+    parser.add_argument("--samples", type=Path, help="a checkout of nki-samples")
+    parser.add_argument("--bench", type=Path, help="the folder NKIBench of AccelOpt")
+    parser.add_argument("only", nargs="?", default="", help="cases whose name has this pattern")
+    return parser.parse_args()
+
+
+def _outcome(case: Case, folder: Path) -> Outcome:
+    try:
+        made, proof = _migrated(case, str(folder / case.file))
+    except NkicError as refused:
+        return Outcome("not migrated", why=refused.diagnostics[0].message)
+    if not proof.findings:
+        return Outcome("not proven", why=_said(proof.unproven))
+    found = proof.findings[0]
+    left = tuple(one for one in made.left if one.level is Level.ERROR)
+    why = _said((*found.said, *left)) if found.verdict == "failed" else found.differs
+    return Outcome(found.verdict, found.cycles, why)
+
+
+def _migrated(case: Case, path: str) -> tuple[Migrated, Proof]:
+    """Migrates the case's file, and compares for the case's shapes."""
+    inputs, _ = case.build(Draw(""))
+    arrays = {n: v for n, v in inputs.items() if isinstance(v, np.ndarray)}
+    args = [f"{n}={a.dtype.name}[{','.join(map(str, a.shape))}]" for n, a in arrays.items()]
+    how: dict[str, Any] = case.how
+    grid = "x".join(map(str, how["grid"])) if "grid" in how else None
+    old, new = Loader.beside(path), Loader.beside(path)
+    source = old.main(path)
+    raw = RawOptions(kernel=case.kernel, args=args, grid=grid, target=how.get("target"))
+    consts = {n: v for n, v in inputs.items() if n not in arrays}
+    request = replace(request_for(source, raw, {}), consts=consts, lnc=how.get("lnc", 1))
+    speech = spoken(source, request, old, Profile.BETA1, GOAL)
+    made = migrate(source, speech.facts, speech.start, GOAL)
+    text = Text(new.main(path, made.text.encode()), new, GOAL)
+    return made, prove(Text(source, old, Profile.BETA1), text, request, shapes=1)
+
+
+def _said(found: tuple[Diagnostic, ...]) -> str:
+    return found[0].message.replace("|", "\\|") if found else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
