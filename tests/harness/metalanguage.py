@@ -26,6 +26,13 @@ from nkic.syntax.bindings import Resolved
 HEAD = "import nki\nimport nki.language as nl\n"
 
 
+def head(profile: Profile) -> str:
+    """The imports of a kernel of that version."""
+    if profile is not Profile.BETA1:
+        return HEAD
+    return "import neuronxcc.nki as nki\nimport neuronxcc.nki.language as nl\n"
+
+
 @dataclass
 class Done:
     """What became of a kernel."""
@@ -84,7 +91,7 @@ class Language(Table):
 
 
 def namespaces(log: list[str]) -> dict[str, Table]:
-    """A small `nki`."""
+    """A small `nki`, and the same by its name in Beta 1."""
     functions = {
         "dynamic_range": lambda *bounds: FakeRange(log),
         "register": lambda: FakeRegister(log),
@@ -93,11 +100,12 @@ def namespaces(log: list[str]) -> dict[str, Table]:
     }
     language = {name: HostFunction(name, function) for name, function in functions.items()}
     language |= {"NKIObject": kernel_object(), "float32": "float32"}
-    return {
+    found = {
         "nki": Table("nki", {"jit": Decorator("jit", jit)}),
         "nki.language": Language("nki.language", language),
         "nki.isa": Table("nki.isa", {}),
     }
+    return found | {f"neuronxcc.{name}": space for name, space in found.items()}
 
 
 def mounted(space: Table | Namespace) -> Table | LanguageSpace:
@@ -177,4 +185,5 @@ def run(
 def body(code: str, **options: Any) -> Done:
     """Runs a kernel that consists of these lines."""
     lines = "".join(f"    {line}\n" for line in code.strip("\n").split("\n"))
-    return run(f"{HEAD}@nki.jit\ndef kernel():\n{lines}", **options)
+    imports = head(options.get("profile", Profile.NKI_0_7))
+    return run(f"{imports}@nki.jit\ndef kernel():\n{lines}", **options)

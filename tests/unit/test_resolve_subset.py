@@ -9,7 +9,7 @@ import pytest
 from nkic.base.profiles import Profile
 from nkic.resolve import subset
 from tests.harness.bless import blessing
-from tests.harness.metalanguage import HEAD, resolved
+from tests.harness.metalanguage import HEAD, head, resolved
 
 # One kernel body per rule, with line and column of the complaint in it.
 CASES: dict[str, tuple[str, int, int]] = {
@@ -61,7 +61,7 @@ def test_every_rule_has_a_case() -> None:
 def test_rule(key: str, profile: Profile) -> None:
     code, line, column = CASES[key]
     indented = "".join(f"    {part}\n" for part in code.split("\n"))
-    _, said = resolved(f"{HEAD}def kernel(y):\n{indented}", "kernel", profile=profile)
+    _, said = resolved(f"{head(profile)}def kernel(y):\n{indented}", "kernel", profile=profile)
     expected = {k for k in (key, *BESIDES.get(key, ())) if profile in subset.RULES[k].refused}
     found = {one.message.split(" cannot be used")[0]: one for one in said}
     assert found.keys() == {subset.RULES[k].words for k in expected}
