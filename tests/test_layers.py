@@ -30,11 +30,11 @@ ALLOWED = {
     "depend": DATA,
     "allocate": DATA,
     "schedule": DATA,
-    "search": f"{DATA} allocate schedule",  # tries both again
     "prove": DATA,
     "neff": "base machine prove",
     "emit": f"{DATA} neff",
     "pace": "base machine neff",
+    "search": f"{DATA} allocate schedule emit pace",  # tries both again, and asks for the time
     "trace": "base machine neff",
     "simulate": "base machine arrays neff pace trace",
     "calibrate": "base machine",

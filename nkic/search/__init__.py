@@ -2,8 +2,8 @@
 
 Allocate places tensors in program order, and what takes over bytes waits for their former owner:
 that can serialise what is independent. Here the order of issue is planned together with memory
-(`plan`), allocated and scheduled again, and the shortest schedule is kept. What is possible is a
-lower bound (`bound`) that knows nothing of addresses. Everything is deterministic.
+(`plan`), allocated and scheduled again, and the shortest schedule is kept. What is
+possible is a lower bound (`bound`) that knows nothing of addresses. Everything is deterministic.
 
 Non-goals: device loops, and cores where the kernel's author chose addresses.
 """

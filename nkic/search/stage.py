@@ -9,11 +9,13 @@ from typing import NamedTuple
 from nkic.allocate import allocate
 from nkic.allocate.place import REST
 from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.emit import emit
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.effects import touches_of
 from nkic.ir.program import Body, Loop, Program, instructions
 from nkic.ir.schedule import Schedule
 from nkic.machine.targets import Target
+from nkic.pace import duration
 from nkic.schedule import schedule
 from nkic.search.bound import bound
 from nkic.search.plan import plan
@@ -31,16 +33,20 @@ class Found(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """One way to plan: None for `share` keeps program order. `rest` is allocate's."""
+    """One way to plan: None for `share` keeps program order. `rest` is allocate's, `in_order`
+    schedule's.
+    """
 
     share: float | None
     by_program: bool = False
     rest: int = REST
+    in_order: bool = False
 
 
 TRIALS = {
     1: (Trial(1.0),),
     2: (
+        *(Trial(None, rest=rest, in_order=True) for rest in (REST, 64)),
         *(Trial(None, rest=rest) for rest in (2, 4, 16, 32, 64)),
         *(
             Trial(share, by_program, rest)
@@ -56,17 +62,32 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     """The shortest schedule of `lowered` among `first` and the trials of `level` (1 or 2).
 
     `graphs` are those of `lowered`, without reuse. Stops at the first that is near the bound.
+    What counts at level 2 is the time of a run, at level 1 what the scheduler planned with.
     """
     if not any(_free(body, lowered.target) for body in lowered.cores):
         return first
-    best, enough = first, NEAR[level] * _bound(lowered, graphs)
+    measure = run_ns if level > 1 else planned_ns
+    best, least = first, measure(first)
+    enough = NEAR[level] * _bound(lowered, graphs)
     for trial in TRIALS[level]:
-        if best.schedule.estimate_ns <= enough:
+        if least <= enough:
             break
         found = _attempt(lowered, graphs, trial)
-        if found is not None and found.schedule.estimate_ns < best.schedule.estimate_ns:
-            best = found
+        if found is not None and (time := measure(found)) < least:
+            best, least = found, time
     return best
+
+
+def planned_ns(found: Found) -> float:
+    """Nanoseconds by the scheduler's own estimate."""
+    return found.schedule.estimate_ns
+
+
+def run_ns(found: Found) -> float:
+    """Nanoseconds of a run, as far as that can be told without one."""
+    executable = emit(found.schedule, {})
+    time = duration(executable, found.placed.target.used_by(executable.cores))
+    return found.schedule.estimate_ns if time is None else time / 1000
 
 
 def _bound(program: Program, graphs: Graphs) -> float:
@@ -84,7 +105,7 @@ def _attempt(lowered: Program, graphs: Graphs, trial: Trial) -> Found | None:
         fitted = allocate(moved, tuple(graph for _, graph in cores), Reporter(1), trial.rest)
     except CompileFailed:
         return None
-    return Found(*fitted, schedule(*fitted))
+    return Found(*fitted, schedule(*fitted, in_order=trial.in_order))
 
 
 def _planned(

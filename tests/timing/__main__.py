@@ -18,10 +18,15 @@ from nkic.simulate import RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 from tests.timing.cases import CASES, LITERAL, TRANSFORMED, Case
+from tests.timing.schedules import table
 from tests.unit.instances import facts_of
 from tests.unit.test_profiles import PROFILES, Seen
 
 HERE = Path(__file__).parent
+SCHEDULES = """\
+Microseconds of the samples' runs beside a lower bound: the longest path, or the engine with most to
+do and what must come before and after it, with no limit of memory. Table loads, triggers and
+warm-up are not in it, so that small kernels cannot reach it. Device loops have no bound yet."""
 
 
 class Found(NamedTuple):
@@ -125,6 +130,8 @@ def main() -> None:
     found = [one for group in (LITERAL, TRANSFORMED) for one in kernels[group]]
     print(f"\nThe compiler's estimate and the run differ by {differ(found):.2f} % at most.")
     print("\n".join(rows))
+    print(f"\n## Schedules\n\n{SCHEDULES}\n")
+    print("\n".join(table()))
 
 
 def differ(found: Sequence[Found]) -> float:

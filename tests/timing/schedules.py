@@ -1,0 +1,61 @@
+"""How near schedules come to what is possible: the samples, serial and at every level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nkic.driver.compiled import LEVELS, Compiled, CompileOptions
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
+from nkic.ir.program import Loop, Program, instructions
+from nkic.search.bound import bound
+from samples.run import Case, cases, folders
+
+HEAD = """\
+| sample | instructions | bound | serial | -O0 | -O1 | -O2 | -O1 over the bound |
+|---|---:|---:|---:|---:|---:|---:|---:|"""
+
+
+def compiled(case: Case, options: CompileOptions) -> Compiled:
+    """The sample as the command compiles it."""
+    loader = Loader.beside(str(case.folder / "kernel.py"))
+    source = loader.main(str(case.folder / "kernel.py"))
+    args = tuple(f"{name}={text.replace(' ', '')}" for name, text in case.args.items())
+    said = RawOptions() if case.in_block else RawOptions(kernel=case.kernel, args=args)
+    return compile_source(source, request_for(source, said, {}), loader, options)
+
+
+def least(found: Compiled) -> float | None:
+    """The lower bound in microseconds, of programs without device loops."""
+    program: Program = found.results["lower"]
+    if any(isinstance(item, Loop) for body in program.cores for item in body):
+        return None
+    target = program.target.used_by(len(program.cores))
+    pairs = zip(program.cores, found.results["depend"], strict=True)
+    return max(bound(body, graph, target) for body, graph in pairs) / 1e6
+
+
+def microseconds(found: Compiled) -> float:
+    """The time of a run, which the compiler notes in the file."""
+    return float(found.executable.meta["estimate_ns"]) / 1000
+
+
+def row(case: Case) -> str | None:
+    """A line of the table; None for device loops, which have no bound yet."""
+    one = compiled(case, CompileOptions())
+    bottom = least(one)
+    if bottom is None:
+        return None
+    serial = microseconds(compiled(case, CompileOptions(serial=True)))
+    times = [microseconds(compiled(case, CompileOptions(level=level))) for level in LEVELS]
+    count = sum(1 for body in one.results["lower"].cores for _ in instructions(body))
+    cells = [f"{time:,.1f}" for time in (bottom, serial, *times)]
+    return f"| {case.name} | {count} | {' | '.join(cells)} | {times[1] / bottom:.2f} |"
+
+
+def table() -> Iterator[str]:
+    """The whole table, in Markdown."""
+    yield HEAD
+    for folder in folders():
+        yield from filter(None, map(row, cases(folder)))
