@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import libcst as cst
 
-from nkic.migrate.tree import children, code, walk
+from nkic.migrate.tree import children, code, names_set, walk
 
 Scope = cst.FunctionDef | cst.Module
 
@@ -64,7 +64,7 @@ class Imports:
 
     def _bound(self, scope: Scope) -> frozenset[str]:
         if id(scope) not in self._set:
-            found = {name for node in _own(scope.body) for name in _names(node)}
+            found = {name for node in _own(scope.body) for name in names_set(node)}
             if isinstance(scope, cst.FunctionDef):
                 params = (one for one in walk(scope.params) if isinstance(one, cst.Param))
                 found |= {one.name.value for one in params}
@@ -92,25 +92,3 @@ def _imports(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
         for one in node.names:
             bound = one.asname.name if one.asname else one.name
             yield code(bound), f"{package}.{code(one.name)}"
-
-
-def _names(node: cst.CSTNode) -> Iterator[str]:
-    """The names that a node sets, by other means than an import."""
-    if isinstance(node, cst.FunctionDef | cst.ClassDef):
-        yield node.name.value
-    elif isinstance(
-        node, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr
-    ):
-        yield from _set_by(node.target)
-    elif isinstance(node, cst.AsName):
-        yield from _set_by(node.name)
-
-
-def _set_by(target: cst.CSTNode) -> Iterator[str]:
-    if isinstance(target, cst.Name):
-        yield target.value
-    elif isinstance(target, cst.Tuple | cst.List):
-        for element in target.elements:
-            yield from _set_by(element.value)
-    elif isinstance(target, cst.StarredElement):
-        yield from _set_by(target.value)

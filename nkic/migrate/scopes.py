@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 import libcst as cst
 
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import children, walk
+from nkic.migrate.tree import children, code, names_set, walk
 
 _FUNCTION = cst.FunctionDef | cst.Lambda
 
@@ -85,23 +85,6 @@ def _visible(node: cst.CSTNode, outside: Collection[int]) -> Iterator[cst.CSTNod
 
 def _targets(node: cst.CSTNode) -> Iterator[str]:
     """The names that one node sets."""
-    if isinstance(node, cst.FunctionDef | cst.ClassDef):
-        yield node.name.value
-    elif isinstance(
-        node, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr
-    ):
-        yield from _names(node.target)
-    elif isinstance(node, cst.AsName):
-        yield from _names(node.name)
-    elif isinstance(node, cst.ImportAlias) and node.asname is None:
-        yield cst.Module([]).code_for_node(node.name).partition(".")[0]
-
-
-def _names(target: cst.CSTNode) -> Iterator[str]:
-    if isinstance(target, cst.Name):
-        yield target.value
-    elif isinstance(target, cst.Tuple | cst.List):
-        for element in target.elements:
-            yield from _names(element.value)
-    elif isinstance(target, cst.StarredElement):
-        yield from _names(target.value)
+    yield from names_set(node)
+    if isinstance(node, cst.ImportAlias) and node.asname is None:
+        yield code(node.name).partition(".")[0]

@@ -45,6 +45,28 @@ def parents(tree: cst.Module) -> dict[int, cst.CSTNode]:
     return {id(child): node for node in walk(tree) for child in children(node)}
 
 
+def names_set(node: cst.CSTNode) -> Iterator[str]:
+    """The names that a node itself sets, by other means than an import."""
+    if isinstance(node, cst.FunctionDef | cst.ClassDef):
+        yield node.name.value
+    elif isinstance(
+        node, cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr
+    ):
+        yield from _names_in(node.target)
+    elif isinstance(node, cst.AsName):
+        yield from _names_in(node.name)
+
+
+def _names_in(target: cst.CSTNode) -> Iterator[str]:
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _names_in(element.value)
+    elif isinstance(target, cst.StarredElement):
+        yield from _names_in(target.value)
+
+
 def code(node: cst.CSTNode) -> str:
     """The source text of a node."""
     return cst.Module([]).code_for_node(node)

@@ -6,11 +6,24 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Body, Instruction, instructions
+from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
 from nkic.schedule.order import Timings, engine_of
+
+
+def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
+    """Nanoseconds that the cores without device loops take at least; `graphs` as for `bound`."""
+    target = program.target.used_by(len(program.cores))
+    pairs = zip(program.cores, graphs, strict=True)
+    found = (bound(body, graph, target) for body, graph in pairs if not has_loops(body))
+    return max(found, default=0) / 1000
+
+
+def has_loops(body: Body) -> bool:
+    """There are device loops in the body."""
+    return any(isinstance(item, Loop) for item in body)
 
 
 def bound(body: Body, graph: DependenceGraph, target: Target) -> int:

@@ -12,12 +12,12 @@ from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.emit import emit
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.effects import touches_of
-from nkic.ir.program import Body, Loop, Program, instructions
+from nkic.ir.program import Body, Program, instructions
 from nkic.ir.schedule import Schedule
 from nkic.machine.targets import Target
 from nkic.pace import duration
 from nkic.schedule import schedule
-from nkic.search.bound import bound
+from nkic.search.bound import bound_ns, has_loops
 from nkic.search.plan import plan
 
 NEAR = {1: 1.05, 2: 1.0}  # of the lower bound, by level: what is as near is not improved
@@ -64,15 +64,16 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     `graphs` are those of `lowered`, without reuse. Stops at the first that is near the bound.
     What counts at level 2 is the time of a run, at level 1 what the scheduler planned with.
     """
-    if not any(_free(body, lowered.target) for body in lowered.cores):
+    free = [_free(body, lowered.target) for body in lowered.cores]
+    if not any(free):
         return first
     measure = run_ns if level > 1 else planned_ns
     best, least = first, measure(first)
-    enough = NEAR[level] * _bound(lowered, graphs)
+    enough = NEAR[level] * bound_ns(lowered, graphs)
     for trial in TRIALS[level]:
         if least <= enough:
             break
-        found = _attempt(lowered, graphs, trial)
+        found = _attempt(lowered, graphs, free, trial)
         if found is not None and (time := measure(found)) < least:
             best, least = found, time
     return best
@@ -90,16 +91,11 @@ def run_ns(found: Found) -> float:
     return found.schedule.estimate_ns if time is None else time / 1000
 
 
-def _bound(program: Program, graphs: Graphs) -> float:
-    pairs = zip(program.cores, graphs, strict=True)
-    target = program.target.used_by(len(program.cores))
-    found = (bound(b, g, target) for b, g in pairs if not _has_loops(b))
-    return max(found, default=0) / 1000
-
-
-def _attempt(lowered: Program, graphs: Graphs, trial: Trial) -> Found | None:
-    """The program as `trial` would have it, or None where that does not fit."""
-    cores = list(_planned(lowered, graphs, trial))
+def _attempt(lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Trial) -> Found | None:
+    """The program as `trial` would have it, or None where that does not fit. `free` says of which
+    cores the order may change.
+    """
+    cores = list(_planned(lowered, graphs, free, trial))
     moved = replace(lowered, cores=tuple(body for body, _ in cores))
     try:
         fitted = allocate(moved, tuple(graph for _, graph in cores), Reporter(1), trial.rest)
@@ -109,24 +105,20 @@ def _attempt(lowered: Program, graphs: Graphs, trial: Trial) -> Found | None:
 
 
 def _planned(
-    program: Program, graphs: Sequence[DependenceGraph], trial: Trial
+    program: Program, graphs: Graphs, free: Sequence[bool], trial: Trial
 ) -> Iterator[tuple[Body, DependenceGraph]]:
     """Each core in the order of the trial, or as it is where that cannot be planned."""
-    for body, graph in zip(program.cores, graphs, strict=True):
+    target = program.target.used_by(len(program.cores))
+    for body, graph, may_move in zip(program.cores, graphs, free, strict=True):
         planned = None
-        if trial.share is not None and _free(body, program.target):
-            target = program.target.used_by(len(program.cores))
+        if trial.share is not None and may_move:
             planned = plan(body, graph, target, trial.share, trial.by_program)
         yield planned or (body, graph)
 
 
-def _has_loops(body: Body) -> bool:
-    return any(isinstance(item, Loop) for item in body)
-
-
 def _free(body: Body, target: Target) -> bool:
     """Whether all addresses and all of the order are nkic's to choose."""
-    if _has_loops(body):
+    if has_loops(body):
         return False
     touched = touches_of(body, target)
     tensors = (t.pattern.tensor for one in instructions(body) for t in touched[one.number])

@@ -8,8 +8,8 @@ from nkic.driver.compiled import LEVELS, Compiled, CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
 from nkic.driver.request import RawOptions, request_for
-from nkic.ir.program import Loop, Program, instructions
-from nkic.search.bound import bound
+from nkic.ir.program import Program, instructions
+from nkic.search.bound import bound_ns, has_loops
 from samples.run import Case, cases, folders
 
 HEAD = """\
@@ -29,11 +29,9 @@ def compiled(case: Case, options: CompileOptions) -> Compiled:
 def least(found: Compiled) -> float | None:
     """The lower bound in microseconds, of programs without device loops."""
     program: Program = found.results["lower"]
-    if any(isinstance(item, Loop) for body in program.cores for item in body):
+    if any(map(has_loops, program.cores)):
         return None
-    target = program.target.used_by(len(program.cores))
-    pairs = zip(program.cores, found.results["depend"], strict=True)
-    return max(bound(body, graph, target) for body, graph in pairs) / 1e6
+    return bound_ns(program, found.results["depend"]) / 1000
 
 
 def microseconds(found: Compiled) -> float:

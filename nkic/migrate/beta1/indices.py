@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from nkic.migrate import tree
 from nkic.migrate.scopes import bound, scope_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import children, walk
@@ -235,7 +236,7 @@ def factor(text: str) -> str:
 
 def code(node: cst.CSTNode) -> str:
     """The source text of an expression, on one line."""
-    text = cst.Module([]).code_for_node(node)
+    text = tree.code(node)
     return " ".join(text.split()) if "\n" in text else text
 
 

@@ -69,8 +69,7 @@ def shared_outputs(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | Non
     argument = next((one for one in new.args if word(one) == "buffer"), None)
     if argument is None or not isinstance(argument.value, cst.Attribute | cst.SimpleString):
         return None
-    code = cst.Module([]).code_for_node(argument.value).strip("'\"")
-    if code.rpartition(".")[2] != "hbm":
+    if code(argument.value).strip("'\"").rpartition(".")[2] != "hbm":
         return None
     value = sheet.of_module("nki.language", "shared_hbm")
     return replaced(new, argument, argument.with_changes(value=value))

@@ -10,6 +10,7 @@ import libcst as cst
 from nkic.language.provide import MODULES
 from nkic.language.versions.rewritten import DECORATORS, FRAMEWORKS
 from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import code
 from nkic.resolve.former import PREFIX, ROOT
 
 Import = cst.Import | cst.ImportFrom
@@ -18,8 +19,8 @@ Import = cst.Import | cst.ImportFrom
 def move_import(sheet: Sheet, old: cst.Import, new: cst.Import) -> cst.Import | None:
     """`import neuronxcc.nki.isa as nisa` → `import nki.isa as nisa`."""
     for alias in old.names:
-        name = _code(alias.name).removeprefix(f"{ROOT}.")
-        if name != _code(alias.name) and name not in MODULES:
+        name = code(alias.name).removeprefix(f"{ROOT}.")
+        if name != code(alias.name) and name not in MODULES:
             sheet.leave(old, f"`nki` has no module `{name}`", "leave the import out")
             return None
     names = [_moved(one) for one in new.names]
@@ -30,7 +31,7 @@ def move_import(sheet: Sheet, old: cst.Import, new: cst.Import) -> cst.Import | 
 
 def move_import_from(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> Import | None:
     """`from neuronxcc import nki` → `import nki`, `from neuronxcc.nki import x` → `from nki …`."""
-    module = _code(new.module) if new.module is not None and not new.relative else ""
+    module = code(new.module) if new.module is not None and not new.relative else ""
     if f"{module}.".startswith(f"{PREFIX}."):
         today = module.removeprefix(f"{ROOT}.")
         if today not in MODULES:
@@ -39,7 +40,7 @@ def move_import_from(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> 
         return new.with_changes(module=_parsed(today))
     if module != ROOT or isinstance(new.names, cst.ImportStar):
         return None
-    if len(new.names) != 1 or _code(new.names[0].name) != "nki":
+    if len(new.names) != 1 or code(new.names[0].name) != "nki":
         sheet.leave(
             old, f"`{ROOT}` has more than NKI in it", "import nki in a statement of its own"
         )
@@ -50,13 +51,13 @@ def move_import_from(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> 
 
 def move_name(sheet: Sheet, old: cst.Attribute, new: cst.Attribute) -> cst.Name | None:
     """`neuronxcc.nki.isa.iota`, written out in full → `nki.isa.iota`."""
-    if _code(old) != PREFIX or any(isinstance(p, Import) for p in sheet.parents(old)):
+    if code(old) != PREFIX or any(isinstance(p, Import) for p in sheet.parents(old)):
         return None
     return cst.Name(PREFIX.removeprefix(f"{ROOT}."))
 
 
 def _moved(alias: cst.ImportAlias) -> cst.ImportAlias:
-    name = _code(alias.name)
+    name = code(alias.name)
     if not f"{name}.".startswith(f"{PREFIX}."):
         return alias
     return _short(alias.with_changes(name=_parsed(name.removeprefix(f"{ROOT}."))))
@@ -64,7 +65,7 @@ def _moved(alias: cst.ImportAlias) -> cst.ImportAlias:
 
 def _short(alias: cst.ImportAlias) -> cst.ImportAlias:
     """`import nki`, and not `import nki as nki`."""
-    same = alias.asname is not None and _code(alias.asname.name) == _code(alias.name)
+    same = alias.asname is not None and code(alias.asname.name) == code(alias.name)
     return alias.with_changes(asname=None) if same else alias
 
 
@@ -72,10 +73,6 @@ def _parsed(name: str) -> cst.Name | cst.Attribute:
     found = cst.parse_expression(name)
     assert isinstance(found, cst.Name | cst.Attribute)
     return found
-
-
-def _code(node: cst.CSTNode) -> str:
-    return cst.Module([]).code_for_node(node)
 
 
 def decorator(

@@ -16,7 +16,7 @@ from nkic.language.versions.removed import Gone
 from nkic.language.versions.rewritten import DECORATORS
 from nkic.migrate.arguments import word
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import code, walk
 
 _OLD = {
     "nki.language": deprecated.LANGUAGE,
@@ -70,7 +70,7 @@ def drop_import(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> objec
     """`from nki.language import affine_range`: nobody uses it any more."""
     if isinstance(new.names, cst.ImportStar) or old.module is None or old.relative:
         return None
-    module = cst.Module([]).code_for_node(old.module)
+    module = code(old.module)
     kept = [one for one in new.names if not _is_replaced(sheet, f"{module}.{_plain(one)}")]
     if len(kept) == len(new.names):
         return None
@@ -97,7 +97,7 @@ def _renamed(
         return None
     if base is None:
         return sheet.of_module(qualified.rpartition(".")[0], found.name)
-    return cst.parse_expression(f"{_code(base)}.{found.name}")
+    return cst.parse_expression(f"{code(base)}.{found.name}")
 
 
 def _is_replaced(sheet: Sheet, qualified: str) -> bool:
@@ -117,10 +117,6 @@ def _is_part(sheet: Sheet, node: cst.CSTNode) -> bool:
 
 def _plain(alias: cst.ImportAlias) -> str:
     return alias.name.value if isinstance(alias.name, cst.Name) else ""
-
-
-def _code(node: cst.CSTNode) -> str:
-    return cst.Module([]).code_for_node(node)
 
 
 def _is_decorator(sheet: Sheet, node: cst.CSTNode) -> bool:
