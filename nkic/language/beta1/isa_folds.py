@@ -10,7 +10,7 @@ from nkic.ir.tensors import View
 from nkic.language.beta1.emit import hide, new, result
 from nkic.language.beta1.extents import Extent, column, cut, extent
 from nkic.language.beta1.masks import Box
-from nkic.language.beta1.moving import exact, in_sbuf, kind, made_for, number, recorded, tile
+from nkic.language.beta1.moving import exact, in_sbuf, kind, made_like, number, recorded, tile
 from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.hosted import plain
@@ -76,7 +76,7 @@ def nc_match_replace8(
 ) -> Tile:
     """data with the first occurrences of 8 values replaced."""
     source = tile(data, "data")
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     return recorded(

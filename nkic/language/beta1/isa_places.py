@@ -19,7 +19,7 @@ from nkic.language.beta1.indices import Index, as_index
 from nkic.language.beta1.isa_moves import ANY, chosen
 from nkic.language.beta1.isa_vectors import per_partition
 from nkic.language.beta1.masks import All, Compared, Mask
-from nkic.language.beta1.moving import copy, exact, in_sbuf, kind, made_for, number, recorded, tile
+from nkic.language.beta1.moving import copy, exact, in_sbuf, kind, made_like, number, recorded, tile
 from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
@@ -76,7 +76,7 @@ def range_select(
 ) -> Tile:
     """on_true_tile where the index in the partition is within bounds."""
     source = tile(on_true_tile, "on_true_tile")
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     return recorded(
@@ -163,7 +163,7 @@ def affine_select(
 ) -> Tile:
     """on_true_tile where a condition on indices is true, else a number."""
     source = in_sbuf(tile(on_true_tile, "on_true_tile"))
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     if isinstance(pred, bool):
@@ -221,7 +221,7 @@ def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any 
 def dropout(data: Any, prob: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
     """data with elements replaced by 0 at random."""
     source = tile(data, "data")
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     part = spread(source, made.shape, where)

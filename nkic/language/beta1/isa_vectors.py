@@ -8,7 +8,7 @@ from nkic.language import library
 from nkic.language.beta1.extents import Extent, column, spread
 from nkic.language.beta1.functions import beside, common_shape
 from nkic.language.beta1.isa_moves import ANY, chosen
-from nkic.language.beta1.moving import in_sbuf, kind, made_for, number, recorded, tile
+from nkic.language.beta1.moving import in_sbuf, kind, made_for, made_like, number, recorded, tile
 from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.enums import reduce_cmd
@@ -29,7 +29,7 @@ def activation(
 ) -> Tile:
     """op(data x scale + bias)."""
     source = tile(data, "data")
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     return recorded(
@@ -65,7 +65,7 @@ def activation_reduce(
 ) -> Tile:
     """op(data x scale + bias), and the sum of the results in `reduce_res`."""
     source = tile(data, "data")
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     return recorded(
@@ -121,7 +121,7 @@ def tensor_scalar(
 ) -> Tile:
     """(data op0 operand0) op1 operand1, each operand a number or one per partition."""
     source = tile(data, "data")
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     return recorded(
@@ -153,7 +153,7 @@ def scalar_tensor_tensor(
 ) -> Tile:
     """(data op0 operand0) op1 operand1: operand0 a number or column, operand1 a tile."""
     source = tile(data, "data")
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     return recorded(
@@ -183,7 +183,7 @@ def tensor_scalar_reduce(
 ) -> Tile:
     """data op0 operand0, and each partition folded with reduce_op in `reduce_res`."""
     source = tile(data, "data")
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     return recorded(
@@ -236,7 +236,7 @@ def tensor_tensor_scan(
 def reciprocal(data: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
     """1 / data."""
     source = tile(data, "data")
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     return recorded("reciprocal", made, where, data=spread(source, made.shape, where))

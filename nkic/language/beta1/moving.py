@@ -147,7 +147,7 @@ def copy(src: Any, *, mask: Any = None, dtype: Any = None, engine: Any = None) -
     source = tile(src, "src")
     if not source._access.tensor.on_chip:
         return load(source, mask=mask, dtype=dtype)
-    made, where = made_for(source.shape, kind(dtype, source.dtype), mask, source)
+    made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
     return recorded(
@@ -166,6 +166,11 @@ def made_for(
     if where.empty:
         hide(made)
     return made, where
+
+
+def made_like(source: Tile, dtype: Any, mask: Any) -> tuple[Tile, Extent]:
+    """A new tile of the shape of `source`, and of its dtype if none is given."""
+    return made_for(source.shape, kind(dtype, source.dtype), mask, source)
 
 
 def recorded(row: str, made: Tile, where: Extent, **named: Any) -> Tile:
