@@ -30,7 +30,7 @@ from nkic.base.diagnostics import (
 from nkic.base.levels import DEFAULT, Settings
 from nkic.base.suggest import did_you_mean
 from nkic.driver.figures import blas_threads, figures, is_precise
-from nkic.machine.summation import ORDERS, SummationOrder
+from nkic.machine.operators import ORDERS, SummationOrder
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable
 from nkic.neff.text import source

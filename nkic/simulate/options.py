@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nkic.machine.clock.machine_file import MachineFile
-from nkic.machine.summation import SummationOrder
+from nkic.machine.operators import SummationOrder
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
 

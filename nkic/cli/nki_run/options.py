@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from nkic.cli.common import Option
-from nkic.machine.summation import ORDERS, SummationOrder
+from nkic.machine.operators import ORDERS, SummationOrder
 from nkic.machine.targets import DEFAULT, TARGETS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
