@@ -14,6 +14,7 @@ from nkic.neff.records import (
     Executable,
     InstructionRecord,
     LoopRecord,
+    OffsetRecord,
     OperandRecord,
     ParameterRecord,
     PatternRecord,
@@ -138,7 +139,7 @@ class _CoreEmitter:
         if operand.dynamic is not None:
             kind, source, stride, limit, axis = operand.dynamic
             hidden.append(self.operand(source, hidden, count))
-            dynamic = (kind, count + len(hidden) - 1, stride, limit, axis)
+            dynamic = OffsetRecord(kind, count + len(hidden) - 1, stride, limit, axis)
         tensor, dtype, start, partitions, offset, dims, _ = operand
         number = self.tensors.index(tensor, self.number)
         record = PatternRecord(number, dtype, start, partitions, offset, dims, dynamic)

@@ -20,6 +20,7 @@ from nkic.neff.limits import INT32, INT64, Limits
 from nkic.neff.records import (
     InstructionRecord,
     LoopRecord,
+    OffsetRecord,
     OperandRecord,
     PatternRecord,
     StreamRecord,
@@ -223,10 +224,10 @@ def _too_many(what: str, limit: int) -> Malformed:
     return Malformed(f"more than {limit:,} {what}", "artifact-limit")
 
 
-def _dynamic(values: list[Any]) -> tuple[str, int, int, int, int]:
+def _dynamic(values: list[Any]) -> OffsetRecord:
     kind, source, stride, limit, axis = values
     kind = integer(kind, 0, len(DYNAMIC_KINDS) - 1, "a dynamic offset's kind")
-    return (
+    return OffsetRecord(
         DYNAMIC_KINDS[kind],
         integer(source, 0, INT32, "a dynamic offset's operand"),
         integer(stride, -INT64, INT64, "a dynamic offset's stride"),

@@ -9,7 +9,7 @@ from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register
 from nkic.neff.layout import DYNAMIC_KINDS
-from nkic.neff.records import PatternRecord
+from nkic.neff.records import OffsetRecord, PatternRecord
 from nkic.neff.scan import Scanner
 
 
@@ -107,14 +107,14 @@ def pattern(words: Scanner) -> PatternRecord:
     return PatternRecord(tensor, kind, start, partitions, offset, tuple(dims), dynamic)
 
 
-def _dynamic(words: Scanner) -> tuple[str, int, int, int, int]:
+def _dynamic(words: Scanner) -> OffsetRecord:
     kind = choice(words, {kind: kind for kind in DYNAMIC_KINDS})
     words.expect("(")
     words.expect("$")
     source = words.integer()
     stride, limit, axis = [named(words, name) for name in ("stride", "limit", "axis")]
     words.expect(")")
-    return kind, source, stride, limit, axis
+    return OffsetRecord(kind, source, stride, limit, axis)
 
 
 def semaphores(words: Scanner) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:

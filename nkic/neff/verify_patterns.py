@@ -63,7 +63,7 @@ def dynamic_problem(item: InstructionRecord, row: Row, limits: Limits) -> str:
     used = set()
     for operand in item.operands:
         if isinstance(operand, PatternRecord) and operand.dynamic:
-            used.add(operand.dynamic[1])
+            used.add(operand.dynamic.source)
             if text := _source_problem(operand, item, hidden, limits):
                 return text
     return "" if used == set(hidden) else "operands that belong to no dynamic offset"

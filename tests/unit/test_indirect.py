@@ -21,7 +21,7 @@ from nkic.machine.targets import TRN3
 from nkic.neff.assemble import assemble
 from nkic.neff.disassemble import dump
 from nkic.neff.read import read
-from nkic.neff.records import InstructionRecord, PatternRecord, StreamRecord
+from nkic.neff.records import InstructionRecord, OffsetRecord, PatternRecord, StreamRecord
 from nkic.neff.verify import verify
 from nkic.neff.write import write
 from nkic.simulate import simulate
@@ -263,8 +263,8 @@ def _claims(stream: StreamRecord, stride: int, limit: int) -> StreamRecord:
     def operand(value: Any) -> Any:
         if not isinstance(value, PatternRecord) or value.kind != "columns":
             return value
-        kind, source, _, _, axis = value.dynamic or ("", 0, 0, 0, 0)
-        return value._replace(dynamic=(kind, source, stride, limit, axis))
+        kind, source, _, _, axis = value.dynamic or OffsetRecord("", 0, 0, 0, 0)
+        return value._replace(dynamic=OffsetRecord(kind, source, stride, limit, axis))
 
     items = tuple(
         item._replace(operands=tuple(map(operand, item.operands)))
