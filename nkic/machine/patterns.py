@@ -37,6 +37,10 @@ class RunTimeOffset(NamedTuple, Generic[SourceT]):
     limit: int
     axis: int = 0
 
+    def notation(self, source: str) -> str:
+        """How programs and listings write it; `source` is how they write the source."""
+        return f"by {self.kind} {source} stride {self.stride} limit {self.limit} axis {self.axis}"
+
 
 class Pattern(NamedTuple, Generic[TensorT, SourceT]):
     """What an instruction addresses: a start, and up to a few (step, num) pairs.
@@ -68,6 +72,12 @@ class Pattern(NamedTuple, Generic[TensorT, SourceT]):
     def elements(self) -> int:
         """All elements, repeated ones counted each time."""
         return max(1, self.partitions) * prod(num for _, num in self.dims)
+
+    def notation(self, tensor: int) -> str:
+        """How programs and listings write it, without dtype and run-time offset."""
+        dims = ", ".join([f"{step}x{num}" for step, num in self.dims])
+        start = f"{self.start}+{self.partitions}, " if self.partitions else ""
+        return f"%{tensor}[{start}{self.offset}; {dims}]"
 
     def extent(self) -> tuple[int, int]:
         """Lowest and one past the highest byte touched, from the tensor's first byte (in each

@@ -220,14 +220,14 @@ class _Assembler:
         return self._shared.setdefault(text.operand(value), value)
 
     def _loop(self, words: Scanner) -> None:
-        counter = None if words.peek() == "from" else Register(words.numbered("r"))
+        counter = None if words.peek() == "from" else parts.register(words)
         words.expect("from")
         start = parts.bound(words)
         words.expect("to")
         stop = parts.bound(words)
         words.expect("step")
         step = words.integer()
-        condition = Register(words.numbered("r")) if words.accept("while") else None
+        condition = parts.register(words) if words.accept("while") else None
         place = parts.place(words)
         words.expect("{")
         loop = LoopRecord(0, counter, start, stop, step, condition, place)
@@ -244,7 +244,7 @@ class _Assembler:
 def _operands(row: Row, given: dict[str, Any], words: Scanner) -> tuple[OperandRecord, ...]:
     """The operands, taken from `given`: the row's own, then the hidden ones in order."""
     values = [given.pop(operand.name, None) for operand in row.operands]
-    while (hidden := f"${len(values)}") in given:
+    while (hidden := f"+{len(values)}") in given:
         values.append(given.pop(hidden))
     for value in values:
         kind = PatternRecord, Register

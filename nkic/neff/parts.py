@@ -62,14 +62,20 @@ def sizes(words: Scanner) -> tuple[int, ...]:
 
 def bound(words: Scanner) -> int | Register:
     """A loop's bound: an integer or a register."""
-    return Register(words.numbered("r")) if words.peek()[:1] == "r" else words.integer()
+    return register(words) if words.peek() == "$" else words.integer()
+
+
+def register(words: Scanner) -> Register:
+    """A register: $0."""
+    words.expect("$")
+    return Register(words.integer())
 
 
 def assignments(words: Scanner) -> dict[str, Any]:
-    """What stands as name=value; hidden operands are named $3 and on."""
+    """What stands as name=value; hidden operands are named +3 and on."""
     given: dict[str, Any] = {}
-    while words.peek(1) == "=" or words.peek() == "$":
-        name = f"${words.integer()}" if words.accept("$") else words.name()
+    while words.peek(1) == "=" or words.peek() == "+":
+        name = f"+{words.integer()}" if words.accept("+") else words.name()
         words.expect("=")
         if name in given:
             words.fail(f"`{name}` twice")
@@ -81,8 +87,8 @@ def operand(words: Scanner) -> Any:
     """A pattern, a register, or any value; attributes are read by this, too."""
     if words.peek() == "%":
         return pattern(words)
-    if words.peek()[:1] == "r" and words.peek()[1:].isdigit():
-        return Register(words.numbered("r"))
+    if words.peek() == "$":
+        return register(words)
     return words.value()
 
 
@@ -91,30 +97,41 @@ def pattern(words: Scanner) -> PatternRecord:
     tensor = reference(words)
     words.expect("[")
     start = partitions = 0
-    if words.peek()[:1] == "p":
-        start = words.numbered("p")
-        words.expect(":")
-        partitions = words.integer()
-        words.expect(",")
     offset = words.integer()
-    dims = []
-    while words.accept(":") or words.accept(","):
-        num, step = pair(words)
-        dims.append((step, num))
-    words.expect("]")
+    if words.accept("+"):
+        start, partitions = offset, words.integer()
+        words.expect(",")
+        offset = words.integer()
+    words.expect(";")
+    dims = _dims(words)
+    words.expect(":")
     kind = dtype(words)
-    dynamic = _dynamic(words) if words.accept("+") else None
-    return PatternRecord(tensor, kind, start, partitions, offset, tuple(dims), dynamic)
+    dynamic = _dynamic(words) if words.accept("by") else None
+    return PatternRecord(tensor, kind, start, partitions, offset, dims, dynamic)
+
+
+def _dims(words: Scanner) -> tuple[tuple[int, int], ...]:
+    """Pairs of a step and a number, up to the closing bracket."""
+    dims: list[tuple[int, int]] = []
+    while not words.accept("]"):
+        if dims:
+            words.expect(",")
+        dims.append((words.integer(), words.numbered("x")))
+    return tuple(dims)
 
 
 def _dynamic(words: Scanner) -> OffsetRecord:
     kind = choice(words, {kind: kind for kind in DYNAMIC_KINDS})
-    words.expect("(")
-    words.expect("$")
+    words.expect("+")
     source = words.integer()
-    stride, limit, axis = [named(words, name) for name in ("stride", "limit", "axis")]
-    words.expect(")")
+    stride, limit, axis = [_after(words, name) for name in ("stride", "limit", "axis")]
     return OffsetRecord(kind, source, stride, limit, axis)
+
+
+def _after(words: Scanner, name: str) -> int:
+    """An integer after `name`."""
+    words.expect(name)
+    return words.integer()
 
 
 def semaphores(words: Scanner) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:

@@ -16,8 +16,8 @@ _WORD = re.compile(
       | (?P<float>-?(?:\d+\.\d*(?:e[+-]?\d+)?|\d+e[+-]?\d+|inf\b)|nan\b)
       | (?P<int>-?\d+)
       | (?P<name>[A-Za-z_]\w*(?:\.\w+)*)
-      | (?P<mark>>=|[%$@\[\](){}:,=+])
-      | (?P<comment>;.*)?$ )""",
+      | (?P<mark>>=|[%$@\[\](){}:,;=+])
+      | $ )""",
     re.VERBOSE | re.ASCII,
 )
 Token = tuple[str, str]  # what it is, and how it is written
@@ -33,15 +33,16 @@ class Scanner:
         self._next = 0
 
     def _split(self) -> list[Token]:
-        tokens, at = [], 0
+        tokens, at, depth = [], 0, 0
         while at < len(self._line):
             found = _WORD.match(self._line, at)
             if found is None:
                 self.fail(f"no word begins like `{clean(self._line[at:].strip()[:10])}`")
             kind = found.lastgroup
             at = found.end()
-            if kind is None or kind == "comment":
-                break
+            if kind is None or (found[kind] == ";" and not depth):
+                break  # a comment, outside of brackets
+            depth += (found[kind] == "[") - (found[kind] == "]")
             tokens.append((kind, found[kind]))
         return tokens
 
@@ -99,7 +100,7 @@ class Scanner:
         return int(written)
 
     def numbered(self, letter: str) -> int:
-        """A name made of `letter` and a number: r0, s12."""
+        """A name made of `letter` and a number: s12."""
         written = self.name()
         digits = written[1:]
         if written[0] != letter or not digits.isdigit() or len(digits) > 10:

@@ -1,9 +1,10 @@
 """How records look as text. The assembler reads every form back; docs/neff.md describes them.
 
-    tensor_scalar dst=%4[p0:128, 0:512:1] bfloat16 data=%3[p0:128, 0:512:1] float32 …
+    tensor_scalar dst=%4[0+128, 0; 1x512]:bfloat16 data=%3[0+128, 0; 1x512]:float32 …
 
-A pattern is its tensor's number, then in brackets: partitions as start:count (on chip only),
-offset:num:step of the outermost dimension, num:step of each further one; then the dtype.
+A pattern is its tensor's number, then in brackets: partitions as start+count (on chip only), the
+offset, and step x num of each dimension, outermost first; then the dtype. Programs of the compiler
+write it in the same way (`ir.text`).
 """
 
 from __future__ import annotations
@@ -52,20 +53,14 @@ def operand(operand: OperandRecord) -> str:
 
 
 def register(register: Register) -> str:
-    """A register: r0."""
-    return f"r{register.number}"
+    """A register: $0."""
+    return f"${register.number}"
 
 
 def pattern(p: PatternRecord) -> str:
-    """An access pattern."""
-    partitions = [f"p{p.start}:{p.partitions}"] if p.partitions else []
-    dims = [f"{num}:{step}" for step, num in p.dims]
-    free = [f"{p.offset}:{dims[0]}", *dims[1:]] if dims else [f"{p.offset}"]
-    static = f"%{p.tensor}[{', '.join(partitions + free)}] {p.dtype.name}"
-    if p.dynamic is None:
-        return static
-    kind, source, stride, limit, axis = p.dynamic
-    return f"{static} +{kind}(${source} stride={stride} limit={limit} axis={axis})"
+    """An access pattern. An operand that holds a run-time offset is written by its index: +3."""
+    text = f"{p.notation(p.tensor)}:{p.dtype.name}"
+    return f"{text} {p.dynamic.notation(f'+{p.dynamic.source}')}" if p.dynamic is not None else text
 
 
 def instruction(item: InstructionRecord, *, full: bool = False) -> str:
@@ -80,7 +75,7 @@ def instruction(item: InstructionRecord, *, full: bool = False) -> str:
 
 def _named(item: InstructionRecord, row: Row, full: bool) -> list[str]:
     names = [o.name for o in row.operands]
-    names += [f"${index}" for index in range(len(names), len(item.operands))]
+    names += [f"+{index}" for index in range(len(names), len(item.operands))]
     operands = zip(names, item.operands, strict=False)
     shown = [f"{name}={operand(v)}" for name, v in operands if full or v is not None]
     for attribute, v in zip(row.attributes, item.attributes, strict=False):
