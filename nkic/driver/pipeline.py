@@ -14,6 +14,7 @@ import resource
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import PurePath
 from time import perf_counter_ns
 from typing import Any, NamedTuple, NoReturn
 
@@ -41,6 +42,7 @@ from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import Target
+from nkic.neff.assemble import assemble
 from nkic.neff.container import unpack
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
@@ -74,6 +76,7 @@ STAGES = {
 }
 ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # said on the command line
 SCHEDULE = ".sched"  # the suffix of a printed schedule
+ASSEMBLY = ".asm"  # the suffix of printed records
 LAST_CHECK = "schedule-audit"  # after it nothing is found wrong with a kernel
 
 
@@ -114,12 +117,15 @@ def compile_text(
     compiled: Compiled | None = None,
 ) -> Compiled:
     """Compiles a program in the text form, as `--emit ir`, `lowered` and `allocated` print it, or
-    what `--emit sched` prints, where the file is called so: then it is proven as it stands.
+    what `--emit sched` or `asm` prints, where the file is called so. A schedule is proven as it
+    stands; records are verified, as the runner verifies a file that it does not trust.
 
     `find` gives the kernel's files, as far as they are at hand. Raises as `compile_source`.
     """
     report = Reporter(options.max_errors)
-    begin = _from_schedule if text.path.endswith(SCHEDULE) else _from_text
+    begin = {SCHEDULE: _from_schedule, ASSEMBLY: _from_assembly}.get(
+        PurePath(text.path).suffix, _from_text
+    )
     steps = begin(text, find, report, options)
     return _run(steps, report, options, compiled or Compiled(text))
 
@@ -245,6 +251,24 @@ def _from_schedule(
         yield from steps
     except AuditFailed as failure:
         report.fatal("bad-program-text", f"`{text.path}` is no program that can run: {failure}")
+
+
+def _from_assembly(
+    text: SourceFile,
+    find: Callable[[str], SourceFile | None],
+    report: Reporter,
+    options: CompileOptions,
+) -> Iterator[Step]:
+    """Printed records become a file if they verify: what they were made of is not known."""
+    try:
+        executable = assemble(text.text)
+        yield "emit", executable
+        verify(executable)
+        yield "verify", None
+        yield "write", write(executable, embed_source=options.embed_source)
+    except ArtifactFailed as failure:
+        why = "; ".join(d.message for d in failure.diagnostics)
+        report.fatal("bad-program-text", f"`{text.path}` is no program: {why}")
 
 
 @contextmanager
