@@ -32,8 +32,8 @@ from nkic.base.suggest import did_you_mean
 from nkic.driver.figures import blas_threads, figures, is_precise
 from nkic.machine.operators import ORDERS, SummationOrder
 from nkic.machine.targets import TARGETS
+from nkic.neff.listing.text import source
 from nkic.neff.records import Executable
-from nkic.neff.text import source
 from nkic.report import run_report, timeline
 from nkic.report.insight.verdict import Insight, insight
 from nkic.report.page.page import page

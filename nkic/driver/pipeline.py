@@ -42,8 +42,8 @@ from nkic.limits.watch import watched
 from nkic.lower import lower
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import Target
-from nkic.neff.assemble import assemble
 from nkic.neff.container import unpack
+from nkic.neff.listing.assemble import assemble
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write

@@ -30,10 +30,10 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
-from nkic.neff.unsound import Unsound
 from nkic.neff.verify import verify
-from nkic.neff.verify_patterns import problem
-from nkic.neff.verify_rendezvous import verify_rendezvous
+from nkic.neff.verify.patterns import problem
+from nkic.neff.verify.rendezvous import verify_rendezvous
+from nkic.neff.verify.unsound import Unsound
 from nkic.prove import read
 from nkic.prove.model import READ, UPDATE, WRITE
 from nkic.schedule import schedule

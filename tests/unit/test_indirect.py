@@ -18,8 +18,8 @@ from nkic.ir.read_text import read_program
 from nkic.ir.text import program_text
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TRN3
-from nkic.neff.assemble import assemble
-from nkic.neff.disassemble import dump
+from nkic.neff.listing.assemble import assemble
+from nkic.neff.listing.disassemble import dump
 from nkic.neff.read import read
 from nkic.neff.records import InstructionRecord, OffsetRecord, PatternRecord, StreamRecord
 from nkic.neff.verify import verify

@@ -9,8 +9,8 @@ import pytest
 
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import ROWS as TABLE_ROWS
-from nkic.neff.assemble import assemble
-from nkic.neff.disassemble import disassemble, dump, rows
+from nkic.neff.listing.assemble import assemble
+from nkic.neff.listing.disassemble import disassemble, dump, rows
 from nkic.neff.records import ParameterRecord
 from tests.harness.executables import LOOP, ROWS, SCALED, SOURCE, WHILE, hbm, long_sample, sample
 from tests.harness.tamper import refused

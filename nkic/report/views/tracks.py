@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.memory import Buffer
-from nkic.neff import text
+from nkic.neff.listing import text
 from nkic.report.insight.memory import levels
 from nkic.report.insight.sources import name_of
 from nkic.report.insight.verdict import Insight

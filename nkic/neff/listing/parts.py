@@ -9,8 +9,8 @@ from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register
 from nkic.neff.layout import DYNAMIC_KINDS
+from nkic.neff.listing.scan import Scanner
 from nkic.neff.records import OffsetRecord, PatternRecord
-from nkic.neff.scan import Scanner
 
 
 def named(words: Scanner, name: str) -> int:

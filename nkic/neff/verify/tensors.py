@@ -8,7 +8,7 @@ from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.machine.targets import Target
 from nkic.neff.limits import Limits
 from nkic.neff.records import Executable, ParameterRecord, TensorRecord
-from nkic.neff.unsound import Unsound
+from nkic.neff.verify.unsound import Unsound
 
 # Names become keys of npz files, that is names of archive members: no way out of a folder.
 _NAME = re.compile(r"[A-Za-z_][\w\[\].-]*", re.ASCII)

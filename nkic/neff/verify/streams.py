@@ -14,7 +14,7 @@ from nkic.machine.facts import Register
 from nkic.machine.operands import Row
 from nkic.machine.psum import bank_problem
 from nkic.machine.targets import Target
-from nkic.neff import attributes, verify_patterns
+from nkic.neff import attributes
 from nkic.neff.limits import Limits
 from nkic.neff.records import (
     Executable,
@@ -25,7 +25,8 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
-from nkic.neff.unsound import Unsound
+from nkic.neff.verify import patterns as verify_patterns
+from nkic.neff.verify.unsound import Unsound
 
 
 def verify_streams(executable: Executable, target: Target, limits: Limits) -> None:

@@ -40,7 +40,7 @@ class Scanner:
                 self.fail(f"no word begins like `{clean(self._line[at:].strip()[:10])}`")
             kind = found.lastgroup
             at = found.end()
-            if kind is None or (found[kind] == ";" and not depth):
+            if kind is None or (found[kind] == ";" and depth not in _INSIDE):
                 break  # a comment, outside of brackets
             depth += (found[kind] == "[") - (found[kind] == "]")
             tokens.append((kind, found[kind]))
@@ -136,5 +136,6 @@ class Scanner:
 
 
 _NESTING = 4
+_INSIDE = range(1, _NESTING + 1)
 _KINDS = {"string": "a string", "int": "an integer", "name": "a name"}
 _WORDS = {"none": None, "true": True, "false": False}

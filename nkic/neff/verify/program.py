@@ -23,10 +23,10 @@ from nkic.neff.failures import refuse
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.places import users
 from nkic.neff.records import Executable
-from nkic.neff.unsound import Unsound
-from nkic.neff.verify_rendezvous import verify_rendezvous
-from nkic.neff.verify_streams import verify_streams
-from nkic.neff.verify_tensors import verify_tensors
+from nkic.neff.verify.rendezvous import verify_rendezvous
+from nkic.neff.verify.streams import verify_streams
+from nkic.neff.verify.tensors import verify_tensors
+from nkic.neff.verify.unsound import Unsound
 
 
 def verify(executable: Executable, limits: Limits = LIMITS) -> None:
@@ -41,7 +41,7 @@ def verify_ordered(executable: Executable) -> None:
     """Raises `ArtifactFailed` for two accesses of one core that conflict and that nothing orders.
     Not part of `verify`: a file may give wrong numbers.
     """
-    from nkic.neff.verify_orders import verify_orders  # here: few runs want the proofs
+    from nkic.neff.verify.orders import verify_orders  # here: few runs want the proofs
 
     try:
         verify_orders(executable)

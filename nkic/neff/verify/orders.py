@@ -21,7 +21,7 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
-from nkic.neff.unsound import Unsound
+from nkic.neff.verify.unsound import Unsound
 from nkic.prove.as_run import Unordered, unordered
 from nkic.prove.boxes import area
 from nkic.prove.effects import WHOLE, Areas, Reading, modes_of

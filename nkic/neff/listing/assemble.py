@@ -18,10 +18,12 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.neff import attributes, parts, text
-from nkic.neff.disassemble import HEAD
+from nkic.neff import attributes
 from nkic.neff.failures import refuse
 from nkic.neff.layout import ROLES
+from nkic.neff.listing import parts, text
+from nkic.neff.listing.disassemble import HEAD
+from nkic.neff.listing.scan import Scanner
 from nkic.neff.records import (
     Executable,
     FileRecord,
@@ -34,7 +36,6 @@ from nkic.neff.records import (
     StreamRecord,
     TensorRecord,
 )
-from nkic.neff.scan import Scanner
 
 _STREAM = re.compile(r"core(\d{1,9})\.(?:dma(\d{1,9})|(\w+))", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)

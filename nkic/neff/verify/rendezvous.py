@@ -12,7 +12,7 @@ from nkic.machine.operands import Violation
 from nkic.machine.rendezvous import Outline, Round, Step, Stop, compare
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, StreamRecord
-from nkic.neff.unsound import Unsound
+from nkic.neff.verify.unsound import Unsound
 
 Record = InstructionRecord | LoopRecord
 

@@ -9,11 +9,12 @@ from hashlib import sha256
 from typing import Literal
 
 from nkic.machine.operands import Row
-from nkic.neff import container, text
+from nkic.neff import container
 from nkic.neff.container import SEMANTIC, Container
-from nkic.neff.disassemble import walk
 from nkic.neff.layout import SECTIONS
 from nkic.neff.limits import LIMITS, Limits
+from nkic.neff.listing import text
+from nkic.neff.listing.disassemble import walk
 from nkic.neff.read import read
 from nkic.neff.records import Executable
 

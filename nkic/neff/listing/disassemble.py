@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from nkic.base.text import clean
 from nkic.machine.engines import Engine
-from nkic.neff import text
 from nkic.neff.container import MAGIC
 from nkic.neff.header import VERSION
+from nkic.neff.listing import text
 from nkic.neff.places import users
 from nkic.neff.records import Executable, FileRecord, InstructionRecord, LoopRecord, StreamRecord
 
