@@ -1,4 +1,4 @@
-"""`python -m tests.mutate [fixed] [random N] [--seed S] [--room ROOM]`: see the package."""
+"""`python -m tests.mutate [--fixed] [--random N] [--seed S] [--room ROOM]`: see the package."""
 
 from __future__ import annotations
 
