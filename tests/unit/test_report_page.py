@@ -187,7 +187,9 @@ def test_keys_zoom_and_follow_the_critical_path(browser: Any, tmp_path: Path) ->
     whole = ink(browser)
     canvas.send_keys("]")
     told = browser.find_element("id", "told").text
-    assert re.match(r"dma_copy in k\.py:\d+; from 0 us, [\d,]+ cycles, result after", told)
+    assert re.match(
+        r"dma_copy in k\.py:\d+ \(m=0 n=0 k=0\); from 0 us, [\d,]+ cycles, result after", told
+    )
     assert told.endswith("on the critical path")
     canvas.send_keys("+++")
     settled(browser)

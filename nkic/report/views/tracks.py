@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.memory import Buffer
+from nkic.neff import places
 from nkic.neff.listing import text
 from nkic.report.insight.memory import levels
 from nkic.report.insight.sources import name_of
@@ -69,6 +70,7 @@ def slices(found: Insight) -> Iterator[Slice]:
         inner = accounts.lines.inner(record.place)
         more = {
             "inside": str(inner) if inner is not None else "",
+            "iteration": places.turns(found.trace.executable, record),
             "turns": list(event.turns),
             "bytes": event.bytes,
             "critical_ps": critical.get(number, 0),
@@ -89,6 +91,7 @@ def triggers(found: Insight) -> Iterator[Slice]:
         if event.trigger and stream is not None:
             args = {
                 "source": str(found.accounts.lines.of(event.record.place)),
+                "iteration": places.turns(found.trace.executable, event.record),
                 "start_ps": event.ready,
                 "duration_ps": event.trigger,
             }
