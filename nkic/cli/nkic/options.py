@@ -239,7 +239,8 @@ _OPTIONS = (
         "--report",
         metavar="resources[=FILE]",
         multiple=True,
-        help="Say where every tensor lies on chip and when it is in use, as text or as FILE.json.",
+        help="Say where every tensor lies on chip and when it is in use, as text, as FILE.json, "
+        "or as the picture FILE.svg.",
     ),
     _option(
         _SHOW,
