@@ -11,8 +11,8 @@ import pytest
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.driver.request import RawOptions
 from nkic.machine.engines import Engine
-from nkic.neff.assemble import assemble
-from nkic.neff.disassemble import disassemble, dump
+from nkic.neff.listing.assemble import assemble
+from nkic.neff.listing.disassemble import disassemble, dump
 from nkic.neff.read import read
 from nkic.neff.records import Executable, InstructionRecord
 from nkic.neff.write import write
