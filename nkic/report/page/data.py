@@ -36,6 +36,7 @@ def columns(found: Insight) -> dict[str, Any]:
         "clock": found.accounts.target.base_clock_mhz,
         "tracks": _tracks(found),
         "events": _events(found, names, lines),
+        "triggers": _triggers(found),
         "path": _path(found),
         "memory": [_memory(found, buffer, names, lines) for buffer in ("sbuf", "psum")],
         "names": [clean(name) for name in names.known],
@@ -46,7 +47,7 @@ def columns(found: Insight) -> dict[str, Any]:
 
 
 def _tracks(found: Insight) -> list[dict[str, Any]]:
-    streams = found.trace.streams
+    streams = tracks.streams(found)
     return [
         {"stream": stream, "name": name, "engine": streams[stream].engine.value}
         for stream, name in tracks.track_names(found).items()
@@ -76,6 +77,17 @@ def _events(found: Insight, names: _Names, lines: _Names) -> dict[str, str]:
         "cause": column((causes[cause] for cause, _ in waits), "u1"),
         "wait": column((time for _, time in waits), "f8"),
         "bytes": column((e.bytes for e in events), "f8"),
+    }
+
+
+def _triggers(found: Insight) -> dict[str, str]:
+    """What transfers take of the engines that trigger them."""
+    held = [*tracks.triggers(found)]
+    return {
+        "event": column((one.event for one in held), "i4"),
+        "stream": column((one.track for one in held), "u2"),
+        "start": column((one.start for one in held), "f8"),
+        "time": column((one.end - one.start for one in held), "f8"),
     }
 
 
