@@ -23,6 +23,7 @@ from nkic.neff.records import PatternRecord
 from nkic.report.insight.costs import HBM, Accounts
 from nkic.report.insight.critical import Part, Spent
 from nkic.report.insight.memory import Life, peak
+from nkic.report.insight.merging import Users, chains, times
 from nkic.report.insight.relations import Edge, Relation, edges
 from nkic.report.insight.sources import Line
 from nkic.trace import Cause, Change, Event
@@ -57,6 +58,7 @@ def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Q
     asked = [
         *asker.loaded_once(),
         *asker.long_rows(),
+        *asker.fewer_transfers(),
         *asker.narrow_products(),
         *asker.room(),
         *asker.tables(),
@@ -168,6 +170,23 @@ class _Asker:
             change, weight = _at_full_rate(events), self.weight(events)
             told = _warning(rows[line])
             yield Question(f"long-rows:{line}", text, change, True, weight, line, code=told)
+
+    def fewer_transfers(self) -> Iterator[Question]:
+        """Transfers of neighbouring columns, as one."""
+        events: dict[Line, dict[int, Timing]] = defaultdict(dict)
+        counts: dict[Line, int] = defaultdict(int)
+        users = Users(self.trace)
+        for line, chain in chains((self.line(e), (n, e)) for n, e in self.transfers()):
+            if not users.none_between(chain):
+                continue
+            events[line] |= times(self.trace, chain)
+            counts[line] = max(counts[line], len(chain))
+        for line, found in events.items():
+            text = (
+                f"move in one transfer what {line.short} moves in {counts[line]:,}: they are "
+                "neighbours, and each has its trigger and its latency"
+            )
+            yield self.timed(f"fewer-transfers:{line}", text, found, line)
 
     def narrow_products(self) -> Iterator[Question]:
         """Products of float32 tiles, as if they were of bfloat16."""
