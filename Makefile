@@ -11,7 +11,7 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all fuzz bless bench timing faults mutate demo samples conformance accuracy \
+.PHONY: help setup check lint types test test-all fuzz bless bench pictures timing faults mutate demo samples conformance accuracy \
 	grammar docs stubs clean
 
 help:  ## list the targets
@@ -52,6 +52,9 @@ bless: $(STAMP)  ## accept the present output as expected; review it with git di
 
 bench: $(STAMP) timing  ## time the compiler and the simulator
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.bench $(ARGS)
+
+pictures: $(STAMP)  ## draw the README's pictures from real runs
+	$(PY) -m tests.pictures
 
 timing: $(STAMP)  ## simulated times beside published ones, for docs/timing.md
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.timing
