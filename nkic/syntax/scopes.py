@@ -174,6 +174,16 @@ def _names(parts: Iterable[nodes.Node]) -> Names:
     return Names(frozenset(names), frozenset(outer), frozenset(around))
 
 
+def assigned(body: Iterable[nodes.Node]) -> tuple[str, ...]:
+    """The names that statements assign by `=` or `+=`, in order."""
+    names: dict[str, None] = {}
+    for part in own(body):
+        targets = part.targets if isinstance(part, nodes.Assign) else ()
+        targets = (part.target,) if isinstance(part, nodes.AugAssign) else targets
+        names |= {one.id: None for one in targets if isinstance(one, nodes.Name)}
+    return tuple(names)
+
+
 def alias_name(alias: nodes.Alias) -> str:
     """The name that an import binds: `a` for `import a.b`."""
     return alias.asname or alias.name.partition(".")[0]

@@ -161,3 +161,35 @@ def selected(a):
     nl.store(out[0], causal)
     nl.store(out[1], nisa.iota(2 * ip - i_f, dtype=nl.float32))
     return out
+
+
+@nki.jit(mode="simulation", kernel_return=True)
+def from_the_chip(a):
+    """Returns a tile, its elements written one by one at any partition."""
+    found = nl.zeros((3, 4), dtype=nl.float32)
+    for i in range(3):
+        for j in range(4):
+            found[i, j] = 10 * i + j
+    rest = nl.load(a)
+    rest[1:2, :] = found[2:3, :]
+    return found, rest
+
+
+@nki.jit
+def in_part(a):
+    out = nl.ndarray((128, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+    ip, i_f = nl.mgrid[0:128, 0:8]
+    nl.store(out[ip, i_f], nl.load(a[ip, i_f]), mask=(ip < 100))
+    return out
+
+
+@nki.jit
+def counters(a):
+    """Loop variables and tiles are no numbers that are put back."""
+    out = nl.ndarray((2, 128, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+    j, total = 7, nl.load(a)
+    for i in nl.sequential_range(2):
+        for j in range(3):
+            total = total + j
+        nl.store(out[i], total)
+    return out

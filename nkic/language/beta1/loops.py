@@ -52,6 +52,9 @@ class Range:
         start, stop, step = ([0, *numbers, 1], [*numbers, 1], numbers)[len(numbers) - 1]
         self._range = static_range(start, stop, step)
 
+    def reset(self, name: str) -> None:
+        """Told of each variable that has been put back."""
+
     def __iter__(self) -> Iterator[LoopIndex]:
         loop, around = next(_loops), state().loops
         depth = len(around)
@@ -59,8 +62,8 @@ class Range:
         restore = remember() if remember is not None else None
         try:
             for turn, value in enumerate(self._range):
-                if turn and restore is not None:
-                    restore()
+                for name in restore() if turn and restore is not None else ():
+                    self.reset(name)
                 around[depth:] = [LoopIndex.of(value, loop)]
                 yield around[depth]
         finally:
