@@ -63,7 +63,7 @@ class Outputs:
         """All that was recorded; `arguments` are the kernel's, as `--info` shows them."""
         trace = self.trace
         if trace.profile is Profile.BETA1:
-            from nkic.language.beta1 import spills  # rarely needed
+            from nkic.language.beta1.recorded import spills  # rarely needed
 
             spills.fit(trace, self.at)
         outputs = self.parameters()

@@ -190,6 +190,6 @@ def counters(a):
     j, total = 7, nl.load(a)
     for i in nl.sequential_range(2):
         for j in range(3):
-            total = total + j
+            total += j
         nl.store(out[i], total)
     return out

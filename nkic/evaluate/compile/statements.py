@@ -285,7 +285,7 @@ class Statements(Comprehensions):
 
     def _bound_in(self, body: Sequence[nodes.Statement]) -> tuple[tuple[str, int, bool], ...]:
         """The variables of the function that the body of a loop assigns, and where they are."""
-        names = scopes.assigned(body)
+        names = scopes.handed_on(body)
         places = [(name, self.unit.find(self.unit.mangled(name))) for name in names]
         return tuple((name, at.slot, at.boxed) for name, at in places if at and at.slot >= 0)
 

@@ -32,6 +32,13 @@ from nkic.machine.patterns import merged
 _AS = Profile.NKI_0_6  # the version whose calls are recorded
 
 
+def note_sum() -> None:
+    """The instruction recorded last adds to what is where it writes."""
+    last = active().body[-1]
+    assert isinstance(last, Instruction)
+    state().sums.add(last.number)
+
+
 class Made(NamedTuple):
     """The instruction that wrote a tile, which nothing has read yet. `part` of the tile is all
     that it wrote, and of that what `rest` leaves.
@@ -58,6 +65,10 @@ class State:
     predicates: dict[Any, Tile] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
     """Tiles that only instructions under a false mask would have written."""
+    sums: set[int] = field(default_factory=set)
+    """Numbers of matmuls that are added to a tile in PSUM, and of what loop_reduce records."""
+    watched: set[Any] = field(default_factory=set)
+    """Places of loops whose turns have been compared."""
     filled: set[int] = field(default_factory=set)
     """Tensors in PSUM that something else than a matmul wrote."""
 

@@ -14,7 +14,7 @@ from nkic.language import library
 from nkic.language.beta1 import access
 from nkic.language.beta1.access import part_of
 from nkic.language.beta1.creation import full
-from nkic.language.beta1.emit import covers, emit, forget, hide, is_hidden, operand, state
+from nkic.language.beta1.emit import covers, emit, forget, hide, is_hidden, note_sum, operand, state
 from nkic.language.beta1.extents import ALL, cut, extent, spread
 from nkic.language.beta1.moving import (
     Number,
@@ -102,6 +102,7 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         trace.again(item)
         onto = True
     _redirect(item, made, part, onto)
+    note_sum()
     trace.written.add(number_)
     source._written_by = None
     forget(source._access.tensor)

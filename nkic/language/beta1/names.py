@@ -114,7 +114,7 @@ def language() -> dict[str, Any]:
         "fp32": Limits(dtypes.FLOAT32.lowest),
         "bfp16": Limits(dtypes.DTYPES["bfloat16"].lowest),
         "finfo": more.finfo,
-        "affine_range": loops.traced,
+        "affine_range": loops.affine,
         "sequential_range": loops.traced,
         "static_range": loops.unrolled,
         "loop_reduce": loops.loop_reduce,
