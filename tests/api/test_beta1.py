@@ -140,6 +140,13 @@ def test_what_a_mask_hides_of_a_result_is_a_warning(k: ModuleType) -> None:
         nkic.compile(FILE, name="in_part", inputs={"a": a})
 
 
+def test_products_that_a_mask_hides_as_a_whole(k: ModuleType) -> None:
+    a = f32(2, 128, 128)
+    products = [one.T @ one for one in a]
+    found = both(k.lower_sums, a)
+    np.testing.assert_allclose(found, [products[0], sum(products)], rtol=1e-4, atol=1e-3)
+
+
 def test_places_as_predicates_and_values(k: ModuleType) -> None:
     a = f32(64, 64)
     row, column = np.indices((64, 64))

@@ -29,6 +29,8 @@ class Case:
     """One kernel on one set of inputs. `kernel` is its name, or several as `new|old`. `limit`: how
     large the error may be, in units of the result's eps times its greatest magnitude. `why`: what
     keeps it from running. `host`: the function is called from Python, with its file imported.
+    `source`: a kernel of ours that calls the function, with imports from the folder `include`. A
+    result may be a function, which gives the part that is compared and the reference.
     """
 
     name: str
@@ -40,6 +42,8 @@ class Case:
     how: dict[str, Any] = field(default_factory=dict)
     why: str = ""
     host: bool = False
+    source: str = ""
+    include: str = ""
 
 
 CASES: list[Case] = []
@@ -53,12 +57,15 @@ def case(
     limit: float = 16.0,
     why: str = "",
     host: bool = False,
+    source: str = "",
+    include: str = "",
     **how: Any,
 ) -> Callable[[Callable[[Draw], Wanted]], Callable[[Draw], Wanted]]:
     """Adds a case."""
 
     def register(build: Callable[[Draw], Wanted]) -> Callable[[Draw], Wanted]:
-        CASES.append(Case(name, checkout, file, kernel, build, limit, how, why, host))
+        more = (limit, how, why, host, source, include)
+        CASES.append(Case(name, checkout, file, kernel, build, *more))
         return build
 
     return register

@@ -8,7 +8,7 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,8 +110,10 @@ def _outcome(folder: Path, found: re.Match[str]) -> Outcome:
 # ---- files ---------------------------------------------------------------------------------------
 
 
-def table(folders: Sequence[Path], found: Iterable[Outcome]) -> None:
-    """A line for each file that has kernels of Beta 1."""
+def table(folders: Sequence[Path], found: Iterable[Outcome], reasons: Mapping[str, str]) -> None:
+    """A line for each file that has kernels of Beta 1, and has not only right ones; `reasons` are
+    known for files that no case is about.
+    """
     outcomes: dict[Path, list[Outcome]] = {}
     for one in found:
         outcomes.setdefault(one.path, []).append(one)
@@ -120,7 +122,8 @@ def table(folders: Sequence[Path], found: Iterable[Outcome]) -> None:
         for path in sorted(folder.rglob("*.py")):
             if not _has_kernels(path):
                 continue
-            word, why = _word(outcomes.get(path, []))
+            reason = reasons.get(path.relative_to(folder).as_posix(), "")
+            word, why = _word(outcomes.get(path, [])) if path in outcomes else _without(reason)
             count[word] += 1
             if word != "right":
                 print(f"| {folder.name}/{path.relative_to(folder)} | {word} | {why} |")
@@ -129,9 +132,11 @@ def table(folders: Sequence[Path], found: Iterable[Outcome]) -> None:
     print(f"{total} files with kernels: {said}")
 
 
+def _without(reason: str) -> tuple[str, str]:
+    return ("known", reason) if reason else ("not tried", "")
+
+
 def _word(outcomes: Sequence[Outcome]) -> tuple[str, str]:
-    if not outcomes:
-        return "not tried", ""
     bad = [one for one in outcomes if not one.good]
     failing = [one for one in bad if not one.why]
     if failing:

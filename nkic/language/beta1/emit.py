@@ -246,7 +246,6 @@ def move(value: Tile, target: Tile) -> bool:
     operands[made.operand] = _two(view)
     made.body[made.place] = item._replace(operands=tuple(operands))
     trace.written.add(number)
-    trace.written.discard(old.number)
     forget(old)
     value._access = goal
     value._written_by = None
@@ -255,10 +254,11 @@ def move(value: Tile, target: Tile) -> bool:
 
 
 def forget(tensor: Any) -> None:
-    """Takes back the declaration of a tensor that nothing uses, if it is the last one."""
-    tensors = active().tensors
-    if tensors and tensors[-1] is tensor:
-        tensors.pop()
+    """Takes back a tensor that nothing uses any more, and its number if it is the last one."""
+    trace = active()
+    trace.written.discard(tensor.number)
+    if trace.tensors and trace.tensors[-1] is tensor:
+        trace.tensors.pop()
 
 
 def _alike(view: View, shape: tuple[int, ...]) -> View | None:

@@ -205,6 +205,11 @@ def all_reduce(
 # ---- numbers about types and grids ---------------------------------------------------------------
 
 
+def sizeinbytes(dtype: Any) -> int:
+    """Bytes of an element of a dtype."""
+    return as_dtype(dtype).size
+
+
 class FloatLimits(NamedTuple):
     """`nl.finfo(dtype)`."""
 
