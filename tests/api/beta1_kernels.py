@@ -208,3 +208,24 @@ def counters(a):
             total += j
         nl.store(out[i], total)
     return out
+
+
+@nki.jit
+def triangles(a, b):
+    """Masks that are no bounds: of a matmul, reductions, a transpose, and a transposed load."""
+    out = nl.ndarray((3, 128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
+    sums = nl.ndarray((3, 128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    ip, i_f = nl.mgrid[0:128, 0:128]
+    inside = ip >= i_f + 3
+    left, right = nl.load(a), nl.load(b)
+    tile = nl.zeros((3, par_dim(128), 128), dtype=nl.float32)
+    tile[0, ip, i_f] = nisa.nc_matmul(left, right, mask=inside & (ip < 100))
+    tile[1, ip, i_f] = nisa.nc_transpose(left[ip, i_f], mask=inside)
+    tile[2, ip, i_f] = nl.load_transpose2d(a[ip, i_f], mask=inside)
+    for n in nl.affine_range(3):
+        nl.store(out[n], tile[n])
+    nl.store(sums[0], nl.sum(left[ip, i_f], axis=1, keepdims=True, mask=inside | (ip < 3)))
+    nl.store(sums[1], nisa.tensor_reduce(np.max, left[ip, i_f], axis=1, keepdims=True, mask=inside))
+    both = nisa.tensor_partition_reduce(np.add, left[ip, i_f], mask=inside)
+    nl.store(sums[2], nisa.nc_transpose(both))
+    return out, sums

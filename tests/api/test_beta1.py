@@ -147,6 +147,25 @@ def test_products_that_a_mask_hides_as_a_whole(k: ModuleType) -> None:
     np.testing.assert_allclose(found, [products[0], sum(products)], rtol=1e-4, atol=1e-3)
 
 
+def test_masks_that_are_no_bounds_where_engines_turn_and_fold(k: ModuleType) -> None:
+    a, b = f32(128, 128), f32(128, 128)
+    row, column = np.indices((128, 128))
+    inside = row >= column + 3
+    out, sums = both(k.triangles, a, b)
+    product = np.where(inside & (row < 100), a.astype(float).T @ b, 0)
+    np.testing.assert_allclose(out[0], product, rtol=1e-4, atol=1e-4)
+    turned = np.where(inside, a, 0).T
+    np.testing.assert_array_equal(out[1], turned)
+    np.testing.assert_array_equal(out[2], turned)
+    total = np.where(inside | (row < 3), a, 0).sum(axis=1)
+    np.testing.assert_allclose(sums[0, :, 0], total, rtol=1e-4, atol=1e-4)
+    greatest = np.where(inside, a, -3.4e38).max(axis=1)
+    np.testing.assert_allclose(sums[1, :, 0], greatest, rtol=1e-6)
+    np.testing.assert_allclose(
+        sums[2, :, 0], np.where(inside, a, 0).sum(axis=0), rtol=1e-4, atol=1e-4
+    )
+
+
 def test_places_as_predicates_and_values(k: ModuleType) -> None:
     a = f32(64, 64)
     row, column = np.indices((64, 64))

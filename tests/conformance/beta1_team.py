@@ -32,13 +32,11 @@ REASONS = {
     **{
         f"{TEAM}flash_paged_attn_varlen/{name}.py": f"{PRIVATE}nki.typing.scalar; {MODE}"
         for name in (
-            [
-                "flash_attn_core",
-                "flash_attn_impl",
-                "paged_cache",
-                "utils",
-                "varlen_attention_kernel",
-            ]
+            "flash_attn_core",
+            "flash_attn_impl",
+            "paged_cache",
+            "utils",
+            "varlen_attention_kernel",
         )
     },
 }

@@ -17,7 +17,7 @@ from nkic.language.beta1.emit import hide, is_hidden, new, note_sum, result, sta
 from nkic.language.beta1.extents import ALL, extent
 from nkic.language.beta1.functions import update
 from nkic.language.beta1.indices import Index
-from nkic.language.beta1.moving import assign, copy, full, kind, tile
+from nkic.language.beta1.moving import kind, tile, without
 from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.recorded.carried import Watch
 from nkic.language.beta1.tiles import Tile
@@ -149,7 +149,7 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
     if mask is not None:
         where = extent(mask, source.shape, source._axes)
         if where != ALL:
-            source = _without(source, name, mask) if not where.empty else source
+            source = without(source, name, mask) if not where.empty else source
         if where.empty or is_hidden(source):
             return known if known is not None else _hidden(source)
     if known is None:
@@ -175,13 +175,3 @@ def _hidden(source: Tile) -> Tile:
     made = new(source.shape, source.dtype)
     hide(made)
     return made
-
-
-def _without(source: Tile, name: str, mask: Any) -> Tile:
-    """The tile with what changes nothing in place of what a mask hides."""
-    found = full(source.shape, IDENTITY[name], source.dtype)
-    assign(found, copy(source, mask=mask))
-    return found
-
-
-IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -3.4e38, "minimum": 3.4e38}

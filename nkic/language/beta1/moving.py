@@ -13,7 +13,16 @@ from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import emit, hide, is_hidden, move, new, operand, result, save_aliases
-from nkic.language.beta1.extents import ALL, Extent, axes_of, cut, extent, predicate, spread
+from nkic.language.beta1.extents import (
+    ALL,
+    Extent,
+    axes_of,
+    cut,
+    extent,
+    predicate,
+    reordered,
+    spread,
+)
 from nkic.language.beta1.masks import boxes
 from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.dtypes_api import as_dtype
@@ -127,11 +136,10 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
     rows, columns = source.shape
     made = new((columns, rows), source.dtype)
     made._axes = source._axes[::-1]
-    where = exact(extent(mask, source.shape, source._axes), "nl.load_transpose2d")
+    where = extent(mask, source.shape, source._axes)
     if not where.empty:
-        box = where.box
-        turned = box and type(box)(box.starts[::-1], box.sizes[::-1])
-        result("dma_transpose", made, part=turned, src=Tile(cut(source._access, where)))
+        turned = reordered(where, (1, 0))
+        recorded("dma_transpose", made, turned, src=Tile(cut(source._access, where)))
     return made if dtype is None else static_cast(made, dtype)
 
 
@@ -198,6 +206,19 @@ def kept(value: NkiTensor) -> Tile:
     made = (item for item in trace.body[start:] if isinstance(item, Instruction))
     trace.body[start:] = [item._replace(at=at) for item in made]
     return Tile(whole(tensor))
+
+
+IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -3.4e38, "minimum": 3.4e38}
+
+
+def without(source: Tile, name: str, mask: Any) -> Tile:
+    """The tile with what changes nothing of a reduction in place of what a mask hides."""
+    if name not in IDENTITY:
+        exact(extent(mask, source.shape, source._axes), f"a reduction with {name}")
+    found = full(source.shape, IDENTITY[name], source.dtype)
+    found._axes = source._axes
+    assign(found, copy(source, mask=mask))
+    return found
 
 
 def in_sbuf(value: Tile) -> Tile:
