@@ -48,7 +48,7 @@ ON_DEMAND = {
         "nkic.language.beta1.tiles",
     },  # its kernels alone
     "specialise/closed.py": {"nkic.specialise"},
-    "specialise/outputs.py": {"nkic.language.beta1"},
+    "specialise/outputs.py": {"nkic.language.beta1", "nkic.language.beta1.recorded"},
     "specialise/stage.py": {"nkic.specialise"},
     "nki/finder.py": {"nkic.nki.packages"},
     "nki/modules.py": {"nkic.nki"},  # Beta 1
