@@ -62,12 +62,13 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     """The shortest schedule of `lowered` among `first` and the trials of `level` (1 or 2).
 
     `graphs` are those of `lowered`, without reuse. Stops at the first that is near the bound.
-    What counts at level 2 is the time of a run, at level 1 what the scheduler planned with.
+    What counts is the time of a run, which the scheduler knows of one core; of several, which wait
+    for each other, level 2 asks it of the file.
     """
     free = [_free(body, lowered.target) for body in lowered.cores]
     if not any(free):
         return first
-    measure = run_ns if level > 1 else planned_ns
+    measure = run_ns if level > 1 and len(free) > 1 else planned_ns
     best, least = first, measure(first)
     enough = NEAR[level] * bound_ns(lowered, graphs)
     for trial in TRIALS[level]:
@@ -80,7 +81,7 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
 
 
 def planned_ns(found: Found) -> float:
-    """Nanoseconds by the scheduler's own estimate."""
+    """Nanoseconds of the order that the scheduler chose."""
     return found.schedule.estimate_ns
 
 

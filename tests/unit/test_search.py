@@ -19,7 +19,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.timing import semaphore_ps
 from nkic.prove import prove_addresses, prove_order, read
 from nkic.schedule import schedule
-from nkic.schedule.order import Timings
+from nkic.schedule.placed import Timings
 from nkic.search import Found, search
 from nkic.search.bound import bound
 from nkic.search.plan import plan
