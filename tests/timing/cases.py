@@ -52,8 +52,7 @@ def _scan(version: str, channels: int, seq: int, us: float, sweep: str = "") -> 
 CASES = (
     _product("v2", 39_894.938, "tiled", 8192, 512, 4096),
     _product("v3", 28_197.982, "hoisted", 8192, 512, 4096),
-    # At the published depth the blocks of version 4 have no room in SBUF.
-    _product("v4", 28_414.015, "blocked", 4096, 512, 4096),
+    _product("v4", 28_414.015, "blocked", 8192, 512, 4096),
     _product("v5", 28_301.971, "blocked_all", 8192, 2048, 1024),
     _scan("v1", 256, 512, 172.93),
     _scan("v1", 4096, 512, 2340),
