@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from nkic.allocate.explain_overflow import report_overflow
 from nkic.allocate.fixed import check_fixed
+from nkic.allocate.frugal import frugal
 from nkic.allocate.liveness import Lifetime, lifetimes
 from nkic.allocate.movable import movable
 from nkic.allocate.place import REST, Addresses, DoesNotFit, Space, place, space_of
@@ -62,14 +63,25 @@ def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, 
     filled = [_fill(body, *one, target, way) for one, well in zip(both, sound, strict=True) if well]
     tight = [one for one in filled if one.failure is not None]
     if tight and all(sound):
-        order = sink(body, graph, [one.space.buffer for one in tight], target)
-        moved = order[0]
-        again = [_fill(moved, s, lifetimes(moved, target, s.buffer), target, way) for s in spaces]
-        if all(one.failure is None for one in again):
-            (body, graph), filled, tight = order, again, []
+        for moved, moved_graph in _orders(body, graph, [one.space.buffer for one in tight], target):
+            lives = [lifetimes(moved, target, space.buffer) for space in spaces]
+            again = [_fill(moved, *one, target, way) for one in zip(spaces, lives, strict=True)]
+            if all(one.failure is None for one in again):
+                return _joined(again, moved, moved_graph)
     for one in tight:
         one.report(target, report)
     return _joined(filled, body, graph)
+
+
+def _orders(
+    body: Body, graph: DependenceGraph, tight: Sequence[Buffer], target: Target
+) -> Iterator[tuple[Body, DependenceGraph]]:
+    """Other orders, in which less may be in use at once."""
+    yield sink(body, graph, tight, target)
+    for backwards in (False, True):
+        found = frugal(body, graph, target, backwards)
+        if found is not None:
+            yield found
 
 
 def _joined(filled: Sequence[_Filled], body: Body, graph: DependenceGraph) -> Core:
