@@ -5,8 +5,8 @@ an engine the one with the longest way to the end goes first; ties go by program
 result is a function of the program alone. With `in_order` each engine takes its instructions in
 program order instead, ready or not. Half of the queues bring data on chip, half take it
 away, so that no load stands behind a store that waits for its data. A transfer takes the queue
-that makes it wait least, and among equals the one that was busy last, which leaves idle queues
-to others.
+that makes it wait least, and among equals the one that has been idle longest: a queue triggers a
+transfer when the one before has moved its data.
 
 The rendezvous of cores are issued in program order, each in the stream that its pipe decides, so
 that every core reaches them in the same order: then the orders of issue of all cores fit into one,
@@ -87,7 +87,7 @@ class _Queues:
         that has other work is taken where it saves more than the `trigger` costs it.
         """
         queues = range(self.half, len(self.busy)) if away else range(self.half)
-        return min(queues, key=lambda q: (self._cost(q, start, trigger), -self.busy[q], q))
+        return min(queues, key=lambda q: (self._cost(q, start, trigger), self.busy[q], q))
 
     def _cost(self, queue: int, start: int, trigger: int) -> int:
         engine = self.engines[queue]
