@@ -86,7 +86,8 @@ def bench_commands() -> None:
         draw = np.random.default_rng(0)
         arrays = {name: draw.standard_normal((512, 512)).astype(np.float32) for name in "ab"}
         np.savez(Path(folder, "in.npz"), **arrays)  # type: ignore[arg-type]
-        environ = os.environ | {"XDG_CACHE_HOME": folder}
+        environ = os.environ | {"XDG_CACHE_HOME": folder, "PYTHONPYCACHEPREFIX": folder}
+        environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed nkic has its bytecode
         for title, command in _commands():
             run(command, cwd=folder, env=environ, capture_output=True, check=True)  # warm
             print(f"| {title} | {seconds(command, folder, environ) * 1e3:.0f} |", flush=True)
