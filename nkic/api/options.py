@@ -44,7 +44,7 @@ class Compiling(TypedDict, total=False):
 
 class Preparing(Compiling, total=False):
     """How a live kernel is compiled: `cache_dir` keeps artifacts for other processes, by default
-    NKIC_CACHE_DIR.
+    NKIC_CACHE_DIR, or the user's own folder for caches.
     """
 
     cache_dir: str | os.PathLike[str] | None

@@ -66,7 +66,7 @@ class _Rank:
         self, executable: Executable, inputs: Arrays, options: RunOptions, rank: int
     ) -> None:
         contents = _contents(executable, inputs)
-        self.memory = Memory(executable, contents)
+        self.memory = Memory(executable, contents, options.copies_less)
         races = options.check_races and executable.cores > 1
         shadow = Shadow(executable, self.memory) if options.check_init or races else None
         self.shadow = shadow if options.check_init else None
