@@ -29,7 +29,9 @@ ON_DEMAND = {
     "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after the handlers
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
     "cli/common/options.py": {"nkic.limits.table"},
-    "cli/common/pages.py": {"rich", "rich.console", "rich.markdown", "rich.table"},  # terminals
+    "cli/common/pages.py": {  # terminals
+        *("rich", "rich.console", "rich.markdown", "rich.table", "rich.text"),
+    },
     "cli/common/session.py": {"nkic.base.render"},
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
     "cli/nki_run/carry_out.py": {

@@ -107,6 +107,7 @@ class Trace:
         self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
         self.here: Callable[[], CallChain] = _nowhere  # the kernel's place
         self.loop_context: Callable[[], list[Label]] = list  # of the loops around that place
+        self.turns: Callable[[], str] = str  # of those loops, as `Instruction.turns`
         self.recording: Callable[[], object] = _free  # spends steps, for what goes into a program
         self.viewing: Callable[[], object] = _free  # spends steps, for an index
         self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating
@@ -248,9 +249,8 @@ class Trace:
         body = self.body
         number = self._instructions
         self._instructions = number + 1
-        body.append(
-            Instruction(row, operands, attributes, engine, here(), number, name, after, self.pinned)
-        )
+        where = (here(), number, name, after, self.pinned, self.turns())
+        body.append(Instruction(row, operands, attributes, engine, *where))
         return NkiInstruction(body, len(body) - 1)
 
     def again(self, item: Instruction) -> None:
