@@ -1,0 +1,89 @@
+"""Tensors as they are after lines of source have written them, each time that they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from nkic.base.diagnostics import LimitHit, make
+from nkic.base.text import grouped
+from nkic.machine.dtypes import DType
+from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.tensors import Stored
+from nkic.simulate.debug.writes import Write, Writes
+
+MAX_BYTES = 1 << 30  # of all that a run dumps
+
+
+class Tap(NamedTuple):
+    """The tensor called `name`, where `line` of a kernel's file writes it."""
+
+    name: str
+    line: int
+
+
+class Dump(NamedTuple):
+    """A tensor after a write: all of it, in the storage type of its element type. `unwritten`
+    elements hold what was there before anybody wrote them.
+    """
+
+    write: Write
+    dtype: DType
+    array: Stored
+    unwritten: int
+
+
+class Dumps(Observer):
+    """What `taps` ask for; with `everything`, every write of every tensor, or of those that lines
+    from the first to the last of `lines` write.
+    """
+
+    def __init__(
+        self,
+        taps: Iterable[Tap] = (),
+        everything: bool = False,
+        lines: tuple[int, int] | None = None,
+    ) -> None:
+        self.taps = tuple(taps)
+        self.everything = everything
+        self.lines = lines
+        self.bytes = 0
+        self.found: list[list[Dump]] = []  # by rank, in the order in which they were written
+        self._writes: list[Writes] = []
+
+    def begin(self, scene: Scene) -> None:
+        """Raises `UsageFailed` for a tap that nothing runs into."""
+        writes = Writes(scene)
+        for name, line in self.taps:
+            writes.check("--dump-tensor", name, line)
+        self._writes.append(writes)
+        self.found.append([])
+
+    def after(self, happening: Happening) -> None:
+        """Keeps what was asked for."""
+        scene = happening.scene
+        for write in self._writes[scene.rank].of(happening):
+            if self._is_wanted(write):
+                array = scene.tensors.contents(write.tensor)
+                self._count(array.nbytes)
+                missing = int((~scene.tensors.written(write.tensor)).sum())
+                dtype = scene.tensors.record(write.tensor).dtype
+                self.found[scene.rank].append(Dump(write, dtype, array, missing))
+
+    def of(self, rank: int, tap: Tap) -> list[Dump]:
+        """What a tap caught."""
+        return [one for one in self.found[rank] if (one.write.name, one.write.line) == tap]
+
+    def _is_wanted(self, write: Write) -> bool:
+        if self.everything and (
+            self.lines is None or self.lines[0] <= write.line <= self.lines[1]
+        ):
+            return True
+        return (write.name, write.line) in self.taps
+
+    def _count(self, size: int) -> None:
+        self.bytes += size
+        if self.bytes > MAX_BYTES:
+            text = f"tensors of more than {grouped(MAX_BYTES)} bytes are dumped"
+            help = "dump one tensor with --dump-tensor, or the writes of fewer lines with --lines"
+            raise LimitHit([make("memory-limit", text, help=help)])
