@@ -70,16 +70,20 @@ class Dumps(Observer):
                 dtype = scene.tensors.record(write.tensor).dtype
                 self.found[scene.rank].append(Dump(write, dtype, array, missing))
 
+    def chosen(self, rank: int) -> list[Dump]:
+        """What was caught without a tap."""
+        return [one for one in self.found[rank] if self._is_chosen(one.write)]
+
     def of(self, rank: int, tap: Tap) -> list[Dump]:
         """What a tap caught."""
         return [one for one in self.found[rank] if (one.write.name, one.write.line) == tap]
 
     def _is_wanted(self, write: Write) -> bool:
-        if self.everything and (
-            self.lines is None or self.lines[0] <= write.line <= self.lines[1]
-        ):
-            return True
-        return (write.name, write.line) in self.taps
+        return self._is_chosen(write) or (write.name, write.line) in self.taps
+
+    def _is_chosen(self, write: Write) -> bool:
+        low, high = self.lines or (write.line, write.line)
+        return self.everything and low <= write.line <= high
 
     def _count(self, size: int) -> None:
         self.bytes += size

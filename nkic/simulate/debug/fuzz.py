@@ -39,7 +39,9 @@ class Outcome(NamedTuple):
             return f"a run that fails: {other.failure}"
         if self.failure:
             return "a run that does not fail"
-        names = [n for (n, one), (_, two) in zip(self.outputs, other.outputs) if one != two]
+        names = [
+            n for (n, one), (_, two) in zip(self.outputs, other.outputs, strict=True) if one != two
+        ]
         return f"other values in {', '.join(f'`{name}`' for name in names)}"
 
 

@@ -52,16 +52,22 @@ class Tensors:
         tensor, shadow = self.record(number), self.shadow
         if shadow is None or number not in shadow.flags or not self._is_noted(number, shadow):
             return np.ones(tensor.shape, np.bool_)
-        return shadow.elements(whole(number, tensor)).reshape(tensor.shape)
+        flags = shadow.flags[number]
+        partitions, size = flags.shape
+        every: Mask = flags.array.repeat(flags.rows, axis=0)[:partitions]
+        every = every.repeat(flags.columns, axis=1)[:, :size]
+        if flags.parts is not None:
+            every = every | flags.parts.repeat(flags.grain, axis=1)[:, :size]
+        found: Mask = every.reshape(-1, tensor.dtype.size).all(axis=1).reshape(tensor.shape)
+        return found
 
     def _is_noted(self, number: int, shadow: Shadow) -> bool:
         return self.record(number).buffer.on_chip or shadow.is_noted(number)
 
 
 def whole(number: int, tensor: TensorRecord) -> PatternRecord:
-    """All of a tensor."""
-    sizes = (tensor.shape[1:] if tensor.buffer.on_chip else tensor.shape) or (1,)
+    """All of a tensor on chip."""
+    sizes = tensor.shape[1:] or (1,)
     steps = [*accumulate(reversed(sizes[1:]), lambda one, other: one * other, initial=1)][::-1]
     dims = tuple(zip(steps, sizes, strict=True))
-    partitions = tensor.shape[0] if tensor.buffer.on_chip else 1
-    return PatternRecord(number, tensor.dtype, 0, partitions, 0, dims)
+    return PatternRecord(number, tensor.dtype, 0, tensor.shape[0], 0, dims)

@@ -15,13 +15,13 @@ from nkic.simulate.stats import Stats, stats_of
 
 
 class Changed(NamedTuple):
-    """A write after which a tensor, or the part that is watched, is not what it was. `count` is how
-    many elements differ; all of them at the first write. `stats` are of the watched part.
+    """A write after which a tensor, or the part that is watched, is not what it was. `changes` is
+    how many elements differ; all of them at the first write. `stats` are of the watched part.
     """
 
     part: Part
     write: Write
-    count: int
+    changes: int
     stats: Stats
 
 

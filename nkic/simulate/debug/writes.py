@@ -48,12 +48,15 @@ class Writes:
         self._known: dict[int, tuple[tuple[int, Region | None], ...]] = {}  # by the item's id
         self._times: dict[tuple[str, int], int] = defaultdict(int)
         self.lines: dict[str, set[int]] = defaultdict(set)  # that write a tensor, by its name
+        self.tensors: dict[tuple[str, int], list[int]] = defaultdict(list)  # by name and line
         for runner in scene.runners:
             for item in runner.items:
                 if isinstance(item, Item) and item.record.row is not None:
                     for number in written(scene.executable, scene.target, runner, item):
                         name = scene.executable.tensors[number].name
-                        self.lines[name].add(line_of(scene.executable, item.record.place))
+                        line = line_of(scene.executable, item.record.place)
+                        self.lines[name].add(line)
+                        self.tensors[name, line].append(number)
 
     def of(self, happening: Happening) -> Iterator[Write]:
         """What an item has written, after it."""
@@ -73,9 +76,7 @@ class Writes:
         found = self._known.get(id(item))
         if found is None:
             regions = written(self.executable, self.target, runner, item)
-            found = tuple(
-                (number, self._region(patterns)) for number, patterns in regions.items()
-            )
+            found = tuple((number, self._region(patterns)) for number, patterns in regions.items())
             self._known[id(item)] = found
         return found
 
@@ -83,7 +84,9 @@ class Writes:
         if any(pattern.dynamic is not None for pattern in patterns):
             return None
         boxes = [region_of(self.executable, pattern) for pattern in patterns]
-        return tuple((min(o[0] for o in one), max(o[1] for o in one)) for one in zip(*boxes))
+        return tuple(
+            (min(o[0] for o in one), max(o[1] for o in one)) for one in zip(*boxes, strict=True)
+        )
 
     def check(self, option: str, name: str, line: int | None = None) -> None:
         """Raises `UsageFailed` for a tensor that nobody writes, or not this line."""
