@@ -284,7 +284,9 @@ def test_a_prompt_knows_engines_queues_and_memory(folder: Path) -> None:
     stores = [line for line in lines if f"next dma_copy (k.py:{STORE})" in line]
     assert stores and all("waits for core0.vector" in line for line in stores)
     assert any("1 started" in line or "2 started" in line for line in lines)
-    held = [line.partition(":")[0] for line in lines if "sbuf partitions" in line and "core" in line]
+    held = [
+        line.partition(":")[0] for line in lines if "sbuf partitions" in line and "core" in line
+    ]
     assert {"x#1", "y#1"} <= set(held) and "acc#1" not in held
     assert any(line.startswith("out: float32[256, 8]") and "not written yet" in line
                for line in lines)  # fmt: skip

@@ -17,7 +17,7 @@ from nkic.simulate.debug.dumps import Dumps
 from nkic.simulate.debug.expectations import Expectations, Expected
 from nkic.simulate.debug.observed import Observed, Observer
 from nkic.simulate.debug.parts import part
-from nkic.simulate.debug.watches import Changed, Watches
+from nkic.simulate.debug.watches import Changed, Watches, text
 from nkic.simulate.stage import MachineMaker, plain
 from nkic.simulate.tolerance import ToleranceSettings
 
@@ -62,12 +62,12 @@ class Debugging:
         if parted is not None:
             return [parted]
         count = len(self.expectations.judged[rank])
-        text = f"--expect-at: {plural(count, 'comparison')}, all as expected"
-        self.session.tell("expect-at", text, rank=rank, comparisons=count)
+        said = f"--expect-at: {plural(count, 'comparison')}, all as expected"
+        self.session.tell("expect-at", said, rank=rank, comparisons=count)
         return []
 
     def _tell(self, changed: Changed) -> None:
-        self.session.tell("watch", dumping.change_line(changed), **dumping.change_fields(changed))
+        self.session.tell("watch", text(changed), **dumping.change_fields(changed))
 
 
 def _debugger(line: CommandLine) -> Debugger:
@@ -81,5 +81,5 @@ def _expected(word: str) -> Expected:
     return Expected(int(at), path)
 
 
-def _bad(text: str) -> NoReturn:
-    raise UsageFailed([make("bad-value", text, help="for example --expect-at 12=reference.npz")])
+def _bad(message: str) -> NoReturn:
+    raise UsageFailed([make("bad-value", message, help="for example --expect-at 12=reference.npz")])

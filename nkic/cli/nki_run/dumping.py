@@ -21,7 +21,7 @@ from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.writing import presented
 from nkic.simulate.debug.dumps import Dump, Dumps, Tap
 from nkic.simulate.debug.watches import Changed
-from nkic.simulate.debug.writes import Write, region_text
+from nkic.simulate.debug.writes import Write
 from nkic.simulate.stats import Stats, stats_of
 
 INDEX = "index.json"
@@ -138,20 +138,6 @@ def _figures(stats: Stats) -> dict[str, Any]:
     shown = {"min": stats.minimum, "mean": stats.mean, "max": stats.maximum}
     numbers = {k: v if v is not None and isfinite(v) else None for k, v in shown.items()}
     return {**numbers, "nan": stats.nan, "inf": stats.inf, "sha256": stats.sha256}
-
-
-def change_line(changed: Changed) -> str:
-    """A change of a watched tensor, for people."""
-    write, stats = changed.write, changed.stats
-    row = write.record.row.name if write.record.row else ""
-    turns = f" iteration {', '.join(map(str, write.turns))}" if write.turns else ""
-    values = "" if stats.minimum is None else f"min {stats.minimum:g}  max {stats.maximum:g}  "
-    rank = f"rank {write.rank}: " if write.rank else ""
-    return (
-        f"{rank}{clean(changed.part.text)}  line {write.line}{turns}  {write.done / 1e6:.3f} us  "
-        f"{write.stream.name} {row}  wrote {region_text(write.region)}, "
-        f"{plural(changed.changes, 'element')} changed  {values}nan {stats.nan}"
-    )
 
 
 def change_fields(changed: Changed) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nkic.base.text import clean, plural
 from nkic.simulate.debug.observed import Happening, Observer, Scene
 from nkic.simulate.debug.parts import Part
 from nkic.simulate.debug.tensors import Stored
-from nkic.simulate.debug.writes import Write, Writes
+from nkic.simulate.debug.writes import Write, Writes, region_text
 from nkic.simulate.stats import Stats, stats_of
 
 
@@ -64,3 +65,17 @@ def _bits(array: Stored) -> Stored:
     """A NaN is what it was if its bits are; -0 is not 0."""
     found: Stored = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
     return found
+
+
+def text(changed: Changed) -> str:
+    """A change, in a line."""
+    write, stats = changed.write, changed.stats
+    row = write.record.row.name if write.record.row else ""
+    turns = f" iteration {', '.join(map(str, write.turns))}" if write.turns else ""
+    values = "" if stats.minimum is None else f"min {stats.minimum:g}  max {stats.maximum:g}  "
+    rank = f"rank {write.rank}: " if write.rank else ""
+    return (
+        f"{rank}{clean(changed.part.text)}  line {write.line}{turns}  {write.done / 1e6:.3f} us  "
+        f"{write.stream.name} {row}  wrote {region_text(write.region)}, "
+        f"{plural(changed.changes, 'element')} changed  {values}nan {stats.nan}"
+    )
