@@ -249,7 +249,7 @@ def prompt(folder: Path, commands: str, *words: str) -> tuple[int, str]:
 
 
 def test_a_prompt_shows_what_tensors_hold(folder: Path) -> None:
-    commands = "print x[0:2, 0]\nprint acc#1\nstep\nprint acc[1]\ntime\nquit\n"
+    commands = "print x[0:2, 0]\nprint acc\nstep\nprint acc[1]\ntime\nquit\n"
     code, out = prompt(folder, commands, "--break", f"k.py:{SUBTRACT}", "-O", "output_0=@o.npy")
     lines = out.splitlines()
     assert code == 0 and not (folder / "o.npy").exists()

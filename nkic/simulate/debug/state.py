@@ -208,7 +208,7 @@ def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
     who = ""
     if last is not None:
         who = f", written by {place(scene, last.record)}"
-        late = last.done > stop.start
+        late = last.done > stop.start and last.stream is not stop.runner.record
         who += f", which is under way until {microseconds(last.done)}" if late else ""
     yield f"{_named(scene, number)} {tensor.dtype}[{shape}] at {_address(tensor)}{who}"
     some = (
@@ -225,8 +225,8 @@ def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
 
 
 def chosen(debugger: Debugger, stop: Happening, text: str) -> tuple[Part, int]:
-    """The tensor that is meant by `NAME` or `NAME#2`: of several of one name, the one that was
-    written last.
+    """The tensor that is meant by `NAME` or `NAME#2`: of several of one name, the one that the
+    instruction touches, else the one that was written last.
     """
     wanted = part(text)
     name, mark, which = wanted.name.partition("#")
@@ -241,5 +241,9 @@ def chosen(debugger: Debugger, stop: Happening, text: str) -> tuple[Part, int]:
             help = f"write {clean(name)}#1 to {clean(name)}#{len(numbers)}"
             raise UsageFailed([make("bad-value", text, help=help)])
         return wanted, numbers[int(which) - 1]
+    operands = stop.item.record.operands
+    here = [o.tensor for o in operands if isinstance(o, PatternRecord) and o.tensor in numbers]
+    if here:
+        return wanted, here[0]
     rank, known = stop.scene.rank, debugger.written
     return wanted, max(numbers, key=lambda n: known[rank, n].done if (rank, n) in known else -1)
