@@ -23,14 +23,16 @@ EVERYTHING = "all"
 
 class Dumped(NamedTuple):
     """A tensor after a write: all of it. `time` counts the writes of this line to tensors of this
-    name, from 0; `iteration` are the turns of the device loops around it. `region` is what was
-    written (None: at run-time offsets), and `unwritten` elements have not been written by anybody.
+    name, from 0, in the order of the program; `iteration` are the turns of the device loops around
+    it, `unrolled` those of Python's, as "i=3 j=0", where the artifact keeps them. `region` is what
+    was written (None: at run-time offsets); `unwritten` elements have not been written by anybody.
     """
 
     tensor: str
     line: int
     time: int
     iteration: tuple[int, ...]
+    unrolled: str
     engine: str
     start_ns: float
     done_ns: float
@@ -108,7 +110,7 @@ def _show(changed: Changed) -> None:
 def _dumped(one: Dump) -> Dumped:
     write = one.write
     return Dumped(
-        *(write.name, write.line, write.time, write.turns, write.stream.name),
+        *(write.name, write.line, one.time, write.turns, write.unrolled, write.stream.name),
         *(write.start / 1000, write.done / 1000, write.region, one.unwritten),
         presented(one.array, one.dtype),
     )

@@ -75,12 +75,11 @@ class Result:
     dumps: tuple[Dumped, ...] = field(default=(), repr=False)
 
     def dumped(self, tensor: str, line: int | None = None) -> list[Array]:
-        """The tensor of that name after each write, or each of that line, that `dump` asked for."""
-        return [
-            one.array
-            for one in self.dumps
-            if one.tensor == tensor and (line is None or one.line == line)
-        ]
+        """The tensor of that name after each write, or each of that line, that `dump` asked for: by
+        line, then in the order of the program.
+        """
+        found = [one for one in self.dumps if one.tensor == tensor and line in (None, one.line)]
+        return [one.array for one in sorted(found, key=lambda one: (one.line, one.time))]
 
     @property
     def report(self) -> str:

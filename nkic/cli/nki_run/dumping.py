@@ -111,6 +111,7 @@ def _row(one: Dump) -> dict[str, Any]:
     stats = stats_of(one.array, one.dtype)
     return {
         **_facts(one.write),
+        "time": one.time,
         "tensor_number": one.write.tensor,
         "dtype": one.dtype.name,
         "shape": list(one.array.shape),
@@ -124,8 +125,8 @@ def _facts(write: Write) -> dict[str, Any]:
     return {
         "tensor": write.name,
         "line": write.line,
-        "time": write.time,
         "iteration": list(write.turns),
+        "unrolled": clean(write.unrolled),
         "engine": write.stream.name,
         "instruction": row.name if row is not None else "",
         "region": write.region and [list(pair) for pair in write.region],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -24,13 +25,15 @@ class Tap(NamedTuple):
 
 class Dump(NamedTuple):
     """A tensor after a write: all of it, in the storage type of its element type. `unwritten`
-    elements hold what was there before anybody wrote them.
+    elements hold what was there before anybody wrote them. `time` counts the writes of a line to
+    tensors of one name, from 0, in the order of the program.
     """
 
     write: Write
     dtype: DType
     array: Stored
     unwritten: int
+    time: int = 0
 
 
 class Dumps(Observer):
@@ -70,13 +73,25 @@ class Dumps(Observer):
                 dtype = scene.tensors.record(write.tensor).dtype
                 self.found[scene.rank].append(Dump(write, dtype, array, missing))
 
+    def end(self) -> None:
+        """Counts the writes of each line."""
+        for rank, found in enumerate(self.found):
+            groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+            for number, one in enumerate(found):
+                groups[one.write.name, one.write.line].append(number)
+            for group in groups.values():
+                ordered = sorted(group, key=lambda number: found[number].write.key)
+                for time, number in enumerate(ordered):
+                    self.found[rank][number] = found[number]._replace(time=time)
+
     def chosen(self, rank: int) -> list[Dump]:
         """What was caught without a tap."""
         return [one for one in self.found[rank] if self._is_chosen(one.write)]
 
     def of(self, rank: int, tap: Tap) -> list[Dump]:
-        """What a tap caught."""
-        return [one for one in self.found[rank] if (one.write.name, one.write.line) == tap]
+        """What a tap caught, in the order of the program."""
+        found = [one for one in self.found[rank] if (one.write.name, one.write.line) == tap]
+        return sorted(found, key=lambda one: one.time)
 
     def _is_wanted(self, write: Write) -> bool:
         return self._is_chosen(write) or (write.name, write.line) in self.taps

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -12,9 +11,10 @@ import numpy as np
 from nkic.arrays.npz import read_npz
 from nkic.arrays.offers import Offer
 from nkic.arrays.streams import opened
-from nkic.base.diagnostics import Diagnostic, InputFailed, Label, UsageFailed, code, make
+from nkic.base.diagnostics import Diagnostic, InputFailed, Label, LimitHit, UsageFailed, code, make
 from nkic.base.suggest import did_you_mean
-from nkic.base.text import clean, plural
+from nkic.base.text import clean, grouped, plural
+from nkic.neff.records import TensorRecord
 from nkic.simulate.compare import Comparison, compare
 from nkic.simulate.compare_report import diagnostic
 from nkic.simulate.debug.observed import Happening, Observer, Scene
@@ -23,9 +23,10 @@ from nkic.simulate.debug.writes import Write, Writes
 from nkic.simulate.faults import source_of
 from nkic.simulate.io.expected import numbers_of, shape_as
 from nkic.simulate.io.numbers import Numbers
+from nkic.simulate.shadow import Mask
 from nkic.simulate.tolerance import EVERY, ToleranceSettings
 
-MAX_BYTES = 1 << 30  # of a file that comes through a pipe
+MAX_BYTES = 1 << 30  # of a file that comes through a pipe; of all that is to be compared
 Given = Mapping[str, Offer]  # arrays by tensor's name
 
 
@@ -47,10 +48,22 @@ class Wanted(NamedTuple):
     each: bool
 
 
-class Judged(NamedTuple):
-    """A comparison, and the write after which it was made."""
+class Found(NamedTuple):
+    """A tensor after a write, and which of its elements had been written by then."""
 
     write: Write
+    record: TensorRecord
+    stored: Stored
+    written: Mask
+
+
+class Judged(NamedTuple):
+    """A comparison, and the write after which it was made: the `time`-th of its line from 0, or the
+    last.
+    """
+
+    write: Write
+    time: int | None
     path: str
     found: Comparison
 
@@ -67,8 +80,8 @@ class Expectations(Observer):
         self._executable: Any = None
         self._writes: list[Writes] = []
         self._wanted: list[dict[tuple[str, int], Wanted]] = []
-        self._last: list[dict[tuple[str, int], tuple[Write, Judged]]] = []
-        self._count: dict[tuple[int, str, int], int] = defaultdict(int)
+        self._kept: list[dict[tuple[str, int], list[Found]]] = []
+        self._bytes = 0
 
     def begin(self, scene: Scene) -> None:
         """Reads what is expected. Raises `UsageFailed` and `InputFailed`."""
@@ -85,7 +98,7 @@ class Expectations(Observer):
         self._writes.append(writes)
         self._wanted.append(wanted)
         self.judged.append([])
-        self._last.append({})
+        self._kept.append({})
 
     def _refuse_ignored(self, scene: Scene, names: Sequence[str]) -> None:
         """Raises `UsageFailed` for a tolerance that nothing heeds."""
@@ -122,42 +135,51 @@ class Expectations(Observer):
         return found
 
     def after(self, happening: Happening) -> None:
-        """Compares what was written."""
+        """Keeps what is to be compared."""
         scene = happening.scene
         for write in self._writes[scene.rank].of(happening):
             key = write.name, write.line
             wanted = self._wanted[scene.rank].get(key)
-            if wanted is None:
-                continue
-            self._count[scene.rank, *key] += 1
-            if not wanted.each:
-                judged = self._judge(scene, write, wanted, wanted.numbers)
-                self._last[scene.rank][key] = (write, judged)
-            elif write.time < len(wanted.numbers):
-                numbers = wanted.numbers[write.time]
-                self.judged[scene.rank].append(self._judge(scene, write, wanted, numbers))
+            if wanted is not None:
+                kept = self._kept[scene.rank].setdefault(key, [])
+                if not wanted.each and kept and kept[0].write.key <= write.key:
+                    kept.clear()  # the last one counts
+                if wanted.each or not kept:
+                    kept.append(self._found(scene, write))
 
-    def _judge(self, scene: Scene, write: Write, wanted: Wanted, numbers: Numbers) -> Judged:
-        record, stored = scene.tensors.record(write.tensor), scene.tensors.contents(write.tensor)
-        mask = scene.tensors.written(write.tensor)
-        rule = self.settings.rule(write.name, record.dtype)
-        known, there = _without(stored, numbers, mask, record.dtype.lanes)
-        if known.size * record.dtype.lanes != there.size:
-            one = Expected(write.line, wanted.path)
-            _bad(write.name, one, f"has other sizes than the tensor's {record.shape}")
-        return Judged(write, wanted.path, compare(write.name, known, record.dtype, there, rule))
+    def _found(self, scene: Scene, write: Write) -> Found:
+        stored, written = scene.tensors.contents(write.tensor), scene.tensors.written(write.tensor)
+        self._bytes += stored.nbytes + written.nbytes
+        if self._bytes > MAX_BYTES:
+            text = f"tensors of more than {grouped(MAX_BYTES)} bytes are to be compared"
+            help = "give a tensor in its own shape, which is compared after the last write alone"
+            raise LimitHit([make("memory-limit", text, help=help)])
+        return Found(write, scene.tensors.record(write.tensor), stored, written)
 
     def end(self) -> None:
-        """Judges the last writes. Raises `InputFailed` where there were not as many as expected."""
-        for rank, wanted in enumerate(self._wanted):
-            for (name, line), one in wanted.items():
-                count = self._count[rank, name, line]
-                if one.each and count != len(one.numbers):
-                    has = plural(len(one.numbers), "array")
-                    text = f"holds {has}, and the line writes the tensor {plural(count, 'time')}"
-                    _bad(name, Expected(line, one.path), text)
-            self.judged[rank] += [judged for _, judged in self._last[rank].values()]
+        """Compares. Raises `InputFailed` where there were not as many writes as expected."""
+        for rank, kept in enumerate(self._kept):
+            for key, wanted in self._wanted[rank].items():
+                found = sorted(kept.get(key, ()), key=lambda one: one.write.key)
+                if wanted.each and len(found) != len(wanted.numbers):
+                    has = plural(len(wanted.numbers), "array")
+                    times = plural(len(found), "time")
+                    text = f"holds {has}, and the line writes the tensor {times}"
+                    _bad(key[0], Expected(key[1], wanted.path), text)
+                for time, one in enumerate(found):
+                    numbers = wanted.numbers[time] if wanted.each else wanted.numbers
+                    self.judged[rank].append(self._judge(one, time, wanted, numbers))
             self.judged[rank].sort(key=lambda judged: (judged.write.done, judged.write.start))
+
+    def _judge(self, one: Found, time: int, wanted: Wanted, numbers: Numbers) -> Judged:
+        write, record, stored, written = one
+        rule = self.settings.rule(write.name, record.dtype)
+        known, there = _without(stored, numbers, written, record.dtype.lanes)
+        if known.size * record.dtype.lanes != there.size:
+            place = Expected(write.line, wanted.path)
+            _bad(write.name, place, f"has other sizes than the tensor's {record.shape}")
+        compared = compare(write.name, known, record.dtype, there, rule)
+        return Judged(write, time if wanted.each else None, wanted.path, compared)
 
     def parted(self, rank: int) -> Diagnostic | None:
         """The error for the first line where the rank parts from the reference, if it does."""
@@ -170,13 +192,15 @@ class Expectations(Observer):
 
 
 def _parting(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:
-    write, path, found = judged
+    write, _, path, found = judged
     made = diagnostic(found)
     name = clean(write.name)
     _, _, what = made.message.partition(": ")
     text = f"after line {write.line}, `{name}` is not what `{clean(path)}` has: {what}"
-    note = f"written the {ordinal(write.time + 1)} time at {write.done / 1e6:.3f} us by "
-    note += f"{write.stream.name}; {plural(before, 'comparison')} before it agreed"
+    when = "last" if judged.time is None else f"the {ordinal(judged.time + 1)} time"
+    turn = f" ({write.unrolled})" if write.unrolled else ""
+    note = f"written {when}{turn} at {write.done / 1e6:.3f} us by {write.stream.name}; "
+    note += f"{plural(before, 'comparison')} before it agreed"
     note += f", {later} after it did not" if later else ""
     span = source_of(executable, write.record.place)
     return replace(
@@ -194,9 +218,7 @@ def ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _without(
-    stored: Stored, numbers: Numbers, mask: np.ndarray[Any, np.dtype[np.bool_]], lanes: int
-) -> tuple[Stored, Numbers]:
+def _without(stored: Stored, numbers: Numbers, mask: Mask, lanes: int) -> tuple[Stored, Numbers]:
     """Both with zeros where nothing has been written yet."""
     if mask.all() or numbers.shape[:-1] != mask.shape[:-1]:
         return stored, numbers

@@ -72,6 +72,7 @@ def text(changed: Changed) -> str:
     write, stats = changed.write, changed.stats
     row = write.record.row.name if write.record.row else ""
     turns = f" iteration {', '.join(map(str, write.turns))}" if write.turns else ""
+    turns += f" ({write.unrolled})" if write.unrolled else ""
     values = "" if stats.minimum is None else f"min {stats.minimum:g}  max {stats.maximum:g}  "
     rank = f"rank {write.rank}: " if write.rank else ""
     return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -17,13 +18,14 @@ from nkic.neff.records import Executable, InstructionRecord, PatternRecord, Stre
 from nkic.simulate.debug.observed import Happening, Scene
 from nkic.simulate.streams import Item, Runner
 
+_TURN = re.compile(r"=(-?\d+)")
 Region = tuple[tuple[int, int], ...]  # first and one past the last index, by dimension
 
 
 class Write(NamedTuple):
     """A tensor that an item has written. `region` holds what was written; None: at offsets that
-    are known at run time only. `time`: how often the line had written a tensor of this name
-    before, in this run. `turns` are those of the device loops around it.
+    are known at run time only. `turns` are those of the device loops around it, `unrolled` of the
+    Python loops that made it, as "i=3 j=0", where the file keeps them.
     """
 
     rank: int
@@ -34,9 +36,16 @@ class Write(NamedTuple):
     line: int
     region: Region | None
     turns: tuple[int, ...]
-    time: int
+    unrolled: str
     start: int
     done: int
+
+    @property
+    def key(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Puts the writes of a line into the order of the program: streams run unrolled iterations
+        in any order that the data allows.
+        """
+        return tuple(int(turn) for turn in _TURN.findall(self.unrolled)), self.turns
 
 
 class Writes:
@@ -46,7 +55,6 @@ class Writes:
         self.executable = scene.executable
         self.target = scene.target
         self._known: dict[int, tuple[tuple[int, Region | None], ...]] = {}  # by the item's id
-        self._times: dict[tuple[str, int], int] = defaultdict(int)
         self.lines: dict[str, set[int]] = defaultdict(set)  # that write a tensor, by its name
         self.tensors: dict[tuple[str, int], list[int]] = defaultdict(list)  # by name and line
         for runner in scene.runners:
@@ -63,13 +71,10 @@ class Writes:
         scene, runner, item, start, done = happening
         line = line_of(self.executable, item.record.place)
         for number, region in self._of(runner, item):
-            name = self.executable.tensors[number].name
-            time = self._times[name, line]
-            self._times[name, line] += 1
-            turns = tuple(runner.turns)
+            name, turns = self.executable.tensors[number].name, tuple(runner.turns)
             yield Write(
                 *(scene.rank, runner.record, item.record, number, name, line),
-                *(region, turns, time, start, done),
+                *(region, turns, unrolled(self.executable, item.record), start, done),
             )
 
     def _of(self, runner: Runner, item: Item) -> tuple[tuple[int, Region | None], ...]:
@@ -128,6 +133,12 @@ def line_of(executable: Executable, place: int) -> int:
     """The user's line; 0 where the file does not say."""
     places = executable.places
     return places[users(executable, place)].line if 0 <= place < len(places) else 0
+
+
+def unrolled(executable: Executable, record: InstructionRecord) -> str:
+    """The turns of Python's loops that made it; nothing where the file does not keep them."""
+    number, known = getattr(record, "turns", -1), getattr(executable, "turns", ())
+    return str(known[number]) if 0 <= number < len(known) else ""
 
 
 def path_of(executable: Executable, place: int) -> str:
