@@ -32,6 +32,11 @@ class CompileOptions:
     levels: Settings = field(default_factory=Settings)  # of warnings
     level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
 
+    @property
+    def machine_hash(self) -> str:
+        """Of the figures of time; empty for the target's own."""
+        return self.machine.hash if self.machine is not None else ""
+
 
 DEFAULT = CompileOptions()
 LEVELS = (0, 1, 2)

@@ -113,7 +113,8 @@ class Trace:
         self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating
         self.decide: Callable[[Any], bool] | None = None  # what `while register:` asks, there
         self.prepared: Any = None  # the collective that waits for its trigger
-        self.remember: Callable[[], Callable[[], None]] | None = None  # numbers in variables, there
+        # Numbers in variables, there: what was noted is put back, and the names of what changed.
+        self.remember: Callable[[], Callable[[], Sequence[str]]] | None = None
         self.left: list[CallChain] = []  # loops of the device that Python left before their end
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}

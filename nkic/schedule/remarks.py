@@ -19,7 +19,8 @@ from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import timing
-from nkic.schedule.order import ListScheduler, Orderer, Placed, engine_of
+from nkic.schedule.order import ListScheduler, Orderer
+from nkic.schedule.placed import Placed, engine_of
 
 STAGE = "schedule"
 WORTH = 1000  # picoseconds of waiting that are told

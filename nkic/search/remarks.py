@@ -9,7 +9,7 @@ from nkic.base.remark import Kind, Number, Remark, line_of
 from nkic.base.text import plural
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.machine.engines import Engine
-from nkic.schedule.order import engine_of
+from nkic.schedule.placed import engine_of
 from nkic.search.stage import Found, Searched, Trial
 
 STAGE = "search"

@@ -42,6 +42,7 @@ class CommandLine:
     list_kernels: bool
     embed_source: bool
     force: bool
+    no_cache: bool
     migrate: str | None
     in_place: bool
     verify: bool
@@ -181,6 +182,13 @@ _OPTIONS = (
         "lists them.",
     ),
     _option(_OUTPUT, "--embed-source", is_flag=True, help="Put the source text into the artifact."),
+    _option(
+        _OUTPUT,
+        "--no-cache",
+        is_flag=True,
+        help="Compile, also where nothing has changed since the last time; keep nothing. "
+        "[env: NKIC_CACHE=0]",
+    ),
     _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
     _option(
         _MIGRATE,

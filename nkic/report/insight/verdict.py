@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from nkic.base.collector import without_collector
 from nkic.base.text import clean, size
@@ -141,6 +142,8 @@ class Insight:
     path: list[Part]
     lives: list[Life]
     verdict: Verdict
+    kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What reports have worked out of it for each other, by name."""
 
 
 def insight(trace: Trace, again: Again | None, most: int = EVENTS_ASKED) -> Insight:

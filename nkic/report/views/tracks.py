@@ -62,8 +62,15 @@ def track_names(found: Insight) -> dict[int, str]:
     return {number: name_of(found.trace, own[number]) for number in ordered}
 
 
-def slices(found: Insight) -> Iterator[Slice]:
+def slices(found: Insight) -> list[Slice]:
     """Every instruction. Those of one track do not overlap."""
+    if "slices" not in found.kept:
+        found.kept["slices"] = list(_slices(found))
+    known: list[Slice] = found.kept["slices"]
+    return known
+
+
+def _slices(found: Insight) -> Iterator[Slice]:
     accounts, runs = found.accounts, Counter[int]()
     critical: dict[int, int] = defaultdict(int)
     for part in found.path:
