@@ -167,9 +167,10 @@ def run(
     """Runs a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
 
     `fill` makes what is missing ("zeros", "randn(0)", …), `cast` converts other element types.
-    Other options: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`, `max_cycles`,
-    `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, `dump`, `watch` and `expect_at`
-    to look into it, as those of `nki-run`. Raises `RunError`; warnings come as `NkicWarning`.
+    Other options: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`, `machine`,
+    `max_cycles`, `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, `dump`, `watch`
+    and `expect_at` to look into it, as those of `nki-run`. Raises `RunError`; warnings come as
+    `NkicWarning`.
     """
     options.check("run", how, Running)
     return _run(artifact, [inputs], fill, cast, how)[0]
@@ -265,6 +266,7 @@ def run_options(how: Running) -> RunOptions:
         accumulate=_order(how.get("accumulate")),
         blas_threads=blas_threads(os.environ),
         report_bounds=how.get("report_error_bound", False),
+        machine=options.machine_of(how.get("machine")),
     )
 
 

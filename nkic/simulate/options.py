@@ -46,6 +46,13 @@ class RunOptions:
     trace: int = 0
     watch: Callable[[int], object] | None = None
 
+    @property
+    def copies_less(self) -> bool:
+        """Tiles may be pieces of HBM tensors: no option looks at bytes that were not written, and
+        rounding is where it belongs.
+        """
+        return self.check_init and self.precise and not (self.report_bounds or self.check_races)
+
     def target_of(self, executable: Executable) -> Target:
         """The target of `executable`, with the figures that hold for this run."""
         target = TARGETS[executable.target]

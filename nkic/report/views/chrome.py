@@ -35,9 +35,9 @@ def compressed(found: Insight) -> bytes:
 
 def _events(found: Insight) -> Iterator[dict[str, Any]]:
     yield _meta("process_name", {"name": found.trace.executable.name})
-    for stream, name in tracks.track_names(found).items():
+    for place, (stream, name) in enumerate(tracks.track_names(found).items()):
         yield _meta("thread_name", {"name": name}, stream)
-        yield _meta("thread_sort_index", {"sort_index": stream}, stream)
+        yield _meta("thread_sort_index", {"sort_index": place}, stream)
     for one in (*tracks.slices(found), *tracks.triggers(found)):
         kind = "trigger" if one.name == "trigger" else "instruction"
         yield {
