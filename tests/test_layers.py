@@ -48,6 +48,8 @@ ALLOWED = {
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"
     " check lower depend allocate schedule search prove neff emit pace driver.compiled",
     "driver.forms": "base ir neff syntax parse driver.compiled",
+    "driver.remarks": "base ir lower allocate schedule search driver.compiled",
+    "driver.changes": "ir driver.compiled",
     "driver": "",
     "migrate": f"{DATA} neff resolve language specialise simulate"
     " driver driver.pipeline driver.compiled",
@@ -60,7 +62,8 @@ ALLOWED = {
     "cli.common": "base limits",
     "cli": "limits cli.common",
     "cli.nkic": "base cache machine syntax parse specialise report limits driver driver.compiled"
-    " driver.loader driver.request driver.pipeline driver.forms migrate cli cli.common",
+    " driver.loader driver.request driver.pipeline driver.forms driver.remarks driver.changes"
+    " migrate cli cli.common",
     "cli.nki_run": "base machine arrays neff calibrate report simulate driver.figures cli"
     " cli.common",
 }

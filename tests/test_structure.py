@@ -29,7 +29,9 @@ ON_DEMAND = {
     "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after the handlers
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
     "cli/common/options.py": {"nkic.limits.table"},
-    "cli/common/pages.py": {"rich", "rich.console", "rich.markdown", "rich.table"},  # terminals
+    "cli/common/pages.py": {  # terminals
+        *("rich", "rich.console", "rich.markdown", "rich.table", "rich.text"),
+    },
     "cli/common/session.py": {"nkic.base.render"},
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
     "cli/nki_run/carry_out.py": {
@@ -50,7 +52,7 @@ ON_DEMAND = {
         "nkic.language.beta1.tiles",
     },  # its kernels alone
     "specialise/closed.py": {"nkic.specialise"},
-    "specialise/outputs.py": {"nkic.language.beta1"},
+    "specialise/outputs.py": {"nkic.language.beta1", "nkic.language.beta1.recorded"},
     "specialise/stage.py": {"nkic.specialise"},
     "nki/finder.py": {"nkic.nki.packages"},
     "nki/modules.py": {"nkic.nki"},  # Beta 1

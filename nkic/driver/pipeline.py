@@ -51,7 +51,7 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
-from nkic.search import Found, search
+from nkic.search import Found, fit, search
 from nkic.specialise import PROVIDED, specialise
 from nkic.specialise.native import LiveKernel, Traced, trace_kernel
 from nkic.specialise.request import Request
@@ -312,9 +312,8 @@ def _from_program(
     graphs = depend(lowered)
     yield "depend", graphs
 
-    placed, reusing = allocate.allocate(lowered, graphs, report)
+    placed, reusing = fit(lowered, graphs, report)
     yield "allocate", placed
-    report.stop_if_errors()
 
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
     yield "schedule", ordered
@@ -322,7 +321,7 @@ def _from_program(
     found = Found(placed, reusing, ordered)
     if options.level and not options.serial:
         found = search(lowered, graphs, found, options.level)
-    placed, _, ordered = found
+    placed, ordered = found.placed, found.schedule
     yield "search", found
     check.find_banks(placed, report)
     report.stop_if_errors()
@@ -395,6 +394,7 @@ def _take(steps: Iterator[Step], last: str, compiled: Compiled) -> None:
         compiled.timings.append(StageTiming(stage, now - before, peak))
         compiled.results[stage] = result
         if stage == "search":
+            compiled.first_plan = compiled.results["schedule"]
             compiled.results |= {"allocate": result.placed, "schedule": result.schedule}
         if stage == last:
             return

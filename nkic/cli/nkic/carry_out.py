@@ -15,7 +15,7 @@ from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, pages, walls
-from nkic.cli.nkic import budgets, outputs, prints, records, settings
+from nkic.cli.nkic import budgets, insights, outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
 from nkic.cli.nkic.kept import Kept
 from nkic.cli.nkic.options import CommandLine
@@ -127,11 +127,12 @@ class _CompileCommand:
             wanted = outputs.outputs(line.emit, line.output, stem)
         most = budgets.budgets(line.max)
         shown = [budgets.report_path(word) for word in line.report]
+        insights.check(line)
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
-        if most or shown:
+        if most or shown or insights.wanted(line):
             last = FORMS["neff"].stage
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         limits = table.evaluation(self.session.limits)
@@ -153,6 +154,7 @@ class _CompileCommand:
         outputs.refuse_overwriting(wanted, self.inputs())
         for path in shown:
             files.write(path, budgets.report(compiled, path))
+        insights.write(line, self.session.color, compiled, level, self.loader.shown)
         found = budgets.exceeded(most, resources(compiled.executable)) if most else []
         if found:
             raise CompileFailed(found)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from nkic.base import profiles
+from nkic.base.files import STANDARD
 from nkic.cli.common import Option
 
 LATEST = profiles.LABELS[max(profiles.LABELS)]
@@ -50,6 +51,8 @@ class CommandLine:
     time_passes: bool
     report: tuple[str, ...]
     max: tuple[str, ...]
+    remarks: str | None
+    print_changed: bool
     max_errors: int
     time_limit: float
 
@@ -244,7 +247,8 @@ _OPTIONS = (
         "--report",
         metavar="resources[=FILE]",
         multiple=True,
-        help="Say where every tensor lies on chip and when it is in use, as text or as FILE.json.",
+        help="Say where every tensor lies on chip and when it is in use, as text, as FILE.json, "
+        "or as the picture FILE.svg.",
     ),
     _option(
         _SHOW,
@@ -252,6 +256,21 @@ _OPTIONS = (
         metavar="MEMORY=LIMIT",
         multiple=True,
         help="Exit code 1 where the kernel takes more: sbuf=90%, sbuf=20MiB, psum=6 (banks).",
+    ),
+    _option(
+        _SHOW,
+        "--remarks",
+        metavar="[=FILE]",
+        is_flag=False,
+        flag_value=STANDARD,
+        help="Say of each line of the kernel what the stages did with it, what they did not do and "
+        "why; as text, or as FILE.json.",
+    ),
+    _option(
+        _SHOW,
+        "--print-changed",
+        is_flag=True,
+        help="Print what each stage changed in the program, as a difference of its text.",
     ),
     _option(_SHOW, "--time-passes", is_flag=True, help="Print each stage's time and memory."),
     _option(
