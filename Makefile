@@ -11,7 +11,7 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all fuzz bless bench timing faults mutate demo samples conformance accuracy \
+.PHONY: help setup check lint types test test-all fuzz bless bench timing faults mutate demo samples conformance accuracy schedules \
 	grammar docs stubs clean
 
 help:  ## list the targets
@@ -81,6 +81,10 @@ conformance: $(STAMP)  ## run nki-library's suite: make conformance NKILIB=… C
 	'$(CONFORMANCE)/run.sh' -q -n 2 $(if $(ARGS),$(ARGS),@quick$(if $(filter trn3,$(PLATFORM)),_trn3).txt)
 
 # NKISAMPLES and NKILIB are checkouts; either may be left out. ARGS is a pattern of names.
+schedules: $(STAMP)  ## public kernels' schedules beside a bound: make schedules NKISAMPLES=… NKILIB=… [ARGS=…]
+	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.timing.library $(if $(NKISAMPLES),--samples '$(NKISAMPLES)') \
+		$(if $(NKILIB),--library '$(NKILIB)') $(ARGS)
+
 accuracy: $(STAMP)  ## worst errors of public kernels: make accuracy NKISAMPLES=… NKILIB=… [ARGS=…]
 	$(PY) -m tests.conformance.samples $(if $(NKISAMPLES),--samples '$(NKISAMPLES)') \
 		$(if $(NKILIB),--library '$(NKILIB)') $(ARGS)
