@@ -44,7 +44,7 @@ class Compiling(TypedDict, total=False):
 
 class Preparing(Compiling, total=False):
     """How a live kernel is compiled: `cache_dir` keeps artifacts for other processes, by default
-    NKIC_CACHE_DIR.
+    NKIC_CACHE_DIR, or the user's own folder for caches.
     """
 
     cache_dir: str | os.PathLike[str] | None
@@ -61,6 +61,11 @@ class Running(TypedDict, total=False):
     mapping ({"dma.done_ns": 300, "contention": "all"});
     `max_cycles` of the simulated clock, `max_memory` in bytes and `timeout` in seconds are limits;
     `levels` are levels of warnings.
+
+    `dump` keeps tensors in the result's `dumps`: "acc@12" as it is each time after line 12 has
+    written it, "all" after every write. `watch` prints each change of tensors, or parts of them:
+    "acc[0:4]". `expect_at` has by line arrays by tensor's name: `RunError` at the first line where
+    they part, by more than `rtol` and `atol`, which are by default those of the element type.
     """
 
     init_check: bool
@@ -72,6 +77,11 @@ class Running(TypedDict, total=False):
     max_memory: int | None
     timeout: float | None
     levels: Settings | None
+    dump: str | Sequence[str] | None
+    watch: str | Sequence[str] | None
+    expect_at: Mapping[int, Mapping[str, Any]] | None
+    rtol: float | None
+    atol: float | None
 
 
 class Calling(Preparing, Running, total=False):

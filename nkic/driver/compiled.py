@@ -12,6 +12,7 @@ from nkic.base.evaluation import Limits
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile, Span
 from nkic.ir.program import Program, lines
+from nkic.ir.schedule import Schedule
 from nkic.machine.clock.machine_file import MachineFile
 from nkic.neff.records import Executable
 
@@ -55,6 +56,7 @@ class Compiled:
 
     source: SourceFile
     results: dict[str, Any] = field(default_factory=dict)
+    first_plan: Schedule | None = None  # what search began with
     timings: list[StageTiming] = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
 

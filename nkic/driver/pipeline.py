@@ -321,7 +321,7 @@ def _from_program(
     found = Found(placed, reusing, ordered)
     if options.level and not options.serial:
         found = search(lowered, graphs, found, options.level)
-    placed, _, ordered = found
+    placed, ordered = found.placed, found.schedule
     yield "search", found
     check.find_banks(placed, report)
     report.stop_if_errors()
@@ -394,6 +394,7 @@ def _take(steps: Iterator[Step], last: str, compiled: Compiled) -> None:
         compiled.timings.append(StageTiming(stage, now - before, peak))
         compiled.results[stage] = result
         if stage == "search":
+            compiled.first_plan = compiled.results["schedule"]
             compiled.results |= {"allocate": result.placed, "schedule": result.schedule}
         if stage == last:
             return

@@ -141,7 +141,9 @@ def instruction_text(instruction: Instruction) -> str:
         text += f" name {quoted(instruction.name)}"
     if instruction.after:
         text += f" after {instruction.after}"
-    return text + (f" pinned {instruction.pinned}" if instruction.pinned else "")
+    if instruction.pinned:
+        text += f" pinned {instruction.pinned}"
+    return text + (f" turns {quoted(instruction.turns)}" if instruction.turns else "")
 
 
 def quoted(text: str) -> str:

@@ -85,7 +85,7 @@ class InstructionRecord(NamedTuple):
     """One item of a stream. `row` None: an empty slot that only waits and signals.
 
     `operands` and `attributes` follow the row; operands that carry dynamic offsets come
-    after the row's own. `place` indexes `Executable.places`.
+    after the row's own. `place` indexes `Executable.places`, `turns` `Executable.turns`.
     """
 
     row: Row | None
@@ -94,6 +94,7 @@ class InstructionRecord(NamedTuple):
     waits: tuple[tuple[int, int], ...]
     signals: tuple[int, ...]
     place: int
+    turns: int = -1
 
 
 class LoopRecord(NamedTuple):
@@ -180,6 +181,7 @@ class Executable:
     files: tuple[FileRecord, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, str] = field(default_factory=dict)
+    turns: tuple[str, ...] = ()  # of Python's loops: "i=3 j=0"
 
     @property
     def sources(self) -> dict[str, SourceFile]:

@@ -25,14 +25,6 @@ NEAR = {1: 1.02, 2: 1.0}  # of the lower bound, by level: what is as near is not
 Graphs = tuple[DependenceGraph, ...]
 
 
-class Found(NamedTuple):
-    """A placed program with its graphs, reuse edges included, and its schedule."""
-
-    placed: Program
-    graphs: Graphs
-    schedule: Schedule
-
-
 class Trial(NamedTuple):
     """One way to plan: None for `share` keeps program order. `rest` and `pack` are allocate's,
     `in_order` is schedule's.
@@ -45,6 +37,35 @@ class Trial(NamedTuple):
     pack: bool = True
 
 
+class Tried(NamedTuple):
+    """A trial with its time, in nanoseconds; None where the program did not fit."""
+
+    trial: Trial
+    ns: float | None
+
+
+class Searched(NamedTuple):
+    """What a search did: the time of the first schedule and the bound that it was held against,
+    both in nanoseconds; what was tried, in order; and which of it was kept, if any.
+    """
+
+    first_ns: float
+    bound_ns: float
+    tried: tuple[Tried, ...] = ()
+    kept: Trial | None = None
+
+
+class Found(NamedTuple):
+    """A placed program with its graphs, reuse edges included, and its schedule. `searched` is
+    None where nothing was looked for.
+    """
+
+    placed: Program
+    graphs: Graphs
+    schedule: Schedule
+    searched: Searched | None = None
+
+
 # Where program order does not fit.
 FITS = tuple(
     Trial(share, by_program, pack=pack)
@@ -52,6 +73,8 @@ FITS = tuple(
     for share in (1.0, 0.95, 0.8)
     for by_program in (False, True)
 )
+
+
 TRIALS = {
     1: (Trial(1.0),),
     2: (
@@ -96,14 +119,18 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
         return first
     measure = run_ns if level > 1 and len(free) > 1 else planned_ns
     best, least = first, measure(first)
-    enough = NEAR[level] * bound_ns(lowered, graphs)
+    bound = bound_ns(lowered, graphs)
+    searched, tried = Searched(least, bound), list[Tried]()
     for trial in TRIALS[level]:
-        if least <= enough:
+        if least <= NEAR[level] * bound:
             break
         found = _attempt(lowered, graphs, free, trial)
-        if found is not None and (time := measure(found)) < least:
+        time = measure(found) if found is not None else None
+        tried.append(Tried(trial, time))
+        if found is not None and time is not None and time < least:
             best, least = found, time
-    return best
+            searched = searched._replace(kept=trial)
+    return best._replace(searched=searched._replace(tried=tuple(tried)))
 
 
 def planned_ns(found: Found) -> float:

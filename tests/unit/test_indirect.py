@@ -233,7 +233,7 @@ def gathering(p: int = 64) -> Any:
 def test_the_file_its_listing_and_the_printed_program_hold_it() -> None:
     executable = gathering().executable
     assert read(write(executable)).streams == executable.streams
-    assert "+columns($2 stride=1 limit=40 axis=1)" in dump(executable)
+    assert " by columns +2 stride 1 limit 40 axis 1" in dump(executable)
     assert assemble(dump(executable)).streams == executable.streams
     lowered = gathering().results["lower"]
     printed = program_text(lowered)

@@ -64,6 +64,7 @@ def test_rows_for_programs() -> None:
         "opcode": "scale",
         "text": found[2]["text"],
         "nki_source_location": "kernels/add.py:2",
+        "nki_loop_iteration": "",
     }
 
 

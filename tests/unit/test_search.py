@@ -102,7 +102,9 @@ def test_the_same_program_gives_the_same_schedule(level: int) -> None:
 def test_what_is_near_the_bound_stays() -> None:
     found = pairs(1)
     first = first_found(found)
-    assert search(found, depend(found), first, 1) is first
+    done = search(found, depend(found), first, 1)
+    assert done[:3] == first[:3]
+    assert done.searched is not None and done.searched.tried == ()
 
 
 def test_the_bound_adds_what_an_engine_cannot_overlap() -> None:

@@ -16,7 +16,7 @@ _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "ln
 _ABOUT_SOURCE = ("include", "module")
 _ABOUT_SCHEDULES = ("optimise", "serial", "machine")
 _ABOUT_OUTPUTS = ("output", "emit", "optimise", "serial", "machine", "embed_source", "force")
-_ABOUT_PROGRAM = ("report", "max")
+_ABOUT_PROGRAM = ("report", "max", "remarks", "print_changed")
 _ABOUT_RUNNING = ("check", "time_passes", *_ABOUT_PROGRAM)
 _ABOUT_MIGRATING = ("migrate", "in_place", "verify")
 
@@ -39,6 +39,8 @@ def refuse_conflicts(line: CommandLine) -> None:
         advice = "for example `nkic kernel.py`, or `nkic -` for standard input"
         if line.migrate is not None and line.migrate.endswith(".py"):
             advice = f"the file comes first: `nkic {line.migrate} --migrate`"
+        if line.remarks is not None and line.remarks.endswith(".py"):
+            advice = f"the file comes first: `nkic {line.remarks} --remarks`"
         raise UsageFailed([make("missing-argument", "missing the kernel's file", help=advice)])
     if line.stdin_name is not None and line.source != STANDARD:
         _say("--stdin-name", line.source, "it names what comes from standard input")

@@ -79,9 +79,17 @@ def _named(item: InstructionRecord, row: Row, full: bool) -> list[str]:
     operands = zip(names, item.operands, strict=False)
     shown = [f"{name}={operand(v)}" for name, v in operands if full or v is not None]
     for attribute, v in zip(row.attributes, item.attributes, strict=False):
-        if full or value(v) != value(_default(attribute.default)):
+        if full or _differ(v, _default(attribute.default)):
             shown.append(f"{attribute.name}={value(v)}")
     return shown
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """They look different as text."""
+    if one is other:
+        return False
+    plain = type(one) is type(other) and isinstance(one, str | int)  # 0.0 is no -0.0
+    return one != other if plain else value(one) != value(other)
 
 
 def _default(default: Any) -> Any:

@@ -97,7 +97,7 @@ class _Reader:
         return Round(number, bounds, condition, items)
 
     def item(self, source: _Source) -> Item:
-        row, _, _, waits, signals, _ = source.record
+        row, _, _, waits, signals, *_ = source.record
         if row is None:
             return Item(-1, waits, signals)
         key = len(self.sources)
