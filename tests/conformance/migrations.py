@@ -15,6 +15,7 @@ import argparse
 import re
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,10 +29,15 @@ from nkic.driver.request import RawOptions, request_for
 from nkic.migrate.proof import Proof, Text, prove
 from nkic.migrate.stage import Migrated, migrate
 from nkic.migrate.version import spoken
-from tests.conformance.beta1_cases import BENCH, CASES, SAMPLES, SDK, Case
+from tests.conformance import beta1_samples
+from tests.conformance.beta1_cases import CASES, SAMPLES, SDK, Case
+from tests.conformance.recorded_calls import BENCH, TESTS, of_bench, of_tests
 from tests.conformance.worst_errors import Draw
 
+import os
+DUMP = os.environ.get("DUMP")
 GOAL = Profile.NKI_0_7
+assert beta1_samples.SAMPLES == SAMPLES  # its cases are among CASES
 
 
 class Outcome(NamedTuple):
@@ -46,7 +52,8 @@ def main() -> int:
     """Exit status."""
     options = _options()
     folders = {SDK: options.sdk, SAMPLES: options.samples, BENCH: options.bench}
-    chosen = [c for c in CASES if folders[c.checkout] and re.search(options.only, _label(c))]
+    folders[TESTS] = options.sdk / "test" if options.sdk else None
+    chosen = [c for c in _cases(folders) if re.search(options.only, _label(c))]
     counts: Counter[str] = Counter()
     for case in chosen:
         found = _outcome(case, folders[case.checkout])
@@ -56,6 +63,14 @@ def main() -> int:
         print(f"| {_label(case)} | {found.verdict} | {cycles} | {found.why} |", flush=True)
     print(f"{len(chosen)} kernels: " + ", ".join(f"{n} {v}" for v, n in counts.most_common()))
     return bool(counts["different"])
+
+
+def _cases(folders: Mapping[str, Path | None]) -> list[Case]:
+    """Those of the checkouts that were given."""
+    found = [case for case in CASES if folders[case.checkout]]
+    tests, bench = folders[TESTS], folders[BENCH]
+    found += of_tests(tests) if tests else []
+    return [*found, *(of_bench(bench) if bench else ())]
 
 
 def _label(case: Case) -> str:
@@ -76,6 +91,10 @@ def _outcome(case: Case, folder: Path) -> Outcome:
         made, proof = _migrated(case, str(folder / case.file))
     except NkicError as refused:
         return Outcome("not migrated", why=refused.diagnostics[0].message)
+    for one in made.left:
+        print(one.level, one.primary.span[:3] if one.primary else "", one.message, file=sys.stderr)
+    if DUMP:
+        (Path(DUMP) / f"{case.checkout}_{case.name}.py".replace(" ", "_").replace(",","")).write_text(made.text)
     if not proof.findings:
         return Outcome("not proven", why=_said(proof.unproven))
     found = proof.findings[0]
@@ -90,7 +109,7 @@ def _migrated(case: Case, path: str) -> tuple[Migrated, Proof]:
     arrays = {n: v for n, v in inputs.items() if isinstance(v, np.ndarray)}
     args = [f"{n}={a.dtype.name}[{','.join(map(str, a.shape))}]" for n, a in arrays.items()]
     how: dict[str, Any] = case.how
-    grid = "x".join(map(str, how["grid"])) if "grid" in how else None
+    grid = "x".join(map(str, np.atleast_1d(how["grid"]))) if "grid" in how else None
     old, new = Loader.beside(path), Loader.beside(path)
     source = old.main(path)
     raw = RawOptions(kernel=case.kernel, args=args, grid=grid, target=how.get("target"))
