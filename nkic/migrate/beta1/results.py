@@ -48,18 +48,40 @@ def result_of(sheet: Sheet, call: cst.Call, row: Row | None) -> Result:
             if sheet.facts.known
             else "the kernel was not evaluated, so that its shape is not known"
         )
+    if row is not None:
+        made = _without_copies(made, row)
     rows = {one.row.name for one in made}
     if len(rows) != 1 or (row is not None and rows != {row.name}):
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
     views = [one.operand("dst") for one in made]
     tensors = tuple(view.tensor for view in views if isinstance(view, View))
-    own = sheet.facts.tensors.get(at, ())
+    written = {id(one) for one in tensors}
+    own = [one for one in sheet.facts.tensors.get(at, ()) if id(one) in written]
     new = {any(tensor is one for one in own) for tensor in tensors}
     if len(new) != 1:
         raise NoResult("it writes a tile of its own in some turns only")
     if new == {True} and len(tensors) != len(own):
         raise NoResult("it is made of several instructions in one turn")
     return Result(made[0].row, tensors, made, new == {True})
+
+
+def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction, ...]:
+    """Without the copies of operands out of PSUM, which an instruction that does not read it had
+    made: they are written beside it.
+    """
+    if row.name not in COPIED:
+        return tuple(made)
+    sources = [one.operand(COPIED[row.name]) for one in made if one.row.name == row.name]
+    used = {id(one.tensor) for one in sources if isinstance(one, View)}
+
+    def is_copy(one: Instruction) -> bool:
+        dst = one.operand("dst")
+        return one.row.name == "tensor_copy" and isinstance(dst, View) and id(dst.tensor) in used
+
+    return tuple(one for one in made if not is_copy(one))
+
+
+COPIED = {"affine_select": "on_true_tile"}  # the operand that is not read from PSUM
 
 
 def allocation(sheet: Sheet, result: Result, call: cst.Call) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
 from nkic.migrate.beta1.indices import Axis, Index, Indices, added, code, less, times
 
-Limits = Mapping[Axis, str]
-"""For axes of a mask: how many of their elements are there."""
+Limits = Mapping[Axis, tuple[str, str]]
+"""For axes of a mask: the first element that is there, and the one behind the last."""
 
 
 class NotSlices(Exception):
@@ -50,6 +51,14 @@ def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
     ]
 
 
+def sliced_or_ap(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str] | str:
+    """What stands between the brackets, or `.ap(…)` where no slices say it. Raises `NotSlices`."""
+    try:
+        return sliced(indices, node, limits)
+    except NotSlices:
+        return pattern(indices, node, limits)
+
+
 def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
     if not isinstance(element.slice, cst.Index):
         return None
@@ -86,15 +95,23 @@ def _one(base: str) -> str:
 
 def _slice(index: Index, limits: Limits) -> str:
     (step, axis), *_ = index.parts
-    count = limits.get(axis, axis.count)
-    low = added(index.base, times(step, axis.start))
+    first, last = limits.get(axis, ("0", axis.count))
+    base = added(index.base, times(step, axis.start))
+    low = added(base, times(step, first))
     if step == "1":
-        return f"{low}:{added(low, count)}"
+        return f"{low}:{added(base, last)}"
     if step.startswith("-"):
         raise NotSlices("an axis runs backwards")
-    last = less(count, "1")
-    end = added(low, added(times(step, last), "1"))
+    end = added(base, added(times(step, less(last, "1")), "1"))
     return f"{low}:{end}:{step}"
+
+
+def limited(axis: Axis, limits: Limits) -> Axis:
+    """The axis with what a mask leaves of it."""
+    if axis not in limits:
+        return axis
+    low, high = limits[axis]
+    return replace(axis, start=added(axis.start, low), count=less(high, low))
 
 
 def subscript(value: cst.BaseExpression, texts: Sequence[str]) -> cst.Subscript:
@@ -144,4 +161,53 @@ def _product(counts: Sequence[str]) -> str:
     text = "1"
     for count in counts:
         text = times(text, count)
+    return text
+
+
+# ---- access patterns -----------------------------------------------------------------------------
+
+
+def pattern(
+    indices: Indices, node: cst.Subscript, limits: Limits, order: Sequence[int] = ()
+) -> str:
+    """`.ap([[step, count], …], offset=…)` of a tensor as a whole, its axes in another order if
+    one is given. Raises `NotSlices`.
+    """
+    name = node.value
+    if not isinstance(name, cst.Name) or not indices.is_whole(name):
+        raise NotSlices("two axes are added in one dimension, or stand in another order")
+    dims = _sums(indices, node)
+    rank = max(one.rank for one in dims)
+    steps = [_stride(name.value, dim, len(dims)) for dim in range(len(dims))]
+    pairs: dict[int, tuple[str, str]] = {}
+    offset = "0"
+    for one, step in zip(dims, steps, strict=True):
+        offset = added(offset, times(one.base, step))
+        for text, axis in one.parts:
+            axis = limited(axis, limits)
+            offset = added(offset, times(times(text, axis.start), step))
+            before = pairs.get(axis.place, ("0", axis.count))[0]
+            pairs[axis.place] = added(before, times(text, step)), axis.count
+    found = _in_order(pairs, rank)
+    texts = ["[{}, {}]".format(*found[place]) for place in order or range(rank)]
+    tail = f", offset={offset}" if offset != "0" else ""
+    return f".ap([{', '.join(texts)}]{tail})"
+
+
+def _sums(indices: Indices, node: cst.Subscript) -> list[Index]:
+    found = [_index(indices, one) for one in node.slice]
+    dims = [one for one in found if one is not None]
+    if len(dims) != len(node.slice):
+        raise NotSlices("slices and index expressions stand in one index")
+    return dims
+
+
+def _in_order(pairs: Mapping[int, tuple[str, str]], rank: int) -> list[tuple[str, str]]:
+    return [pairs.get(place, ("1", "1")) for place in range(rank)]
+
+
+def _stride(name: str, dim: int, rank: int) -> str:
+    text = "1"
+    for later in range(dim + 1, rank):
+        text = times(text, f"{name}.shape[{later}]")
     return text

@@ -5,8 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from nkic.base.source import SourceFile
-from nkic.migrate.beta1.indices import ARANGE, Indices, plain_names
+from nkic.migrate.beta1.indices import ARANGE, Indices
 from nkic.migrate.facts import Facts
+from nkic.migrate.flow import plain_names
 from nkic.migrate.scopes import read_in, scope_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import libcst as cst
@@ -12,20 +13,35 @@ from nkic.language.versions import rewritten
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import replaced, row_of, with_args, word
-from nkic.migrate.beta1.blocks import Blocks, front
-from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls
+from nkic.migrate.beta1 import allocators
+from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
+from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls, joined
 from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, code
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
-from nkic.migrate.beta1.masks import limits_of
+from nkic.migrate.beta1.masks import mask_of
+from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
 from nkic.migrate.beta1.results import NoResult, allocation, result_of
-from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript, viewed
+from nkic.migrate.beta1.slices import (
+    NotSlices,
+    SeveralAxes,
+    is_indexed,
+    pattern,
+    sliced,
+    subscript,
+    viewed,
+)
+from nkic.migrate.rules.calls import shared_outputs
 from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
 
 INDICES, MASKS = "an index expression", "a mask"
 BLOCKS, METHODS = "a block dimension", "a method of tiles"
+ADDRESSES = "an allocator"
 _INDEXING = "slice the tensor, or use t.ap(pattern)"
 _MASKING = "slice to the part that is there, `t[0:min(128, rows - start)]`"
+_PATTERNS = "write the pattern, [[step, count], …]"
+_PLACING = "pass address=(partition, byte)"
 _RETURNING = "make dst with nl.ndarray, and pass it"
 LOAD, ZEROS = "nki.language.load", "nki.language.zeros"
 AXIS = "axis"
@@ -68,14 +84,14 @@ class Writer(cst.CSTTransformer):
             self.sheet.done[INDICES] += 1
         elif not blocks:
             return self._column(old, updated_node)
-        return subscript(updated_node.value, front(texts, blocks) if blocks else texts)
+        return self.blocks.indexed(old, updated_node.value, texts)
 
     def _viewed(
         self, old: cst.Subscript, new: cst.Subscript, failure: NotSlices
     ) -> cst.BaseExpression:
         """`t[i_p, n * i + j]`: a view with a dimension for each axis."""
         try:
-            text = viewed(self.indices, old) + self._axes_last(old)
+            text = self._view(old)
         except NotSlices:
             self.sheet.leave(old, f"this index is no slice: {failure}", _INDEXING)
             return new
@@ -83,6 +99,15 @@ class Writer(cst.CSTTransformer):
             text += "[...]"
         self.sheet.done[INDICES] += 1
         return cst.parse_expression(f"{code(new.value)}{text}")
+
+    def _view(self, old: cst.Subscript) -> str:
+        """What follows the name of a tensor of which no slices are taken. Raises `NotSlices`."""
+        if self.blocks.count(old):
+            raise NotSlices("it has block dimensions")
+        try:
+            return viewed(self.indices, old) + self._axes_last(old)
+        except NotSlices:
+            return pattern(self.indices, old, {}, self._new_order(old))
 
     def _axes_last(self, old: cst.Subscript) -> str:
         """What brings the axes that the call around an index reduces to the end."""
@@ -100,6 +125,11 @@ class Writer(cst.CSTTransformer):
         self._axes[id(call)] = last
         order = [*(n for n in range(rank) if n not in axes), *axes]
         return f".permute({tuple(order)})"
+
+    def _new_order(self, old: cst.Subscript) -> list[int]:
+        """The same as an order of the axes of a pattern; [] where they stay."""
+        text = self._axes_last(old).removeprefix(".permute")
+        return list(ast.literal_eval(text)) if text else []
 
     def _index(self, element: cst.SubscriptElement) -> Index | None:
         part = element.slice
@@ -167,16 +197,18 @@ class Writer(cst.CSTTransformer):
         """Masks, then results."""
         old, new = original_node, self._method(original_node, updated_node)
         new = self._reduced(old, new)
-        if (moved := self.blocks.made(old, new)) is not new:
-            self.sheet.done[BLOCKS] += 1
-            new = moved
+        if self.sheet.name_of(old.func) in MAKERS:
+            return self._tensor(old, new)
+        if (address := allocators.address_of(self.sheet, old, new)) is not None:
+            self.sheet.done[ADDRESSES] += 1
+            return address
         row, mask = row_of(self.sheet.name_of(old.func)), _mask(old)
         cutter = None
         if mask is not None and self._is_nki(old):
             try:
                 made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
-                limits = limits_of(self.indices, mask)
-                cutter = Cutter(self.indices, self.shapes, limits, made)
+                found = mask_of(self.indices, mask)
+                cutter = Cutter(self.indices, self.blocks, self.shapes, found, made)
                 new = cutter.call(old, new)
             except NotSlices as failure:
                 self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
@@ -184,13 +216,38 @@ class Writer(cst.CSTTransformer):
             self.sheet.done[MASKS] += 1
             self.cutters[id(old)] = cutter
         is_load = self.sheet.name_of(old.func) == LOAD
+        if row is not None:
+            try:
+                made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+                new = rewritten_patterns(self.indices, row, old, new, made)
+            except NotSlices as failure:
+                self.sheet.leave(old, f"no pattern says this: {failure}", _PATTERNS)
+                return new
         if is_load and (cutter is not None or self._writes_target(old)):
             return self._with_result(old, new, None, cutter) or new
         if row is not None and _returns(row, old):
             return self._with_result(old, new, row, cutter) or new
         if cutter is None and self._writes_target(old):
             return self._product(old, new)
-        return self._unfilled(old, new)
+        return new
+
+    def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
+        """`nl.ndarray(shape, …)`: blocks, addresses, and what is written at first."""
+        new = unmarked(self.sheet, old, new)
+        new = self._unfilled(old, new)
+        new = shared_outputs(self.sheet, old, new) or new
+        try:
+            made = self.blocks.made(old, new)
+            if made is not new:
+                self.sheet.done[BLOCKS] += 1
+                return made
+            made = allocators.plain(self.sheet, old, new)
+        except NotSlices as failure:
+            self.sheet.leave(old, f"its place is not known: {failure}", _PLACING)
+            return new
+        if made is not new:
+            self.sheet.done[ADDRESSES] += 1
+        return made
 
     def _writes_target(self, call: cst.Call) -> bool:
         """The call is one instruction, and what it writes is what the statement assigns to."""
@@ -278,7 +335,32 @@ class Writer(cst.CSTTransformer):
         """Instructions stand on lines of their own, before what uses their results."""
         if len(updated_node.body) != 1:
             return updated_node
-        return Hoisting(self.sheet, self.pending).hoisted(updated_node)
+        part = original_node.body[0]
+        if isinstance(part, cst.Assign) and allocators.is_alias(self.sheet, part):
+            return cst.RemoveFromParent()
+        condition = self._condition(part)
+        if condition is None:
+            text = "parts of this statement have other masks than the whole"
+            self.sheet.leave(part, text, "write each call in a statement of its own")
+            return original_node
+        return Hoisting(self.sheet, self.pending).hoisted(updated_node, condition)
+
+    def _condition(self, part: cst.BaseSmallStatement) -> str | None:
+        """The condition under which a statement is run; None where its parts have several."""
+        cutters = [(one, self.cutters[id(one)]) for one in walk(part) if id(one) in self.cutters]
+        conditions = {cutter.condition for _, cutter in cutters} - {""}
+        if not conditions:
+            return ""
+        whole = self.cutters.get(id(getattr(part, "value", None)))
+        if len(conditions) > 1 or whole is None or not whole.condition:
+            return None
+        return whole.condition
+
+    def leave_IndentedBlock(  # noqa: N802
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        """Neighbours under the same condition stand under one."""
+        return updated_node.with_changes(body=joined(updated_node.body))
 
 
 def _mask(call: cst.Call) -> cst.BaseExpression | None:
