@@ -16,8 +16,8 @@ import libcst as cst
 from nkic.machine.memory import Buffer
 from nkic.migrate.arguments import find, is_plain, word
 from nkic.migrate.beta1 import allocators
-from nkic.migrate.beta1.indices import code
-from nkic.migrate.beta1.slices import subscript
+from nkic.migrate.beta1.indices import Indices, code
+from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript
 from nkic.migrate.scopes import bound, scope_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
@@ -51,8 +51,9 @@ class Maker:
 class Blocks:
     """The tensors of a file with block dimensions."""
 
-    def __init__(self, sheet: Sheet) -> None:
-        self.sheet = sheet
+    def __init__(self, indices: Indices) -> None:
+        self.indices = indices
+        self.sheet = sheet = indices.sheet
         self._kinds: dict[Key, Kind] = {}
         self._calls: dict[int, Maker] = {}
         self._names = {id(node): node for node in walk(sheet.tree) if isinstance(node, cst.Name)}
@@ -79,7 +80,7 @@ class Blocks:
         keys = self._reached(self._key(target), count)
         if keys is None:
             return
-        is_list = len(keys) > 1 or self._is_list(call)
+        is_list = len(keys) > 1 or self._is_list(call) or any(map(self._is_viewed, keys))
         for key in keys:
             self._kinds[key] = Kind(count, is_list)
         self._calls[id(call)] = Maker(call, [code(one) for one in shape], count, is_list)
@@ -89,6 +90,19 @@ class Blocks:
         made = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
         in_psum = any(one.buffer is Buffer.PSUM or one.fixed is not None for one in made)
         return in_psum or allocators.is_allocated(self.sheet, call)
+
+    def _is_viewed(self, key: Key) -> bool:
+        """An index of it is none that slices say."""
+        for use in self._by_key.get(key, ()):
+            parent = next(self.sheet.parents(use))
+            if isinstance(parent, cst.Subscript) and is_indexed(self.indices, parent):
+                try:
+                    sliced(self.indices, parent, {})
+                except SeveralAxes:
+                    return True
+                except NotSlices:
+                    continue
+        return False
 
     def _shape(self, call: cst.Call) -> list[cst.BaseExpression] | None:
         if self.sheet.name_of(call.func) not in MAKERS or self._in_hbm(call):
@@ -194,6 +208,16 @@ class Blocks:
             made = subscript(made, rest)
         assert isinstance(made, cst.Subscript)
         return made
+
+    def element(self, old: cst.Subscript) -> tuple[str, int]:
+        """The tile of a list that is indexed, as text, and how many dimensions say which."""
+        kind = self._kind(old)
+        if kind is None:
+            return code(old.value), 0
+        if not kind.is_list:
+            raise NotSlices("it has block dimensions")
+        texts = [code(one.slice) for one in old.slice[: kind.count]]
+        return f"{code(old.value)}{''.join(f'[{one}]' for one in texts)}", kind.count
 
     def made(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         """The expression that makes such a tensor."""

@@ -76,7 +76,7 @@ class Cutter:
             part = self.part(self.shapes.get(old.value) or self.full())
             return cst.parse_expression(f"{old.value}[{part}]") if part else new
         if isinstance(old, cst.Subscript):
-            return self.sliced(old, new)
+            return self.sliced(old)
         if isinstance(old, cst.BinaryOperation | cst.Call):
             return self.expression(old, new)
         return new
@@ -103,20 +103,18 @@ class Cutter:
         whole = text if isinstance(new, cst.Call | cst.Name) else f"({text})"
         return cst.parse_expression(f"{whole}[{part}]")
 
-    def sliced(self, old: cst.Subscript, new: cst.BaseExpression) -> cst.BaseExpression:
+    def sliced(self, old: cst.Subscript) -> cst.BaseExpression:
         """`t[k, :, 0:512]`: its slices are the axes of the mask."""
-        if not isinstance(new, cst.Subscript) or self.blocks.count(old):
-            raise NotSlices("a tile of the masked call is a part of a block")
         ranks = {axis.rank for axis in self.limits}
-        parts = [one.slice for one in new.slice]
+        parts = [one.slice for one in old.slice]
         axes = [n for n, one in enumerate(parts) if isinstance(one, cst.Slice)]
         if ranks != {len(axes)} or any(_is_other(one) for one in parts):
             raise NotSlices("a tile of the masked call has other dimensions than the mask")
-        texts = [code(one) for one in new.slice]
+        texts = [code(one).rstrip(", ") for one in old.slice]
         for axis, (low, high) in self.limits.items():
             place = axes[axis.place]
             texts[place] = self._cut(old, parts[place], place, low, high)
-        return subscript(new.value, [one.rstrip(", ") for one in texts])
+        return self.blocks.indexed(old, old.value, texts)
 
     def _cut(self, old: cst.Subscript, part: cst.BaseSlice, place: int, low: str, high: str) -> str:
         assert isinstance(part, cst.Slice)
@@ -151,7 +149,7 @@ class Cutter:
             for one in old.slice
         ]
         if whole != [True] or not isinstance(old.value, cst.Name):
-            made = self.sliced(old, new)
+            made = self.sliced(old)
             assert isinstance(made, cst.Subscript)
             return made
         part = self.part(self.shapes.get(old.value.value) or self.full())

@@ -84,10 +84,12 @@ def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction,
 COPIED = {"affine_select": "on_true_tile"}  # the operand that is not read from PSUM
 
 
-def allocation(sheet: Sheet, result: Result, call: cst.Call) -> str:
-    """`nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`."""
+def allocation(sheet: Sheet, result: Result, call: cst.Call, counts: str = "") -> str:
+    """`nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`; `counts` is the shape of what
+    is loaded, if index expressions say it.
+    """
     names = _tile_names(result, call)
-    shape = _shape(result, names)
+    shape = _shape(result, names, counts)
     dtype = _dtype(sheet, result, call, names)
     buffers = {tensor.buffer for tensor in result.tensors}
     if len(buffers) != 1:
@@ -118,11 +120,13 @@ def _tile_names(result: Result, call: cst.Call) -> Operands:
     return found
 
 
-def _shape(result: Result, names: Operands) -> str:
+def _shape(result: Result, names: Operands, counts: str) -> str:
     shapes = [tensor.shape for tensor in result.tensors]
     for name, views in names.items():
         if [view.tensor.shape for view in views] == shapes:
             return f"{name}.shape"
+    if counts:
+        return counts
     if len(set(shapes)) != 1:
         raise NoResult("its shape changes from turn to turn")
     return str(shapes[0])

@@ -121,13 +121,12 @@ def subscript(value: cst.BaseExpression, texts: Sequence[str]) -> cst.Subscript:
     return made.with_changes(value=value)
 
 
-def viewed(indices: Indices, node: cst.Subscript) -> str:
+def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
     """What follows the tensor's name where a dimension is made of several axes: slices, a shape in
-    which each axis has a dimension, and their order. Raises `NotSlices`.
+    which each axis has a dimension, and their order; without the first dimensions, if some are
+    those of a list. Raises `NotSlices`.
     """
-    dims = [one for one in (_index(indices, part) for part in node.slice) if one is not None]
-    if len(dims) != len(node.slice):
-        raise NotSlices("slices and index expressions stand in one index")
+    dims = _sums(indices, node)[skip:]
     slices, shape, order = [], [], []
     for one in dims:
         axes = _nested(one)
@@ -162,6 +161,21 @@ def _product(counts: Sequence[str]) -> str:
     for count in counts:
         text = times(text, count)
     return text
+
+
+def counts(indices: Indices, node: cst.BaseExpression) -> str:
+    """The shape of a tensor indexed by index expressions, "" where they do not say it."""
+    if not is_indexed(indices, node):
+        return ""
+    assert isinstance(node, cst.Subscript)
+    try:
+        dims = _sums(indices, node)
+    except NotSlices:
+        return ""
+    found = {axis.place: axis.count for one in dims for _, axis in one.parts}
+    rank = max(one.rank for one in dims)
+    texts = [found.get(place, "1") for place in range(rank)]
+    return f"({', '.join(texts)}{',' * (rank == 1)})"
 
 
 # ---- access patterns -----------------------------------------------------------------------------

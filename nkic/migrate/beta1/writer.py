@@ -10,11 +10,13 @@ import libcst as cst
 from nkic.base.source import Span
 from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
+from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import replaced, row_of, with_args, word
 from nkic.migrate.beta1 import allocators
 from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
+from nkic.migrate.beta1.folds import Folds
 from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls, joined
 from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, code
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
@@ -24,6 +26,7 @@ from nkic.migrate.beta1.results import NoResult, allocation, result_of
 from nkic.migrate.beta1.slices import (
     NotSlices,
     SeveralAxes,
+    counts,
     is_indexed,
     pattern,
     sliced,
@@ -37,6 +40,8 @@ from nkic.migrate.tree import walk
 
 INDICES, MASKS = "an index expression", "a mask"
 BLOCKS, METHODS = "a block dimension", "a method of tiles"
+NUMBERS = "a limit of an element type"
+FOLDS = "a sum over the turns of a loop"
 ADDRESSES = "an allocator"
 _INDEXING = "slice the tensor, or use t.ap(pattern)"
 _MASKING = "slice to the part that is there, `t[0:min(128, rows - start)]`"
@@ -56,8 +61,9 @@ class Writer(cst.CSTTransformer):
         self.sheet = sheet
         self.indices = Indices(sheet)
         self.shapes = shapes_by_name(sheet)
-        self.blocks = Blocks(sheet)
+        self.blocks = Blocks(self.indices)
         self.pending = PendingCalls()
+        self.folds = Folds(sheet, self.indices)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
@@ -98,16 +104,17 @@ class Writer(cst.CSTTransformer):
         if isinstance(next(self.sheet.parents(old)), cst.AssignTarget):
             text += "[...]"
         self.sheet.done[INDICES] += 1
-        return cst.parse_expression(f"{code(new.value)}{text}")
+        return cst.parse_expression(text)
 
     def _view(self, old: cst.Subscript) -> str:
-        """What follows the name of a tensor of which no slices are taken. Raises `NotSlices`."""
-        if self.blocks.count(old):
-            raise NotSlices("it has block dimensions")
+        """A tensor of which no slices are taken. Raises `NotSlices`."""
+        element, skip = self.blocks.element(old)
         try:
-            return viewed(self.indices, old) + self._axes_last(old)
+            return element + viewed(self.indices, old, skip) + self._axes_last(old)
         except NotSlices:
-            return pattern(self.indices, old, {}, self._new_order(old))
+            if skip:
+                raise
+            return element + pattern(self.indices, old, {}, self._new_order(old))
 
     def _axes_last(self, old: cst.Subscript) -> str:
         """What brings the axes that the call around an index reduces to the end."""
@@ -188,6 +195,25 @@ class Writer(cst.CSTTransformer):
             self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
             return updated_node
         return updated_node.with_changes(targets=[new.with_changes(target=made)])
+
+    def leave_Attribute(  # noqa: N802
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        """`nl.fp32.min` → the number; the least number of a type whose tensor is filled with it."""
+        if self.sheet.name_of(original_node) == "nki.language.fp32.min":
+            self.sheet.done[NUMBERS] += 1
+            return cst.parse_expression(repr(FLOAT32.lowest))
+        value = original_node.value
+        name = self.sheet.name_of(value.func) if isinstance(value, cst.Call) else ""
+        if name != "nki.language.finfo":
+            return updated_node
+        maker = next((p for p in self.sheet.parents(value) if isinstance(p, cst.Call)), None)
+        made = self.sheet.facts.tensors.get(self.sheet.spot(maker), ()) if maker else ()
+        found = {_limit(one.dtype, original_node.attr.value) for one in made}
+        if len(found) != 1 or None in found:
+            return updated_node
+        self.sheet.done[NUMBERS] += 1
+        return cst.parse_expression(repr(found.pop()))
 
     # ---- calls -----------------------------------------------------------------------------
 
@@ -303,7 +329,8 @@ class Writer(cst.CSTTransformer):
         try:
             result = result_of(self.sheet, old, row)
             part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
-            made = allocation(self.sheet, result, old) if result.is_new else ""
+            shape = counts(self.indices, old.args[0].value) if row is None and old.args else ""
+            made = allocation(self.sheet, result, old, shape) if result.is_new else ""
         except (NoResult, NotSlices) as failure:
             self._leave_result(old, failure)
             return None
@@ -338,6 +365,9 @@ class Writer(cst.CSTTransformer):
         part = original_node.body[0]
         if isinstance(part, cst.Assign) and allocators.is_alias(self.sheet, part):
             return cst.RemoveFromParent()
+        if (folded := self.folds.written(original_node, updated_node)) is not None:
+            self.sheet.done[FOLDS] += 1
+            return folded
         condition = self._condition(part)
         if condition is None:
             text = "parts of this statement have other masks than the whole"
@@ -361,6 +391,10 @@ class Writer(cst.CSTTransformer):
     ) -> cst.IndentedBlock:
         """Neighbours under the same condition stand under one."""
         return updated_node.with_changes(body=joined(updated_node.body))
+
+
+def _limit(dtype: DType, name: str) -> float | None:
+    return {"min": dtype.lowest, "max": dtype.highest}.get(name)
 
 
 def _mask(call: cst.Call) -> cst.BaseExpression | None:
