@@ -172,10 +172,10 @@ def _packed(numbers: Any, shape: Sizes, dtype: DType) -> ConstantArray:
 
 def _narrowed(value: float) -> int:
     """A number as bfloat16: the nearest, and of two the even one."""
-    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
     if value != value:
         return (bits >> 16) | 0x40
-    return int((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
 def _widened(bits: int) -> float:

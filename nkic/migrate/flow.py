@@ -28,6 +28,8 @@ class Flow:
         """The one of the nodes, which set the name, whose value `use` reads; None where it may
         be another.
         """
+        if len(candidates) == 1 and self._is_left_behind(candidates[0], use):
+            return candidates[0] if self.is_same(name, candidates[0], use) else None
         before = [one for one in candidates if self._dominates(one, use)]
         found = max(before, key=self._start, default=None)
         return found if found is not None and self.is_same(name, found, use) else None
@@ -59,6 +61,19 @@ class Flow:
             return False
         block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
         return any(one is block for one in self.sheet.parents(use))
+
+    def _is_left_behind(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
+        """The node stands right in loops that have ended before `use`."""
+        while True:
+            block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
+            if isinstance(block, cst.Module) or any(one is block for one in self._around(use)):
+                return self._end(node) <= self._start(use)
+            node = next(self.sheet.parents(block))
+            if not isinstance(node, cst.For):
+                return False
+
+    def _around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        return self.sheet.parents(node)
 
     def _exclude(self, a: cst.CSTNode, b: cst.CSTNode) -> bool:
         """The nodes are in different branches of one `if`."""

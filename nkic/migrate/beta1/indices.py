@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -21,18 +21,20 @@ from nkic.migrate.tree import children, walk
 _CREATE = ("ndarray", "zeros", "ones", "full", "empty", "load")
 MAKERS = tuple(f"nki.language.{name}" for name in _CREATE)
 ARANGE, MGRID = "nki.language.arange", "nki.language.mgrid"
-# The attributes of what mgrid gives, by the number of axes.
-_FIELDS = {1: "p", 2: "px", 3: "pyx", 4: "pzyx", 5: "pwzyx"}
+_FIELDS = "pxyzw"  # the attributes of what mgrid gives, for its dimensions in their order
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a result: `place` of `rank`, its count, and where it begins."""
+    """One axis of a result: `place` of `rank`, its count, and where it begins. `grid` are the
+    counts of all axes of a grid that it is one of: its result has all of them.
+    """
 
     rank: int
     place: int
     start: str
     count: str
+    grid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,13 @@ class Index:
 
     base: str
     parts: tuple[tuple[str, Axis], ...] = ()
+
+    @property
+    def repeated(self) -> dict[int, str]:
+        """The axes along which it is the same all over, with their counts: those of its grids."""
+        grids = [axis.grid for _, axis in self.parts]
+        own = {axis.place for _, axis in self.parts}
+        return {n: one for grid in grids for n, one in enumerate(grid) if n not in own}
 
     @property
     def rank(self) -> int:
@@ -113,6 +122,18 @@ class Indices:
         reaching = self.flow.reaching(name.value, statements, name)
         return found[id(reaching)] if reaching is not None else None
 
+    def is_tile(self, node: cst.BaseExpression) -> bool:
+        """A tile on the chip, or a part of one: no number."""
+        if isinstance(node, cst.Subscript):
+            return self.is_tile(node.value)
+        if not isinstance(node, cst.Name):
+            return False
+        for _, value in self.definitions(node):
+            made = self.sheet.facts.tensors.get(self.sheet.spot(value), ())
+            if isinstance(value, cst.Call) and any(one.on_chip for one in made):
+                return True
+        return False
+
     def is_whole(self, name: cst.Name) -> bool:
         """The name is a tensor that a call made or the kernel was given, no part of one."""
         values = [value for _, value in self.definitions(name)]
@@ -124,7 +145,8 @@ class Indices:
         return all(makers) if values else is_kernel
 
     def _statement(self, value: cst.CSTNode) -> cst.CSTNode:
-        return next(one for one in self.sheet.parents(value) if isinstance(one, cst.Assign))
+        kinds = cst.Assign | cst.AnnAssign
+        return next(one for one in self.sheet.parents(value) if isinstance(one, kinds))
 
     def _of_name(self, name: cst.Name) -> Index | None:
         if not any(self.has_index(value) for _, value in self.definitions(name)):
@@ -168,7 +190,10 @@ class Indices:
             return None
         axes = [_grid_axis(one, n, len(value.slice)) for n, one in enumerate(value.slice)]
         axis = axes[place] if place < len(axes) else None
-        return Index("0", (("1", axis),)) if axis is not None else None
+        if axis is None:
+            return None
+        counts = tuple(one.count if one is not None else "" for one in axes)
+        return Index("0", (("1", replace(axis, grid=counts)),))
 
     def _of_field(self, node: cst.Attribute) -> Index | None:
         """`i.p`, where `i = nl.mgrid[…]`."""
@@ -177,12 +202,22 @@ class Indices:
             if found is not None and found[0] < 0 and self._is_grid(found[1]):
                 grid = found[1]
                 assert isinstance(grid, cst.Subscript)
-                fields = _FIELDS.get(len(grid.slice), "")
-                place = fields.find(node.attr.value)
+                place = _FIELDS.find(node.attr.value)
                 made = self._of_grid(grid, place) if place >= 0 else None
                 is_same = made is not None and self._stays(made, grid, node)
                 return made if is_same else None
         return None if self.has_index(node) else Index(code(node))
+
+    def grid(self, value: cst.BaseExpression) -> list[Index]:
+        """All axes of `nl.mgrid[0:128, 0:512]`, which may stand as an index by itself; [] for
+        other expressions.
+        """
+        if isinstance(value, cst.Name) and (found := self.definition(value)) is not None:
+            return self.grid(found[1]) if found[0] < 0 else []
+        if not isinstance(value, cst.Subscript) or not self._is_grid(value):
+            return []
+        made = [self._of_grid(value, n) for n in range(len(value.slice))]
+        return [one for one in made if one is not None]
 
     def _is_grid(self, value: cst.BaseExpression) -> bool:
         return isinstance(value, cst.Subscript) and self.sheet.name_of(value.value) == MGRID
@@ -313,6 +348,8 @@ def _assignments(tree: cst.Module) -> Iterator[Assigned]:
         if isinstance(node, cst.Assign):
             for target in node.targets:
                 yield from _targets(target.target, node.value)
+        elif isinstance(node, cst.AnnAssign) and node.value is not None:
+            yield from _targets(node.target, node.value)
 
 
 def _targets(target: cst.BaseExpression, value: cst.BaseExpression) -> Iterator[Assigned]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import libcst as cst
 
@@ -47,7 +47,9 @@ class Cutter:
         shapes: Shapes,
         mask: Mask,
         made: Sequence[Instruction],
+        order: Callable[[cst.Subscript], Sequence[int]],
     ) -> None:
+        self.order = order
         self.indices = indices
         self.blocks = blocks
         self.own = shapes
@@ -86,7 +88,7 @@ class Cutter:
         value = old.value
         if self.blocks.count(old):
             return self.blocks.indexed(old, value, sliced(self.indices, old, self.limits))
-        texts = sliced_or_ap(self.indices, old, self.limits)
+        texts = sliced_or_ap(self.indices, old, self.limits, self.order)
         if isinstance(texts, str):
             return cst.parse_expression(f"{code(value)}{texts}")
         return subscript(value, texts)

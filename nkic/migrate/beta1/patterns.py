@@ -72,6 +72,8 @@ def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
     steps = ["0"] * rank
     sizes = [*counts]
     offset = index.base
+    for place, count in index.repeated.items():
+        sizes[place] = count if place < rank else sizes[place]
     for text, axis in index.parts:
         if axis.place >= rank:
             raise NotSlices("the tile has other dimensions than the index expression")

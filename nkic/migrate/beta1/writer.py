@@ -10,10 +10,10 @@ import libcst as cst
 from nkic.base.source import Span
 from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
-from nkic.machine.dtypes import FLOAT32, DType
+from nkic.machine.dtypes import BOOL, FLOAT32, DType
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import replaced, row_of, with_args, word
+from nkic.migrate.arguments import find, replaced, row_of, with_args, word
 from nkic.migrate.beta1 import allocators
 from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.folds import Folds
@@ -33,6 +33,7 @@ from nkic.migrate.beta1.slices import (
     subscript,
     viewed,
 )
+from nkic.migrate.beta1.wider import Wider
 from nkic.migrate.rules.calls import shared_outputs
 from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
@@ -49,7 +50,7 @@ _PATTERNS = "write the pattern, [[step, count], …]"
 _PLACING = "pass address=(partition, byte)"
 _RETURNING = "make dst with nl.ndarray, and pass it"
 LOAD, ZEROS = "nki.language.load", "nki.language.zeros"
-AXIS = "axis"
+AXIS, PREDICATE = "axis", "predicate"
 _BY_PLACE = cst.MaybeSentinel.DEFAULT
 
 
@@ -63,6 +64,7 @@ class Writer(cst.CSTTransformer):
         self.shapes = shapes_by_name(sheet)
         self.blocks = Blocks(self.indices)
         self.pending = PendingCalls()
+        self.wider = Wider(sheet, self.indices, self.shapes)
         self.folds = Folds(sheet, self.indices)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
@@ -222,7 +224,6 @@ class Writer(cst.CSTTransformer):
     ) -> cst.BaseExpression:
         """Masks, then results."""
         old, new = original_node, self._method(original_node, updated_node)
-        new = self._reduced(old, new)
         if self.sheet.name_of(old.func) in MAKERS:
             return self._tensor(old, new)
         if (address := allocators.address_of(self.sheet, old, new)) is not None:
@@ -234,18 +235,23 @@ class Writer(cst.CSTTransformer):
             try:
                 made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
                 found = mask_of(self.indices, mask)
-                cutter = Cutter(self.indices, self.blocks, self.shapes, found, made)
+                cutter = Cutter(
+                    self.indices, self.blocks, self.shapes, found, made, self._new_order
+                )
                 new = cutter.call(old, new)
             except NotSlices as failure:
                 self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
                 return new
             self.sheet.done[MASKS] += 1
             self.cutters[id(old)] = cutter
+        new = self._reduced(old, new)
+        new = self._as_bits(old, new)
         is_load = self.sheet.name_of(old.func) == LOAD
         if row is not None:
             try:
                 made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
                 new = rewritten_patterns(self.indices, row, old, new, made)
+                new = self.wider.repeated(row, old, new)
             except NotSlices as failure:
                 self.sheet.leave(old, f"no pattern says this: {failure}", _PATTERNS)
                 return new
@@ -255,7 +261,40 @@ class Writer(cst.CSTTransformer):
             return self._with_result(old, new, row, cutter) or new
         if cutter is None and self._writes_target(old):
             return self._product(old, new)
-        return new
+        new = shared_outputs(self.sheet, old, new) or new
+        return self.wider.written(old, self._combined(old, new))
+
+    def _combined(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        """`nl.atomic_rmw(t, value=v, op=np.add)` → `nisa.dma_compute(t, [v, t], reduce_op=…)`."""
+        if self.sheet.name_of(old.func) != "nki.language.atomic_rmw":
+            return new
+        names = ("dst", "value", "op")
+        dst, value = (find(new, names, name) for name in names[:2])
+        op = find(old, names, "op")
+        operator = self.sheet.name_of(op.value).rpartition(".")[2] if op is not None else ""
+        if dst is None or value is None or not operator or len(new.args) != len(names):
+            return new
+        self.sheet.done[FOLDS] += 1
+        operator = rewritten.OPERATORS.get(operator, operator)
+        today = code(self.sheet.of_module("nki.language", operator))
+        function = code(self.sheet.of_module("nki.isa", "dma_compute"))
+        target = code(dst.value)
+        text = f"{function}({target}, [{code(value.value)}, {target}], reduce_op={today})"
+        made = cst.parse_expression(text)
+        assert isinstance(made, cst.Call)
+        return made
+
+    def _as_bits(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        """A predicate of bool, which instructions take as numbers of a byte now."""
+        made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+        views = [one.operand(PREDICATE) for one in made if PREDICATE in one.row.operand_index]
+        as_bool = [isinstance(one, View) and one.tensor.dtype is BOOL for one in views]
+        said = next((one for one in new.args if word(one) == PREDICATE), None)
+        if said is None or not views or not all(as_bool):
+            return new
+        byte = code(self.sheet.of_module("nki.language", "uint8"))
+        value = cst.parse_expression(f"{code(said.value)}.view({byte})")
+        return replaced(new, said, said.with_changes(value=value))
 
     def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         """`nl.ndarray(shape, …)`: blocks, addresses, and what is written at first."""

@@ -89,3 +89,12 @@ def decorator(
         return cst.RemoveFromParent()
     owner = function.value if isinstance(function, cst.Attribute) else cst.Name("nki")
     return new.with_changes(decorator=cst.Attribute(owner, cst.Name(DECORATORS[name])))
+
+
+def decorator_by_name(sheet: Sheet, old: cst.Attribute, new: cst.Attribute) -> cst.Attribute | None:
+    """`kernel = nki.trace`, a name for a decorator → `kernel = nki.jit`."""
+    parent = next(sheet.parents(old))
+    name = sheet.name_of(old).removeprefix("nki.")
+    if name not in DECORATORS or "." in name or not isinstance(parent, cst.Assign):
+        return None
+    return new.with_changes(attr=cst.Name("jit"))
