@@ -259,10 +259,12 @@ class Writer(cst.CSTTransformer):
             return self._with_result(old, new, None, cutter) or new
         if row is not None and _returns(row, old):
             return self._with_result(old, new, row, cutter) or new
+        if (combined := self._combined(old, new)) is not new:
+            return combined
         if cutter is None and self._writes_target(old):
             return self._product(old, new)
         new = shared_outputs(self.sheet, old, new) or new
-        return self.wider.written(old, self._combined(old, new))
+        return self.wider.written(old, new)
 
     def _combined(self, old: cst.Call, new: cst.Call) -> cst.Call:
         """`nl.atomic_rmw(t, value=v, op=np.add)` → `nisa.dma_compute(t, [v, t], reduce_op=…)`."""

@@ -20,7 +20,7 @@ def kernel(a):
     spare = [nl.ndarray((nl.par_dim(128), 512), dtype=a.dtype, buffer=nl.sbuf) for i in range(2)]
     spare[0][...] = nl.copy(low)
     spare[1][...] = nl.copy(tile)
-    nl.store(out[0:128, 0:512], value=add(spare))  # left: `spare` has block dimensions
+    nl.store(out[0:128, 0:512], value=add(spare))
     return out
 
 
