@@ -50,8 +50,10 @@ fuzz: $(STAMP)  ## fuzz what reads strangers' files: make fuzz [TARGET=parse] [S
 bless: $(STAMP)  ## accept the present output as expected; review it with git diff
 	NKIC_BLESS=1 $(PY) -m pytest tests/test_files.py $(ARGS)
 
-bench: $(STAMP) timing  ## time the compiler and the simulator
-	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.bench $(ARGS)
+# PEER is a checkout of triton-viz, whose interpreter then gets a column of its own.
+PEER ?=
+bench: $(STAMP)  ## time the compiler and the simulator: make bench [ARGS=runs] [PEER=folder]
+	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.bench $(ARGS) $(if $(PEER),--peer $(PEER))
 
 timing: $(STAMP)  ## simulated times beside published ones, for docs/timing.md
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.timing

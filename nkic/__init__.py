@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         call,
         call_ranks,
         compile,
+        fuzz_order,
         run,
         run_ranks,
     )
@@ -38,6 +39,7 @@ __all__ = [
     "call",
     "call_ranks",
     "compile",
+    "fuzz_order",
     "install",
     "run",
     "run_ranks",

@@ -14,7 +14,7 @@ from nkic.machine.operands import Attribute, AttributeKind, Row
 from nkic.machine.operators import ALU
 from nkic.machine.rules import violations
 from nkic.simulate.decode import RENDEZVOUS, SEMANTICS
-from tests.bench_instructions import NUMPY, prepared, target_of
+from tests.bench.instructions import NUMPY, prepared, target_of
 from tests.harness.instruction import Call
 from tests.harness.model import Given, facts
 from tests.harness.scenes import whole
@@ -126,7 +126,7 @@ ALWAYS_0 = {("all_to_all", "collective_dim"), ("reduce_scatter", "collective_dim
 
 @pytest.mark.parametrize("name", sorted(ROWS))
 def test_a_row_is_measured(name: str) -> None:
-    """`make bench` has a line for it: tests/bench_instructions.py."""
+    """`make bench` has a line for it: tests.bench.instructions.py."""
     assert name in NUMPY, f"say in NUMPY what {name} is in NumPy"
     NUMPY[name]()
     prepared(name, 1, target_of(ROWS[name]).name)()

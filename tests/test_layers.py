@@ -15,6 +15,7 @@ DATA = "base machine ir"
 ALLOWED = {
     "base": "",
     "limits": "base",
+    "cache": "base",
     "machine": "base",
     "syntax": "base",
     "arrays": "base machine",
@@ -40,17 +41,19 @@ ALLOWED = {
     "calibrate": "base machine",
     "report": "base machine neff trace",
     "driver.figures": "base machine neff simulate report",
-    "driver.loader": "base parse",
+    "driver.loader": "base cache parse",
     "driver.compiled": "base machine ir neff",
     "driver.like": "base machine arrays specialise",
     "driver.request": "base machine specialise driver.like",
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"
     " check lower depend allocate schedule search prove neff emit pace driver.compiled",
     "driver.forms": "base ir neff syntax parse driver.compiled",
+    "driver.remarks": "base ir lower allocate schedule search driver.compiled",
+    "driver.changes": "ir driver.compiled",
     "driver": "",
     "migrate": f"{DATA} neff resolve language specialise simulate"
     " driver driver.pipeline driver.compiled",
-    "api": f"{DATA} arrays neff parse evaluate language specialise simulate report"
+    "api": f"{DATA} cache arrays neff parse evaluate language specialise simulate report"
     " driver driver.compiled driver.loader driver.request driver.pipeline driver.forms"
     " driver.figures",
     "nki": "base machine language specialise driver.request api",
@@ -58,8 +61,9 @@ ALLOWED = {
     "__main__": "api nki",
     "cli.common": "base limits",
     "cli": "limits cli.common",
-    "cli.nkic": "base machine syntax parse specialise report limits driver driver.compiled"
-    " driver.loader driver.request driver.pipeline driver.forms migrate cli cli.common",
+    "cli.nkic": "base cache machine syntax parse specialise report limits driver driver.compiled"
+    " driver.loader driver.request driver.pipeline driver.forms driver.remarks driver.changes"
+    " migrate cli cli.common",
     "cli.nki_run": "base machine arrays neff calibrate report simulate driver.figures cli"
     " cli.common",
 }

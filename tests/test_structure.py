@@ -25,10 +25,13 @@ ON_DEMAND = {
     "api/arrays.py": {"nkic.arrays.npy"},
     "api/artifact.py": {"nkic.api.html"},
     "api/native.py": {"hashlib"},
+    "base/project.py": {"tomllib"},
     "cli/__init__.py": {"importlib", "nkic.cli.common", "nkic.limits"},  # after the handlers
     "cli/common/main.py": {"click.shell_completion", "nkic.cli.common"},
     "cli/common/options.py": {"nkic.limits.table"},
-    "cli/common/pages.py": {"rich", "rich.console", "rich.markdown", "rich.table"},  # terminals
+    "cli/common/pages.py": {  # terminals
+        *("rich", "rich.console", "rich.markdown", "rich.table", "rich.text"),
+    },
     "cli/common/session.py": {"nkic.base.render"},
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
     "cli/nki_run/carry_out.py": {
@@ -37,18 +40,19 @@ ON_DEMAND = {
         "nkic.cli.nki_run.running",
     },
     "cli/nki_run/progress.py": {"rich.console", "rich.progress"},
-    "cli/nkic/__init__.py": {"nkic.cli.nkic.carry_out"},
+    "cli/nkic/__init__.py": {"nkic.cli.nkic", "nkic.cli.nkic.carry_out"},
     "cli/nkic/carry_out.py": {"nkic.cli.nkic.migrating"},  # libcst
+    "cli/nkic/kept.py": {"nkic.parse.decoding"},
     "cli/nkic/options.py": {"nkic.cli.nkic.prints"},
     "cli/nkic/prints.py": {"click.shell_completion", "nkic.cli.nkic"},
-    "neff/verify.py": {"nkic.neff.verify_orders"},  # the proofs
+    "neff/verify/program.py": {"nkic.neff.verify.orders"},  # the proofs
     "language/constant_data.py": {"nkic.arrays"},
     "language/provide.py": {
         "nkic.language.beta1",
         "nkic.language.beta1.tiles",
     },  # its kernels alone
     "specialise/closed.py": {"nkic.specialise"},
-    "specialise/outputs.py": {"nkic.language.beta1"},
+    "specialise/outputs.py": {"nkic.language.beta1", "nkic.language.beta1.recorded"},
     "specialise/stage.py": {"nkic.specialise"},
     "nki/finder.py": {"nkic.nki.packages"},
     "nki/modules.py": {"nkic.nki"},  # Beta 1
@@ -75,7 +79,7 @@ CROWDED = {
     "language": 24,
     "machine": 21,
     "machine/instructions": 22,
-    "neff": 34,
+    "neff": 21,
     "parse": 21,
     "simulate": 30,
     "simulate/semantics": 22,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
 from nkic.allocate.explain_overflow import report_overflow
 from nkic.allocate.fixed import check_fixed
+from nkic.allocate.frugal import frugal
 from nkic.allocate.liveness import Lifetime, lifetimes
 from nkic.allocate.movable import movable
 from nkic.allocate.place import REST, Addresses, DoesNotFit, Space, place, space_of
@@ -25,16 +26,18 @@ Core = tuple[Addresses, Body, DependenceGraph]
 
 
 def allocate(
-    program: Program, graphs: Graphs, report: Reporter, rest: int = REST
+    program: Program, graphs: Graphs, report: Reporter, rest: int = REST, pack: bool = True
 ) -> tuple[Program, Graphs]:
     """Addresses for all on-chip tensors; reports what does not fit, all memories at once.
 
-    `rest` is the number of free slots of a kind before the oldest is taken over.
+    `rest` is the number of free slots of a kind before the oldest is taken over; `pack`: as tight
+    as can be found, which may take a second.
     """
     addresses: Addresses = {}
     bodies, done = [], []
+    way = Way(rest, pack)
     for body, graph in zip(program.cores, graphs, strict=True):
-        found, body, graph = _core(body, graph, program.target, report, rest)
+        found, body, graph = _core(body, graph, program.target, report, way)
         addresses |= found
         bodies.append(body)
         done.append(graph)
@@ -42,7 +45,14 @@ def allocate(
     return replace(program, cores=tuple(bodies), addresses=addresses), tuple(done)
 
 
-def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, rest: int) -> Core:
+class Way(NamedTuple):
+    """How addresses are looked for, as `allocate` says it."""
+
+    rest: int
+    pack: bool
+
+
+def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, way: Way) -> Core:
     """Addresses in program order; where a memory is too small for that, in an order that needs
     less of it. What is reported is the program as it was written.
     """
@@ -50,19 +60,28 @@ def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, 
     lives = [lifetimes(body, target, space.buffer) for space in spaces]
     both = list(zip(spaces, lives, strict=True))
     sound = [check_fixed(own, space, target, report) for space, own in both]
-    filled = [
-        _fill(body, *one, target, rest) for one, well in zip(both, sound, strict=True) if well
-    ]
+    filled = [_fill(body, *one, target, way) for one, well in zip(both, sound, strict=True) if well]
     tight = [one for one in filled if one.failure is not None]
     if tight and all(sound):
-        order = sink(body, graph, [one.space.buffer for one in tight], target)
-        moved = order[0]
-        again = [_fill(moved, s, lifetimes(moved, target, s.buffer), target, rest) for s in spaces]
-        if all(one.failure is None for one in again):
-            (body, graph), filled, tight = order, again, []
+        for moved, moved_graph in _orders(body, graph, [one.space.buffer for one in tight], target):
+            lives = [lifetimes(moved, target, space.buffer) for space in spaces]
+            again = [_fill(moved, *one, target, way) for one in zip(spaces, lives, strict=True)]
+            if all(one.failure is None for one in again):
+                return _joined(again, moved, moved_graph)
     for one in tight:
         one.report(target, report)
     return _joined(filled, body, graph)
+
+
+def _orders(
+    body: Body, graph: DependenceGraph, tight: Sequence[Buffer], target: Target
+) -> Iterator[tuple[Body, DependenceGraph]]:
+    """Other orders, in which less may be in use at once."""
+    yield sink(body, graph, tight, target)
+    for backwards in (False, True):
+        found = frugal(body, graph, target, backwards)
+        if found is not None:
+            yield found
 
 
 def _joined(filled: Sequence[_Filled], body: Body, graph: DependenceGraph) -> Core:
@@ -87,20 +106,22 @@ class _Filled(NamedTuple):
             report_overflow(self.failure, self.lives, self.space, target, report)
 
 
-def _fill(body: Body, space: Space, lives: list[Lifetime], target: Target, rest: int) -> _Filled:
+def _fill(body: Body, space: Space, lives: list[Lifetime], target: Target, way: Way) -> _Filled:
     try:
-        return _Filled(space, lives, _addresses(body, lives, space, target, rest))
+        return _Filled(space, lives, _addresses(body, lives, space, target, way))
     except DoesNotFit as failure:
         return _Filled(space, [], {}, failure)
 
 
 def _addresses(
-    body: Body, lives: Sequence[Lifetime], space: Space, target: Target, rest: int
+    body: Body, lives: Sequence[Lifetime], space: Space, target: Target, way: Way
 ) -> Addresses:
     """In program order, else by size, else side by side. Raises DoesNotFit for the first."""
     try:
-        return place(lives, space, rest)
+        return place(lives, space, way.rest)
     except DoesNotFit:
+        if not way.pack:
+            raise
         from nkic.allocate.pack import pack  # here: nothing else in a compilation needs NumPy
 
         with suppress(DoesNotFit):

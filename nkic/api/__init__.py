@@ -10,7 +10,7 @@ from nkic.api.artifact import Artifact
 from nkic.api.calling import Called, Prepared, call, call_ranks, prepare
 from nkic.api.compiling import compile
 from nkic.api.errors import ApiError, CompileError, RunError
-from nkic.api.running import Result, run, run_ranks
+from nkic.api.running import Result, fuzz_order, run, run_ranks
 from nkic.api.warned import NkicWarning
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "call",
     "call_ranks",
     "compile",
+    "fuzz_order",
     "prepare",
     "run",
     "run_ranks",

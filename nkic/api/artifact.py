@@ -12,8 +12,8 @@ from nkic.api.errors import RunError, raising
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic
 from nkic.ir.program import Returned
-from nkic.neff.disassemble import dump
 from nkic.neff.info import info
+from nkic.neff.listing.disassemble import dump
 from nkic.neff.load import load
 from nkic.neff.read import open_file
 from nkic.neff.records import Executable

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Unpack
@@ -63,7 +62,7 @@ def prepare(
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
         given = replace(given_for(how), args={name: type_of(a, name) for name, a in arrays.items()})
         job, inside = of_live(kernel, given, consts, how.get("evaluate"), compile_options(how))
-    folder = how.get("cache_dir") or os.environ.get(cache.VARIABLE) or None
+    folder = how.get("cache_dir")
     if isinstance(job, TracedCompilation):
         artifact = cache.traced(job, folder)
     else:

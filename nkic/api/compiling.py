@@ -43,7 +43,9 @@ def compile_options(how: Compiling) -> CompileOptions:
     if level not in LEVELS:
         refuse(f"`optimise` is {level!r}; it must be 0, 1 or 2", "leave it out for 1")
     levels = how.get("levels") or Settings()
-    return CompileOptions(how.get("serial", False), levels=levels, level=level)
+    machine = options.machine_of(how.get("machine"))
+    serial = how.get("serial", False)
+    return CompileOptions(serial, levels=levels, level=level, machine=machine)
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class TracedCompilation:
         """What the artifact of a trace depends on, as a hash."""
         how = self.options
         return native.key_of(
-            tracing, how.serial, how.level, how.embed_source, how.max_errors, repr(how.levels)
+            *(tracing, how.serial, how.level, how.embed_source, how.max_errors),
+            *(repr(how.levels), how.machine_hash),
         )
 
     def warn(self, artifact: Artifact) -> None:
@@ -147,8 +150,8 @@ def compile(
     types ("bf16[128,512]"), `consts` all other arguments; those of a function may hold arrays
     inside. `include` and `modules` say where a file's imports are; a function's are where Python
     finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`, `serial`,
-    `optimise` and `levels` are the options of the command; `schedule` is what `with_schedule`
-    takes, `spread` how a grid lies on several cores. Raises `CompileError`.
+    `optimise`, `machine` and `levels` are the options of the command; `schedule` is what
+    `with_schedule` takes, `spread` how a grid lies on several cores. Raises `CompileError`.
     """
     options.check("compile", how, Compiling)
     job: SourceCompilation | TracedCompilation

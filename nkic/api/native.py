@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from nkic import __version__
 from nkic.api import functions, names
 from nkic.api.arrays import Array, array_of, type_of
 from nkic.api.describe import shown
 from nkic.api.loading import LiveLoader
 from nkic.base.diagnostics import NkicError
 from nkic.base.source import SourceFile
+from nkic.cache.stamp import here, stamp
 from nkic.driver import pipeline
 from nkic.ir.text import program_text
 from nkic.language.hosted import plain
@@ -111,5 +111,5 @@ def key_of(tracing: pipeline.Tracing, *options: object) -> str:
     traced, report = tracing
     files = sorted((path, file.text) for path, file in traced.sources.items())
     said = tuple(map(repr, report.all))
-    made = (__version__, program_text(traced.program), files, traced.program.returned, said)
+    made = (stamp(), here(), program_text(traced.program), files, traced.program.returned, said)
     return sha256(repr((*made, options)).encode("utf-8", "surrogatepass")).hexdigest()

@@ -6,11 +6,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.levels import Settings
 from nkic.base.suggest import did_you_mean
+from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, figures_of, read_machine
 from nkic.specialise.request import Spread
 
 Grid = int | Sequence[int]
+Machine = str | os.PathLike[str] | Mapping[str, Any] | None
 
 
 class Compiling(TypedDict, total=False):
@@ -20,6 +24,7 @@ class Compiling(TypedDict, total=False):
     trn2; `nki` the version of NKI; `grid` the launch grid of instances on one core, `lnc` the
     number of cores, `spread` how a grid lies on several; `serial` compiles without overlap;
     `optimise` is the level of `nkic -O`, from 0 to 2, by default 1;
+    `machine` is a machine file, by which is scheduled: its path, or figures as a mapping;
     `schedule` is what `with_schedule` takes; `levels` are levels of warnings; `evaluate` is
     "native" where Python itself calls a live kernel, or "closed" where it is evaluated from source.
     """
@@ -31,6 +36,7 @@ class Compiling(TypedDict, total=False):
     spread: Spread | None
     serial: bool
     optimise: int
+    machine: Machine
     schedule: Sequence[Any]
     levels: Settings | None
     evaluate: str | None
@@ -38,7 +44,7 @@ class Compiling(TypedDict, total=False):
 
 class Preparing(Compiling, total=False):
     """How a live kernel is compiled: `cache_dir` keeps artifacts for other processes, by default
-    NKIC_CACHE_DIR.
+    NKIC_CACHE_DIR, or the user's own folder for caches.
     """
 
     cache_dir: str | os.PathLike[str] | None
@@ -51,22 +57,48 @@ class Running(TypedDict, total=False):
     `precise_fp` rounds after every instruction, by default as NKI_PRECISE_FP says, else yes;
     `accumulate` is "exact", "float32" or "pairwise", by default as a device was measured to add
     up, else exact; `report_error_bound` finds how far results may be from exact arithmetic;
+    `machine` gives figures of time other than the target's own: the path of a machine file, or a
+    mapping ({"dma.done_ns": 300, "contention": "all"});
     `max_cycles` of the simulated clock, `max_memory` in bytes and `timeout` in seconds are limits;
     `levels` are levels of warnings.
+
+    `dump` keeps tensors in the result's `dumps`: "acc@12" as it is each time after line 12 has
+    written it, "all" after every write. `watch` prints each change of tensors, or parts of them:
+    "acc[0:4]". `expect_at` has by line arrays by tensor's name: `RunError` at the first line where
+    they part, by more than `rtol` and `atol`, which are by default those of the element type.
     """
 
     init_check: bool
     precise_fp: bool | None
     accumulate: str | None
     report_error_bound: bool
+    machine: Machine
     max_cycles: int | None
     max_memory: int | None
     timeout: float | None
     levels: Settings | None
+    dump: str | Sequence[str] | None
+    watch: str | Sequence[str] | None
+    expect_at: Mapping[int, Mapping[str, Any]] | None
+    rtol: float | None
+    atol: float | None
 
 
 class Calling(Preparing, Running, total=False):
     """Options of a call: those of compiling and those of running."""
+
+
+def machine_of(given: Machine) -> MachineFile | None:
+    """What `machine` says. Raises `UsageFailed`."""
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        return figures_of("machine", given)
+    if not isinstance(given, str | os.PathLike):
+        text = f"machine is a {type(given).__qualname__}, neither a path nor a mapping"
+        raise UsageFailed([make("bad-value", text, help="pass the path of a machine file")])
+    path = os.fspath(given)
+    return read_machine(path, files.read_bytes(path, MAX_BYTES).decode("utf-8", "replace"))
 
 
 def check(function: str, given: Mapping[str, Any], kind: type) -> None:

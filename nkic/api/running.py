@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
 from typing import Any, Unpack
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nkic.api import options, warned
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.artifact import Artifact
+from nkic.api.debugging import Dumped, Looking
 from nkic.api.errors import RunError, raising
 from nkic.api.html import table
 from nkic.api.options import Running
@@ -30,10 +31,10 @@ from nkic.base.diagnostics import (
 from nkic.base.levels import DEFAULT, Settings
 from nkic.base.suggest import did_you_mean
 from nkic.driver.figures import blas_threads, figures, is_precise
-from nkic.machine.summation import ORDERS, SummationOrder
+from nkic.machine.operators import ORDERS, SummationOrder
 from nkic.machine.targets import TARGETS
+from nkic.neff.listing.text import source
 from nkic.neff.records import Executable
-from nkic.neff.text import source
 from nkic.report import run_report, timeline
 from nkic.report.insight.verdict import Insight, insight
 from nkic.report.page.page import page
@@ -41,6 +42,8 @@ from nkic.report.run_report import RunReport
 from nkic.report.timeline import Stretch
 from nkic.simulate import EngineUse, RunOptions, simulate_ranks
 from nkic.simulate import Result as Simulated
+from nkic.simulate.debug.fuzz import Fuzz
+from nkic.simulate.debug.raced import diagnostic
 from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.specs import Spec, Value, parse_fill
@@ -58,7 +61,7 @@ class Result:
     `cycles` are of the target's base clock, `time_ns` is simulated time. `remarks` say what was
     done to inputs, and what of the program a device would do otherwise. `error_bounds`, where
     `report_error_bound` asked for them, say by output how far each element may be from exact
-    arithmetic (docs/fidelity.md).
+    arithmetic (docs/fidelity.md). `dumps` are the tensors that `dump` asked for, write by write.
     """
 
     outputs: Mapping[str, Array]
@@ -71,6 +74,14 @@ class Result:
     executable: Executable | None = field(default=None, repr=False)
     error_bounds: Mapping[str, NDArray[np.float64]] | None = field(default=None, repr=False)
     recorded: Recorded | None = field(default=None, repr=False)
+    dumps: tuple[Dumped, ...] = field(default=(), repr=False)
+
+    def dumped(self, tensor: str, line: int | None = None) -> list[Array]:
+        """The tensor of that name after each write, or each of that line, that `dump` asked for: by
+        line, then in the order of the program.
+        """
+        found = [one for one in self.dumps if one.tensor == tensor and line in (None, one.line)]
+        return [one.array for one in sorted(found, key=lambda one: (one.line, one.time))]
 
     @property
     def report(self) -> str:
@@ -156,9 +167,9 @@ def run(
     """Runs a compiled kernel on `inputs`: arrays by name, or the path of an npz file.
 
     `fill` makes what is missing ("zeros", "randn(0)", …), `cast` converts other element types.
-    Other options: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`, `max_cycles`,
-    `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, as those of `nki-run`. Raises
-    `RunError`; warnings come as `NkicWarning`.
+    Other options: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`, `machine`,
+    `max_cycles`, `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, `dump`, `watch`
+    and `expect_at` to look into it, as those of `nki-run`. Raises `RunError`; warnings come as `NkicWarning`.
     """
     options.check("run", how, Running)
     return _run(artifact, [inputs], fill, cast, how)[0]
@@ -181,6 +192,34 @@ def run_ranks(
     return _run(artifact, inputs, fill, cast, how)
 
 
+_OF_ONE_RUN = ("dump", "watch", "expect_at", "rtol", "atol", "max_cycles", "report_error_bound")
+
+
+def fuzz_order(
+    artifact: Artifact,
+    inputs: Inputs = None,
+    *,
+    orders: int = 16,
+    seed: int = 0,
+    fill: str | None = None,
+    cast: bool = False,
+    **how: Unpack[Running],
+) -> None:
+    """Runs a compiled kernel in so many other orders that its semaphores allow, as `nki-run
+    --fuzz-order` does. Raises `RunError` with the two lines that race where one of them gives
+    other outputs. The same `seed` tries the same orders.
+    """
+    options.check("fuzz_order", how, Running)
+    if ignored := [name for name in _OF_ONE_RUN if how.get(name) is not None]:
+        raise TypeError(f"nkic.fuzz_order() has no option {ignored[0]!r}: it is about one run")
+    with raising(RunError, artifact.executable.sources.get):
+        bound = bind(artifact.signature, wanted(inputs, fill, cast))
+        fuzz = Fuzz(artifact.executable, [bound.arrays], run_options(how), seed)
+        race = fuzz.search(orders)
+        if race is not None:
+            raise ProgramFault([diagnostic(artifact.executable, race, seed)])
+
+
 def _run(
     artifact: Artifact, inputs: Sequence[Inputs], fill: str | None, cast: bool, how: Running
 ) -> list[Result]:
@@ -188,16 +227,19 @@ def _run(
     with raising(RunError):
         executable = artifact.executable
     with raising(RunError, executable.sources.get):
-        settings = _settings(how)
+        settings = run_options(how)
         check_memory(executable, how.get("max_memory"), len(inputs))
-        bound = [bind(artifact.signature, _wanted(one, fill, cast)) for one in inputs]
+        bound = [bind(artifact.signature, wanted(one, fill, cast)) for one in inputs]
         wishes = how.get("levels") or DEFAULT
         said = [_heard(executable, one.remarks, wishes, NkicError) for one in bound]
-        found = simulate_ranks(executable, [one.arrays for one in bound], settings)
+        looking = Looking(how, len(inputs))
+        arrays = [one.arrays for one in bound]
+        found = simulate_ranks(executable, arrays, settings, looking.make)
+        looking.judge(len(inputs))
         told = [_heard(executable, one.remarks, wishes, ProgramFault) for one in found]
     return [
-        _result(artifact, b, f, settings, (*before, *after))
-        for b, f, before, after in zip(bound, found, said, told, strict=True)
+        replace(_result(artifact, b, f, settings, (*before, *after)), dumps=looking.dumped(rank))
+        for rank, (b, f, before, after) in enumerate(zip(bound, found, said, told, strict=True))
     ]
 
 
@@ -210,7 +252,8 @@ def _heard(
     return remarks
 
 
-def _settings(how: Running) -> RunOptions:
+def run_options(how: Running) -> RunOptions:
+    """What the simulator is asked for."""
     precise = how.get("precise_fp")
     return RunOptions(
         how.get("init_check", True),
@@ -222,6 +265,7 @@ def _settings(how: Running) -> RunOptions:
         accumulate=_order(how.get("accumulate")),
         blas_threads=blas_threads(os.environ),
         report_bounds=how.get("report_error_bound", False),
+        machine=options.machine_of(how.get("machine")),
     )
 
 
@@ -236,7 +280,8 @@ def _order(name: str | None) -> SummationOrder | None:
     raise UsageFailed([make("bad-value", text, help=help)])
 
 
-def _wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
+def wanted(inputs: Inputs, fill: str | None, cast: bool) -> Wanted:
+    """The inputs of a call, as those of a command line."""
     generator = parse_fill(fill)
     if inputs is None or not isinstance(inputs, Mapping):
         return Wanted(None if inputs is None else os.fspath(inputs), {}, generator, cast)

@@ -19,7 +19,9 @@ VARIABLES = {
     "NEURON_PLATFORM_TARGET_OVERRIDE is not set",
     "NKI_PRECISE_FP": "0: nki-run keeps float32 between instructions, as --no-precise-fp",
     "NKI_SIMULATOR": "from Python: 1 or nothing; anything else is refused",
-    "NKIC_CACHE_DIR": "from Python: a folder that keeps compiled kernels",
+    "NKIC_CACHE": "0: compiled kernels are not kept for other processes, as --no-cache",
+    "NKIC_CACHE_DIR": "the folder that keeps compiled kernels, in place of nkic in "
+    "XDG_CACHE_HOME or ~/.cache (macOS: ~/Library/Caches)",
     "NKIC_EVALUATE": "from Python: native or closed, how live kernels are evaluated",
     "NKIC_CRASH_DIR": "folder for reports of internal errors; without it that for temporary files "
     "(TMPDIR)",

@@ -5,7 +5,6 @@ The file is that of the working directory, or of the nearest folder above that h
 
 from __future__ import annotations
 
-import tomllib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,16 @@ MOST_BYTES = 1 << 20  # of the file: a larger one is no project's
 
 def setting(name: str) -> Any:
     """The value of one of `KEYS`, None where there is none. Raises `UsageFailed`."""
-    folder = Path.cwd()
-    for place in (folder, *folder.parents):
-        path = place / FILE
+    for path in places():
         if path.is_file():
             return _table(str(path), path.stat().st_mtime_ns).get(name)
     return None
+
+
+def places() -> list[Path]:
+    """Where the file may be; the first one counts."""
+    folder = Path.cwd()
+    return [place / FILE for place in (folder, *folder.parents)]
 
 
 def origin(name: str) -> str:
@@ -46,6 +49,8 @@ def _table(path: str, changed: int) -> dict[str, Any]:
 
 
 def _read(path: str) -> dict[str, Any]:
+    import tomllib  # slow to import, and few projects have the file
+
     try:
         with Path(path).open("rb") as stream:
             data = stream.read(MOST_BYTES + 1)

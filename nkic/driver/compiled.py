@@ -12,6 +12,7 @@ from nkic.base.evaluation import Limits
 from nkic.base.levels import Settings
 from nkic.base.source import SourceFile, Span
 from nkic.ir.program import Program, lines
+from nkic.ir.schedule import Schedule
 from nkic.machine.clock.machine_file import MachineFile
 from nkic.neff.records import Executable
 
@@ -30,6 +31,11 @@ class CompileOptions:
     limits: Limits | None = None  # of the kernel's evaluation; None for the usual ones
     levels: Settings = field(default_factory=Settings)  # of warnings
     level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
+
+    @property
+    def machine_hash(self) -> str:
+        """Of the figures of time; empty for the target's own."""
+        return self.machine.hash if self.machine is not None else ""
 
 
 DEFAULT = CompileOptions()
@@ -50,6 +56,7 @@ class Compiled:
 
     source: SourceFile
     results: dict[str, Any] = field(default_factory=dict)
+    first_plan: Schedule | None = None  # what search began with
     timings: list[StageTiming] = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
 

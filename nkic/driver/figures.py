@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.machine.dtypes import DType
 from nkic.machine.engines import Engine
+from nkic.neff.listing.text import source
 from nkic.neff.records import Executable
-from nkic.neff.text import source
 from nkic.report.resources import resources
 from nkic.report.run_report import BoundRow, EngineRow, InputRow, OutputRow, PrintRow, RunReport
 from nkic.report.trust import trust_of

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from nkic.base.source import SourceFile
 from nkic.driver.compiled import Compiled
 from nkic.ir.text import graph_text, program_text, schedule_text
-from nkic.neff.disassemble import dump
+from nkic.neff.listing.disassemble import dump
 from nkic.parse.lexer import lex
 from nkic.parse.tables import load
 from nkic.syntax.bindings import Resolved

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from nkic.base import confine, files
 from nkic.base.diagnostics import Diagnostic, UsageFailed, make
 from nkic.base.source import SourceFile
+from nkic.cache.files import Probes
 from nkic.parse import decode
 
 MAX_BYTES = 16 << 20  # a file of kernel source; the largest published kernels have 200 KiB
@@ -81,17 +82,19 @@ class Loader:
     )  # of modules looked for
     _packages: dict[SourcePath, SourcePath | None] = field(default_factory=dict)  # around folders
     sources: dict[str, SourceFile] = field(default_factory=dict)  # read, by path inside nkic
+    probes: Probes = field(default_factory=Probes)
 
     @classmethod
     def beside(
         cls, path: str, includes: Sequence[str] = (), modules: Mapping[str, str] | None = None
     ) -> Loader:
         """A loader for the kernel file `path`. Raises `UsageFailed` for what does not exist."""
+        probes = Probes()
         for name, file in (modules or {}).items():
-            if not Path(file).exists():
+            if not probes.is_file(Path(file)) and not probes.is_folder(Path(file)):
                 raise _missing(f"--module {name}", file)
-        roots = [Root(folder, label) for folder, label in _labelled(includes)]
-        return cls(Root(str(Path(path).parent)), roots, dict(modules or {}))
+        roots = [Root(folder, label) for folder, label in _labelled(includes, probes)]
+        return cls(Root(str(Path(path).parent)), roots, dict(modules or {}), probes=probes)
 
     # ---- files -----------------------------------------------------------------------------
 
@@ -129,17 +132,22 @@ class Loader:
     def folders(self) -> list[Path]:
         """Where files may be: the homes of what the command line names, and folders to include."""
         given = map(Path, self.modules.values())
-        named = [path if path.is_dir() else path.parent for path in given]
-        homes = [_home(folder) for folder in (Path(self.kernel.folder), *named)]
+        named = [path if self.probes.is_folder(path) else path.parent for path in given]
+        homes = [_home(folder, self.probes) for folder in (Path(self.kernel.folder), *named)]
         return [*homes, *(Path(root.folder) for root in self.includes)]
 
     def _is_there(self, place: SourcePath) -> bool:
-        return place.disk.is_file() and confine.is_inside(place.disk, self.folders)
+        return self.probes.is_file(place.disk) and confine.is_inside(place.disk, self.folders)
 
     @property
     def files(self) -> list[str]:
         """Every file read so far, as printed."""
         return [str(place.disk) for place in self._places.values() if place.disk.is_file()]
+
+    @property
+    def on_disk(self) -> dict[str, str]:
+        """Where each file is, by what messages call it."""
+        return {str(place.disk): str(place.disk) for place in self._places.values()}
 
     def neighbour(self, path: str) -> SourceFile | None:
         """The file with this path inside nkic, if it lies where the kernel's file does."""
@@ -153,6 +161,7 @@ class Loader:
         if label not in self.sources:
             read = files.read_bytes if path else confine.read_regular  # named, or found
             content = read(shown, MAX_BYTES) if data is None else data
+            self.probes.note(place.disk, content)
             self.sources[label] = decode(content, label)
         return self.sources[label]
 
@@ -188,14 +197,15 @@ class Loader:
 
     def _holds_source(self, folder: Path) -> bool:
         """Whether a folder without a file of its own is a package all the same, as in Python."""
-        if not folder.is_dir() or not confine.is_inside(folder, self.folders):
+        if not self.probes.is_folder(folder) or not confine.is_inside(folder, self.folders):
             return False
+        self.probes.is_searched = True
         return any(any(folder.glob(form)) for form in ("*.py", "*/*.py"))
 
     def _package_root(self, folder: SourcePath) -> SourcePath | None:
         """The folder that holds the outermost package around `folder`, if that is a package."""
         if folder not in self._packages:
-            self._packages[folder] = _package_root(folder)
+            self._packages[folder] = _package_root(folder, self.probes)
         return self._packages[folder]
 
     def _given(self, name: str) -> Iterator[SourcePath]:
@@ -207,11 +217,11 @@ class Loader:
                 yield _joined(base, name[len(module) :].split(".")[1:])
 
 
-def _labelled(folders: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _labelled(folders: Sequence[str], probes: Probes) -> Iterator[tuple[str, str]]:
     """Each folder with a label of its own that does not depend on where it lies."""
     taken: set[str] = set()
     for folder in folders:
-        if not Path(folder).is_dir():
+        if not probes.is_folder(Path(folder)):
             raise _missing("--include", folder)
         label = Path(folder).resolve().name + ":"
         while label in taken:
@@ -238,17 +248,18 @@ def _joined(place: SourcePath, parts: Sequence[str]) -> SourcePath:
     return place
 
 
-def _package_root(folder: SourcePath) -> SourcePath | None:
-    if not (folder / PACKAGE).disk.is_file():
+def _package_root(folder: SourcePath, probes: Probes) -> SourcePath | None:
+    if not probes.is_file((folder / PACKAGE).disk):
         return None
-    while (folder / PACKAGE).disk.is_file() and folder.disk.resolve().parent != folder.disk:
+    while probes.is_file((folder / PACKAGE).disk) and folder.disk.resolve().parent != folder.disk:
         folder = folder.parent
     return folder
 
 
-def _home(folder: Path) -> Path:
+def _home(folder: Path, probes: Probes) -> Path:
     """The outermost package that `folder` is part of; itself, if it is no package."""
+    probes.is_folder(folder)
     home = folder.resolve()
-    while (home / PACKAGE).is_file() and (home.parent / PACKAGE).is_file():
+    while probes.is_file(home / PACKAGE) and probes.is_file(home.parent / PACKAGE):
         home = home.parent
     return home

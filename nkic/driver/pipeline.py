@@ -14,6 +14,7 @@ import resource
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import PurePath
 from time import perf_counter_ns
 from typing import Any, NamedTuple, NoReturn
 
@@ -42,6 +43,7 @@ from nkic.lower import lower
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import Target
 from nkic.neff.container import unpack
+from nkic.neff.listing.assemble import assemble
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.neff.write import write
@@ -49,7 +51,7 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
-from nkic.search import Found, search
+from nkic.search import Found, fit, search
 from nkic.specialise import PROVIDED, specialise
 from nkic.specialise.native import LiveKernel, Traced, trace_kernel
 from nkic.specialise.request import Request
@@ -74,6 +76,7 @@ STAGES = {
 }
 ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # said on the command line
 SCHEDULE = ".sched"  # the suffix of a printed schedule
+ASSEMBLY = ".asm"  # the suffix of printed records
 LAST_CHECK = "schedule-audit"  # after it nothing is found wrong with a kernel
 
 
@@ -114,12 +117,15 @@ def compile_text(
     compiled: Compiled | None = None,
 ) -> Compiled:
     """Compiles a program in the text form, as `--emit ir`, `lowered` and `allocated` print it, or
-    what `--emit sched` prints, where the file is called so: then it is proven as it stands.
+    what `--emit sched` or `asm` prints, where the file is called so. A schedule is proven as it
+    stands; records are verified, as the runner verifies a file that it does not trust.
 
     `find` gives the kernel's files, as far as they are at hand. Raises as `compile_source`.
     """
     report = Reporter(options.max_errors)
-    begin = _from_schedule if text.path.endswith(SCHEDULE) else _from_text
+    begin = {SCHEDULE: _from_schedule, ASSEMBLY: _from_assembly}.get(
+        PurePath(text.path).suffix, _from_text
+    )
     steps = begin(text, find, report, options)
     return _run(steps, report, options, compiled or Compiled(text))
 
@@ -247,6 +253,24 @@ def _from_schedule(
         report.fatal("bad-program-text", f"`{text.path}` is no program that can run: {failure}")
 
 
+def _from_assembly(
+    text: SourceFile,
+    find: Callable[[str], SourceFile | None],
+    report: Reporter,
+    options: CompileOptions,
+) -> Iterator[Step]:
+    """Printed records become a file if they verify: what they were made of is not known."""
+    try:
+        executable = assemble(text.text)
+        yield "emit", executable
+        verify(executable)
+        yield "verify", None
+        yield "write", write(executable, embed_source=options.embed_source)
+    except ArtifactFailed as failure:
+        why = "; ".join(d.message for d in failure.diagnostics)
+        report.fatal("bad-program-text", f"`{text.path}` is no program: {why}")
+
+
 @contextmanager
 def _read(text: SourceFile, report: Reporter) -> Iterator[None]:
     """What is no program text is an error in the file."""
@@ -288,9 +312,8 @@ def _from_program(
     graphs = depend(lowered)
     yield "depend", graphs
 
-    placed, reusing = allocate.allocate(lowered, graphs, report)
+    placed, reusing = fit(lowered, graphs, report)
     yield "allocate", placed
-    report.stop_if_errors()
 
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
     yield "schedule", ordered
@@ -298,7 +321,7 @@ def _from_program(
     found = Found(placed, reusing, ordered)
     if options.level and not options.serial:
         found = search(lowered, graphs, found, options.level)
-    placed, _, ordered = found
+    placed, ordered = found.placed, found.schedule
     yield "search", found
     check.find_banks(placed, report)
     report.stop_if_errors()
@@ -371,6 +394,7 @@ def _take(steps: Iterator[Step], last: str, compiled: Compiled) -> None:
         compiled.timings.append(StageTiming(stage, now - before, peak))
         compiled.results[stage] = result
         if stage == "search":
+            compiled.first_plan = compiled.results["schedule"]
             compiled.results |= {"allocate": result.placed, "schedule": result.schedule}
         if stage == last:
             return

@@ -14,6 +14,7 @@ from nkic.neff.records import (
     Executable,
     InstructionRecord,
     LoopRecord,
+    OffsetRecord,
     OperandRecord,
     ParameterRecord,
     PatternRecord,
@@ -30,10 +31,11 @@ def emit(
     program = schedule.program
     places = PlaceTable(sources)
     tensors = Tensors(program, places)
+    turns: dict[str, int] = {}
     inputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.inputs)
     outputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.outputs)
     streams = tuple(
-        _CoreEmitter(number, places, tensors).stream(stream)
+        _CoreEmitter(number, places, tensors, turns).stream(stream)
         for number, core in enumerate(schedule.cores)
         for stream in core
     )
@@ -56,6 +58,7 @@ def emit(
         files=tuple(places.files),
         arguments=dict(program.arguments),
         meta=dict(meta or {}),
+        turns=tuple(turns),
     )
 
 
@@ -81,9 +84,12 @@ def _registers(streams: Iterable[StreamRecord]) -> Iterable[int]:
 
 
 class _CoreEmitter:
-    def __init__(self, number: int, places: PlaceTable, tensors: Tensors) -> None:
+    def __init__(
+        self, number: int, places: PlaceTable, tensors: Tensors, turns: dict[str, int]
+    ) -> None:
         self.number = number
         self.places = places
+        self.turns = turns
         self.tensors = tensors
         self.known: dict[int, PatternRecord] = {}  # by identity: lower shares equal patterns
 
@@ -120,6 +126,7 @@ class _CoreEmitter:
             waits,
             slot.signals,
             self.places.index(instruction.at),
+            self.turns.setdefault(instruction.turns, len(self.turns)) if instruction.turns else -1,
         )
 
     def operands(self, instruction: Instruction) -> tuple[OperandRecord, ...]:
@@ -138,7 +145,7 @@ class _CoreEmitter:
         if operand.dynamic is not None:
             kind, source, stride, limit, axis = operand.dynamic
             hidden.append(self.operand(source, hidden, count))
-            dynamic = (kind, count + len(hidden) - 1, stride, limit, axis)
+            dynamic = OffsetRecord(kind, count + len(hidden) - 1, stride, limit, axis)
         tensor, dtype, start, partitions, offset, dims, _ = operand
         number = self.tensors.index(tensor, self.number)
         record = PatternRecord(number, dtype, start, partitions, offset, dims, dynamic)

@@ -17,7 +17,7 @@ from nkic.base.source import SourceFile
 from nkic.evaluate import builtins, failures, library, objects, types
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.machine import Machine
-from nkic.evaluate.modules import Space, Table, World
+from nkic.evaluate.modules import INSTEAD, Space, Table, World
 from nkic.evaluate.objects import Function
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import STDLIB, Import, Resolved, SourceModule
@@ -64,7 +64,10 @@ class Interpreter:
         self.machine = Machine(limits or DEFAULT_LIMITS, types.table())
         self.machine.builtins = builtins.table()
         self.machine.show = show
-        tables = {name: Table(name, found) for name, found in library.modules().items()}
+        tables = {
+            name: Table(name, found, INSTEAD.get(name, ""))
+            for name, found in library.modules().items()
+        }
         self.world = World(self.machine, resolved.library, {**tables, **provided})
         self.entry: Function | None = None
 

@@ -143,7 +143,7 @@ def _host_error(name: str, imported: str, labels: list[Label]) -> KernelError:
         return KernelError("import-failed", text, help=help, labels=labels)
     root = imported.partition(".")[0]
     text = f"`{name}` belongs to the module `{root}`, which kernels cannot use"
-    help = _INSTEAD.get(root, "")
+    help = INSTEAD.get(root, "")
     if root in sys.stdlib_module_names:
         help = help or (
             "move the work to host code and pass the result in; called from Python, kernels of "
@@ -159,7 +159,8 @@ def _host_error(name: str, imported: str, labels: list[Label]) -> KernelError:
     return KernelError("host-module", text, help=help, labels=labels)
 
 
-_INSTEAD = {
+# What to write in place of modules that kernels cannot use.
+INSTEAD = {
     "torch": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
     "jax": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
     "time": "use the simulator's cycles: a kernel's code cannot depend on the clock",

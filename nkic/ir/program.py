@@ -26,7 +26,8 @@ class Instruction(NamedTuple):
 
     `number` is unique within its core and grows in program order, loop bodies included.
     `engine` is None until lower chooses it. `after` are numbers of instructions that the
-    kernel ordered before this one (`depends_on`, `with_schedule`).
+    kernel ordered before this one (`depends_on`, `with_schedule`). `turns` says in which turn of
+    the Python loops around it it was made, outermost first: "i=3 j=0".
     """
 
     row: Row
@@ -38,6 +39,7 @@ class Instruction(NamedTuple):
     name: str = ""
     after: tuple[int, ...] = ()
     pinned: int = 0  # > 0: inside that no_reorder region, keep program order
+    turns: str = ""
 
     def operand(self, name: str) -> Operand:
         """The operand called `name`."""

@@ -10,6 +10,7 @@ from nkic.base.source import CallChain
 from nkic.machine.dtypes import DType
 from nkic.machine.facts import Register, Tile
 from nkic.machine.memory import Address, Buffer
+from nkic.machine.patterns import Pattern, RunTimeOffset
 
 
 class Role(Enum):
@@ -65,23 +66,6 @@ class Tensor:
         return f"%{self.number} {self.name}: {self.dtype.name}[{sizes}] {self.buffer.value}"
 
 
-class Dynamic(NamedTuple):
-    """A run-time offset on a view: `source` (register or one-column tile) times `stride`.
-
-    `kind` "scalar": one offset for the whole pattern. `kind` "vector": `source` holds an
-    index per outermost element (gather, scatter), and the pattern's first step is ignored.
-    `kind` "columns": on chip, `source` holds one offset per element of a partition, the same
-    for all partitions, as `machine.patterns.snake` orders them; the steps are ignored.
-    `limit` is the number of valid indices along the indexed dimension (out-of-bounds check).
-    """
-
-    kind: str
-    source: View | AccessPattern | Register
-    stride: int
-    limit: int
-    axis: int = 0
-
-
 class View(NamedTuple):
     """A shape over a tensor's storage; strides and offset in elements of `dtype`.
 
@@ -113,21 +97,10 @@ class View(NamedTuple):
         )
 
 
-class AccessPattern(NamedTuple):
-    """What an instruction holds after lower: a start and up to a few (step, num) pairs.
+class AccessPattern(Pattern[Tensor, "Source"]):
+    """What an instruction holds after lower: a pattern over a tensor of the program."""
 
-    On chip: `start` and `partitions` relative to the tensor's first partition, `offset` in
-    elements from the tensor's first byte within a partition, `dims` the free dimensions.
-    In HBM: `start` and `partitions` are 0, `dims` every dimension. Outermost first.
-    """
-
-    tensor: Tensor
-    dtype: DType
-    start: int
-    partitions: int
-    offset: int
-    dims: tuple[tuple[int, int], ...]
-    dynamic: Dynamic | None = None
+    __slots__ = ()
 
     def tile(self) -> Tile:
         """What rules and costs see of it."""
@@ -140,13 +113,9 @@ class AccessPattern(NamedTuple):
             *addressing(self.dynamic),
         )
 
-    def extent(self) -> tuple[int, int]:
-        """Lowest and one past the highest byte touched, from the tensor's first byte."""
-        low = high = self.offset
-        for step, num in self.dims:
-            reach = step * (num - 1)
-            low, high = (low + reach, high) if reach < 0 else (low, high + reach)
-        return low * self.dtype.size, (high + 1) * self.dtype.size
+
+Source = View | AccessPattern | Register
+Dynamic = RunTimeOffset[Source]
 
 
 def addressing(dynamic: Dynamic | None) -> tuple[bool, bool, Tile | None]:

@@ -24,7 +24,7 @@ from nkic.base.source import CallChain
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Instruction, Loop, Operand, Program
 from nkic.ir.schedule import Schedule, Slot, StreamItem
-from nkic.ir.tensors import AccessPattern, Dynamic, Tensor, View
+from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.facts import Register
 
 _SPECIAL = re.compile(r"[^\w .=-]", re.ASCII)
@@ -141,7 +141,9 @@ def instruction_text(instruction: Instruction) -> str:
         text += f" name {quoted(instruction.name)}"
     if instruction.after:
         text += f" after {instruction.after}"
-    return text + (f" pinned {instruction.pinned}" if instruction.pinned else "")
+    if instruction.pinned:
+        text += f" pinned {instruction.pinned}"
+    return text + (f" turns {quoted(instruction.turns)}" if instruction.turns else "")
 
 
 def quoted(text: str) -> str:
@@ -160,10 +162,7 @@ def _operand(operand: Operand) -> str:
 
 
 def _pattern(pattern: AccessPattern) -> str:
-    dims = ", ".join(f"{step}x{num}" for step, num in pattern.dims)
-    start = f"{pattern.start}+{pattern.partitions}, " if pattern.tensor.on_chip else ""
-    text = f"%{pattern.tensor.number}[{start}{pattern.offset}; {dims}]"
-    return text + _suffix(pattern)
+    return pattern.notation(pattern.tensor.number) + _suffix(pattern)
 
 
 def _view(view: View) -> str:
@@ -173,9 +172,5 @@ def _view(view: View) -> str:
 
 def _suffix(operand: AccessPattern | View) -> str:
     text = f":{operand.dtype.name}" if operand.dtype is not operand.tensor.dtype else ""
-    return text + (f" {_dynamic(operand.dynamic)}" if operand.dynamic is not None else "")
-
-
-def _dynamic(dynamic: Dynamic) -> str:
-    kind, source, stride, limit, axis = dynamic
-    return f"by {kind} {_operand(source)} stride {stride} limit {limit} axis {axis}"
+    dynamic = operand.dynamic
+    return f"{text} {dynamic.notation(_operand(dynamic.source))}" if dynamic is not None else text

@@ -22,6 +22,7 @@ def complain(
     argument: str = "",
     position: int | None = None,
     at: CallChain | None = None,
+    labels: Iterable[Label] = (),
 ) -> None:
     """Reports at the call that the kernel is making, with the calls that led there.
 
@@ -32,7 +33,7 @@ def complain(
     active().recording()
     at = at or here()
     places = at.user_frames()
-    labels = [Label(span, "called from here") for span in places[1:]]
+    labels = [*labels, *(Label(span, "called from here") for span in places[1:])]
     labels += [Label(one.at.primary, f"`{one.name}` is {shown(one)}") for one in about]
     place = places[0]
     if argument and at.span == place:

@@ -107,12 +107,14 @@ class Trace:
         self.locate: Callable[[CallChain, str, int | None], Span] = _whole_call
         self.here: Callable[[], CallChain] = _nowhere  # the kernel's place
         self.loop_context: Callable[[], list[Label]] = list  # of the loops around that place
+        self.turns: Callable[[], str] = str  # of those loops, as `Instruction.turns`
         self.recording: Callable[[], object] = _free  # spends steps, for what goes into a program
         self.viewing: Callable[[], object] = _free  # spends steps, for an index
         self.spaces: Mapping[str, Any] = {}  # the modules of NKI, where Python is evaluating
         self.decide: Callable[[Any], bool] | None = None  # what `while register:` asks, there
         self.prepared: Any = None  # the collective that waits for its trigger
-        self.remember: Callable[[], Callable[[], None]] | None = None  # numbers in variables, there
+        # Numbers in variables, there: what was noted is put back, and the names of what changed.
+        self.remember: Callable[[], Callable[[], Sequence[str]]] | None = None
         self.left: list[CallChain] = []  # loops of the device that Python left before their end
         self.tensors: list[Tensor] = []
         self.constants: dict[int, bytes] = {}
@@ -247,9 +249,8 @@ class Trace:
         body = self.body
         number = self._instructions
         self._instructions = number + 1
-        body.append(
-            Instruction(row, operands, attributes, engine, here(), number, name, after, self.pinned)
-        )
+        where = (here(), number, name, after, self.pinned, self.turns())
+        body.append(Instruction(row, operands, attributes, engine, *where))
         return NkiInstruction(body, len(body) - 1)
 
     def again(self, item: Instruction) -> None:

@@ -219,8 +219,9 @@ class Row:
     `skips` are an attribute with its value: those with which elements are read in pairs, and with
     which rows whose index is out of bounds are left out; `rows_last`, these are columns of dst.
     `queue` is the attribute that numbers the queue which all cores use. `moves`: results have the
-    bits of a source of their type, or are constants. `coalesces`: a call takes several tensors
-    in HBM. `channel` is the attribute that numbers channels, each of which is a call.
+    bits of a source of their type, or are constants. `copies`: dst is src, element by element in
+    the order of both. `coalesces`: a call takes several tensors in HBM. `channel` is the attribute
+    that numbers channels, each of which is a call.
     `loads_until` is the last profile that takes a tensor in place of a register, and loads it.
     `scalars`: its register is one of NKI's device scalars, which a call gives or takes.
     `operations` counts the additions and multiplications of a matrix product.
@@ -255,6 +256,7 @@ class Row:
     rows_last: bool = False
     queue: str = ""
     moves: bool = False
+    copies: bool = False
     coalesces: bool = False
     channel: str = ""
     loads_until: Profile | None = None

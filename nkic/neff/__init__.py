@@ -2,6 +2,6 @@
 
 `records` says what a file holds; `write` and `read` are the format of docs/neff.md; `verify`
 proves that a file which was read cannot make the runner misbehave, and `load` does both.
-`disassemble` and `assemble` are the text form; `info`, `diff` and `edit` look at files, compare
-them and take parts out.
+`listing` is the text form and compares programs; `info` and `edit` look at files and take parts
+out.
 """

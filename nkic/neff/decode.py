@@ -13,7 +13,7 @@ from nkic.neff.container import Section
 from nkic.neff.decode_code import CodeReader
 from nkic.neff.decode_layout import LayoutReader
 from nkic.neff.failures import Malformed, refuse, shown
-from nkic.neff.layout import PLACES_PER_RECORD, Lines, Meta
+from nkic.neff.layout import PLACES_PER_RECORD, Lines, Meta, Turns
 from nkic.neff.limits import INT32, Limits
 from nkic.neff.records import Executable, FileRecord, PlaceRecord, TensorRecord
 from nkic.neff.streaming import Records
@@ -32,10 +32,12 @@ def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> E
     _check_count(sections, "debug", len(names), len(layout.tensors), "tensors")
     arguments, flags = notes(sections, limits)
     constants = _constants(sections["const"], layout.tensors, limits)
-    reader = CodeReader(chain(used, repeat(-1)), rows, limits)
+    turns, turned = _turns(sections, limits)
+    reader = CodeReader(chain(used, repeat(-1)), chain(turned, repeat(-1)), rows, limits)
     streams = reader.read(sections["code"])
     items = sum(len(stream.items) for stream in streams)
     _check_count(sections, "lines", len(used), items, "instructions")
+    _check_count(sections, "turns", len(turned), items, "instructions")
     return Executable(
         name=layout.kernel[0],
         target=layout.kernel[1],
@@ -51,6 +53,7 @@ def executable(sections: Sections, rows: Mapping[int, Row], limits: Limits) -> E
         files=sources,
         arguments=arguments,
         meta=flags,
+        turns=turns,
     )
 
 
@@ -121,6 +124,29 @@ def _lines(
             else:
                 raise Malformed(f"a record of kind {kind} cannot be here")
     return tuple(places), used
+
+
+def _turns(sections: Sections, limits: Limits) -> tuple[tuple[str, ...], compact_array[int]]:
+    """The turns of loops, and those of every item in order."""
+    texts: list[str] = []
+    used = compact_array("i")
+    if "turns" not in sections:
+        return (), used
+    count, width = limits.places + limits.items, PLACES_PER_RECORD + 1
+    records = Records(sections["turns"], count=count, width=width, largest=limits.record_bytes)
+    with records.located():
+        for record in records:
+            kind = kind_of(record, len(Turns))
+            if kind == Turns.TEXT and not used:
+                if len(texts) >= limits.places:
+                    raise Malformed(f"more than {limits.places:,} turns", "artifact-limit")
+                (found,) = fields(record, 1, "a turn")
+                texts.append(text(found, limits.string_bytes, "a turn"))
+            elif kind == Turns.ITEMS:
+                used.extend(integers(record[1:], -1, len(texts) - 1, "an item's turn"))
+            else:
+                raise Malformed(f"a record of kind {kind} cannot be here")
+    return tuple(texts), used
 
 
 def _add_place(

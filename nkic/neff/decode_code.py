@@ -20,6 +20,7 @@ from nkic.neff.limits import INT32, INT64, Limits
 from nkic.neff.records import (
     InstructionRecord,
     LoopRecord,
+    OffsetRecord,
     OperandRecord,
     PatternRecord,
     StreamRecord,
@@ -32,10 +33,15 @@ _Item = InstructionRecord | LoopRecord
 
 
 class CodeReader:
-    """Builds the streams from a section's records. `places` gives each item's source place."""
+    """Builds the streams from a section's records. `places` gives each item's source place,
+    `turns` the turns that it was made in.
+    """
 
-    def __init__(self, places: Iterator[int], rows: Mapping[int, Row], limits: Limits) -> None:
+    def __init__(
+        self, places: Iterator[int], turns: Iterator[int], rows: Mapping[int, Row], limits: Limits
+    ) -> None:
         self._places = places
+        self._turns = turns
         self._rows = rows
         self._limits = limits
         self._values: list[OperandRecord] = [None]  # reference 0 is none
@@ -179,16 +185,15 @@ class CodeReader:
                 self._waits(waits) if waits != () else _NO_WAITS,
                 self._signals(signals) if signals != () else (),
                 next(self._places),
+                next(self._turns),
             )
         )
 
     def _slot(self, record: tuple[Any, ...]) -> None:
         waits, signals = fields(record, 2, "an empty slot")
-        self._add(
-            InstructionRecord(
-                None, (), (), self._waits(waits), self._signals(signals), next(self._places)
-            )
-        )
+        where = (next(self._places), next(self._turns))
+        made = (self._waits(waits), self._signals(signals))
+        self._add(InstructionRecord(None, (), (), *made, *where))
 
     def _waits(self, value: Any) -> tuple[tuple[int, int], ...]:
         flat = integers(value, 0, INT32, "a wait")
@@ -206,6 +211,7 @@ class CodeReader:
 
     def _loop(self, record: tuple[Any, ...]) -> None:
         length, counter, start, stop, step, condition = fields(record, 6, "a loop")
+        next(self._turns)
         self._add(
             LoopRecord(
                 integer(length, 0, INT32, "a loop's length"),
@@ -223,10 +229,10 @@ def _too_many(what: str, limit: int) -> Malformed:
     return Malformed(f"more than {limit:,} {what}", "artifact-limit")
 
 
-def _dynamic(values: list[Any]) -> tuple[str, int, int, int, int]:
+def _dynamic(values: list[Any]) -> OffsetRecord:
     kind, source, stride, limit, axis = values
     kind = integer(kind, 0, len(DYNAMIC_KINDS) - 1, "a dynamic offset's kind")
-    return (
+    return OffsetRecord(
         DYNAMIC_KINDS[kind],
         integer(source, 0, INT32, "a dynamic offset's operand"),
         integer(stride, -INT64, INT64, "a dynamic offset's stride"),

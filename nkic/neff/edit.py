@@ -12,7 +12,7 @@ from nkic.neff.layout import SECTION_VERSION
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.write import section_entry
 
-_DEBUG = frozenset({"src", "lines", "debug"})
+_DEBUG = frozenset({"src", "lines", "debug", "turns"})
 
 
 def strip(data: bytes, what: Literal["debug", "source"], limits: Limits = LIMITS) -> bytes:

@@ -10,9 +10,15 @@ import msgpack
 from nkic.base.text import clean
 from nkic.machine.memory import BUFFER_CODES
 from nkic.neff.failures import refuse
-from nkic.neff.layout import PLACES_PER_RECORD, ROLES, Layout, Lines, Meta
+from nkic.neff.layout import PLACES_PER_RECORD, ROLES, Layout, Lines, Meta, Turns
 from nkic.neff.limits import LIMITS
-from nkic.neff.records import Executable, FileRecord, PlaceRecord, TensorRecord
+from nkic.neff.records import (
+    Executable,
+    FileRecord,
+    InstructionRecord,
+    PlaceRecord,
+    TensorRecord,
+)
 
 
 def printable(value: str) -> str:
@@ -87,6 +93,14 @@ def _chunks(values: list[int]) -> Iterator[list[int]]:
 def debug(executable: Executable) -> bytes:
     """The tensors' names and places."""
     return _array([(printable(t.name), t.place) for t in executable.tensors])
+
+
+def turns(executable: Executable) -> bytes:
+    """The turns of Python's loops, and those that each item of the streams was made in."""
+    texts = [(Turns.TEXT, printable(text)) for text in executable.turns]
+    items = (item for stream in executable.streams for item in stream.items)
+    used = [item.turns if isinstance(item, InstructionRecord) else -1 for item in items]
+    return _array([*texts, *((Turns.ITEMS, *chunk) for chunk in _chunks(used))])
 
 
 def _array(records: Iterable[Any]) -> bytes:

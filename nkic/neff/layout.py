@@ -2,7 +2,7 @@
 
 Every section is an array of records. In `layout`, `code`, `meta` and `lines` a record is an
 array that begins with its kind; `const` and `src` are flat, so that large binary data cannot
-nest; a record of `debug` stands for one tensor.
+nest; a record of `debug` stands for one tensor, `turns` is a list of numbers of all items' turns.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 SECTION_VERSION = 1
-SECTIONS = ("layout", "const", "code", "meta", "src", "lines", "debug")  # in file order
+SECTIONS = ("layout", "const", "code", "meta", "src", "lines", "debug", "turns")  # in file order
 
 
 class Layout(IntEnum):
@@ -47,6 +47,13 @@ class Lines(IntEnum):
 
     PLACE = 0  # file, line, column, end line, end column, caller
     ITEMS = 1  # a place for each of the next items
+
+
+class Turns(IntEnum):
+    """Records of `turns`."""
+
+    TEXT = 0  # text
+    ITEMS = 1  # a text for each of the next items
 
 
 ROLES = ("input", "output", "constant", "internal")

@@ -12,7 +12,7 @@ from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.read import read_container
 from nkic.neff.records import Executable
 from nkic.neff.streaming import Records
-from nkic.neff.unsound import Unsound
+from nkic.neff.verify.unsound import Unsound
 
 _FIRST_KINDS = {"layout": Layout.TENSOR, "code": CodeRecord.STREAM}  # where counting begins
 

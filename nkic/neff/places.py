@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nkic.base.source import SHIPPED
-from nkic.neff.records import Executable
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord
 
 
 def frames(executable: Executable, place: int) -> list[int]:
@@ -27,3 +27,9 @@ def is_shipped(executable: Executable, place: int) -> bool:
     file = executable.places[place].file
     known = 0 <= file < len(executable.files)
     return known and executable.files[file].path.startswith(SHIPPED)
+
+
+def turns(executable: Executable, record: InstructionRecord | LoopRecord) -> str:
+    """In which turn of Python's loops an item was made, as "i=3 j=0"; nothing if in none."""
+    number = record.turns if isinstance(record, InstructionRecord) else -1
+    return executable.turns[number] if 0 <= number < len(executable.turns) else ""

@@ -17,7 +17,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Register, Tile, Value, trips
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.machine.patterns import bounds
+from nkic.machine.patterns import Pattern, RunTimeOffset
 from nkic.machine.targets import Target
 
 
@@ -45,44 +45,20 @@ class TensorRecord(NamedTuple):
         return prod(sizes) * self.dtype.size
 
 
-class PatternRecord(NamedTuple):
-    """An access pattern: as `ir.tensors.AccessPattern`, the tensor by index.
+OffsetRecord = RunTimeOffset[int]
 
-    `dynamic` is None, or (kind, index of the operand that holds the offset, stride, limit,
-    axis), where the index counts the instruction's operands with the hidden ones at the end.
+
+class PatternRecord(Pattern[int, int]):
+    """An access pattern, its tensor by index. A run-time offset's `source` is the index of the
+    operand that holds it, counted with the hidden ones at the end.
     """
 
-    tensor: int
-    dtype: DType
-    start: int
-    partitions: int
-    offset: int
-    dims: tuple[tuple[int, int], ...]
-    dynamic: tuple[str, int, int, int, int] | None = None
-
-    @property
-    def kind(self) -> str:
-        """The kind of its run-time offset, empty if it has none."""
-        return self.dynamic[0] if self.dynamic is not None else ""
+    __slots__ = ()
 
     @property
     def standing(self) -> PatternRecord:
         """What one offset of 0 addresses: without the dimensions that have an offset each."""
-        dims = {"vector": self.dims[1:], "columns": ()}.get(self.kind, self.dims)
-        return self._replace(dims=dims, dynamic=None)
-
-    @property
-    def elements(self) -> int:
-        """All elements, repeated ones counted each time."""
-        return max(1, self.partitions) * prod(num for _, num in self.dims)
-
-    def extent(self) -> tuple[int, int]:
-        """Lowest and one past the highest byte touched, from the tensor's first byte (in each
-        partition). Steps over indexed elements are ignored, as they are when it runs.
-        """
-        low, high = bounds(self.standing.dims if self.dynamic else self.dims)
-        size = self.dtype.size
-        return (self.offset + low) * size, (self.offset + high + 1) * size
+        return self._replace(dims=self.fixed_dims, dynamic=None)
 
     def tile(self, tensor: TensorRecord, offsets: Tile | None = None) -> Tile:
         """What rules and costs see of it; `tensor` is the one it names, `offsets` the tile of
@@ -109,7 +85,7 @@ class InstructionRecord(NamedTuple):
     """One item of a stream. `row` None: an empty slot that only waits and signals.
 
     `operands` and `attributes` follow the row; operands that carry dynamic offsets come
-    after the row's own. `place` indexes `Executable.places`.
+    after the row's own. `place` indexes `Executable.places`, `turns` `Executable.turns`.
     """
 
     row: Row | None
@@ -118,6 +94,7 @@ class InstructionRecord(NamedTuple):
     waits: tuple[tuple[int, int], ...]
     signals: tuple[int, ...]
     place: int
+    turns: int = -1
 
 
 class LoopRecord(NamedTuple):
@@ -204,6 +181,7 @@ class Executable:
     files: tuple[FileRecord, ...] = ()
     arguments: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, str] = field(default_factory=dict)
+    turns: tuple[str, ...] = ()  # of Python's loops: "i=3 j=0"
 
     @property
     def sources(self) -> dict[str, SourceFile]:
@@ -226,7 +204,7 @@ class Executable:
             return operand
         offsets = None
         if operand.dynamic is not None:
-            source = item.operands[operand.dynamic[1]]
+            source = item.operands[operand.dynamic.source]
             if isinstance(source, PatternRecord):
                 offsets = source.tile(self.tensors[source.tensor])
         return operand.tile(self.tensors[operand.tensor], offsets)

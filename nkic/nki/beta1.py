@@ -20,6 +20,7 @@ from nkic.language.beta1 import MODULES, ROOT, allocators, names, operators
 from nkic.language.enums import Operator
 from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
+from nkic.language.objects import Decorator
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.nki import names as host
@@ -27,7 +28,7 @@ from nkic.nki import signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 
 _AS_IT_IS = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
-_CALLED = (allocators.unchanged, allocators.scope)
+_CALLED = (allocators.scope,)
 
 
 class Waiting:
@@ -63,6 +64,8 @@ def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
 
 
 def _value(module: str, name: str, value: Any) -> Any:
+    if isinstance(value, Decorator):
+        return allocators.unchanged
     if isinstance(value, type) and issubclass(value, Enum):
         return host.enumeration("nki.isa", value)
     if isinstance(value, _AS_IT_IS) or value in _CALLED:

@@ -20,7 +20,7 @@ from nkic import api
 from nkic.api import functions
 from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.tracebacks import boundary
-from nkic.base import diagnostics
+from nkic.base import diagnostics, levels
 from nkic.base.suggest import did_you_mean
 from nkic.language.trace import current
 from nkic.language.versions import configs
@@ -29,11 +29,17 @@ from nkic.nki.names import framework_target
 
 FORMER = "neuronxcc.nki"
 FORMER_NKI = "beta1"  # the version that `neuronxcc.nki` is
+# Of v2.22 to v2.24: True says that the kernel returns its outputs, which the kernel shows itself.
+_FORMER_OPTIONS = ("kernel_return",)
 SIMULATOR = "NKI_SIMULATOR"  # 1 says what nkic does anyway
 _MODES = ("auto", "simulation", "baremetal", "torchxla", "jax", "trace")  # ignored since NKI 0.3
 _MESSAGES = ("debug_kernel", "show_compiler_tb")  # settings of the messages of NKI's compiler
 # Flags of that compiler in published kernels: the compiler here warns of them (jit-option).
 _COMPILER = ("additional_compile_opt", "experimental_flags")
+
+
+# What a mask hides is not written, in outputs too ("uninitialized", nki.language.load, SDK 2.26).
+_LEVELS = levels.Settings().adding(levels.Wish.WARN, "output-partly-written")
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class LaunchOptions:
         }
         if self.former:
             said["nki"] = FORMER_NKI
+            said["levels"] = _LEVELS
         if self.schedule:
             said["schedule"] = self.schedule
         return said
@@ -125,7 +132,7 @@ class Kernel:
         they were.
         """
         with arrays.adapting():
-            called = api.call(self.func, args, kwargs, **self._options(), **options)
+            called = api.call(self.func, args, kwargs, **{**self._options(), **options})
         _tell(called)
         return called
 
@@ -213,6 +220,7 @@ def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
 
 def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
     known = ("mode", "platform_target", *_MESSAGES, *_COMPILER, *configs.OPTIONS)
+    known += _FORMER_OPTIONS if former else ()
     for name in options:
         if name not in known:
             help = did_you_mean(name, known) or f"options are {', '.join(known)}"

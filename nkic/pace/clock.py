@@ -36,7 +36,7 @@ class Clock:
     def _signature(self, record: InstructionRecord, engine: Engine, queue: int) -> Key:
         tensors = self.executable.tensors
         shapes = [
-            (tensors[o.tensor].buffer, o.dtype, o.partitions, o.dims, o.dynamic and o.dynamic[0])
+            (tensors[o.tensor].buffer, o.dtype, o.partitions, o.dims, o.dynamic and o.dynamic.kind)
             if type(o) is PatternRecord
             else o
             for o in record.operands

@@ -15,8 +15,8 @@ from typing import Any
 from nkic.base.text import clean, grouped, size
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES, Buffer
 from nkic.machine.targets import TARGETS
+from nkic.neff.listing.text import source
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
-from nkic.neff.text import source
 from nkic.report.resources import resources
 
 CELLS = 48  # of a chart

@@ -5,8 +5,8 @@ an engine the one with the longest way to the end goes first; ties go by program
 result is a function of the program alone. With `in_order` each engine takes its instructions in
 program order instead, ready or not. Half of the queues bring data on chip, half take it
 away, so that no load stands behind a store that waits for its data. A transfer takes the queue
-that makes it wait least, and among equals the one that was busy last, which leaves idle queues
-to others.
+that makes it wait least, and among equals the one that has been idle longest: a queue triggers a
+transfer when the one before has moved its data.
 
 The rendezvous of cores are issued in program order, each in the stream that its pipe decides, so
 that every core reaches them in the same order: then the orders of issue of all cores fit into one,
@@ -20,53 +20,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import NamedTuple
 
 from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Instruction, Operand
+from nkic.ir.program import Instruction
 from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import Tables, Timing, Warmth, activation_table, semaphore_ps, timing
+from nkic.machine.timing import Tables, Timing, Warmth, semaphore_ps
+from nkic.schedule.placed import Placed, Timings, engine_of, table_of
+from nkic.schedule.replay import replayed
 
 COLLECTIVES = 1  # the pipe whose queue they take
-
-
-class Placed(NamedTuple):
-    """An instruction with its stream, in the order of issue over all streams."""
-
-    instruction: Instruction
-    stream: StreamId
-
-
-class Timings:
-    """Timings of instructions, computed once per signature."""
-
-    def __init__(self, target: Target) -> None:
-        self.target = target
-        self.known: dict[tuple[object, ...], Timing] = {}
-
-    def of(self, instruction: Instruction, queue: int = 0) -> Timing:
-        """The timing of `instruction` on its engine; of a transfer, on that DMA queue."""
-        shapes = (_shape(o) for o in instruction.operands)
-        by = self.target.queue_engines[queue]
-        key = (instruction.row, instruction.attributes, instruction.engine, by, *shapes)
-        found = self.known.get(key)
-        if found is None:
-            facts = instruction.facts(self.target)
-            found = self.known[key] = timing(instruction.row, facts, engine_of(instruction), queue)
-        return found
-
-
-def table_of(instruction: Instruction) -> str:
-    """The activation table that `instruction` needs, or nothing."""
-    return activation_table(instruction.row, instruction.attributes, engine_of(instruction))
-
-
-def engine_of(instruction: Instruction) -> Engine:
-    """The engine that lower chose."""
-    return instruction.engine or instruction.row.engines[0]
+ENOUGH = 1.005  # of the busiest engine's time: what is as near is not tried otherwise
 
 
 def _leaves_chip(instruction: Instruction) -> bool:
@@ -75,13 +41,6 @@ def _leaves_chip(instruction: Instruction) -> bool:
         return True
     dst = instruction.operand("dst")
     return isinstance(dst, AccessPattern) and not dst.tensor.on_chip
-
-
-def _shape(operand: Operand) -> object:
-    """All that a cost may depend on: a tile without its place."""
-    if type(operand) is AccessPattern:
-        return (operand.tensor.buffer, operand.dtype, operand.partitions, operand.dims)
-    return operand
 
 
 @dataclass
@@ -128,7 +87,7 @@ class _Queues:
         that has other work is taken where it saves more than the `trigger` costs it.
         """
         queues = range(self.half, len(self.busy)) if away else range(self.half)
-        return min(queues, key=lambda q: (self._cost(q, start, trigger), -self.busy[q], q))
+        return min(queues, key=lambda q: (self._cost(q, start, trigger), self.busy[q], q))
 
     def _cost(self, queue: int, start: int, trigger: int) -> int:
         engine = self.engines[queue]
@@ -145,14 +104,31 @@ class Orderer:
         self.keeps_order = in_order
         self.timings = Timings(target)
         self.tables = Tables(target)
-        self.warmth = Warmth(target)
         self.semaphore_ps = semaphore_ps(target)
         self.now = 0
 
     def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
-        """The order of issue of `code`, a stretch without loops."""
+        """The order of issue of `code`, a stretch without loops: the shorter one, of a list
+        schedule and program order, unless the first is as short as can be.
+        """
         here = {i.number: i for i in code}
-        return ListScheduler(self, here, self.waits(here)).go()
+        waits = self.waits(here)
+        begun, listed = self.now, ListScheduler(self, here, waits, self.keeps_order)
+        order, time = self._timed(listed, waits)
+        if not self.keeps_order and time > ENOUGH * listed.busiest():
+            self.now = begun
+            kept, other = self._timed(ListScheduler(self, here, waits, True), waits)
+            order, time = (kept, other) if other < time else (order, time)
+        self.now = begun + time
+        return order
+
+    def _timed(
+        self, scheduler: ListScheduler, waits: Mapping[int, Sequence[int]]
+    ) -> tuple[list[Placed], int]:
+        """The order that it finds, and the picoseconds that it takes."""
+        begun, order = self.now, scheduler.go()
+        time = replayed(order, waits, self.timings)
+        return order, self.now - begun if time is None else time
 
     def waits(self, here: Mapping[int, Instruction]) -> dict[int, list[int]]:
         """What each of these instructions waits for among them."""
@@ -183,9 +159,14 @@ class ListScheduler:
     """
 
     def __init__(
-        self, orderer: Orderer, code: dict[int, Instruction], waits: dict[int, list[int]]
+        self,
+        orderer: Orderer,
+        code: dict[int, Instruction],
+        waits: dict[int, list[int]],
+        in_order: bool = False,
     ) -> None:
         self.orderer = orderer
+        self.in_order = in_order
         self.code = code
         self.times = {n: orderer.timings.of(i) for n, i in code.items()}
         self.missing = {n: len(sources) for n, sources in waits.items()}
@@ -203,6 +184,8 @@ class ListScheduler:
         self.queues = _Queues(orderer.target, self.lanes, shared)
         self.ready_at = dict.fromkeys(code, orderer.now)
         self.done: dict[int, int] = {}
+        self.tables = Tables(orderer.target)
+        self.warmth = Warmth(orderer.target)
 
     def _in_turn(self) -> dict[int, list[int]]:
         """Who is issued after whom, whatever they wait for."""
@@ -210,7 +193,7 @@ class ListScheduler:
         for number, one in self.code.items():
             if one.row.is_rendezvous:
                 chains["rendezvous"].append(number)
-            if self.orderer.keeps_order:
+            if self.in_order:
                 chains[self._engine(number)].append(number)
         following: dict[int, list[int]] = defaultdict(list)
         for chain in chains.values():
@@ -226,6 +209,14 @@ class ListScheduler:
             after = max((heights[w] for w in self.waiters[number]), default=0)
             heights[number] = times.start + times.hold + times.latency + after
         return heights
+
+    def busiest(self) -> int:
+        """How long the engine is busy that has most to do, at least."""
+        busy = dict.fromkeys(Engine, 0)
+        for number, times in self.times.items():
+            engine = self._engine(number)
+            busy[engine] += times.pool if engine is Engine.DMA else times.hold
+        return max(busy.values())
 
     def go(self) -> list[Placed]:
         """The whole stretch in order of issue."""
@@ -251,18 +242,18 @@ class ListScheduler:
         number = lane.take(start, self.heights)
         times = self.times[number]
         if lane.engine is Engine.SCALAR:
-            start += self.orderer.tables.loading(table_of(self.code[number]))
+            start += self.tables.loading(table_of(self.code[number]))
         queue = 0
         hold = times.hold
         if lane.engine is Engine.DMA:
             queue = self._queue(self.code[number], start, times.trigger)
             times = self.orderer.timings.of(self.code[number], queue)
-            start = self._triggered(start, times)
+            start = self._triggered(max(start, self.queues.busy[queue]), times)
             self.queues.busy[queue] = start + hold
             lane.free = start + times.pool
         else:
             if lane.engine is Engine.TENSOR:
-                hold = self.orderer.warmth.stretched(start, hold)
+                hold = self.warmth.stretched(start, hold)
             lane.free = start + hold
         done = self.done[number] = start + times.start + hold + times.latency
         self.orderer.now = max(self.orderer.now, done)

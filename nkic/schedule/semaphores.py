@@ -20,7 +20,7 @@ from nkic.ir.program import Instruction, Loop, instructions
 from nkic.ir.schedule import Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.schedule.order import Placed
+from nkic.schedule.placed import Placed
 
 Clock = list[int]
 

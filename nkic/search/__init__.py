@@ -8,6 +8,6 @@ possible is a lower bound (`bound`) that knows nothing of addresses. Everything 
 Non-goals: device loops, and cores where the kernel's author chose addresses.
 """
 
-from nkic.search.stage import Found, search
+from nkic.search.stage import Found, fit, search
 
-__all__ = ["Found", "search"]
+__all__ = ["Found", "fit", "search"]

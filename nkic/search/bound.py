@@ -10,7 +10,7 @@ from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
-from nkic.schedule.order import Timings, engine_of
+from nkic.schedule.placed import Timings, engine_of
 
 
 def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:

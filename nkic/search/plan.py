@@ -20,7 +20,8 @@ from nkic.ir.program import Body, Instruction, instructions
 from nkic.ir.renumber import renumbered
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import Target
-from nkic.schedule.order import ListScheduler, Orderer, Placed
+from nkic.schedule.order import ListScheduler, Orderer
+from nkic.schedule.placed import Placed
 
 ON_CHIP = (Buffer.SBUF, Buffer.PSUM)
 

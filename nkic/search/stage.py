@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,27 +21,58 @@ from nkic.schedule import schedule
 from nkic.search.bound import bound_ns, has_loops
 from nkic.search.plan import plan
 
-NEAR = {1: 1.05, 2: 1.0}  # of the lower bound, by level: what is as near is not improved
+NEAR = {1: 1.02, 2: 1.0}  # of the lower bound, by level: what is as near is not improved
 Graphs = tuple[DependenceGraph, ...]
 
 
-class Found(NamedTuple):
-    """A placed program with its graphs, reuse edges included, and its schedule."""
-
-    placed: Program
-    graphs: Graphs
-    schedule: Schedule
-
-
 class Trial(NamedTuple):
-    """One way to plan: None for `share` keeps program order. `rest` is allocate's, `in_order`
-    schedule's.
+    """One way to plan: None for `share` keeps program order. `rest` and `pack` are allocate's,
+    `in_order` is schedule's.
     """
 
     share: float | None
     by_program: bool = False
     rest: int = REST
     in_order: bool = False
+    pack: bool = True
+
+
+class Tried(NamedTuple):
+    """A trial with its time, in nanoseconds; None where the program did not fit."""
+
+    trial: Trial
+    ns: float | None
+
+
+class Searched(NamedTuple):
+    """What a search did: the time of the first schedule and the bound that it was held against,
+    both in nanoseconds; what was tried, in order; and which of it was kept, if any.
+    """
+
+    first_ns: float
+    bound_ns: float
+    tried: tuple[Tried, ...] = ()
+    kept: Trial | None = None
+
+
+class Found(NamedTuple):
+    """A placed program with its graphs, reuse edges included, and its schedule. `searched` is
+    None where nothing was looked for.
+    """
+
+    placed: Program
+    graphs: Graphs
+    schedule: Schedule
+    searched: Searched | None = None
+
+
+# Where program order does not fit.
+FITS = tuple(
+    Trial(share, by_program, pack=pack)
+    for pack in (False, True)
+    for share in (1.0, 0.95, 0.8)
+    for by_program in (False, True)
+)
 
 
 TRIALS = {
@@ -58,29 +90,51 @@ TRIALS = {
 }
 
 
+def fit(lowered: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Graphs]:
+    """Addresses in program order or near it; where a memory is too small for that, in an order
+    that is planned together with memory. What is reported is the program as it was written.
+    """
+    tried = Reporter(report.max_errors)
+    with suppress(CompileFailed):
+        return allocate(lowered, graphs, tried)
+    free = [_free(body, lowered.target) for body in lowered.cores]
+    for trial in FITS if any(free) else ():
+        found = _fitted(lowered, graphs, free, trial)
+        if found is not None:
+            return found
+    for one in tried.all:
+        report.add(one)
+    raise CompileFailed(report.all)
+
+
 def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     """The shortest schedule of `lowered` among `first` and the trials of `level` (1 or 2).
 
     `graphs` are those of `lowered`, without reuse. Stops at the first that is near the bound.
-    What counts at level 2 is the time of a run, at level 1 what the scheduler planned with.
+    What counts is the time of a run, which the scheduler knows of one core; of several, which wait
+    for each other, level 2 asks it of the file.
     """
     free = [_free(body, lowered.target) for body in lowered.cores]
     if not any(free):
         return first
-    measure = run_ns if level > 1 else planned_ns
+    measure = run_ns if level > 1 and len(free) > 1 else planned_ns
     best, least = first, measure(first)
-    enough = NEAR[level] * bound_ns(lowered, graphs)
+    bound = bound_ns(lowered, graphs)
+    searched, tried = Searched(least, bound), list[Tried]()
     for trial in TRIALS[level]:
-        if least <= enough:
+        if least <= NEAR[level] * bound:
             break
         found = _attempt(lowered, graphs, free, trial)
-        if found is not None and (time := measure(found)) < least:
+        time = measure(found) if found is not None else None
+        tried.append(Tried(trial, time))
+        if found is not None and time is not None and time < least:
             best, least = found, time
-    return best
+            searched = searched._replace(kept=trial)
+    return best._replace(searched=searched._replace(tried=tuple(tried)))
 
 
 def planned_ns(found: Found) -> float:
-    """Nanoseconds by the scheduler's own estimate."""
+    """Nanoseconds of the order that the scheduler chose."""
     return found.schedule.estimate_ns
 
 
@@ -95,13 +149,21 @@ def _attempt(lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Tria
     """The program as `trial` would have it, or None where that does not fit. `free` says of which
     cores the order may change.
     """
+    fitted = _fitted(lowered, graphs, free, trial)
+    return Found(*fitted, schedule(*fitted, in_order=trial.in_order)) if fitted else None
+
+
+def _fitted(
+    lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Trial
+) -> tuple[Program, Graphs] | None:
+    """The program with addresses."""
     cores = list(_planned(lowered, graphs, free, trial))
     moved = replace(lowered, cores=tuple(body for body, _ in cores))
-    try:
-        fitted = allocate(moved, tuple(graph for _, graph in cores), Reporter(1), trial.rest)
-    except CompileFailed:
-        return None
-    return Found(*fitted, schedule(*fitted, in_order=trial.in_order))
+    with suppress(CompileFailed):
+        return allocate(
+            moved, tuple(graph for _, graph in cores), Reporter(1), trial.rest, trial.pack
+        )
+    return None
 
 
 def _planned(

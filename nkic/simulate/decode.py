@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
 from nkic.machine.operands import Row
-from nkic.machine.summation import SummationOrder
+from nkic.machine.operators import SummationOrder
 from nkic.machine.targets import Target
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.memory import Memory

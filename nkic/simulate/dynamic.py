@@ -95,7 +95,7 @@ class Dynamic:
 
     def _place(self, planner: Planner, number: int, copy: Tile) -> IndirectOperand:
         pattern: PatternRecord = self.record.operands[number]  # type: ignore[assignment]
-        source = self.record.operands[pattern.dynamic[1]]  # type: ignore[index]
+        source = self.record.operands[pattern.dynamic.source]  # type: ignore[union-attr]
         access = self._access[number]
         if type(source) is PatternRecord:
             indices = offsets_of(Tile(planner.memory, source).bound(), pattern, self.row)
@@ -174,7 +174,7 @@ class Dynamic:
 
     def _shifts(self, number: int) -> Callable[[], Sequence[int]]:
         pattern = self.places[number].pattern
-        step = pattern.dynamic[2] * pattern.dtype.size if pattern.dynamic else 0
+        step = pattern.dynamic.stride * pattern.dtype.size if pattern.dynamic else 0
 
         def shifts() -> Sequence[int]:
             indices = self._found[number]

@@ -79,7 +79,7 @@ def places_inside(pattern: PatternRecord, pitch: int) -> int:
 def window_of(memory: Memory, pattern: PatternRecord) -> NDArray[Any]:
     """Every place of `pattern`: (offsets, *window of one of them)."""
     one = memory.window(pattern.standing)
-    stride = pattern.dynamic[2] if pattern.dynamic is not None else 0
+    stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
     count = places_inside(pattern, memory.homes[pattern.tensor].pitch)
     shape, strides = (count, *one.shape), (stride * one.itemsize, *one.strides)
     return as_strided(one, shape, strides, writeable=one.flags.writeable)
@@ -103,6 +103,6 @@ def written_of(shadow: Any, pattern: PatternRecord, count: int) -> NDArray[Any]:
     """The flags of every place, as `window_of` has the elements."""
     one = shadow.window(pattern.standing)
     flags = shadow.flags[pattern.tensor]
-    stride = pattern.dynamic[2] if pattern.dynamic is not None else 0
+    stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
     step = stride * pattern.dtype.size // flags.columns * one.itemsize
     return as_strided(one, (count, *one.shape), (step, *one.strides))

@@ -23,6 +23,7 @@ from nkic.machine.dtypes import DTYPES, DType
 from nkic.machine.memory import Buffer
 from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
+from nkic.simulate.in_place import InPlace, find
 from nkic.simulate.pages import zeros
 from nkic.simulate.scratch import Scratch
 from nkic.simulate.tensor_usage import tensor_usage
@@ -97,14 +98,21 @@ class WindowForm:
 
 
 class Memory:
-    """All regions of a program, and the scratch arrays that its steps share."""
+    """All regions of a program, and the scratch arrays that its steps share.
 
-    def __init__(self, executable: Executable, contents: Contents | None = None) -> None:
+    `placed` is where tensors lie on the device, as regions have it; `homes`, where their values
+    are: elsewhere for tiles that are pieces of HBM tensors (`in_place`, if that is wanted).
+    """
+
+    def __init__(
+        self, executable: Executable, contents: Contents | None = None, in_place: bool = False
+    ) -> None:
         self.executable = executable
         self.contents = contents or {}
         self.uses = tensor_usage(executable)
         self.scratch = Scratch()
-        self.homes: dict[int, Home] = {}
+        self.placed: dict[int, Home] = {}
+        self.in_place = InPlace()
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
         self._staged: dict[tuple[object, ...], int] = {}
@@ -114,9 +122,31 @@ class Memory:
             if tensor.buffer.on_chip:
                 chips[tensor.core, tensor.buffer.value].append(number)
             else:
-                self.homes[number] = self._hbm(number, tensor)
+                self.placed[number] = self._hbm(number, tensor)
+        if in_place:
+            self.in_place = find(executable, self.uses, self.contents.__contains__, self._alike)
         for numbers in chips.values():
             self._cut(numbers)
+        self.homes = dict(self.placed)
+        for number in (*self.in_place.loaded, *self.in_place.stored):
+            self.homes[number] = self._piece(number)
+
+    def _alike(self, tile: int, tensor: int) -> bool:
+        """Whether a tile and an HBM tensor hold the same values in the same form."""
+        grid = self.placed[tensor].region.grid
+        return grid is None and self.executable.tensors[tile].dtype not in GRID_TYPES
+
+    def _piece(self, number: int) -> Home:
+        """The home of a tile that is a piece of an HBM tensor."""
+        piece, own = self.in_place.get(number), self.placed[number]
+        assert piece is not None
+        home = self.placed[piece.pattern.tensor]
+        grid = home.region.grid
+        unit = piece.pattern.dtype.size if grid is None else 4
+        kind = self._layout(own.kind.buffer, grid, piece.pitch * unit)
+        made = Home(home.region, kind, own.partition, 0, own.pitch)
+        made.first = home.first + piece.pattern.offset * unit
+        return made
 
     def _crossing(self) -> None:
         """What comes in and goes out is seen in its own type as well."""
@@ -168,15 +198,21 @@ class Memory:
         tensors = [self.executable.tensors[n] for n in numbers]
         low = tensors[0].byte // ALIGN * ALIGN
         rows = max([tensor.partition + tensor.shape[0] for tensor in tensors])
-        region = _region(rows, -(-(end - low) // ALIGN) * ALIGN, self._grid(numbers))
+        size = -(-(end - low) // ALIGN) * ALIGN
+        if all(self.in_place.get(n) is not None for n in numbers):
+            rows = size = 0  # nobody's values are here
+        region = _region(rows, size, self._grid(numbers))
         kind = self._kind(tensors[0].buffer, region)
         for number, tensor in zip(numbers, tensors, strict=True):
             byte, pitch = tensor.byte - low, _pitch(tensor)
-            self.homes[number] = Home(region, kind, tensor.partition, byte, pitch)
+            self.placed[number] = Home(region, kind, tensor.partition, byte, pitch)
 
     def _kind(self, buffer: Buffer, region: Region) -> WindowLayout:
         row = region.array.strides[0] if buffer.on_chip else 0
-        key = (buffer, region.grid, row)
+        return self._layout(buffer, region.grid, row)
+
+    def _layout(self, buffer: Buffer, grid: DType | None, row: int) -> WindowLayout:
+        key = (buffer, grid, row)
         if key not in self._kinds:
             self._kinds[key] = WindowLayout(*key, buffer.on_chip)
         return self._kinds[key]
@@ -202,7 +238,7 @@ class Memory:
 
     def meet(self, one: PatternRecord, other: PatternRecord) -> bool:
         """Whether two accesses may share bytes."""
-        home, away = self.homes[one.tensor], self.homes[other.tensor]
+        home, away = self.placed[one.tensor], self.placed[other.tensor]
         if home.region is not away.region:
             return False
         if home.byte + home.pitch <= away.byte or away.byte + away.pitch <= home.byte:
@@ -228,6 +264,7 @@ class Memory:
             region = _region(rows, -(-size // ALIGN) * ALIGN, home.region.grid)
             kind = self._kind(home.kind.buffer, region)
             self.homes[number] = Home(region, kind, home.partition, 0, size)
+            self.placed[number] = self.homes[number]
         return pattern._replace(tensor=number, offset=0, dims=tuple(dims), dynamic=None)
 
     def contents_of(self, number: int, rounded: bool) -> NDArray[np.generic]:

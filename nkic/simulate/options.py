@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nkic.machine.clock.machine_file import MachineFile
-from nkic.machine.summation import SummationOrder
+from nkic.machine.operators import SummationOrder
 from nkic.machine.targets import TARGETS, Target
 from nkic.neff.records import Executable
 
@@ -20,9 +20,8 @@ class RunOptions:
     rounding. `max_cycles` (of the base clock), `timeout_s` (host seconds): LimitHit beyond.
     `max_turns`: as often may one loop run whose end is decided at run time.
     `timeline`: of how many instructions the times are kept. `trace`: how many events of each
-    rank are kept, with what each waited for. `taps`: tensors, by name and line, that are kept as
-    they are each time after the line has written them. `watch` is told now and then how many
-    instructions have been executed.
+    rank are kept, with what each waited for. `watch` is told now and then how many instructions
+    have been executed.
     `check_races`: accesses of two cores to shared HBM that nothing orders are a fault, and a
     program in which nothing orders two accesses of one core is refused (ArtifactFailed).
     `accumulate`: in which order and type instructions add up; None is as a device was measured
@@ -45,8 +44,15 @@ class RunOptions:
     machine: MachineFile | None = None
     values: bool = True
     trace: int = 0
-    taps: tuple[tuple[str, int], ...] = ()
     watch: Callable[[int], object] | None = None
+
+    @property
+    def copies_less(self) -> bool:
+        """Tiles may be pieces of HBM tensors: nobody looks at memory before the end, nor at bytes
+        that were not written, and rounding is where it belongs.
+        """
+        looks = self.taps or self.report_bounds or self.check_races
+        return self.check_init and self.precise and not looks
 
     def target_of(self, executable: Executable) -> Target:
         """The target of `executable`, with the figures that hold for this run."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import Diagnostic
 from nkic.neff.records import InstructionRecord
 from nkic.simulate.printing import Printed
-from nkic.simulate.tracing.dumps import Dump, Tap
 from nkic.simulate.tracing.replay import Recorded
 
 
@@ -46,7 +45,6 @@ class Result:
     arithmetic, and `uncovered` which instructions left something unbounded, by name and place.
     `recorded`, if it was asked for, is what happened, and can tell how long the run would have
     taken if something had been otherwise.
-    `dumped` are tensors as they were after lines that were asked for.
     `timeline` holds the times of the first instructions, if they were asked for, as they started.
     `remarks` are warnings of what a device would do otherwise, and of outputs that were not
     written; `base.levels` says which of them are errors.
@@ -65,4 +63,3 @@ class Result:
     uncovered: Mapping[tuple[str, int], int] = field(default_factory=dict)
     remarks: tuple[Diagnostic, ...] = ()
     recorded: Recorded | None = None
-    dumped: Mapping[Tap, Dump] = field(default_factory=dict)

@@ -10,16 +10,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable
-from functools import lru_cache
 from math import gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.memory import Home, Memory
-from nkic.simulate.tensor_usage import TensorUse
+from nkic.simulate.tensor_usage import TensorUse, flags_of
 
 Segment = tuple[int, int, int]
 Check = Callable[[], bool]
@@ -112,17 +110,6 @@ def _regrouped(flags: Mask, size: int, wanted: int) -> Mask:
     pieces = flags.ravel().repeat(size // common).reshape(-1, wanted // common)
     found: Mask = np.logical_and.reduce(pieces, axis=1)
     return found
-
-
-@lru_cache(maxsize=4096)
-def flags_of(dims: Dims, size: int, unit: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shape and strides of the flags, `unit` bytes each, of the elements at `dims`."""
-    wide = [(step * size, num) for step, num in dims if num > 1]
-    run = size * wide.pop()[1] if wide and wide[-1][0] == size else size
-    return (
-        (*(num for _, num in wide), run // unit),
-        (*(step // unit for step, _ in wide), 1),
-    )
 
 
 class Shadow:
@@ -263,7 +250,7 @@ def _move_in(owner: Owners, flags: _Flags) -> None:
 def _segments(executable: Executable, memory: Memory) -> dict[int, tuple[Segment, ...]]:
     """Each on-chip tensor's bytes as the pieces between all tensors' ends in its region."""
     groups: dict[int, list[tuple[int, Home]]] = defaultdict(list)
-    for number, home in memory.homes.items():
+    for number, home in memory.placed.items():
         if home.on_chip:
             groups[id(home.region)].append((number, home))
     found: dict[int, tuple[Segment, ...]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +28,33 @@ from nkic.simulate.result import Busy, EngineUse, Result
 from nkic.simulate.shadow import Shadow
 from nkic.simulate.streams import Runner, prepare
 from nkic.simulate.threads import blas_threads
-from nkic.simulate.tracing.dumps import Dumps, Tap
 from nkic.simulate.tracing.recorder import Recorder
 from nkic.simulate.tracing.replay import recorded
 from nkic.simulate.unwritten import never_written
 
 Arrays = Mapping[str, NDArray[np.generic]]
+
+
+class MachineMaker(Protocol):
+    """Makes the event loop of a run from what `Machine` takes, and the memories of its ranks."""
+
+    def __call__(
+        self,
+        executable: Executable,
+        runners: list[Runner],
+        shadows: Sequence[Shadow | None],
+        options: RunOptions,
+        limit_ps: int | None,
+        target: Target,
+        /,
+        *,
+        memories: Sequence[Memory],
+    ) -> Machine: ...
+
+
+def plain(*facts: Any, memories: Sequence[Memory]) -> Machine:
+    """The event loop of a run that nobody looks into."""
+    return Machine(*facts)
 
 
 def simulate(executable: Executable, inputs: Arrays, options: RunOptions | None = None) -> Result:
@@ -45,18 +67,22 @@ def simulate(executable: Executable, inputs: Arrays, options: RunOptions | None 
 
 
 def simulate_ranks(
-    executable: Executable, inputs: Sequence[Arrays], options: RunOptions | None = None
+    executable: Executable,
+    inputs: Sequence[Arrays],
+    options: RunOptions | None = None,
+    make: MachineMaker = plain,
 ) -> list[Result]:
     """Runs `executable` once for each of `inputs`, all at the same time, as ranks 0, 1, …
 
     Ranks exchange data by collectives alone. The times of every result are those of all ranks
-    together, its counts those of its own. Otherwise as `simulate`.
+    together, its counts those of its own. `make` makes the event loop, for those who want to look
+    into it (`simulate.debug`). Otherwise as `simulate`.
     """
     wanted = options or RunOptions()
     if wanted.check_races:
         verify_ordered(executable)
     with without_collector(), blas_threads(wanted.blas_threads):
-        return _run(executable, inputs, wanted)
+        return _run(executable, inputs, wanted, make)
 
 
 class _Rank:
@@ -66,7 +92,7 @@ class _Rank:
         self, executable: Executable, inputs: Arrays, options: RunOptions, rank: int
     ) -> None:
         contents = _contents(executable, inputs)
-        self.memory = Memory(executable, contents)
+        self.memory = Memory(executable, contents, options.copies_less)
         races = options.check_races and executable.cores > 1
         shadow = Shadow(executable, self.memory) if options.check_init or races else None
         self.shadow = shadow if options.check_init else None
@@ -81,8 +107,6 @@ class _Rank:
         )
         wants = options.report_bounds
         self.bounds = Bounds(executable, self.memory, target) if wants else None
-        taps = [Tap(*tap) for tap in options.taps]
-        self.dumps = Dumps(executable, target, self.memory, self.runners, taps) if taps else None
         self.recorder = _recorder(executable, target, self.runners, options)
         self.orders: RaceDetector | None = None
         if races and shadow is not None:
@@ -95,7 +119,9 @@ def _recorder(
     return Recorder(executable, target, runners, options.trace) if options.trace else None
 
 
-def _run(executable: Executable, inputs: Sequence[Arrays], options: RunOptions) -> list[Result]:
+def _run(
+    executable: Executable, inputs: Sequence[Arrays], options: RunOptions, make: MachineMaker
+) -> list[Result]:
     target = options.target_of(executable)
     limit = None
     if options.max_cycles is not None:
@@ -103,9 +129,8 @@ def _run(executable: Executable, inputs: Sequence[Arrays], options: RunOptions) 
     with quiet():
         ranks = [_Rank(executable, own, options, rank) for rank, own in enumerate(inputs)]
         runners = [runner for rank in ranks for runner in rank.runners]
-        machine = Machine(
-            executable, runners, [rank.shadow for rank in ranks], options, limit, target
-        )
+        shadows, memories = [rank.shadow for rank in ranks], [rank.memory for rank in ranks]
+        machine = make(executable, runners, shadows, options, limit, target, memories=memories)
         machine.bounds = [rank.bounds for rank in ranks if rank.bounds is not None]
         machine.orders = [rank.orders for rank in ranks if rank.orders is not None]
         machine.recorders = [rank.recorder for rank in ranks if rank.recorder is not None]
@@ -126,7 +151,6 @@ def _result_of(
         prints_left_out=prints.left_out,
         remarks=(*rank.remarks.diagnostics(executable), *unwritten),
         timeline=tuple(_timeline(rank, machine)),
-        dumped=rank.dumps.found if rank.dumps else {},
         recorded=recorded(rank.recorder, machine.end) if rank.recorder else None,
         bounds={p.name: bounds.of_output(p.tensor) for p in executable.outputs} if bounds else None,
         uncovered=bounds.uncovered if bounds else {},

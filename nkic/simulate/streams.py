@@ -262,8 +262,11 @@ class _Builder:
         if is_dynamic(record):
             return self.dynamic_item(record, planner), []
         plan, operands = planner.plan(record, record.row), record.operands
-        item = Item(record, plan.work.step, plan.timing, plan.size)
-        item.windows = plan.work.windows(operands)
+        if self.decoder.memory.in_place.is_done(record):
+            item = Item(record, nothing, plan.timing, plan.size)
+        else:
+            item = Item(record, plan.work.step, plan.timing, plan.size)
+            item.windows = plan.work.windows(operands)
         item.rendezvous = plan.work.rendezvous
         item.table = plan.table
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]

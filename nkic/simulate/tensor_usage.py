@@ -8,6 +8,7 @@ from math import gcd
 
 from nkic.machine.dtypes import DType
 from nkic.machine.operands import Row, no_access
+from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 
 Modes = list[tuple[bool, bool]]
@@ -15,22 +16,25 @@ AS_READ = (True, False)  # operands that hold offsets
 
 
 class TensorUse:
-    """How one tensor is accessed.
+    """How one tensor is accessed: `writer` is the only instruction that writes it, with the
+    pattern, and None where there is none, or several; `is_static`: all places are known.
 
     `rows` and `columns` are the partitions and bytes of a granule: the largest block that no
     access splits; 0 if there is none.
     """
 
-    __slots__ = ("columns", "read", "rows", "types", "written")
+    __slots__ = ("columns", "is_static", "read", "rows", "types", "writer", "writes")
 
     def __init__(self) -> None:
         self.types: list[DType] = []  # different ones
         self.read = False
-        self.written = False
+        self.writes = 0
         self.rows = 0
         self.columns = 0
+        self.is_static = True
+        self.writer: tuple[InstructionRecord, PatternRecord] | None = None
 
-    def add(self, pattern: PatternRecord, reads: bool, writes: bool) -> None:
+    def add(self, pattern: PatternRecord, reads: bool) -> None:
         """One more access."""
         _, dtype, start, partitions, offset, dims, dynamic = pattern
         if dynamic is not None:
@@ -39,14 +43,25 @@ class TensorUse:
         if dtype not in self.types:
             self.types.append(dtype)
         self.read |= reads
-        self.written |= writes
         self.rows = gcd(self.rows, start, partitions)
         self.columns = gcd(self.columns, offset * size, _grain(dims, size))
         if dynamic is not None:
+            self.is_static = False
             self.columns = gcd(self.columns, dynamic[2] * size)
+
+    def write(self, by: InstructionRecord, pattern: PatternRecord) -> None:
+        """An instruction writes it."""
+        self.writer = None if self.writes else (by, pattern)
+        self.writes += 1
+
+    @property
+    def written(self) -> bool:
+        """Something may write it."""
+        return self.writes > 0
 
     def split(self, size: int) -> None:
         """Rows of `size` bytes are accessed one by one, at places known at run time only."""
+        self.is_static = False
         self.rows, self.columns = 1, gcd(self.columns, size)
 
 
@@ -61,7 +76,10 @@ def tensor_usage(executable: Executable) -> list[TensorUse]:
         modes = known.get(row) or known.setdefault(row, _modes(row))
         for operand, (reads, writes) in zip(item.operands, modes, strict=False):
             if type(operand) is PatternRecord:
-                uses[operand.tensor].add(operand, reads, writes)
+                use = uses[operand.tensor]
+                use.add(operand, reads)
+                if writes:
+                    use.write(item, operand)
         if len(item.operands) > len(row.operands):
             _split(uses, item)
     return uses
@@ -104,3 +122,14 @@ def _grain(dims: tuple[tuple[int, int], ...], size: int) -> int:
     wide = [(step * size, num) for step, num in dims if num > 1]
     run = size * wide.pop()[1] if wide and wide[-1][0] == size else size
     return gcd(run, *(step for step, _ in wide))
+
+
+@lru_cache(maxsize=4096)
+def flags_of(dims: Dims, size: int, unit: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides of the flags, `unit` bytes each, of the elements at `dims`."""
+    wide = [(step * size, num) for step, num in dims if num > 1]
+    run = size * wide.pop()[1] if wide and wide[-1][0] == size else size
+    return (
+        (*(num for _, num in wide), run // unit),
+        (*(step // unit for step, _ in wide), 1),
+    )

@@ -25,7 +25,7 @@ SURFACE: dict[type, str] = {
         view astype __getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__
         {_IN_PLACE}
     """,
-    tiles.Blocks: "shape dtype buffer name ndim size itemsize reshape __getitem__ __setitem__",
+    tiles.Blocks: "shape dtype buffer name ndim size itemsize reshape view __getitem__ __setitem__",
     indices.Index: "shape ndim reshape expand_dims __getitem__ __iter__ __index__ __int__",
     indices.Grid: "p x y z w __getitem__ __iter__ __len__",
     indices.MakesGrids: "__getitem__",

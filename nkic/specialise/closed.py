@@ -21,6 +21,7 @@ from nkic.language.trace import Trace
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.specialise import numpy_names, surface
+from nkic.specialise.turns import Turns
 from nkic.syntax.bindings import Resolved
 
 RECORDING = 100  # steps for an instruction, a tensor, a view that is no index
@@ -93,6 +94,8 @@ class World:
         trace.library = self._function
         trace.here = machine.here
         trace.loop_context = self.interpreter.loop_context
+        turns = Turns(resolved)
+        trace.turns = lambda: turns.of(machine.stack)
         trace.recording = lambda: machine.charge(RECORDING)
         trace.viewing = lambda: machine.charge(VIEWING)
 

@@ -43,17 +43,27 @@ class Outputs:
         """
         check_triggered(self.trace)
         values = result if isinstance(result, tuple | list) else (result,)
+        if self.trace.profile is Profile.BETA1:
+            values = tuple(map(self._kept, values))
         self.form = _form(result)
         found = () if result is None else tuple(self._tensors(values))
         if self.returned is not None and found != self.returned:
             self._error("the instances of the grid return different tensors")
         self.returned = found
 
+    def _kept(self, value: Any) -> Any:
+        """A tile that a kernel of Beta 1 returns from the chip, as Beta 1's simulator allows."""
+        if not isinstance(value, NkiTensor) or not value._access.tensor.on_chip:
+            return value
+        from nkic.language.beta1 import moving  # rarely needed
+
+        return moving.kept(value)
+
     def program(self, arguments: dict[str, str]) -> Program:
         """All that was recorded; `arguments` are the kernel's, as `--info` shows them."""
         trace = self.trace
         if trace.profile is Profile.BETA1:
-            from nkic.language.beta1 import spills  # rarely needed
+            from nkic.language.beta1.recorded import spills  # rarely needed
 
             spills.fit(trace, self.at)
         outputs = self.parameters()

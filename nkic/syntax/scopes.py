@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeGuard, get_args
 
@@ -172,6 +172,65 @@ def _names(parts: Iterable[nodes.Node]) -> Names:
             declared[type(node)].update(node.names)
     outer, around = declared[nodes.Global], declared[nodes.Nonlocal]
     return Names(frozenset(names), frozenset(outer), frozenset(around))
+
+
+def handed_on(body: Sequence[nodes.Statement]) -> tuple[str, ...]:
+    """The names that a loop's body assigns by `=` or `+=` and may read before it does: what one
+    turn leaves in them reaches the next.
+    """
+    names: dict[str, None] = {}
+    for part in own(body):
+        names |= dict.fromkeys(_assigned(part))
+    read = _read_first(body, set())
+    return tuple(name for name in names if name in read)
+
+
+def _read_first(body: Sequence[nodes.Statement], done: set[str]) -> set[str]:
+    """What a block may read that is not in `done`, to which it adds what it surely assigns."""
+    found: set[str] = set()
+    for one in body:
+        found |= {name.id for part in _heads(one) for name in _all_names(part)} - done
+        if isinstance(one, nodes.Assign):
+            done |= {name for target in one.targets for name in target_names(target)}
+        elif isinstance(one, nodes.With):
+            found |= _read_first(one.body, done)
+        elif isinstance(one, nodes.For | nodes.While):
+            inner = done | set(target_names(one.target) if isinstance(one, nodes.For) else ())
+            found |= _read_first(one.body, inner) | _read_first(one.orelse, set(done))
+        elif isinstance(one, nodes.If):
+            yes, no = set(done), set(done)
+            found |= _read_first(one.body, yes) | _read_first(one.orelse, no)
+            done |= yes & no
+    return found
+
+
+def _heads(one: nodes.Statement) -> Iterator[nodes.Node]:
+    """What a statement reads by itself, beside the blocks in it and the names it assigns."""
+    if isinstance(one, nodes.Assign):
+        yield one.value
+        yield from (target for target in one.targets if not isinstance(target, nodes.Name))
+    elif isinstance(one, nodes.For):
+        yield one.iter
+    elif isinstance(one, nodes.While | nodes.If):
+        yield one.test
+    elif isinstance(one, nodes.With):
+        yield from one.items
+    else:
+        yield one
+
+
+def _assigned(part: nodes.Node) -> Iterator[str]:
+    targets = part.targets if isinstance(part, nodes.Assign) else ()
+    targets = (part.target,) if isinstance(part, nodes.AugAssign) else targets
+    return (one.id for one in targets if isinstance(one, nodes.Name))
+
+
+def _all_names(part: nodes.Node) -> Iterator[nodes.Name]:
+    """Every name within a part, in functions too."""
+    if isinstance(part, nodes.Name):
+        yield part
+    for child in children(part):
+        yield from _all_names(child)
 
 
 def alias_name(alias: nodes.Alias) -> str:

@@ -161,3 +161,71 @@ def selected(a):
     nl.store(out[0], causal)
     nl.store(out[1], nisa.iota(2 * ip - i_f, dtype=nl.float32))
     return out
+
+
+@nki.jit(mode="simulation", kernel_return=True)
+def from_the_chip(a):
+    """Returns a tile, its elements written one by one at any partition."""
+    found = nl.zeros((3, 4), dtype=nl.float32)
+    for i in range(3):
+        for j in range(4):
+            found[i, j] = 10 * i + j
+    rest = nl.load(a)
+    rest[1:2, :] = found[2:3, :]
+    return found, rest
+
+
+@nki.jit
+def in_part(a):
+    out = nl.ndarray((128, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+    ip, i_f = nl.mgrid[0:128, 0:8]
+    nl.store(out[ip, i_f], nl.load(a[ip, i_f]), mask=(ip < 100))
+    return out
+
+
+@nki.jit
+def lower_sums(a):
+    """Sums of the products up to each turn: those of later ones are hidden as a whole."""
+    out = nl.ndarray((2, 128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
+    tiles = nl.ndarray((2, par_dim(128), 128), dtype=a.dtype)
+    for i in nl.affine_range(2):
+        tiles[i] = nl.load(a[i])
+    for i in nl.affine_range(2):
+        total = nl.zeros((128, 128), dtype=nl.float32, buffer=nl.psum)
+        for j in nl.affine_range(2):
+            total += nisa.nc_matmul(tiles[j], tiles[j], mask=i >= j)
+        nl.store(out[i], total)
+    return out
+
+
+@nki.jit
+def counters(a):
+    """Loop variables and tiles are no numbers that are put back."""
+    out = nl.ndarray((2, 128, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+    j, total = 7, nl.load(a)
+    for i in nl.sequential_range(2):
+        for j in range(3):
+            total += j
+        nl.store(out[i], total)
+    return out
+
+
+@nki.jit
+def triangles(a, b):
+    """Masks that are no bounds: of a matmul, reductions, a transpose, and a transposed load."""
+    out = nl.ndarray((3, 128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
+    sums = nl.ndarray((3, 128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    ip, i_f = nl.mgrid[0:128, 0:128]
+    inside = ip >= i_f + 3
+    left, right = nl.load(a), nl.load(b)
+    tile = nl.zeros((3, par_dim(128), 128), dtype=nl.float32)
+    tile[0, ip, i_f] = nisa.nc_matmul(left, right, mask=inside & (ip < 100))
+    tile[1, ip, i_f] = nisa.nc_transpose(left[ip, i_f], mask=inside)
+    tile[2, ip, i_f] = nl.load_transpose2d(a[ip, i_f], mask=inside)
+    for n in nl.affine_range(3):
+        nl.store(out[n], tile[n])
+    nl.store(sums[0], nl.sum(left[ip, i_f], axis=1, keepdims=True, mask=inside | (ip < 3)))
+    nl.store(sums[1], nisa.tensor_reduce(np.max, left[ip, i_f], axis=1, keepdims=True, mask=inside))
+    both = nisa.tensor_partition_reduce(np.add, left[ip, i_f], mask=inside)
+    nl.store(sums[2], nisa.nc_transpose(both))
+    return out, sums

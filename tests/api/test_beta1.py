@@ -113,6 +113,59 @@ def test_bodies_are_traced_once(k: ModuleType) -> None:
     np.testing.assert_array_equal(both(k.traced_once, a), a * 2)
 
 
+def test_numbers_that_are_put_back_are_reported(k: ModuleType) -> None:
+    with pytest.warns(nkic.NkicWarning, match="NKI0222: `factor` is a number that") as said:
+        api.call(k.traced_once.func, [f32(2, 128, 8)], {}, nki="beta1", evaluate="native")
+    assert len(said) == 1
+    a = f32(128, 8)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = k.counters(a)
+    np.testing.assert_allclose(found, [a + 3, a + 6], rtol=1e-5)
+
+
+def test_tiles_are_returned_from_the_chip(k: ModuleType) -> None:
+    found, rest = both(k.from_the_chip, a := f32(5, 4))
+    wanted = 10 * np.arange(3.0)[:, None] + np.arange(4)
+    np.testing.assert_array_equal(found, wanted)
+    a[1] = wanted[2]
+    np.testing.assert_array_equal(rest, a)
+
+
+def test_what_a_mask_hides_of_a_result_is_a_warning(k: ModuleType) -> None:
+    with pytest.warns(nkic.NkicWarning, match=r"nothing writes \[100:128, 0:8\]"):
+        found = k.in_part(a := f32(128, 8))
+    np.testing.assert_array_equal(found[:100], a[:100])
+    with pytest.raises(nkic.CompileError, match="NKI0257"):
+        nkic.compile(FILE, name="in_part", inputs={"a": a})
+
+
+def test_products_that_a_mask_hides_as_a_whole(k: ModuleType) -> None:
+    a = f32(2, 128, 128)
+    products = [one.T @ one for one in a]
+    found = both(k.lower_sums, a)
+    np.testing.assert_allclose(found, [products[0], sum(products)], rtol=1e-4, atol=1e-3)
+
+
+def test_masks_that_are_no_bounds_where_engines_turn_and_fold(k: ModuleType) -> None:
+    a, b = f32(128, 128), f32(128, 128)
+    row, column = np.indices((128, 128))
+    inside = row >= column + 3
+    out, sums = both(k.triangles, a, b)
+    product = np.where(inside & (row < 100), a.astype(float).T @ b, 0)
+    np.testing.assert_allclose(out[0], product, rtol=1e-4, atol=1e-4)
+    turned = np.where(inside, a, 0).T
+    np.testing.assert_array_equal(out[1], turned)
+    np.testing.assert_array_equal(out[2], turned)
+    total = np.where(inside | (row < 3), a, 0).sum(axis=1)
+    np.testing.assert_allclose(sums[0, :, 0], total, rtol=1e-4, atol=1e-4)
+    greatest = np.where(inside, a, -3.4e38).max(axis=1)
+    np.testing.assert_allclose(sums[1, :, 0], greatest, rtol=1e-6)
+    np.testing.assert_allclose(
+        sums[2, :, 0], np.where(inside, a, 0).sum(axis=0), rtol=1e-4, atol=1e-4
+    )
+
+
 def test_places_as_predicates_and_values(k: ModuleType) -> None:
     a = f32(64, 64)
     row, column = np.indices((64, 64))

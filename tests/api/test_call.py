@@ -280,6 +280,7 @@ def test_a_second_call_takes_the_artifact_of_the_first() -> None:
     assert api.call(k.scaled, (X[:64], 4.5)).artifact is not first
     assert api.call(k.scaled, (X, 4.5), serial=True).artifact is not first
     assert api.call(k.scaled, (X, 4.5), optimise=2).artifact is not first
+    assert api.call(k.scaled, (X, 4.5), machine={"dma.done_ns": 300}).artifact is not first
 
 
 def test_the_folder_is_shared_and_a_torn_file_is_not_used(tmp_path: Path) -> None:
@@ -428,3 +429,29 @@ def test_what_the_run_noticed_is_a_remark_or_what_the_levels_make_of_it() -> Non
 def test_a_level_of_optimisation_is_one_of_three() -> None:
     with pytest.raises(api.CompileError, match="`optimise` is 3; it must be 0, 1 or 2"):
         api.call(k.scaled, (X, 4.5), optimise=3)
+
+
+def test_a_machine_gives_figures_of_time(tmp_path: Path) -> None:
+    usual = api.call(k.scaled, (X, 4.5))
+    slow = api.call(k.scaled, (X, 4.5), machine={"dma": {"done_ns": 10_298}})
+    assert slow.result.time_ns == pytest.approx(usual.result.time_ns + 20_000)
+    assert np.array_equal(slow.values, usual.values)
+    file = tmp_path / "slow.toml"
+    file.write_text("[dma]\ndone_ns = 10298\n", "utf-8")
+    assert api.run(usual.artifact, {"x": X}, machine=file).time_ns == slow.result.time_ns
+    assert slow.result.run.machine == api.run(usual.artifact, {"x": X}, machine=file).run.machine
+    assert slow.artifact.executable.meta["machine"] == slow.result.run.machine != "default"
+
+
+@pytest.mark.parametrize(
+    ("machine", "said"),
+    [
+        ({"dma.done": 3}, "there is no parameter `dma.done`"),
+        ({"dma.done_ns": "3"}, "dma.done_ns is '3', where a number is wanted"),
+        (7, "machine is a int, neither a path nor a mapping"),
+        ({"target": "trn1"}, "its figures are of trn1, the kernel is for trn2"),
+    ],
+)
+def test_a_machine_that_says_nothing_of_use_is_refused(machine: Any, said: str) -> None:
+    with pytest.raises(api.CompileError, match=said):
+        api.call(k.scaled, (X, 4.5), machine=machine)

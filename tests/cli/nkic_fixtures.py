@@ -18,6 +18,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in list(os.environ):
         if name.startswith(("NKI", "NEURON", "FORCE_COLOR", "CLICOLOR")):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("NKIC_CACHE", "0")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "k.py").write_text(KERNEL, encoding="utf-8")
     return tmp_path

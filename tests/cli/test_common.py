@@ -110,6 +110,7 @@ class Demo:
     def __init__(self, script: Path, folder: Path) -> None:
         self.script, self.folder = script, folder
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("NKI", "NO_COLOR"))}
+        kept["NKIC_CACHE"] = "0"
         self.environ = {**kept, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
 
     def __call__(self, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
@@ -333,7 +334,7 @@ def test_crash_is_one_line_and_a_report(tool: Demo) -> None:
         assert b"ZeroDivisionError" in archive.read("traceback.txt")
     assert run["arguments"] == ["crash", "--crash-dir", "reports"]
     assert run["version"] == __version__
-    assert run["environment"] == {"NKIC_DEMO": "1"}
+    assert run["environment"] == {"NKIC_CACHE": "0", "NKIC_DEMO": "1"}
 
 
 def test_same_crash_gives_the_same_report(tool: Demo) -> None:

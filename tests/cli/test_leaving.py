@@ -18,6 +18,7 @@ FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs Linux's 
 
 def shell(line: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("NKI", "PYTHON"))}
+    kept["NKIC_CACHE"] = "0"
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {line.replace('NKIC', NKIC)}"],
         cwd=folder,

@@ -54,6 +54,23 @@ def test_a_printed_schedule_compiles_to_the_same_bytes(
     assert nkic("s.sched", "--emit", "sched=-").out == (folder / "s.sched").read_text()
 
 
+def test_a_printed_listing_compiles_to_the_same_bytes(nkic: Run, folder: Path) -> None:
+    assert nkic("k.py", "--emit", "neff=a.neff,asm=s.asm", "--embed-source").code == 0
+    assert nkic("s.asm", "--embed-source") == Ran(0, "", "")
+    assert (folder / "s.neff").read_bytes() == (folder / "a.neff").read_bytes()
+    assert nkic("s.asm", "--emit", "asm=-").out == (folder / "s.asm").read_text()
+    text = (folder / "s.asm").read_text()
+    assert "no sched any more" in failure(
+        nkic("s.asm", "--emit", "sched"), 2, "conflicting-options"
+    )
+    assert "stays as it is" in failure(nkic("s.asm", "-O0"), 2, "conflicting-options")
+    (folder / "s.asm").write_text(re.sub(r"; 1x\d+\]", "; 1x99999999]", text, count=1))
+    assert "`s.asm` is no program" in failure(nkic("s.asm"), 1, "bad-program-text")
+    assert "`s.asm` is no program" in failure(nkic("s.asm", "--check"), 1, "bad-program-text")
+    (folder / "s.asm").write_text(text.replace("stream core0.", "stream core0!", 1))
+    assert "`s.asm` is no program: line" in failure(nkic("s.asm"), 1, "bad-program-text")
+
+
 def test_a_printed_schedule_is_proven_and_stays_as_it_is(nkic: Run, folder: Path) -> None:
     assert nkic("k.py", "--emit", "sched").code == 0
     text = (folder / "k.sched").read_text()
@@ -159,7 +176,7 @@ def test_check_writes_nothing(nkic: Run, folder: Path) -> None:
         (("k.py", "--like", "gone.npz"), "cannot-read"),
         (("k.py", "more.py"), "bad-usage"),
         (("k.graph",), "bad-usage"),
-        (("k.asm",), "bad-usage"),
+        (("k.ast",), "bad-usage"),
         ((), "missing-argument"),
         (("--print", "tragets"), "bad-value"),
         (("--print", "completion=tcsh"), "bad-value"),

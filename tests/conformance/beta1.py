@@ -1,9 +1,11 @@
 """Compiles and runs kernels of Beta 1 from checkouts, and prints a table of worst errors.
 
-    python -m tests.conformance.beta1 --sdk ../aws-neuron-sdk/nki --samples ../nki-samples \\
-        --bench ../AccelOpt/NKIBench [REGEX]
+    python -m tests.conformance.beta1 --sdk sdk-2.20/general/nki --sdk sdk-2.26/nki --tests \\
+        --samples ../nki-samples --bench ../AccelOpt/NKIBench [REGEX]
 
-The checkouts are of versions with Beta 1: the SDK's at v2.26.1, nki-samples' before Beta 2. The
+The checkouts are of versions with Beta 1: the SDK's from v2.20.0 to v2.26.1, nki-samples' before
+Beta 2. What a checkout does not have is passed over. `--tests` also runs the SDK's own tests of
+the API, `--files` ends with a table of the files that have kernels, and what became of each. The
 exit status is 1 where a kernel that should run does not, or is further from its reference than
 its case allows. With `--compile`, kernels are compiled only.
 """
@@ -11,6 +13,7 @@ its case allows. With `--compile`, kernels are compiled only.
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib.util
 import json
 import re
@@ -24,41 +27,63 @@ import numpy as np
 
 import nkic
 from nkic.base import levels
-from tests.conformance import beta1_samples
+from nkic.base.source import SourceFile
+from tests.conformance import beta1_files, beta1_samples, beta1_team
 from tests.conformance.beta1_cases import CASES, SAMPLES, SDK, Case
 from tests.conformance.worst_errors import Draw, error
 
-assert beta1_samples.SAMPLES == SAMPLES  # its cases are among CASES
+for _module in (beta1_samples, beta1_team):
+    assert _module.SAMPLES == SAMPLES  # its cases are among CASES
 
 
 def main() -> int:
     """Exit status."""
     options = _options()
-    folders = {SDK: options.sdk, SAMPLES: options.samples}
-    chosen = [c for c in CASES if folders[c.checkout] and re.search(options.only, _label(c))]
-    bad = 0
-    for case in chosen:
-        started = time.monotonic()
-        said, good = _judged(case, folders[case.checkout], options.compile)
-        bad += not good and not case.why
-        took = f"{time.monotonic() - started:.1f} s" if options.time else ""
-        mark = "" if good else " **fails**" if not case.why else f" (known: {case.why})"
-        print(f"| {_label(case)} | {said}{mark} | {took}", flush=True)
+    folders = [(SDK, one) for one in options.sdk] + [(SAMPLES, one) for one in options.samples]
+    found = list[beta1_files.Outcome]()
+    for checkout, folder in folders:
+        found += _of_checkout(checkout, folder, options)
+        if options.tests and checkout == SDK:
+            found += beta1_files.tests(folder, options.only)
     if options.bench:
-        bad += sum(not good for good in _bench(options.bench, options.only, options.compile))
-    known = sum(bool(case.why) for case in chosen)
-    print(f"{len(chosen)} cases of kernels, {bad} fail, {known} are known not to run")
+        found += _bench(options.bench, options.only, options.compile)
+    if options.files:
+        beta1_files.table([folder for _, folder in folders], found, beta1_team.REASONS)
+    bad = sum(not one.good and not one.why for one in found)
+    known = sum(bool(one.why) and not one.good for one in found)
+    print(f"{len(found)} cases of kernels, {bad} fail, {known} are known not to run")
     return bool(bad)
 
 
-def _label(case: Case) -> str:
-    return f"{case.checkout}: {case.name}"
+def _of_checkout(
+    checkout: str, folder: Path, options: argparse.Namespace
+) -> Iterator[beta1_files.Outcome]:
+    """What becomes of the cases that a checkout has."""
+    for case in CASES:
+        label = f"{folder.name}: {case.name}"
+        path = folder / case.file
+        if case.checkout != checkout or not re.search(options.only, label):
+            continue
+        function = beta1_files.function(path, case.kernel)
+        if function is None:
+            continue
+        if not case.source and not beta1_files.fits(function, case.build(Draw(""))[0]):
+            continue
+        started = time.monotonic()
+        said, good = _judged(case, folder, function, options.compile)
+        took = f"{time.monotonic() - started:.1f} s" if options.time else ""
+        mark = "" if good else " **fails**" if not case.why else f" (known: {case.why})"
+        print(f"| {label} | {said}{mark} | {took}", flush=True)
+        yield beta1_files.Outcome(path, good, case.why, said)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sdk", type=Path, help="the folder nki of a checkout of the SDK")
-    parser.add_argument("--samples", type=Path, help="a checkout of nki-samples")
+    several: dict[str, Any] = {"type": Path, "action": "append", "default": []}
+    parser.add_argument("--sdk", **several, help="the folder nki of a checkout of the SDK")
+    parser.add_argument("--samples", **several, help="a checkout of nki-samples")
+    parser.add_argument("--tests", action="store_true", help="the SDK's own tests, too")
+    parser.add_argument("--files", action="store_true", help="end with a table of files")
     parser.add_argument("--bench", type=Path, help="the folder NKIBench of AccelOpt")
     parser.add_argument("--compile", action="store_true", help="do not run them")
     parser.add_argument("--time", action="store_true", help="say how long each case took")
@@ -66,17 +91,27 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _judged(case: Case, folder: Path, compile_only: bool) -> tuple[str, bool]:
+def _judged(case: Case, folder: Path, function: ast.FunctionDef, brief: bool) -> tuple[str, bool]:
     """What to say of a case, and whether it is as it should be."""
+    path = folder / case.file
     try:
         inputs, wanted = case.build(Draw(""))
+        if not case.source:
+            inputs, wanted = beta1_files.with_outputs(function, inputs, wanted)
+        if case.host:
+            return _called(case, path, function.name, inputs, wanted)
         arrays = {n: v for n, v in inputs.items() if isinstance(v, np.ndarray)}
         consts = {n: v for n, v in inputs.items() if n not in arrays}
         how = {"levels": levels.Settings(), **case.how}
         artifact = nkic.compile(
-            str(folder / case.file), name=case.kernel, inputs=arrays, consts=consts, **how
+            SourceFile("case.py", case.source) if case.source else str(path),
+            name=None if case.source else function.name,
+            include=[str(folder / case.include)] if case.source else [],
+            inputs=arrays,
+            consts=consts,
+            **how,
         )
-        if compile_only:
+        if brief:
             return "compiles", True
         result = nkic.run(artifact, arrays)
     except Exception as refused:
@@ -84,19 +119,38 @@ def _judged(case: Case, folder: Path, compile_only: bool) -> tuple[str, bool]:
     return _compared(case, result, wanted)
 
 
+def _called(
+    case: Case, path: Path, name: str, inputs: dict[str, Any], wanted: Any
+) -> tuple[str, bool]:
+    """The function called from Python, as its callers do."""
+    nkic.install()
+    sys.path.insert(0, str(path.parent))
+    try:
+        found = getattr(_module(path), name)(**inputs)
+    finally:
+        sys.path.remove(str(path.parent))
+    found = found if isinstance(found, tuple | list) else (found,)
+    pairs = zip(found, (value for _, value in _numbered(wanted)), strict=True)
+    worst = max(error(np.asarray(one), np.asarray(other)).eps for one, other in pairs)
+    return f"{worst:.3g} eps", worst <= case.limit
+
+
 def _compared(case: Case, result: Any, wanted: Any) -> tuple[str, bool]:
     expected = wanted if isinstance(wanted, dict) else dict(_numbered(wanted))
     worst = 0.0
     for name, reference in expected.items():
+        found = np.asarray(result.outputs[name])
+        if callable(reference):
+            found, reference = reference(found)
         if reference is not None:
-            worst = max(worst, error(np.asarray(result.outputs[name]), np.asarray(reference)).eps)
+            worst = max(worst, error(found, np.asarray(reference)).eps)
     return f"{worst:.3g} eps, {result.cycles:,} cycles", worst <= case.limit
 
 
 # ---- NKIBench: its own modules give inputs and references ----------------------------------------
 
 
-def _bench(folder: Path, only: str, compile_only: bool) -> Iterator[bool]:
+def _bench(folder: Path, only: str, compile_only: bool) -> Iterator[beta1_files.Outcome]:
     """Compiles each kernel as it is, and runs it on its own inputs."""
     nkic.install()
     found = json.loads((folder / "summary.json").read_text("utf-8"))
@@ -108,7 +162,7 @@ def _bench(folder: Path, only: str, compile_only: bool) -> Iterator[bool]:
             except Exception as refused:
                 said, good = _first_error(f"{type(refused).__name__}: {refused}"), False
             print(f"| bench: {name} | {said}{'' if good else ' **fails**'} | ", flush=True)
-            yield good
+            yield beta1_files.Outcome(folder / pair["kernel"], good, "", said)
 
 
 def _of_bench(task_file: Path, kernel_file: Path, compile_only: bool) -> tuple[str, bool]:

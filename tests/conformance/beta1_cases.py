@@ -26,8 +26,11 @@ SDK, SAMPLES = "sdk", "samples"
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel on one set of inputs. `limit`: how large the error may be, in units of the
-    result's eps times its greatest magnitude. `why`: what keeps it from running.
+    """One kernel on one set of inputs. `kernel` is its name, or several as `new|old`. `limit`: how
+    large the error may be, in units of the result's eps times its greatest magnitude. `why`: what
+    keeps it from running. `host`: the function is called from Python, with its file imported.
+    `source`: a kernel of ours that calls the function, with imports from the folder `include`. A
+    result may be a function, which gives the part that is compared and the reference.
     """
 
     name: str
@@ -38,18 +41,31 @@ class Case:
     limit: float = 16.0
     how: dict[str, Any] = field(default_factory=dict)
     why: str = ""
+    host: bool = False
+    source: str = ""
+    include: str = ""
 
 
 CASES: list[Case] = []
 
 
 def case(
-    name: str, checkout: str, file: str, kernel: str, limit: float = 16.0, why: str = "", **how: Any
+    name: str,
+    checkout: str,
+    file: str,
+    kernel: str,
+    limit: float = 16.0,
+    why: str = "",
+    host: bool = False,
+    source: str = "",
+    include: str = "",
+    **how: Any,
 ) -> Callable[[Callable[[Draw], Wanted]], Callable[[Draw], Wanted]]:
     """Adds a case."""
 
     def register(build: Callable[[Draw], Wanted]) -> Callable[[Draw], Wanted]:
-        CASES.append(Case(name, checkout, file, kernel, build, limit, how, why))
+        more = (limit, how, why, host, source, include)
+        CASES.append(Case(name, checkout, file, kernel, build, *more))
         return build
 
     return register
@@ -73,13 +89,15 @@ def _added(draw: Draw) -> Wanted:
 
 for _at in both("tensor_addition", "spmd_tensor_addition_nki_kernels.py"):
     case("SPMD addition", *_at, "nki_tensor_add_kernel_", grid=(2, 2))(_added)
-case(
-    "addition",
-    SAMPLES,
-    "src/nki_samples/tutorials/tensor_addition/tensor_addition_nki_kernels.py",
-    "nki_tensor_add_kernel_",
-    grid=(2, 2),
-)(_added)
+for _at in both("tensor_addition", "tensor_addition_nki_kernels.py"):
+    case("addition", *_at, "nki_tensor_add_kernel_", grid=(2, 2))(_added)
+for _at in both("tensor_addition", "spmd_multiple_nc_tensor_addition_nki_kernels.py"):
+    case("addition on two cores", *_at, "nki_tensor_add_nc2", host=True)(
+        lambda draw: (
+            {"a_input": (a := draw.f32(512, 1024)), "b_input": (b := draw.f32(512, 1024))},
+            wide(a) + wide(b),
+        )
+    )
 for _file in ("baremetal", "jax", "torch"):
     case(
         f"getting started, {_file}",
@@ -100,7 +118,7 @@ def _pooled(draw: Draw) -> Wanted:
 
 
 for _at in both("average_pool2d", "average_pool2d_nki_kernels.py"):
-    case("average pooling", *_at, "tensor_avgpool_kernel")(_pooled)
+    case("average pooling", *_at, "tensor_avgpool_kernel|tensor_avgpool_kernel_")(_pooled)
 
 
 def _transposed(draw: Draw) -> Wanted:
@@ -236,6 +254,14 @@ for _at in both("sd_attention", "sd_attention_nki_kernels.py"):
             "fused_self_attn_for_SD_small_head_size",
             limit=64,
         )(lambda draw, causal=_causal: _sd_attention(draw, causal))
+    case(
+        "attention of SD in bfloat16", *_at, "fused_self_attn_for_SD_small_head_size", limit=65536
+    )(lambda draw: _without(_sd_attention(draw, False), "mixed_precision"))
+
+
+def _without(made: Wanted, name: str) -> Wanted:
+    """The same, one argument less."""
+    return {key: value for key, value in made[0].items() if key != name}, made[1]
 
 
 # ---- other examples of the SDK -------------------------------------------------------------------
@@ -299,3 +325,24 @@ def _mm_nisa(draw: Draw) -> Wanted:
 def _mm_nl(draw: Draw) -> Wanted:
     a, b = draw.bf16(512, 128), draw.bf16(128, 1024)
     return {"A": a, "B": b}, wide(a) @ wide(b)
+
+
+@case("activation", SDK, "test/test_nki_isa_activation.py", "nki_activation", 65536)
+def _activation(draw: Draw) -> Wanted:
+    """The second result is rounded to bfloat16 on its way."""
+    a, b, c = draw.f32(128, 1024), draw.f32(128, 512), draw.f32(128, 1)
+    given = {"a_tensor": a, "b_tensor": b, "c_tensor": c}
+    return given, [np.exp(wide(a)), (wide(b) * 2 + wide(c)) ** 2]
+
+
+for _name in ("hbm2sb", "sb2sb"):
+
+    @case(
+        f"DMA transpose, {_name}",
+        SDK,
+        "test/test_nki_isa_dma_transpose.py",
+        f"nki_dma_transpose_2d_{_name}",
+    )
+    def _dma_transposed(draw: Draw) -> Wanted:
+        a = draw.bf16(64, 128)
+        return {"a": a}, wide(a).T

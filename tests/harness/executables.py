@@ -25,6 +25,7 @@ from nkic.neff.records import (
     FileRecord,
     InstructionRecord,
     LoopRecord,
+    OffsetRecord,
     ParameterRecord,
     PatternRecord,
     PlaceRecord,
@@ -143,7 +144,7 @@ LOOP = LoopRecord(2, Register(0), 0, 4, 1, None, 2)
 BODY = InstructionRecord(
     SCALE,
     (
-        OUT_TILE._replace(dims=((1, 4),), dynamic=("scalar", 3, 4, 4, 0)),
+        OUT_TILE._replace(dims=((1, 4),), dynamic=OffsetRecord("scalar", 3, 4, 4, 0)),
         A_TILE._replace(dims=((1, 4),)),
         None,
         Register(0),

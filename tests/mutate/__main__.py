@@ -1,4 +1,4 @@
-"""`python -m tests.mutate [fixed] [random N] [--seed S] [--room ROOM]`: see the package."""
+"""`python -m tests.mutate [--fixed] [--random N] [--seed S] [--room ROOM]`: see the package."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -96,6 +97,11 @@ def failing(tests: tuple[str, ...], project: Path) -> str:
     return found[0].split(" - ")[0] if found else "pytest itself"
 
 
+def _red(suites: Iterable[tuple[str, ...]], project: Path) -> Iterator[str]:
+    """What fails in each suite without any change."""
+    return (failing(tests, project) for tests in suites)
+
+
 def judged(mutant: Mutant, project: Path) -> str:
     """The test that notices the change; nothing if none does."""
     module = project / mutant.path
@@ -127,8 +133,9 @@ def main() -> int:
         for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile", "CHANGELOG.md"):
             shutil.copy(ROOT / name, project / name)
         suites = dict.fromkeys(tuple(sorted(mutant.tests)) for mutant in mutants)
-        if not options.unchecked and any(failing(tests, project) for tests in suites):
-            raise SystemExit("the tests fail without any change")
+        red = "" if options.unchecked else next(filter(None, _red(suites, project)), "")
+        if red:
+            raise SystemExit(f"the tests fail without any change: {red}")
         for mutant in mutants:
             start = time.monotonic()
             noticed = judged(mutant, project)

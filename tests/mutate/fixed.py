@@ -49,14 +49,14 @@ FIXED = (
     ),
     Fixed(
         "the verifier lets an access end one byte after its tensor",
-        "nkic/neff/verify_patterns.py",
+        "nkic/neff/verify/patterns.py",
         "high > available:",
         "high > available + 1:",
         (EXACT,),
     ),
     Fixed(
         "the verifier lets an access begin one byte before its tensor",
-        "nkic/neff/verify_patterns.py",
+        "nkic/neff/verify/patterns.py",
         "if low < 0 or",
         "if low < -1 or",
         (EXACT,),

@@ -100,7 +100,7 @@ ROOMS = {
         ("schedule/*.py",), _first(f"{U}test_schedule.py", f"{U}test_exact.py")
     ),
     "prove": Room(("prove/*.py",), PROOFS),
-    "verifier": Room(("neff/verify*.py",), FILES),
+    "verifier": Room(("neff/verify/*.py",), FILES),
     "rules": Room(
         ("machine/rules.py", "machine/tiles.py", "machine/constraints.py",
          "machine/indirection.py", "machine/patterns.py", "machine/instructions/*rules.py"),

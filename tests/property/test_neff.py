@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base.diagnostics import ArtifactFailed
-from nkic.neff.assemble import assemble
-from nkic.neff.disassemble import disassemble, dump
 from nkic.neff.info import info
+from nkic.neff.listing.assemble import assemble
+from nkic.neff.listing.disassemble import disassemble, dump
 from nkic.neff.load import load
 from nkic.neff.read import read
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord

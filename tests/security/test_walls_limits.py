@@ -49,6 +49,7 @@ def folder(tmp_path: Path) -> Path:
 
 def environment(**more: str) -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("NKI", "PYTHON"))}
+    kept["NKIC_CACHE"] = "0"
     return {**kept, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", **more}
 
 

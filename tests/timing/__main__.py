@@ -43,19 +43,29 @@ class Found(NamedTuple):
 
 
 def predicted(case: Case) -> Found:
-    """The kernel's simulated time, `times` over, and its launch."""
+    """The kernel's simulated time and its launch. Where it runs at a smaller shape, that of the
+    first turn of its outermost loop, and for each further turn what the second one takes.
+    """
+    figures = TARGETS[case.target].figures
+    launch = (figures["launch.before_ns"] + figures["launch.after_ns"]) / 1000
+    time, estimate = once = ran(case, case.args)
+    if case.times > 1:
+        two = ran(case, case.twice)
+        time, estimate = (a + (case.times - 1) * (b - a) for a, b in zip(once, two, strict=True))
+    return Found(case.us, time + launch, estimate + launch)
+
+
+def ran(case: Case, args: dict[str, str]) -> tuple[float, float]:
+    """Microseconds of a run, and what the compiler told of it."""
     target = TARGETS[case.target]
     source = SourceFile(f"{case.module}.py", (HERE / f"{case.module}.py").read_text("utf-8"))
-    args = dict(parse_arg(f"{name}={text}") for name, text in case.args.items())
-    request = Request(kernel=case.kernel, args=args, target=target)
+    parsed = dict(parse_arg(f"{name}={text}") for name, text in args.items())
+    request = Request(kernel=case.kernel, args=parsed, target=target)
     executable = compile_source(source, request, lambda name, at: None).executable
     tensors = [(p.name, executable.tensors[p.tensor]) for p in executable.inputs]
     inputs = {name: np.zeros(t.shape, storage(t.dtype)) for name, t in tensors}
     result = simulate(executable, inputs, RunOptions(check_init=False, values=False))
-    launch = target.figures["launch.before_ns"] + target.figures["launch.after_ns"]
-    estimate, times = float(executable.meta["estimate_ns"]), case.times / 1000
-    begun = launch / 1000
-    return Found(case.us, result.time_ns * times + begun, estimate * times + begun)
+    return result.time_ns / 1000, float(executable.meta["estimate_ns"]) / 1000
 
 
 def instruction(seen: Seen) -> Iterable[Found]:

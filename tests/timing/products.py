@@ -48,23 +48,22 @@ def hoisted(turned, rhs):
 
 @nki.jit
 def blocked(turned, rhs, rows=2, wide=2):
-    """Version 4: blocks of `rows` x `wide` tiles use each load several times."""
+    """Version 4: blocks of `rows` x `wide` tiles use each load several times. The tiles of a block
+    are together more than SBUF holds where the product is deep.
+    """
     depth, height = turned.shape
     columns = rhs.shape[1]
     out = nl.ndarray((height, columns), dtype=turned.dtype, buffer=nl.shared_hbm)
     for m in range(height // (P * rows)):
-        left = _loaded(turned, 0, depth, m * P * rows, P * rows)
+        left = [_loaded(turned, 0, depth, (m * rows + i) * P, P) for i in range(rows)]
         for n in range(columns // (N * wide)):
-            right = _loaded(rhs, 0, depth, n * N * wide, N * wide)
+            right = [_loaded(rhs, 0, depth, (n * wide + j) * N, N) for j in range(wide)]
             for i in range(rows):
                 for j in range(wide):
                     acc = nl.ndarray((P, N), dtype=nl.float32, buffer=nl.psum)
                     for k in range(depth // P):
                         nisa.nc_matmul(
-                            dst=acc,
-                            stationary=left[k][:, nl.ds(i * P, P)],
-                            moving=right[k][:, nl.ds(j * N, N)],
-                            accumulate=k > 0,
+                            dst=acc, stationary=left[i][k], moving=right[j][k], accumulate=k > 0
                         )
                     _stored(out, acc, (m * rows + i) * P, (n * wide + j) * N)
     return out

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies
 from numpy.typing import NDArray
 
-from nkic.machine.summation import ORDERS, SummationOrder
+from nkic.machine.operators import ORDERS, SummationOrder
 from nkic.simulate import RunOptions, simulate
 from nkic.simulate.numerics import matmul as products
 from nkic.simulate.numerics import quiet

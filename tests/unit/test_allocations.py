@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
 
 import nkic
 from nkic.machine.targets import TARGETS
 from nkic.neff.records import Executable, InstructionRecord
+from nkic.report.allocation_picture import svg
 from nkic.report.allocations import allocations, as_json, in_use, order, text
 from nkic.report.insight.relations import Uses
 from nkic.report.resources import resources
@@ -90,3 +93,23 @@ def test_banks() -> None:
     )
     (psum,) = [one for one in allocations(program)[0] if one.memory == "psum"]
     assert (psum.banks, psum.bytes, psum.first + 1) == ([0, 1], 4096, psum.last)
+
+
+def test_the_picture_has_a_box_for_every_tensor(program: Executable) -> None:
+    drawn = svg(program)
+    assert drawn == svg(program)
+    assert drawn.count("http") == 1  # the name of the format
+    titles = [one.text for one in ElementTree.fromstring(drawn).iter() if one.tag.endswith("title")]
+    found, _ = allocations(program)
+    assert len(titles) == len(found)
+    for one in found:
+        said = f"from byte {one.address}, steps {one.first} to {one.last}"
+        assert any(t and t.startswith(f"{one.name} ({one.place})") and said in t for t in titles)
+
+
+def test_names_cannot_become_markup_in_the_picture(program: Executable) -> None:
+    evil = "</text><script>"
+    tensors = tuple(one._replace(name=evil) for one in program.tensors)
+    drawn = svg(replace(program, tensors=tensors))
+    assert "<script" not in drawn
+    ElementTree.fromstring(drawn)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies
 from numpy.typing import NDArray
 
-from nkic.machine.summation import ORDERS
+from nkic.machine.operators import ORDERS
 from nkic.simulate import Result, RunOptions, simulate
 from tests.harness.language import simulated
 

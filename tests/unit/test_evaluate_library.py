@@ -75,7 +75,7 @@ LEFT_OUT = {
     "functools": {"of Python 3.14": "Placeholder"},
 }
 # Of these modules kernels have some names only; `typing_extensions` is `typing`.
-PARTS = ("os", "sys", "__future__", "typing_extensions")
+PARTS = ("os", "sys", "logging", "__future__", "typing_extensions")
 
 
 @pytest.mark.parametrize("name", sorted(set(library.modules()) - set(PARTS)))

@@ -18,10 +18,10 @@ from nkic.ir.read_text import read_program
 from nkic.ir.text import program_text
 from nkic.machine.instructions import ROWS
 from nkic.machine.targets import TRN3
-from nkic.neff.assemble import assemble
-from nkic.neff.disassemble import dump
+from nkic.neff.listing.assemble import assemble
+from nkic.neff.listing.disassemble import dump
 from nkic.neff.read import read
-from nkic.neff.records import InstructionRecord, PatternRecord, StreamRecord
+from nkic.neff.records import InstructionRecord, OffsetRecord, PatternRecord, StreamRecord
 from nkic.neff.verify import verify
 from nkic.neff.write import write
 from nkic.simulate import simulate
@@ -233,7 +233,7 @@ def gathering(p: int = 64) -> Any:
 def test_the_file_its_listing_and_the_printed_program_hold_it() -> None:
     executable = gathering().executable
     assert read(write(executable)).streams == executable.streams
-    assert "+columns($2 stride=1 limit=40 axis=1)" in dump(executable)
+    assert " by columns +2 stride 1 limit 40 axis 1" in dump(executable)
     assert assemble(dump(executable)).streams == executable.streams
     lowered = gathering().results["lower"]
     printed = program_text(lowered)
@@ -263,8 +263,8 @@ def _claims(stream: StreamRecord, stride: int, limit: int) -> StreamRecord:
     def operand(value: Any) -> Any:
         if not isinstance(value, PatternRecord) or value.kind != "columns":
             return value
-        kind, source, _, _, axis = value.dynamic or ("", 0, 0, 0, 0)
-        return value._replace(dynamic=(kind, source, stride, limit, axis))
+        kind, source, _, _, axis = value.dynamic or OffsetRecord("", 0, 0, 0, 0)
+        return value._replace(dynamic=OffsetRecord(kind, source, stride, limit, axis))
 
     items = tuple(
         item._replace(operands=tuple(map(operand, item.operands)))

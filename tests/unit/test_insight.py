@@ -334,13 +334,13 @@ def test_no_question_gains_more_than_its_part_of_the_path() -> None:
 def test_the_verdict_names_what_binds() -> None:
     result = run(naive())
     verdict = insight(recorded(result).trace, recorded(result).again).verdict
-    assert verdict.bound == "DMA transfers"
-    assert verdict.hot[0].line == f"k.py:{LINE + 10}" and verdict.hot[0].engine == "DMA"
+    assert verdict.bound == "DMA triggers"
+    assert verdict.hot[0].line == f"k.py:{LINE + 9}" and verdict.hot[0].engine == "DMA"
     operations = 2 * 256 * 512 * 1024
     assert verdict.mfu == pytest.approx(operations / (2 * 128 * 128 * 2.4 * result.time_ns))
     moved = 4 * 4 * 128 * (128 + 512) * 2 + 256 * 1024 * 2
     assert verdict.mbu == pytest.approx(moved / (16 * 25.3 * result.time_ns))
-    assert verdict.lines[0].startswith("bound by DMA transfers: ")
+    assert verdict.lines[0].startswith("bound by DMA triggers: ")
 
 
 @every_sample

@@ -6,9 +6,9 @@ import json
 from dataclasses import replace
 
 from nkic.neff import container
-from nkic.neff.diff import MAX_ALIGNED, diff
 from nkic.neff.edit import strip
 from nkic.neff.info import info
+from nkic.neff.listing.diff import MAX_ALIGNED, diff
 from nkic.neff.read import read
 from nkic.neff.write import write
 from tests.harness.executables import ROWS, SCALED, SOURCE, long_sample, sample

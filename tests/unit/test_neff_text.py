@@ -9,8 +9,8 @@ import pytest
 
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import ROWS as TABLE_ROWS
-from nkic.neff.assemble import assemble
-from nkic.neff.disassemble import disassemble, dump, rows
+from nkic.neff.listing.assemble import assemble
+from nkic.neff.listing.disassemble import disassemble, dump, rows
 from nkic.neff.records import ParameterRecord
 from tests.harness.executables import LOOP, ROWS, SCALED, SOURCE, WHILE, hbm, long_sample, sample
 from tests.harness.tamper import refused
@@ -24,13 +24,13 @@ def test_a_listing_has_a_line_per_record_with_its_source() -> None:
     assert lines == [
         "; core0.vector: 4 items",
         "; kernels/add.py:2: return a + a",
-        "core0.vector.0      scale dst=%4[p0:128, 0:16:1] float32 data=%3[p0:128, 0:16:1] float32"
+        "core0.vector.0      scale dst=%4[0+128, 0; 1x16]:float32 data=%3[0+128, 0; 1x16]:float32"
         ' factor=2.5 op="multiply" bias=1 steps=[[1, 2], [-3, 4]] mode="fast" wait s0>=1'
         "  ; kernels/add.py:2",
-        "core0.vector.1      loop r0 from 0 to 4 step 1  ; kernels/add.py:2",
+        "core0.vector.1      loop $0 from 0 to 4 step 1  ; kernels/add.py:2",
         "core0.vector.2          scale"
-        " dst=%4[p0:128, 0:4:1] float32 +scalar($3 stride=4 limit=4 axis=0)"
-        ' data=%3[p0:128, 0:4:1] float32 $3=r0 op="add" reverse=true  ; kernels/add.py:2',
+        " dst=%4[0+128, 0; 1x4]:float32 by scalar +3 stride 4 limit 4 axis 0"
+        ' data=%3[0+128, 0; 1x4]:float32 +3=$0 op="add" reverse=true  ; kernels/add.py:2',
         "core0.vector.3          slot signal s1",
     ]
 
@@ -64,6 +64,7 @@ def test_rows_for_programs() -> None:
         "opcode": "scale",
         "text": found[2]["text"],
         "nki_source_location": "kernels/add.py:2",
+        "nki_loop_iteration": "",
     }
 
 
@@ -162,7 +163,7 @@ def replaced(old: str, new: str) -> str:
         (replaced("    copy", "    cpy"), "`cpy`, did you mean `copy`? expected"),
         (replaced("data=%0", "datum=%0"), "which copy does not have"),
         (replaced("dst=%3", "data=%3"), "`data` twice"),
-        (replaced("%3[p0:128, ", "%3[p0:128 "), "`,` expected"),
+        (replaced("%3[0+128, ", "%3[0+128 "), "`,` expected"),
         (replaced('op="multiply" ', ""), "scale without `op`"),
         (replaced('op="multiply"', 'op="times"'), "`op` cannot have this value"),
         (replaced("steps=[[1, 2]", "steps=" + "[" * 5000), "at most 4 brackets"),
@@ -173,8 +174,8 @@ def replaced(old: str, new: str) -> str:
         (replaced("    }\n", ""), "a loop without its `}`"),
         (replaced("    }\n", "    }\n    }\n"), "`}` without a loop"),
         (replaced("to 4 step", "to 4 stride"), "`step` expected"),
-        (replaced("+scalar(", "+matrix("), "one of scalar, vector"),
-        (replaced("$3=r0", "$4=r0"), "`$4`, which scale does not have"),
+        (replaced("by scalar", "by matrix"), "one of scalar, vector"),
+        (replaced("+3=$0", "+4=$0"), "`+4`, which scale does not have"),
     ],
 )
 def test_texts_that_cannot_be_assembled(text: str, says: str) -> None:

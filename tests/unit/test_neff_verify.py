@@ -18,6 +18,7 @@ from nkic.neff.records import (
     Executable,
     InstructionRecord,
     LoopRecord,
+    OffsetRecord,
     ParameterRecord,
     StreamRecord,
     TensorRecord,
@@ -327,13 +328,13 @@ def test_what_was_legal_once_is_not_legal_with_equal_values_of_another_type() ->
 
 WITH_ROWS = (*TENSORS, sbuf("rows", (4, 1), 192, I32))
 PLACES = whole(len(TENSORS), WITH_ROWS[-1])
-DYNAMIC = A_TILE._replace(dims=((1, 16),), dynamic=("scalar", 3, 1, 16, 0))
+DYNAMIC = A_TILE._replace(dims=((1, 16),), dynamic=OffsetRecord("scalar", 3, 1, 16, 0))
 
 
 def test_dynamic_offsets() -> None:
     verify(running(scale(OUT_TILE, DYNAMIC, 2.5, Register(0))))
     verify(running(scale(OUT_TILE, DYNAMIC, 2.5, INDEX)))
-    gather = A._replace(dims=((16, 4), (1, 16)), dynamic=("vector", 2, 16, 128, 0))
+    gather = A._replace(dims=((16, 4), (1, 16)), dynamic=OffsetRecord("vector", 2, 16, 128, 0))
     tile = A_TILE._replace(partitions=4)
     load = LOAD._replace(operands=(tile, gather, PLACES))
     verify(running(load, engine=Engine.DMA, tensors=WITH_ROWS))
@@ -344,7 +345,10 @@ def test_dynamic_offsets() -> None:
 @pytest.mark.parametrize(
     ("item", "says"),
     [
-        (scale(OUT_TILE, DYNAMIC._replace(dynamic=("scalar", 2, 1, 16, 0))), "in operand 2"),
+        (
+            scale(OUT_TILE, DYNAMIC._replace(dynamic=OffsetRecord("scalar", 2, 1, 16, 0))),
+            "in operand 2",
+        ),
         (scale(OUT_TILE, DYNAMIC), "in operand 3, which holds none"),
         (scale(OUT_TILE, DYNAMIC, 2.5, 7), "neither tile nor register"),
         (scale(OUT_TILE, DYNAMIC, 2.5, None), "neither tile nor register"),
@@ -352,19 +356,36 @@ def test_dynamic_offsets() -> None:
         (scale(OUT_TILE, DYNAMIC, 2.5, A_TILE), "of type float32"),
         (scale(OUT_TILE, DYNAMIC, 2.5, Register(0), Register(1)), "belong to no dynamic offset"),
         (
-            scale(OUT_TILE, DYNAMIC._replace(dynamic=("scalar", 3, 1, 0, 0)), 2.5, Register(0)),
+            scale(
+                OUT_TILE,
+                DYNAMIC._replace(dynamic=OffsetRecord("scalar", 3, 1, 0, 0)),
+                2.5,
+                Register(0),
+            ),
             "limit 0",
         ),
         (
-            scale(OUT_TILE, DYNAMIC._replace(dynamic=("scalar", 3, 1, 1, 9)), 2.5, Register(0)),
+            scale(
+                OUT_TILE,
+                DYNAMIC._replace(dynamic=OffsetRecord("scalar", 3, 1, 1, 9)),
+                2.5,
+                Register(0),
+            ),
             "axis 9",
         ),
         (
-            scale(OUT_TILE, DYNAMIC._replace(dynamic=("vector", 3, 1, 1, 0)), 2.5, Register(0)),
+            scale(
+                OUT_TILE,
+                DYNAMIC._replace(dynamic=OffsetRecord("vector", 3, 1, 1, 0)),
+                2.5,
+                Register(0),
+            ),
             "a register cannot hold many offsets",
         ),
         (
-            scale(OUT_TILE, DYNAMIC._replace(dynamic=("vector", 3, 1, 1, 0)), 2.5, INDEX),
+            scale(
+                OUT_TILE, DYNAMIC._replace(dynamic=OffsetRecord("vector", 3, 1, 1, 0)), 2.5, INDEX
+            ),
             "over no dimension in HBM",
         ),
     ],
@@ -376,7 +397,7 @@ def test_dynamic_offsets_that_lead_nowhere(item: InstructionRecord, says: str) -
 
 
 def test_the_step_of_gathered_rows_is_not_what_they_reach() -> None:
-    rows = A._replace(dims=((10**6, 4), (1, 16)), dynamic=("vector", 2, 16, 128, 0))
+    rows = A._replace(dims=((10**6, 4), (1, 16)), dynamic=OffsetRecord("vector", 2, 16, 128, 0))
     tile = A_TILE._replace(partitions=4)
     load = LOAD._replace(operands=(tile, rows, PLACES))
     verify(running(load, engine=Engine.DMA, tensors=WITH_ROWS))

@@ -4,6 +4,7 @@ puts first writes off. Kernels are compiled and run; NumPy says what they comput
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -144,7 +145,8 @@ def test_a_transfer_is_put_off_only_up_to_what_writes_its_source() -> None:
         load(2, f"%0{hbm}", f"%2{whole}"),
         copy(3, f"%1{whole}", f"%1{whole}"),
     ]
-    late = program("\n".join([*tensors, "input x = %0", "core", *body]))
+    needed = copy(3, f"%2{whole}", f"%1{whole}")  # so that no order lets %1 end before %2 begins
+    late = program("\n".join([*tensors, "input x = %0", "core", *body[:3], needed]))
     report = Reporter()
     with pytest.raises(CompileFailed):
         allocate(late, depend(late), report)
@@ -194,3 +196,32 @@ def test_what_is_put_off_may_hold_no_more_of_another_memory(columns: int, moves:
     (graph,) = depend(found)
     order, _ = sink(found.cores[0], graph, {Buffer.PSUM}, TRN2)
     assert [i.row.name for i in instructions(order)].index("activation_reduce") == 1 + 2 * moves
+
+
+def test_an_order_is_found_in_which_less_is_in_use_at_once() -> None:
+    """A rotation of halves, as rotary embeddings do it: in program order a fourth product is made
+    while both halves of the argument are needed; made from one half first, then from the other,
+    the argument ends before the result begins.
+    """
+    columns = 32_768  # bfloat16 of 65,536 bytes: SBUF holds three of 128 partitions
+    text = f"""
+h, n = 64, {columns}
+whole = nl.ndarray((128, n), dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.dma_copy(dst=whole, src=x)
+turned = nl.ndarray((128, n), dtype=nl.bfloat16, buffer=nl.sbuf)
+low = nl.ndarray((h, n), dtype=nl.bfloat16, buffer=nl.sbuf)
+nisa.tensor_copy(dst=low, src=whole[h:, :])
+parts = [nl.ndarray((h, n), dtype=nl.bfloat16, buffer=nl.sbuf) for _ in range(4)]
+for i in range(4):
+    half = low if i % 2 else whole[:h, :]
+    nisa.tensor_scalar(dst=parts[i], data=half, op0=nl.multiply, operand0=float(i + 1))
+nisa.tensor_tensor(dst=turned[:h, :], data1=parts[0], data2=parts[3], op=nl.subtract)
+nisa.tensor_tensor(dst=turned[h:, :], data1=parts[1], data2=parts[2], op=nl.add)
+out = nl.ndarray((128, n), dtype=nl.bfloat16, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out, src=turned)
+"""
+    x = np.random.default_rng(1).integers(-3, 4, (128, columns)).astype(ml_dtypes.bfloat16)
+    artifact = api.compile(kernel(text), inputs={"x": x})
+    out = np.asarray(api.run(artifact, {"x": x}).outputs["output_0"], np.float32)
+    top, bottom = x[:64].astype(np.float32), x[64:].astype(np.float32)
+    assert np.array_equal(out, np.concatenate([top - 4 * bottom, 2 * bottom + 3 * top]))

@@ -19,6 +19,7 @@ import pytest
 import nkic
 from nkic.base.source import SourceFile
 from nkic.report.insight.verdict import insight
+from nkic.report.page import parts
 from nkic.report.page.page import page
 from tests.harness.traced import HEAD, recorded, run, sample
 from tests.unit.test_insight import NAIVE, naive
@@ -123,6 +124,26 @@ def test_tables_and_labels() -> None:
     assert "No matrix products" in page(seen("01_tensor_add"), record(), {})
 
 
+def test_the_critical_path_by_turn() -> None:
+    found = seen("10_attention")
+    ranked = parts.by_turn(found)
+    assert sum(time for _, time in ranked) == found.trace.end
+    assert [time for _, time in ranked] == sorted((t for _, t in ranked), reverse=True)
+    (line, turns, spent), _ = ranked[0]
+    text = page(found, record(), {})
+    row = f"<td>{line}</td><td>{turns}</td><td>{spent}</td>"
+    assert row in text and re.fullmatch(r"(\w+=\d+ ?)+", turns)
+
+
+def test_triggers_are_on_the_page() -> None:
+    found = seen("10_attention")
+    (raw,) = re.findall(r'id="data">(.*?)</script>', page(found, record(), {}), re.S)
+    data = json.loads(raw)
+    times = np.frombuffer(base64.b64decode(data["triggers"]["time"]), "<f8")
+    assert times.sum() == sum(event.trigger for event in found.trace.events) > 0
+    assert "SP" in [track["name"] for track in data["tracks"]]
+
+
 # ---- in a browser --------------------------------------------------------------------------
 
 FLAGS = (
@@ -187,7 +208,9 @@ def test_keys_zoom_and_follow_the_critical_path(browser: Any, tmp_path: Path) ->
     whole = ink(browser)
     canvas.send_keys("]")
     told = browser.find_element("id", "told").text
-    assert re.match(r"dma_copy in k\.py:\d+; from 0 us, [\d,]+ cycles, result after", told)
+    assert re.match(
+        r"dma_copy in k\.py:\d+ \(m=0 n=0 k=0\); from 0 us, [\d,]+ cycles, result after", told
+    )
     assert told.endswith("on the critical path")
     canvas.send_keys("+++")
     settled(browser)

@@ -93,7 +93,8 @@ def test_lanes_are_as_high_as_they_are_busy(name: str) -> None:
     window = lanes.Window(0, found.trace.end, 70)
     busy: dict[str, int] = defaultdict(int)
     for event in instructions(found):
-        busy[name_of(found.trace, event.stream)] += event.free - event.start - event.table
+        name = name_of(found.trace, found.trace.streams[event.stream])
+        busy[name] += event.free - event.start - event.table
         busy[SHORT_NAMES[event.by]] += event.trigger
     for lane in lanes.lanes(found, window):
         assert lane.share == pytest.approx(busy[lane.name] / found.trace.end)
@@ -302,3 +303,24 @@ def test_flows_pass_through_empty_slots() -> None:
 def test_files_are_where_they_were() -> None:
     assert (SAMPLES / "06_matmul" / "kernel.py").is_file()
     assert replace(seen("06_matmul")).trace.complete
+
+
+def test_triggers_have_a_track_where_their_engine_does_nothing_else() -> None:
+    found = seen("10_attention")
+    assert Engine.SYNC not in {stream.engine for stream in found.trace.streams}
+    names = tracks.track_names(found)
+    (sync,) = [track for track, name in names.items() if name == "SP"]
+    held = [one for one in tracks.triggers(found) if one.track == sync]
+    triggered = [e for e in found.trace.events if e.trigger and e.by is Engine.SYNC]
+    assert sum(one.end - one.start for one in held) == sum(e.trigger for e in triggered) > 0
+    assert [*names.values()][-1].startswith("DMA")
+    drawn = lanes.lanes(found, lanes.Window(0, found.trace.end, 10))
+    (lane,) = [one for one in drawn if one.name == "SP"]
+    assert lane.share == pytest.approx(found.verdict.busy["SP"])
+
+
+def test_slices_name_the_turns_of_loops() -> None:
+    found = seen("06_matmul")
+    said = {one.args.get("iteration", "") for one in tracks.slices(found)}
+    assert said - {""} == set(found.trace.executable.turns)
+    assert len(said) > 4 and all("=" in turns for turns in said - {""})

@@ -6,24 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from nkic.allocate import allocate
-from nkic.base.diagnostics import Reporter
+from nkic.allocate import allocate, peak
+from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.base.source import SourceFile
 from nkic.cli.common import run
 from nkic.cli.nkic import command
 from nkic.depend import depend
+from nkic.driver.pipeline import compile_source
 from nkic.ir.program import Program, instructions
 from nkic.ir.read_text import read_program
 from nkic.ir.schedule import Slot, Stream
 from nkic.ir.text import schedule_text
 from nkic.machine.engines import Engine
+from nkic.machine.memory import Buffer
+from nkic.machine.targets import TRN2
 from nkic.machine.timing import semaphore_ps
 from nkic.prove import prove_addresses, prove_order, read
 from nkic.schedule import schedule
-from nkic.schedule.order import Timings
+from nkic.schedule.placed import Timings
 from nkic.search import Found, search
 from nkic.search.bound import bound
 from nkic.search.plan import plan
 from nkic.search.stage import run_ns
+from nkic.specialise.arguments import parse_arg
+from nkic.specialise.request import Request
 from tests.programs import copy, declare, load, op, program
 
 ATTENTION = Path(__file__).resolve().parents[2] / "samples" / "10_attention" / "kernel.py"
@@ -96,7 +102,9 @@ def test_the_same_program_gives_the_same_schedule(level: int) -> None:
 def test_what_is_near_the_bound_stays() -> None:
     found = pairs(1)
     first = first_found(found)
-    assert search(found, depend(found), first, 1) is first
+    done = search(found, depend(found), first, 1)
+    assert done[:3] == first[:3]
+    assert done.searched is not None and done.searched.tried == ()
 
 
 def test_the_bound_adds_what_an_engine_cannot_overlap() -> None:
@@ -150,3 +158,18 @@ def test_level_0_keeps_program_order_on_each_engine() -> None:
 def _numbers(streams: tuple[Stream, ...], engine: Engine) -> list[int]:
     (own,) = (s for s in streams if s.id.engine is engine)
     return [item.instruction.number for item in own.items if isinstance(item, Slot)]
+
+
+def test_what_program_order_has_no_room_for_is_planned_to_fit() -> None:
+    """Version 4 of the kernel optimisation tutorial: the tiles of one block are 320 KiB of each
+    partition, but four sums at once need each tile for as long as its turn takes.
+    """
+    path = Path(__file__).resolve().parents[1] / "timing" / "products.py"
+    source = SourceFile(path.name, path.read_text("utf-8"))
+    words = ("turned=float32[8192,256]", "rhs=float32[8192,1024]")
+    request = Request(kernel="blocked", args=dict(map(parse_arg, words)), target=TRN2)
+    made = compile_source(source, request, lambda name, at: None)
+    lowered = made.results["lower"]
+    with pytest.raises(CompileFailed):
+        allocate(lowered, depend(lowered), Reporter())
+    assert TRN2.sbuf_usable >= peak(made.results["allocate"], Buffer.SBUF) > 64 * 1024

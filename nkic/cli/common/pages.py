@@ -45,6 +45,19 @@ def markdown(text: str, colour: str) -> str:
     return _shown(Markdown(text, code_theme="ansi_dark"))
 
 
+def difference(text: str, colour: str) -> str:
+    """A unified difference."""
+    if not wants_colour(sys.stdout, colour, os.environ):
+        return text
+    from rich.text import Text
+
+    styles = {"---": "bold", "+++": "bold", "@@ ": "cyan"}
+    signs = {"+": "green", "-": "red"}
+    lines = text.splitlines()
+    styled = (Text(s, styles.get(s[:3], signs.get(s[:1], ""))) for s in lines)
+    return _shown(Text("\n").join(styled), folds=False)
+
+
 def aligned(rows: Rows) -> str:
     """Columns under each other, the last as long as it is."""
     widths = [max(width(row[i]) for row in rows) for i in range(len(rows[0]) - 1)]
@@ -55,11 +68,11 @@ def aligned(rows: Rows) -> str:
     return "".join(f"{text}\n" for text in lines)
 
 
-def _shown(what: RenderableType) -> str:
-    """As text with the terminal's sixteen colours, as wide as the terminal."""
+def _shown(what: RenderableType, *, folds: bool = True) -> str:
+    """As text with the terminal's sixteen colours, as wide as the terminal if it `folds`."""
     from rich.console import Console
 
     console = Console(file=StringIO(), force_terminal=True, color_system="standard", emoji=False)
     with console.capture() as capture:
-        console.print(what)
+        console.print(what, soft_wrap=not folds)
     return "".join(f"{line.rstrip()}\n" for line in capture.get().splitlines())

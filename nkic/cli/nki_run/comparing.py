@@ -13,8 +13,8 @@ from nkic.base.text import clean
 from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
 from nkic.neff.container import PREFIX
-from nkic.neff.diff import diff
 from nkic.neff.limits import LIMITS
+from nkic.neff.listing.diff import diff
 from nkic.report.compare import budget
 from nkic.report.compare.changes import Changes, changes
 from nkic.report.compare.profiles import LIMIT, Profile, profile_of, read_profile

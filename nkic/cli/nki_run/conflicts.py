@@ -26,7 +26,7 @@ _ABOUT_RUNNING = (
         "machine",
         "race_check",
         "time",
-        "dump_tensor",
+        *("dump_tensor", "dump_all", "watch", "expect_at", "stop_at", "fuzz_order", "seed"),
         "force",
         *("annotate", "timeline", "window", "source", "summary_json", "report", "trace"),
         *("baseline", "save_baseline", "fail_if", "diff", "counters"),
@@ -59,14 +59,17 @@ def refuse_conflicts(line: CommandLine) -> None:
         if not line.verdict:
             _say(f"--{mode}", "--no-verdict", "it inspects and does not run")
     if not line.disasm:
-        _needs(line, _ABOUT_LISTING, "--disasm")
+        _needs(line, ["engine"], "--disasm")
+        _needs(line, ["lines"] if line.dump_all is None else [], "--disasm")
+    if line.fuzz_order is None:
+        _needs(line, ["seed"], "--fuzz-order")
     if line.fail_if is not None and "+" in line.fail_if and line.baseline is None:
         _needs(line, ["fail_if"], "--baseline")
     if not (line.annotate or line.report or line.save_baseline or line.baseline):
         _needs(line, ["source"], "--annotate")
     if not line.timeline:
         _needs(line, ["window"], "--timeline")
-    if line.expected is None:
+    if line.expected is None and not line.expect_at:
         _needs(line, _RULES, "--expected")
     if line.expected is not None and line.bless is not None:
         _say("--bless", "--expected", "results are either taken as right or compared")
@@ -104,26 +107,32 @@ def _refuse_beside_diff(line: CommandLine) -> None:
 def _refuse(line: CommandLine, option: str, others: Iterable[str], why: str) -> None:
     for name in others:
         if getattr(line, name) not in (None, False, ()):
-            _say(option, f"--{name.replace('_', '-')}", why)
+            _say(option, _word(name), why)
 
 
 def _needs(line: CommandLine, names: Iterable[str], needed: str) -> None:
     for name in names:
         if getattr(line, name) not in (None, False, ()):
-            option = f"--{name.replace('_', '-')}"
+            option = _word(name)
             _fail(f"`{option}` needs `{needed}`", f"add `{needed}`, or leave out `{option}`")
+
+
+def _word(name: str) -> str:
+    return "--break" if name == "stop_at" else f"--{name.replace('_', '-')}"
 
 
 def _refuse_sharing(line: CommandLine) -> None:
     """Standard input is read once; an output goes where nothing else is."""
     reads, writes = [*_reads(line)], [*_writes(line)]
     standard = [option for option, path in reads if path == STANDARD]
+    standard += ["--break"] if line.stop_at else []
     if len(standard) > 1:
         _say(standard[0], standard[1], "standard input can be read once")
     printed = [option for option, path in writes if path == STANDARD]
     printed += [f"--{n}" for n in ("json", "annotate", "timeline") if getattr(line, n)][:1]
     if line.json:
-        _refuse(line, "--json", ["annotate", "timeline"], "both go to standard output")
+        both = "both go to standard output"
+        _refuse(line, "--json", ["annotate", "timeline", "stop_at"], both)
     if len(printed) > 1:
         _say(printed[0], printed[1], "both go to standard output")
     read = {Path(path).resolve(): option for option, path in reads if _is_path(path)}
@@ -158,6 +167,8 @@ def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
     named.append(("--counters", line.counters))
     yield from ((option, path) for option, path in named if path is not None)
     yield from (("--dump-tensor", text.partition("=")[2]) for text in line.dump_tensor)
+    if line.dump_all is not None:
+        yield "--dump-all", line.dump_all
     yield from (("--trace", path) for path in line.trace)
     yield from ((f"--report {k}", path) for k, _, path in (r.partition("=") for r in line.report))
     for text in line.output:

@@ -1,9 +1,13 @@
-"""--dump-tensor: tensors of a kernel as they are after a line of it."""
+"""--dump-tensor, --dump-all and --watch: tensors of a kernel as they are after lines of it."""
 
 from __future__ import annotations
 
+import json
 import re
-from typing import NoReturn
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -11,13 +15,16 @@ from nkic.arrays.npz import write_npz
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
-from nkic.base.text import clean
+from nkic.base.text import clean, plural
 from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.writing import presented
-from nkic.simulate import Result
-from nkic.simulate.tracing.dumps import Tap
+from nkic.simulate.debug.dumps import Dump, Dumps, Tap
+from nkic.simulate.debug.watches import Changed
+from nkic.simulate.debug.writes import Write
+from nkic.simulate.stats import Stats, stats_of
 
+INDEX = "index.json"
 _WORDS = re.compile(r"([^@=]+)@(\d{1,9})=(.+)")
 
 
@@ -26,18 +33,118 @@ def taps(line: CommandLine) -> list[Tap]:
     return [tap for tap, _ in _wanted(line)]
 
 
-def write(line: CommandLine, session: Session, result: Result) -> None:
-    """Every file: under the tensor's name an array of the times that it was written, each of its
-    shape.
-    """
+def write(line: CommandLine, session: Session, dumps: Dumps, rank: int) -> None:
+    """Every file of the rank."""
     for tap, path in _wanted(line):
-        dump = result.dumped[tap]
-        arrays = np.stack(dump.arrays) if dump.arrays else np.empty(0, np.uint8)
-        content = {tap.name: presented(arrays, dump.dtype, False) if dump.arrays else arrays}
-        with files.replacing(path) as stream:
-            write_npz(stream, content, {tap.name: dump.dtype.name})
-        session.artifact("npz", path)
-        session.status(f"wrote {path}", 1)
+        _npz(session, path, _stacked(tap.name, dumps.of(rank, tap)))
+    if line.dump_all is not None:
+        _folder(session, line.dump_all, dumps.chosen(rank))
+
+
+def _stacked(name: str, found: Sequence[Dump]) -> dict[str, Dump | list[Dump]]:
+    """Under the tensor's name all writes, one after the other; tensors of this name that differ in
+    shape or type have arrays of their own: `name_1` and so on.
+    """
+    groups: dict[tuple[object, ...], list[Dump]] = {}
+    for one in found:
+        groups.setdefault((one.dtype, one.array.shape), []).append(one)
+    return {f"{name}_{n}" if n else name: group for n, group in enumerate(groups.values())}
+
+
+def _npz(session: Session, path: str, groups: dict[str, Dump | list[Dump]]) -> None:
+    arrays, types = {}, {}
+    for name, group in groups.items():
+        if isinstance(group, Dump):
+            arrays[name], dtype = group.array, group.dtype
+        else:
+            arrays[name], dtype = np.stack([one.array for one in group]), group[0].dtype
+        arrays[name] = presented(arrays[name], dtype, False)
+        types[name] = dtype.name
+    with files.replacing(path) as stream:
+        write_npz(stream, arrays, types)
+    session.artifact("npz", path)
+    session.status(f"wrote {path}", 1)
+
+
+def _folder(session: Session, folder: str, found: Sequence[Dump]) -> None:
+    """A file for each name, with an array for each write; the index is written last."""
+    made = Path(folder)
+    try:
+        made.mkdir(exist_ok=True)
+    except OSError as error:
+        raise UsageFailed([files.cannot_write(folder, error)]) from error
+    names = _file_names(found)
+    rows = []
+    for name, file in names.items():
+        own = {_array(n): one for n, one in enumerate(found) if one.write.name == name}
+        _npz(session, str(made / file), {**own})
+    for number, one in enumerate(found):
+        place = {"file": names[one.write.name], "array": _array(number)}
+        rows.append({"number": number, **place, **_row(one)})
+    record = {"schema": 1, "writes": rows}
+    path = str(made / INDEX)
+    files.write(path, json.dumps(record, indent=1, allow_nan=False) + "\n")
+    session.artifact("json", path)
+    session.status(f"wrote {plural(len(rows), 'write')} to {folder}", 0)
+
+
+def _array(number: int) -> str:
+    return f"write_{number:06}"
+
+
+def _file_names(found: Sequence[Dump]) -> dict[str, str]:
+    """By tensor's name, without what a file's name should not have."""
+    taken: dict[str, str] = {}
+    for one in found:
+        stem = re.sub(r"[^A-Za-z0-9_]", "_", one.write.name) or "_"
+        name, number = f"{stem}.npz", 1
+        while taken.get(one.write.name) is None and name.lower() in (
+            other.lower() for other in taken.values()
+        ):
+            number += 1
+            name = f"{stem}_{number}.npz"
+        taken.setdefault(one.write.name, name)
+    return taken
+
+
+def _row(one: Dump) -> dict[str, Any]:
+    stats = stats_of(one.array, one.dtype)
+    return {
+        **_facts(one.write),
+        "time": one.time,
+        "tensor_number": one.write.tensor,
+        "dtype": one.dtype.name,
+        "shape": list(one.array.shape),
+        "unwritten": one.unwritten,
+        **_figures(stats),
+    }
+
+
+def _facts(write: Write) -> dict[str, Any]:
+    row = write.record.row
+    return {
+        "tensor": write.name,
+        "line": write.line,
+        "iteration": list(write.turns),
+        "unrolled": clean(write.unrolled),
+        "engine": write.stream.name,
+        "instruction": row.name if row is not None else "",
+        "region": write.region and [list(pair) for pair in write.region],
+        "start_ns": write.start / 1000,
+        "done_ns": write.done / 1000,
+    }
+
+
+def _figures(stats: Stats) -> dict[str, Any]:
+    shown = {"min": stats.minimum, "mean": stats.mean, "max": stats.maximum}
+    numbers = {k: v if v is not None and isfinite(v) else None for k, v in shown.items()}
+    return {**numbers, "nan": stats.nan, "inf": stats.inf, "sha256": stats.sha256}
+
+
+def change_fields(changed: Changed) -> dict[str, Any]:
+    """The same for programs."""
+    facts = {"watched": changed.part.text, "rank": changed.write.rank, **_facts(changed.write)}
+    return {**facts, "changed": changed.changes, **_figures(changed.stats)}
 
 
 def _wanted(line: CommandLine) -> list[tuple[Tap, str]]:

@@ -14,8 +14,8 @@ from nkic.cli.nki_run.options import CommandLine
 from nkic.machine.clock import describe as describe_machine
 from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, read_machine
 from nkic.machine.engines import SHORT_NAMES, Engine
-from nkic.neff import disassemble
 from nkic.neff.info import info
+from nkic.neff.listing import disassemble
 from nkic.neff.load import load
 from nkic.neff.read import open_file
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from nkic.cli.common import Option
-from nkic.machine.summation import ORDERS, SummationOrder
+from nkic.machine.operators import ORDERS, SummationOrder
 from nkic.machine.targets import DEFAULT, TARGETS
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -53,6 +53,12 @@ class CommandLine:
     machine: str | None
     time: bool
     dump_tensor: tuple[str, ...]
+    dump_all: str | None
+    watch: tuple[str, ...]
+    expect_at: tuple[str, ...]
+    stop_at: tuple[str, ...]
+    fuzz_order: int | None
+    seed: int | None
     verdict: bool
     annotate: bool
     timeline: bool
@@ -139,7 +145,7 @@ def _many(group: str, *names: str, **more: Any) -> Callable[[Function], Function
 
 
 _IN, _OUT, _COMPARE, _RUN, _LOOK = "Inputs", "Outputs", "Comparison", "Run", "Inspect, not run"
-_REPORT = "Reports"
+_REPORT, _DEBUG = "Reports", "Debugging"
 _OPTIONS = (
     click.argument("artifact", metavar="[KERNEL.neff]", required=False),
     _option(
@@ -307,12 +313,6 @@ _OPTIONS = (
         metavar="FILE.toml",
         help="Figures of time other than the target's own; --print machine lists them all.",
     ),
-    _many(
-        _RUN,
-        "--dump-tensor",
-        metavar="NAME@LINE=FILE.npz",
-        help="Write a tensor as it is each time after this line of the kernel has written it.",
-    ),
     _flag(_RUN, "--time", help="Say how long the simulation took on this machine."),
     _option(
         _REPORT,
@@ -394,6 +394,56 @@ _OPTIONS = (
         help="Exit code 1 where a figure is above a limit: cycles>+2%,sbuf_peak>24MiB; with + it "
         "is above that of --baseline by more.",
     ),
+    _many(
+        _DEBUG,
+        "--dump-tensor",
+        metavar="NAME@LINE=FILE.npz",
+        help="Write a tensor as it is each time after this line of the kernel has written it.",
+    ),
+    _option(
+        _DEBUG,
+        "--dump-all",
+        metavar="DIR",
+        help="Write every tensor as it is after each write of it, with an index.json that says by "
+        "which line, iteration and engine, and when; --lines for those of a few lines.",
+    ),
+    _many(
+        _DEBUG,
+        "--watch",
+        metavar="NAME[SLICE]",
+        help="Say each time that a tensor changes, or the part acc[0:4, 2] of it.",
+    ),
+    _many(
+        _DEBUG,
+        "--expect-at",
+        metavar="LINE=FILE.npz",
+        help="Compare the tensors that FILE names with its arrays, as they are after this line; "
+        "exit code 1 at the first line where they part. Tolerances are those of --expected.",
+    ),
+    _many(
+        _DEBUG,
+        "--break",
+        "stop_at",
+        metavar="[FILE:]LINE[:N]",
+        help="Stop before an instruction of this line (N: its N-th to be executed), and read "
+        "commands from standard input: print NAME, where, engines, queues, memory, step, next, "
+        "continue, quit; `help` explains them.",
+    ),
+    _option(
+        _DEBUG,
+        "--fuzz-order",
+        type=click.IntRange(1, 1_000_000),
+        metavar="N",
+        help="Run N times more, in other orders that the file's semaphores allow; exit code 5 with "
+        "the two lines that race if one of them gives other outputs.",
+    ),
+    _option(
+        _DEBUG,
+        "--seed",
+        type=click.IntRange(0),
+        metavar="S",
+        help="For --fuzz-order: which orders.  [default: 0]",
+    ),
     _option(
         _LOOK,
         "--diff",
@@ -410,7 +460,8 @@ _OPTIONS = (
         "--lines",
         callback=_lines,
         metavar="FIRST:LAST",
-        help="For --disasm: only what these source lines became.",
+        help="For --disasm: only what these source lines became; for --dump-all: only what they "
+        "write.",
     ),
     _option(
         _LOOK,

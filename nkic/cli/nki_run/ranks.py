@@ -18,6 +18,7 @@ _ONE = (
     "save_baseline",
     "baseline",
     "counters",
+    "dump_all",
 )  # options with one path
 _MANY = (
     "input",
@@ -25,6 +26,7 @@ _MANY = (
     "report",
     "trace",
     "dump_tensor",
+    "expect_at",
 )  # options that may be given several times
 
 
@@ -58,8 +60,8 @@ def _refuse_marks(line: CommandLine) -> None:
 
 def _refuse_shared(line: CommandLine) -> None:
     written = [
-        (f"--{name}", getattr(line, name))
-        for name in ("outputs", "bless", "summary_json", "save_baseline", "counters")
+        (f"--{name.replace('_', '-')}", getattr(line, name))
+        for name in ("outputs", "bless", "summary_json", "save_baseline", "counters", "dump_all")
     ]
     written += [("-O", text) for text in line.output]
     written += [("--report", text) for text in line.report]

@@ -16,7 +16,8 @@ from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFail
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, walls
-from nkic.cli.nki_run import dumping, insights, progress, reporting, tolerances
+from nkic.cli.nki_run import fuzzing, insights, progress, reporting, tolerances
+from nkic.cli.nki_run.debugging import Debugging
 from nkic.cli.nki_run.inspecting import machine_file
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
@@ -32,6 +33,7 @@ from nkic.report.resources import executions, resources
 from nkic.report.run_report import RunReport
 from nkic.simulate import Result, RunOptions, compare_report, simulate_ranks
 from nkic.simulate.compare import Comparison, compare
+from nkic.simulate.debug.breakpoints import Quit
 from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.expected import load_expected
@@ -53,26 +55,47 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     jobs = [first, *(first.of(own) for own in lines[1:])]
     bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
     expected = [job.expected() for job in jobs]
+    looking = Debugging(lines, session, first.settings)
+    arrays = [one.arrays for one in bound]
     started = time.perf_counter()
-    total = executions(first.executable)
-    with progress.shown(session, total and total * len(jobs)) as bar:
-        watched = replace(options, watch=bar) if bar is not None else options
-        results = simulate_ranks(first.executable, [one.arrays for one in bound], watched)
+    try:
+        results = _simulated(first, arrays, options, looking)
+    except Quit:
+        session.status("the run ended at the prompt; nothing was written")
+        return 0
+    except ProgramFault as fault:
+        raced = fuzzing.fuzz(line, session, first.executable, arrays, options)
+        raise ProgramFault([*fault.diagnostics, *raced]) from fault
     seconds = time.perf_counter() - started if line.time else None
     walls.lift_time()
     for job, result in zip(jobs, results, strict=True):
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):
         job.writer.write(result.outputs, job.program_id, job.settings)
-        dumping.write(job.line, session, result)
+    parted = [d for n, job in enumerate(jobs) for d in looking.finish(n, job.line)]
     done = []
     for job, own, result, wished in zip(jobs, bound, results, expected, strict=True):
         compared = job.compare(result.outputs, wished)
         done.append((job, job.summary(own, result, compared, options, seconds), compared))
     code = _report(done, line)
+    session.report(parted) if parted else None
     for _, run, _ in done:
         _refuse_unwelcome(run, unwelcome)
+    if raced := fuzzing.fuzz(line, session, first.executable, arrays, options):
+        raise ProgramFault(raced)
+    if parted:
+        return OUTPUTS_DIFFER
     return code if all(c.passed for _, _, found in done for c in found) else OUTPUTS_DIFFER
+
+
+def _simulated(
+    job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions, looking: Debugging
+) -> list[Result]:
+    """The run of all ranks."""
+    total = executions(job.executable)
+    with progress.shown(job.session, total and total * len(arrays)) as bar:
+        watched = replace(options, watch=bar) if bar is not None else options
+        return simulate_ranks(job.executable, arrays, watched, looking.make)
 
 
 def _report(done: list[Done], line: CommandLine) -> int:
@@ -102,7 +125,8 @@ class _RunCommand:
         self.executable = load(self.data)
         session.sources = self.executable.sources.get
         self.signature = signature_of(self.executable)
-        tolerances.refuse_ignored(self.settings, self.signature)
+        if not line.expect_at:  # whose tolerances may be those of any tensor
+            tolerances.refuse_ignored(self.settings, self.signature)
         self.writer = Writer(line, session, self.signature)
         reporting.check(line, self.executable)
         self.rules = {p.name: self.settings.rule(p.name, p.dtype) for p in self.signature.outputs}
@@ -234,7 +258,6 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
         report_bounds=line.report_error_bound,
         machine=machine_file(line.machine),
         trace=insights.events_wanted(line, session),
-        taps=tuple(dumping.taps(line)),
     )
 
 

@@ -32,9 +32,15 @@ this process keeps to.
 @shared_options
 @click.pass_obj
 def command(session: Session, /, **words: Any) -> int:
-    from nkic.cli.nkic.carry_out import carry_out  # see above
+    from nkic.cli.nkic import kept  # see above
 
-    return carry_out(CommandLine(**words), session)
+    line = CommandLine(**words)
+    place = kept.place(line, session)
+    if place is not None and place.replay():
+        return 0
+    from nkic.cli.nkic.carry_out import carry_out
+
+    return carry_out(line, session, place)
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ from nkic.base.files import STANDARD
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, grouped
 from nkic.driver.compiled import Compiled
-from nkic.report import allocations
+from nkic.report import allocation_picture, allocations
 from nkic.report.resources import Resources
 
 _RULE = re.compile(r"([a-z]+)\s*=\s*(\d{1,15}(?:\.\d{1,6})?)\s*(%|[KMG](?:iB|B)?|B|)")
@@ -74,13 +74,15 @@ def report_path(word: str) -> str:
     kind, equals, path = word.partition("=")
     if kind != RESOURCES or (equals and not path):
         text = f"--report {clean(word)}: there is no such report"
-        help = f"write {RESOURCES}, {RESOURCES}=FILE.txt or {RESOURCES}=FILE.json"
+        help = f"write {RESOURCES}, {RESOURCES}=FILE.txt, FILE.json or FILE.svg"
         raise UsageFailed([make("bad-value", text, help=help)])
     return path or STANDARD
 
 
 def report(compiled: Compiled, path: str) -> str:
-    """What the kernel takes, as JSON if the file's name says so."""
+    """What the kernel takes, as JSON or as a picture if the file's name says so."""
+    if path.endswith(".svg"):
+        return allocation_picture.svg(compiled.executable)
     if path.endswith(".json"):
         return json.dumps(allocations.as_json(compiled.executable), indent=1) + "\n"
     return allocations.text(compiled.executable)

@@ -10,13 +10,14 @@ from pathlib import Path
 
 from nkic.base import files, levels
 from nkic.base.confine import confined
-from nkic.base.diagnostics import CompileFailed, NkicError, UsageFailed, make
+from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, pages, walls
-from nkic.cli.nkic import budgets, outputs, prints, records, settings
+from nkic.cli.nkic import budgets, insights, outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
+from nkic.cli.nkic.kept import Kept
 from nkic.cli.nkic.options import CommandLine
 from nkic.cli.nkic.outputs import Output
 from nkic.driver import pipeline
@@ -33,8 +34,10 @@ from nkic.report.resources import resources
 STDIN_NAME = "<stdin>"
 
 
-def carry_out(line: CommandLine, session: Session) -> int:
-    """Does it; gives the exit code. Raises `NkicError` with all that is wrong."""
+def carry_out(line: CommandLine, session: Session, place: Kept | None = None) -> int:
+    """Does it, and keeps the artifact at `place`; gives the exit code. Raises `NkicError` with all
+    that is wrong.
+    """
     refuse_conflicts(line)
     walls.warn_of_variables(session)
     if line.print == CONFIG:
@@ -51,7 +54,7 @@ def carry_out(line: CommandLine, session: Session) -> int:
         if line.list_kernels:
             job.list_kernels()
         else:
-            job.build()
+            job.build(place)
     return 0
 
 
@@ -115,8 +118,8 @@ class _CompileCommand:
 
     # ---- compiling -------------------------------------------------------------------------
 
-    def build(self) -> None:
-        """Compiles, writes what is wanted, and says so."""
+    def build(self, place: Kept | None = None) -> None:
+        """Compiles, writes what is wanted, says so, and keeps it at `place`."""
         line = self.line
         wanted: Sequence[Output] = ()
         if not line.check:
@@ -124,11 +127,12 @@ class _CompileCommand:
             wanted = outputs.outputs(line.emit, line.output, stem)
         most = budgets.budgets(line.max)
         shown = [budgets.report_path(word) for word in line.report]
+        insights.check(line)
         source = self.source()
         if self.path.endswith(PRINTED):
             outputs.refuse_earlier_stages(wanted, self.path)
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
-        if most or shown:
+        if most or shown or insights.wanted(line):
             last = FORMS["neff"].stage
         how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
         limits = table.evaluation(self.session.limits)
@@ -136,6 +140,8 @@ class _CompileCommand:
         level = DEFAULT.level if line.optimise is None else line.optimise
         options = CompileOptions(*how, see=self.see, limits=limits, machine=machine, level=level)
         compiled = Compiled(source)
+        if place is not None:
+            place.note(self.loader.probes)
         try:
             self.compile(source, options, compiled)
         except NkicError:
@@ -144,15 +150,34 @@ class _CompileCommand:
             self.attach(compiled)
             raise
         walls.lift_time()
-        self.report(compiled)
+        said = self.report(compiled)
         outputs.refuse_overwriting(wanted, self.inputs())
         for path in shown:
             files.write(path, budgets.report(compiled, path))
+        insights.write(line, self.session.color, compiled, level, self.loader.shown)
         found = budgets.exceeded(most, resources(compiled.executable)) if most else []
         if found:
             raise CompileFailed(found)
         for one in wanted:
             self.write(one, compiled, wanted)
+        if place is not None:
+            self.keep(place, wanted[0].path, compiled, said)
+
+    def keep(self, place: Kept, path: str, compiled: Compiled, said: Sequence[Diagnostic]) -> None:
+        """Keeps what was written to `path` and said, with what the file system was asked."""
+        probes, used = self.loader.probes, resources(compiled.executable)
+        probes.contents.update(compiled.results["specialise"].reads)
+        place.keep(
+            probes,
+            compiled.data,
+            path=path,
+            shown=self.loader.on_disk,
+            warnings=said,
+            hidden=self.session.hidden,
+            messages=compiled.messages,
+            summary=used.line,
+            resources=used.as_json(),
+        )
 
     def compile(self, source: SourceFile, options: CompileOptions, compiled: Compiled) -> None:
         """Through the stages; `compiled` is filled on the way."""
@@ -178,16 +203,20 @@ class _CompileCommand:
 
     # ---- writing ---------------------------------------------------------------------------
 
-    def report(self, compiled: Compiled) -> None:
-        """Warnings, what the kernel printed, times. Raises `CompileFailed` for denied warnings."""
+    def report(self, compiled: Compiled) -> list[Diagnostic]:
+        """Warnings, which it gives, what the kernel printed, times. Raises `CompileFailed` for
+        denied warnings.
+        """
         self.session.hidden = levels.hidden(compiled.warnings, self.session.levels)
         found = compiled.remarks(self.session.levels, self.loader.sources)
-        self.session.report(self.loader.relocated(found))
+        said = self.loader.relocated(found)
+        self.session.report(said)
         for text in "".join(compiled.messages).splitlines():
             self.session.tell("print", text, message=text)
         if self.line.time_passes:
             stages = [timing._asdict() for timing in compiled.timings]
             self.session.tell("timings", prints.times(compiled.timings), stages=stages)
+        return said
 
     def write(self, output: Output, compiled: Compiled, wanted: Sequence[Output]) -> None:
         """One output, and its line for people or programs."""

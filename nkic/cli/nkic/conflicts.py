@@ -6,17 +6,17 @@ from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.cli.nkic.options import CommandLine
 from nkic.driver.forms import FORMS
-from nkic.driver.pipeline import SCHEDULE
+from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
 
 IR = ".ir"
-PRINTED = (IR, SCHEDULE)  # the suffixes of programs in the text form
+PRINTED = (IR, SCHEDULE, ASSEMBLY)  # the suffixes of programs in the text form
 CONFIG = "config"  # the table of --print that is about the rest of the command line
 _FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
 _ABOUT_SCHEDULES = ("optimise", "serial", "machine")
 _ABOUT_OUTPUTS = ("output", "emit", "optimise", "serial", "machine", "embed_source", "force")
-_ABOUT_PROGRAM = ("report", "max")
+_ABOUT_PROGRAM = ("report", "max", "remarks", "print_changed")
 _ABOUT_RUNNING = ("check", "time_passes", *_ABOUT_PROGRAM)
 _ABOUT_MIGRATING = ("migrate", "in_place", "verify")
 
@@ -39,6 +39,8 @@ def refuse_conflicts(line: CommandLine) -> None:
         advice = "for example `nkic kernel.py`, or `nkic -` for standard input"
         if line.migrate is not None and line.migrate.endswith(".py"):
             advice = f"the file comes first: `nkic {line.migrate} --migrate`"
+        if line.remarks is not None and line.remarks.endswith(".py"):
+            advice = f"the file comes first: `nkic {line.remarks} --remarks`"
         raise UsageFailed([make("missing-argument", "missing the kernel's file", help=advice)])
     if line.stdin_name is not None and line.source != STANDARD:
         _say("--stdin-name", line.source, "it names what comes from standard input")
@@ -55,7 +57,7 @@ def refuse_conflicts(line: CommandLine) -> None:
         why = "a printed program is for one kernel, target and set of arguments"
         unwanted = ("list_kernels", "migrate", *_ABOUT_KERNELS, *_ABOUT_SOURCE)
         _refuse(line, line.source, unwanted, why)
-    if line.source.endswith(SCHEDULE):
+    if line.source.endswith((SCHEDULE, ASSEMBLY)):
         _refuse(line, line.source, _ABOUT_SCHEDULES, "a printed schedule stays as it is")
 
 
@@ -90,9 +92,13 @@ def _refuse_made(source: str) -> None:
 
 def _refuse(line: CommandLine, option: str, others: tuple[str, ...], why: str) -> None:
     for name in others:
-        if getattr(line, name):
-            word = line.source if name == "source" else f"--{name.replace('_', '-')}"
-            _say(option, str(word), why)
+        value = getattr(line, name)
+        if value or (value == 0 and value is not False):  # -O0 was given, too
+            _say(option, line.source or "" if name == "source" else _flag(name), why)
+
+
+def _flag(name: str) -> str:
+    return "-O" if name == "optimise" else f"--{name.replace('_', '-')}"
 
 
 def _say(option: str, other: str, why: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from nkic.base import profiles
+from nkic.base.files import STANDARD
 from nkic.cli.common import Option
 
 LATEST = profiles.LABELS[max(profiles.LABELS)]
@@ -41,6 +42,7 @@ class CommandLine:
     list_kernels: bool
     embed_source: bool
     force: bool
+    no_cache: bool
     migrate: str | None
     in_place: bool
     verify: bool
@@ -49,6 +51,8 @@ class CommandLine:
     time_passes: bool
     report: tuple[str, ...]
     max: tuple[str, ...]
+    remarks: str | None
+    print_changed: bool
     max_errors: int
     time_limit: float
 
@@ -178,6 +182,13 @@ _OPTIONS = (
         "lists them.",
     ),
     _option(_OUTPUT, "--embed-source", is_flag=True, help="Put the source text into the artifact."),
+    _option(
+        _OUTPUT,
+        "--no-cache",
+        is_flag=True,
+        help="Compile, also where nothing has changed since the last time; keep nothing. "
+        "[env: NKIC_CACHE=0]",
+    ),
     _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
     _option(
         _MIGRATE,
@@ -236,7 +247,8 @@ _OPTIONS = (
         "--report",
         metavar="resources[=FILE]",
         multiple=True,
-        help="Say where every tensor lies on chip and when it is in use, as text or as FILE.json.",
+        help="Say where every tensor lies on chip and when it is in use, as text, as FILE.json, "
+        "or as the picture FILE.svg.",
     ),
     _option(
         _SHOW,
@@ -244,6 +256,21 @@ _OPTIONS = (
         metavar="MEMORY=LIMIT",
         multiple=True,
         help="Exit code 1 where the kernel takes more: sbuf=90%, sbuf=20MiB, psum=6 (banks).",
+    ),
+    _option(
+        _SHOW,
+        "--remarks",
+        metavar="[=FILE]",
+        is_flag=False,
+        flag_value=STANDARD,
+        help="Say of each line of the kernel what the stages did with it, what they did not do and "
+        "why; as text, or as FILE.json.",
+    ),
+    _option(
+        _SHOW,
+        "--print-changed",
+        is_flag=True,
+        help="Print what each stage changed in the program, as a difference of its text.",
     ),
     _option(_SHOW, "--time-passes", is_flag=True, help="Print each stage's time and memory."),
     _option(

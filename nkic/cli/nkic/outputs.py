@@ -11,7 +11,7 @@ from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
 from nkic.base.suggest import did_you_mean
 from nkic.driver.forms import FORMS
-from nkic.driver.pipeline import SCHEDULE
+from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
 
 DEPS = "deps"  # is about the run, not the kernel, so it is not among the forms
 KINDS = (*FORMS, DEPS)
@@ -57,9 +57,11 @@ def refuse_overwriting(wanted: Sequence[Output], inputs: Sequence[str]) -> None:
 
 def refuse_earlier_stages(wanted: Sequence[Output], path: str) -> None:
     """Raises `UsageFailed` for what a compilation that starts with a printed program lacks."""
-    is_schedule = path.endswith(SCHEDULE)
-    what = "schedule" if is_schedule else "program"
-    lacking = ("tokens", "ast", "resolved", *(("lowered", "graph") if is_schedule else ()))
+    what, lacking = "program", ["tokens", "ast", "resolved"]
+    if path.endswith((SCHEDULE, ASSEMBLY)):
+        what, lacking = "schedule", [*lacking, "lowered", "graph"]
+    if path.endswith(ASSEMBLY):
+        what, lacking = "listing", [*lacking, "ir", "allocated", "sched"]
     for one in wanted:
         if one.kind in lacking:
             raise _bad(f"--emit {one.kind}: a printed {what} has no {one.kind} any more")

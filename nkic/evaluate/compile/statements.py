@@ -285,11 +285,7 @@ class Statements(Comprehensions):
 
     def _bound_in(self, body: Sequence[nodes.Statement]) -> tuple[tuple[str, int, bool], ...]:
         """The variables of the function that the body of a loop assigns, and where they are."""
-        names: dict[str, None] = {}
-        for part in scopes.own(body):
-            targets = part.targets if isinstance(part, nodes.Assign) else ()
-            targets = (part.target,) if isinstance(part, nodes.AugAssign) else targets
-            names |= {one.id: None for one in targets if isinstance(one, nodes.Name)}
+        names = scopes.handed_on(body)
         places = [(name, self.unit.find(self.unit.mangled(name))) for name in names]
         return tuple((name, at.slot, at.boxed) for name, at in places if at and at.slot >= 0)
 

@@ -72,6 +72,7 @@ def modules() -> dict[str, dict[str, Any]]:
         "contextlib": contexts.MODULE,
         "os": system.OS,
         "sys": system.SYS,
+        "logging": system.LOGGING,
         "__future__": {},
     }
 

@@ -1,4 +1,6 @@
-"""Of `os` and `sys`, what logging helpers look at: a kernel's environment is empty."""
+"""Of `os`, `sys` and `logging`, what logging helpers look at: a kernel's environment is empty, and
+of `logging` there are the levels, which decorators of NKI take.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +52,7 @@ def _show(m: Machine, owner: Any, writer: Writer) -> None:
 
 
 OS: dict[str, Any] = {"environ": constant(ENVIRONMENT)}
+LOGGING: dict[str, Any] = {"NOTSET": 0, "DEBUG": 10, "INFO": 20, "WARNING": 30, "ERROR": 40}
 SYS: dict[str, Any] = {"stdout": None, "stderr": None, "maxsize": (1 << 63) - 1}
 
 

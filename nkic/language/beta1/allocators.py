@@ -129,6 +129,9 @@ class Nothing(AbstractContextManager[None]):
         return None
 
 
+DECORATORS = ("enable_stack_allocator", "force_auto_alloc", "skip_middle_end_transformations")
+
+
 def unchanged(func: Any = None, **more: Any) -> Any:
     """A decorator that steers passes of the vendor's compiler alone."""
     return (lambda function: function) if func is None else func

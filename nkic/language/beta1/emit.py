@@ -32,6 +32,13 @@ from nkic.machine.patterns import merged
 _AS = Profile.NKI_0_6  # the version whose calls are recorded
 
 
+def note_sum() -> None:
+    """The instruction recorded last adds to what is where it writes."""
+    last = active().body[-1]
+    assert isinstance(last, Instruction)
+    state().sums.add(last.number)
+
+
 class Made(NamedTuple):
     """The instruction that wrote a tile, which nothing has read yet. `part` of the tile is all
     that it wrote, and of that what `rest` leaves.
@@ -58,6 +65,10 @@ class State:
     predicates: dict[Any, Tile] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
     """Tiles that only instructions under a false mask would have written."""
+    sums: set[int] = field(default_factory=set)
+    """Numbers of matmuls that are added to a tile in PSUM, and of what loop_reduce records."""
+    watched: set[Any] = field(default_factory=set)
+    """Places of loops whose turns have been compared."""
     filled: set[int] = field(default_factory=set)
     """Tensors in PSUM that something else than a matmul wrote."""
 
@@ -235,7 +246,6 @@ def move(value: Tile, target: Tile) -> bool:
     operands[made.operand] = _two(view)
     made.body[made.place] = item._replace(operands=tuple(operands))
     trace.written.add(number)
-    trace.written.discard(old.number)
     forget(old)
     value._access = goal
     value._written_by = None
@@ -244,10 +254,11 @@ def move(value: Tile, target: Tile) -> bool:
 
 
 def forget(tensor: Any) -> None:
-    """Takes back the declaration of a tensor that nothing uses, if it is the last one."""
-    tensors = active().tensors
-    if tensors and tensors[-1] is tensor:
-        tensors.pop()
+    """Takes back a tensor that nothing uses any more, and its number if it is the last one."""
+    trace = active()
+    trace.written.discard(tensor.number)
+    if trace.tensors and trace.tensors[-1] is tensor:
+        trace.tensors.pop()
 
 
 def _alike(view: View, shape: tuple[int, ...]) -> View | None:

@@ -11,7 +11,16 @@ from nkic.language.arrays import ConstantArray
 from nkic.language.beta1.access import broadcast, part_of
 from nkic.language.beta1.emit import emit, new, state
 from nkic.language.beta1.indices import NO_AXES
-from nkic.language.beta1.masks import All, Box, Compared, Mask, as_mask, bounding, elements
+from nkic.language.beta1.masks import (
+    All,
+    Box,
+    Compared,
+    Mask,
+    as_mask,
+    bounding,
+    elements,
+    rearranged,
+)
 from nkic.language.beta1.tiles import Tile
 from nkic.language.constant_data import shared_constant
 from nkic.language.enums import OPERATORS
@@ -50,6 +59,15 @@ def extent(mask: Any, shape: Shape, axes: Axes) -> Extent:
         return Extent(empty=True)
     whole = box.sizes == shape
     return Extent(None if whole and rest is None else box, rest)
+
+
+def reordered(where: Extent, order: Sequence[int]) -> Extent:
+    """The same part, the dimensions of the tile in another order."""
+    if where.box is None:
+        return where
+    starts, sizes = (tuple(part[n] for n in order) for part in where.box)
+    rest = where.rest and rearranged(where.rest, order)
+    return Extent(Box(starts, sizes), rest)
 
 
 def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:

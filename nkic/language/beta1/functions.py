@@ -14,12 +14,13 @@ from nkic.language import library
 from nkic.language.beta1 import access
 from nkic.language.beta1.access import part_of
 from nkic.language.beta1.creation import full
-from nkic.language.beta1.emit import covers, emit, forget, hide, is_hidden, operand, state
-from nkic.language.beta1.extents import ALL, cut, extent, spread
+from nkic.language.beta1.emit import covers, emit, forget, hide, is_hidden, note_sum, operand, state
+from nkic.language.beta1.extents import ALL, Extent, cut, extent, spread
 from nkic.language.beta1.moving import (
     Number,
     assign,
     copy,
+    exact,
     in_sbuf,
     kind,
     made_for,
@@ -85,8 +86,10 @@ def _accumulated(target: Tile, source: Tile) -> bool:
     item = made.body[made.place]
     if made.place != len(made.body) - 1 or not isinstance(item, Instruction):
         return False
-    if item.row.name != "nc_matmul" or made.rest is not None or view.dtype is not source.dtype:
+    if item.row.name != "nc_matmul" or view.dtype is not source.dtype:
         return False
+    if made.rest is not None:
+        exact(Extent(made.part, made.rest), "a matmul that is added to a tile")
     goal = access.broadcast(view, source.shape)
     if goal is None or prod(goal.shape) != prod(view.shape):
         return False
@@ -102,6 +105,7 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         trace.again(item)
         onto = True
     _redirect(item, made, part, onto)
+    note_sum()
     trace.written.add(number_)
     source._written_by = None
     forget(source._access.tensor)

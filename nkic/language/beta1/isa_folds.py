@@ -10,8 +10,17 @@ from nkic.ir.tensors import View
 from nkic.language.beta1.emit import hide, new, result
 from nkic.language.beta1.extents import Extent, column, cut, extent
 from nkic.language.beta1.masks import Box
-from nkic.language.beta1.moving import exact, in_sbuf, kind, made_like, number, recorded, tile
-from nkic.language.beta1.operators import operator
+from nkic.language.beta1.moving import (
+    exact,
+    in_sbuf,
+    kind,
+    made_like,
+    number,
+    recorded,
+    tile,
+    without,
+)
+from nkic.language.beta1.operators import operator, operator_name
 from nkic.language.beta1.tiles import Tile
 from nkic.language.hosted import plain
 from nkic.machine import dtypes
@@ -108,7 +117,10 @@ def tensor_reduce(
     shape = tuple(1 if n in axes else size for n, size in enumerate(source.shape))
     made = new(shape, kind(dtype, source.dtype))
     made._axes = tuple(frozenset() if n in axes else one for n, one in enumerate(source._axes))
-    where = exact(extent(mask, source.shape, source._axes), "a reduction")
+    where = extent(mask, source.shape, source._axes)
+    if where.rest is not None:
+        source = without(source, operator_name(op), mask)
+        where = Extent(where.box)
     if where.empty:
         hide(made)
     else:
@@ -173,7 +185,10 @@ def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any 
     """All partitions folded into one."""
     source = in_sbuf(tile(data, "data"))
     made = new((1, *source.shape[1:]), kind(dtype, source.dtype))
-    where = exact(extent(mask, source.shape, source._axes), "tensor_partition_reduce")
+    where = extent(mask, source.shape, source._axes)
+    if where.rest is not None:
+        source = without(source, operator_name(op), mask)
+        where = Extent(where.box)
     if where.empty:
         hide(made)
         return made

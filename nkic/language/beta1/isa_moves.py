@@ -12,9 +12,9 @@ from typing import Any
 
 from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1 import access
-from nkic.language.beta1.emit import emit, hide, new, operand, result
-from nkic.language.beta1.extents import Extent, axes_of, cut, extent, spread
-from nkic.language.beta1.masks import Box
+from nkic.language.beta1.emit import emit, hide, new, operand
+from nkic.language.beta1.extents import Extent, axes_of, cut, extent, reordered, spread
+from nkic.language.beta1.masks import Box, asks, rearranged
 from nkic.language.beta1.moving import copy, copy_boxes, exact, in_sbuf, kind, recorded, tile
 from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
@@ -81,10 +81,12 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
     A mask over the partitions of both sides takes away terms of the sum.
     """
     if mask is None or len(left.shape) != 2 or len(right.shape) != 2:
-        return exact(extent(mask, made.shape, made._axes), "nc_matmul"), (left, right)
+        return extent(mask, made.shape, made._axes), (left, right)
     shape = (left.shape[0], left.shape[1], right.shape[1])
     axes = (left._axes[0] | right._axes[0], left._axes[1], right._axes[1])
-    where = exact(extent(mask, shape, axes), "nc_matmul")
+    where = extent(mask, shape, axes)
+    if where.rest is not None and asks(where.rest, 0):
+        where = exact(where, "nc_matmul, where it takes away terms of the sum,")
     if where.box is None:
         return where, (left, right)
     (k, m, n), (sk, sm, sn) = where.box
@@ -92,7 +94,8 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
         Tile(access.part_of(left._access, (k, m), (sk, sm))),
         Tile(access.part_of(right._access, (k, n), (sk, sn))),
     )
-    return Extent(Box((m, n), (sm, sn))), sides
+    rest = where.rest and rearranged(where.rest, (1, 2))
+    return Extent(Box((m, n), (sm, sn)), rest), sides
 
 
 def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any = ANY) -> Tile:
@@ -104,16 +107,15 @@ def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any 
     buffer = Buffer.SBUF if on_vector else Buffer.PSUM
     made = new((columns, rows), kind(dtype, source.dtype), buffer)
     made._axes = flat._axes[::-1]
-    where = exact(extent(mask, flat.shape, flat._axes), "nc_transpose")
+    where = extent(mask, flat.shape, flat._axes)
     if where.empty:
         hide(made)
         return made
-    box = where.box and Box(where.box.starts[::-1], where.box.sizes[::-1])
     part = Tile(cut(flat._access, where))
-    return result(
+    return recorded(
         "nc_transpose",
         made,
-        part=box,
+        reordered(where, (1, 0)),
         data=part if on_vector else in_sbuf(part),
         engine=chosen(engine),
     )
@@ -200,14 +202,11 @@ def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = 
     order = tuple(axes) if axes is not None else (3, 1, 2, 0) if rank == 4 else range(rank)[::-1]
     shape = tuple(source.shape[n] for n in order)
     made = new(shape, source.dtype)
-    where = exact(extent(mask, source.shape, source._axes), "dma_transpose")
+    where = extent(mask, source.shape, source._axes)
     if where.empty:
         hide(made)
         return made
-    box = where.box and Box(
-        tuple(where.box.starts[n] for n in order), tuple(where.box.sizes[n] for n in order)
-    )
     part = Tile(cut(source._access, where))
     named: dict[str, Any] = {} if axes is None else {"axes": tuple(axes)}
-    found = result("dma_transpose", made, part=box, src=part, **named)
+    found = recorded("dma_transpose", made, reordered(where, order), src=part, **named)
     return found if dtype is None else copy(found, dtype=dtype)

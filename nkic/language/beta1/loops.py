@@ -6,19 +6,20 @@ variable is a number that knows its loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any
 
 from nkic.base.device import TracedOnce
 from nkic.base.diagnostics import Level
 from nkic.base.kernel_errors import KernelError
-from nkic.language.beta1.emit import hide, is_hidden, new, result, state
+from nkic.language.beta1.emit import hide, is_hidden, new, note_sum, result, state
 from nkic.language.beta1.extents import ALL, extent
 from nkic.language.beta1.functions import update
 from nkic.language.beta1.indices import Index
-from nkic.language.beta1.moving import assign, copy, full, kind, tile
+from nkic.language.beta1.moving import kind, tile, without
 from nkic.language.beta1.operators import operator_name
+from nkic.language.beta1.recorded.carried import Watch
 from nkic.language.beta1.tiles import Tile
 from nkic.language.complain import complain
 from nkic.language.hosted import plain
@@ -52,17 +53,27 @@ class Range:
         start, stop, step = ([0, *numbers, 1], [*numbers, 1], numbers)[len(numbers) - 1]
         self._range = static_range(start, stop, step)
 
+    def reset(self, name: str) -> None:
+        """Told of each variable that has been put back."""
+
+    def watch(self) -> Callable[..., None]:
+        """What is told of each turn, and of the end."""
+        return lambda ended=False: None
+
     def __iter__(self) -> Iterator[LoopIndex]:
         loop, around = next(_loops), state().loops
         depth = len(around)
         remember = active().remember if isinstance(self, TracedRange) else None
         restore = remember() if remember is not None else None
+        watch = self.watch()
         try:
             for turn, value in enumerate(self._range):
-                if turn and restore is not None:
-                    restore()
+                watch()
+                for name in restore() if turn and restore is not None else ():
+                    self.reset(name)
                 around[depth:] = [LoopIndex.of(value, loop)]
                 yield around[depth]
+            watch(True)
         finally:
             del around[depth:]
 
@@ -75,6 +86,19 @@ class Range:
 
 class TracedRange(Range, TracedOnce):
     """What `nl.affine_range` and `nl.sequential_range` give, whose body Beta 1 traces once."""
+
+    independent = False
+
+    def watch(self) -> Callable[..., None]:
+        """Compares the first turns."""
+        seen = Watch(self.independent)
+
+        def told(ended: bool = False) -> None:
+            seen.turn()
+            if ended:
+                seen.report()
+
+        return told
 
     def reset(self, name: str) -> None:
         """Says which number does not keep what the body gave it."""
@@ -93,8 +117,15 @@ def unrolled(*bounds: Any) -> Range:
 
 
 def traced(*bounds: Any, **more: Any) -> Range:
-    """`nl.affine_range`, `nl.sequential_range`; their options steer the vendor's compiler."""
+    """`nl.sequential_range`; its options steer the vendor's compiler."""
     return TracedRange(*bounds)
+
+
+def affine(*bounds: Any, **more: Any) -> Range:
+    """`nl.affine_range`, whose turns are independent; its options steer the vendor's compiler."""
+    found = TracedRange(*bounds)
+    found.independent = True
+    return found
 
 
 def _bound(value: Any) -> Any:
@@ -118,14 +149,17 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
     if mask is not None:
         where = extent(mask, source.shape, source._axes)
         if where != ALL:
-            source = _without(source, name, mask) if not where.empty else source
+            source = without(source, name, mask) if not where.empty else source
         if where.empty or is_hidden(source):
             return known if known is not None else _hidden(source)
     if known is None:
         known = new(source.shape, kind(dtype, source.dtype))
         state().reduced[key] = known
-        return result("tensor_copy", known, src=source)
-    return update(name, known, source)
+        found = result("tensor_copy", known, src=source)
+    else:
+        found = update(name, known, source)
+    note_sum()
+    return found
 
 
 def _turn(indices: Sequence[LoopIndex]) -> tuple[int, ...]:
@@ -141,13 +175,3 @@ def _hidden(source: Tile) -> Tile:
     made = new(source.shape, source.dtype)
     hide(made)
     return made
-
-
-def _without(source: Tile, name: str, mask: Any) -> Tile:
-    """The tile with what changes nothing in place of what a mask hides."""
-    found = full(source.shape, IDENTITY[name], source.dtype)
-    assign(found, copy(source, mask=mask))
-    return found
-
-
-IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -3.4e38, "minimum": 3.4e38}

@@ -200,6 +200,23 @@ def as_mask(value: Any) -> Mask | bool | None:
     )
 
 
+def rearranged(mask: Mask, order: Sequence[int]) -> Mask:
+    """A placed mask with its dimensions in another order; those left out must not be asked."""
+    if isinstance(mask, Compared):
+        dims = mask.index.dims
+        return Compared(Index(mask.index.start, tuple(dims[n] for n in order)), mask.symbol)
+    assert isinstance(mask, All | Either)
+    return type(mask)(*(rearranged(part, order) for part in mask.parts))
+
+
+def asks(mask: Mask, axis: int) -> bool:
+    """A placed mask depends on a dimension."""
+    if isinstance(mask, Compared):
+        return mask.index.dims[axis].step != 0
+    assert isinstance(mask, All | Either)
+    return any(asks(part, axis) for part in mask.parts)
+
+
 # ---- where a mask lies over a tile ---------------------------------------------------------------
 
 

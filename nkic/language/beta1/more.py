@@ -13,7 +13,7 @@ from nkic.language.beta1.isa_folds import reduced_axes, tensor_reduce
 from nkic.language.beta1.isa_moves import dma_copy, nc_matmul, nc_transpose
 from nkic.language.beta1.isa_places import dropout as nisa_dropout
 from nkic.language.beta1.isa_vectors import tensor_scalar
-from nkic.language.beta1.moving import copy, in_sbuf, kind, static_cast, stdlib, tile
+from nkic.language.beta1.moving import copy, exact, in_sbuf, kind, static_cast, stdlib, tile
 from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
@@ -62,7 +62,7 @@ def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bo
     count = 1
     for one in reduced_axes(axis, source):
         count *= source.shape[one]
-    where = extent(mask, source.shape, source._axes)
+    where = exact(extent(mask, source.shape, source._axes), "nl.mean")
     if where.box is not None:
         count = 1
         for one in reduced_axes(axis, source):
@@ -203,6 +203,11 @@ def all_reduce(
 
 
 # ---- numbers about types and grids ---------------------------------------------------------------
+
+
+def sizeinbytes(dtype: Any) -> int:
+    """Bytes of an element of a dtype."""
+    return as_dtype(dtype).size
 
 
 class FloatLimits(NamedTuple):

@@ -9,18 +9,31 @@ from __future__ import annotations
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
+from nkic.ir.program import Instruction
+from nkic.ir.tensors import View
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import emit, hide, is_hidden, move, new, operand, result, save_aliases
-from nkic.language.beta1.extents import ALL, Extent, axes_of, cut, extent, predicate, spread
+from nkic.language.beta1.extents import (
+    ALL,
+    Extent,
+    axes_of,
+    cut,
+    extent,
+    predicate,
+    reordered,
+    spread,
+)
 from nkic.language.beta1.masks import boxes
 from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import plain
 from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.tensors.views import whole
 from nkic.language.texts import brief
 from nkic.language.trace import active
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import PARTITIONS, Buffer
+from nkic.machine.tiles import start_partitions
 
 Number = int | float
 
@@ -123,11 +136,10 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
     rows, columns = source.shape
     made = new((columns, rows), source.dtype)
     made._axes = source._axes[::-1]
-    where = exact(extent(mask, source.shape, source._axes), "nl.load_transpose2d")
+    where = extent(mask, source.shape, source._axes)
     if not where.empty:
-        box = where.box
-        turned = box and type(box)(box.starts[::-1], box.sizes[::-1])
-        result("dma_transpose", made, part=turned, src=Tile(cut(source._access, where)))
+        turned = reordered(where, (1, 0))
+        recorded("dma_transpose", made, turned, src=Tile(cut(source._access, where)))
     return made if dtype is None else static_cast(made, dtype)
 
 
@@ -184,6 +196,31 @@ def static_cast(input_data: Any, dtype: Any) -> Any:
     return copy(input_data, dtype=dtype)
 
 
+def kept(value: NkiTensor) -> Tile:
+    """A tile that the kernel returns, in HBM, where callers find it."""
+    trace, at = active(), value._access.tensor.at
+    start = len(trace.body)
+    source = in_sbuf(tile(value))
+    tensor = trace.declare(source.shape, source.dtype, Buffer.SHARED_HBM, source.name, at)
+    emit("dma_copy", Tile(whole(tensor)), src=source)
+    made = (item for item in trace.body[start:] if isinstance(item, Instruction))
+    trace.body[start:] = [item._replace(at=at) for item in made]
+    return Tile(whole(tensor))
+
+
+IDENTITY = {"add": 0.0, "multiply": 1.0, "maximum": -3.4e38, "minimum": 3.4e38}
+
+
+def without(source: Tile, name: str, mask: Any) -> Tile:
+    """The tile with what changes nothing of a reduction in place of what a mask hides."""
+    if name not in IDENTITY:
+        exact(extent(mask, source.shape, source._axes), f"a reduction with {name}")
+    found = full(source.shape, IDENTITY[name], source.dtype)
+    found._axes = source._axes
+    assign(found, copy(source, mask=mask))
+    return found
+
+
 def in_sbuf(value: Tile) -> Tile:
     """The tile itself, or a copy in SBUF of one in PSUM."""
     return copy(value) if value._access.tensor.buffer is Buffer.PSUM else value
@@ -210,6 +247,7 @@ def assign(target: Tile, value: Any) -> None:
         text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
         raise KernelError("operand-shape", text, help="index both to the same shape")
     on_chip = target._access.tensor.on_chip and view.tensor.on_chip
+    on_chip = on_chip and startable(target._access) and startable(view)
     goal, part = Tile(cut(target._access, where)), Tile(cut(view, where))
     if where.rest is not None and on_chip:
         chosen = predicate(where.rest, source.shape)
@@ -225,8 +263,17 @@ def assign(target: Tile, value: Any) -> None:
         emit("tensor_copy" if on_chip else "dma_copy", goal, src=part)
 
 
+def startable(view: View) -> bool:
+    """An engine can begin at the first partition of a tile. Where it cannot, DMA moves what is
+    assigned there.
+    """
+    return view.tile().start in start_partitions(view.shape[0])
+
+
 def _fill(target: Tile, value: Number) -> None:
-    if target._access.tensor.on_chip:
+    if target._access.tensor.on_chip and not startable(target._access):
+        emit("dma_copy", target, src=full(target.shape, value, target.dtype))
+    elif target._access.tensor.on_chip:
         emit("memset", target, value=value)
     else:
         save_aliases(target._access)

@@ -114,7 +114,7 @@ def language() -> dict[str, Any]:
         "fp32": Limits(dtypes.FLOAT32.lowest),
         "bfp16": Limits(dtypes.DTYPES["bfloat16"].lowest),
         "finfo": more.finfo,
-        "affine_range": loops.traced,
+        "affine_range": loops.affine,
         "sequential_range": loops.traced,
         "static_range": loops.unrolled,
         "loop_reduce": loops.loop_reduce,
@@ -160,9 +160,7 @@ def compiler() -> dict[str, Any]:
     return {
         "sbuf": allocators.Sbuf(),
         "psum": allocators.Psum(),
-        "enable_stack_allocator": allocators.unchanged,
-        "force_auto_alloc": allocators.unchanged,
-        "skip_middle_end_transformations": allocators.unchanged,
+        **{name: Decorator(name, allocators.unchanged) for name in allocators.DECORATORS},
         "no_reorder": NoReorder,
         "allocation_scope": allocators.scope,
         "multi_buffer": allocators.scope,
@@ -190,6 +188,9 @@ def namespaces(annotation: Any) -> Mapping[str, Namespace]:
         ".nki.compiler": compiler(),
         ".nki.typing": {"tensor": annotation, "mutable_tensor": annotation},
         ".nki.isa.constants": constants,
-        ".nki.language.constants": {k: nl[k] for k in ("fp32", "bfp16", "tile_size")},
+        ".nki.language.constants": {
+            **{k: nl[k] for k in ("fp32", "bfp16", "tile_size")},
+            "sizeinbytes": more.sizeinbytes,
+        },
     }
     return {f"{ROOT}{rest}": Namespace(f"{ROOT}{rest}", own) for rest, own in spaces.items()}

@@ -16,6 +16,7 @@ from nkic.ir.tensors import View
 from nkic.language.beta1 import access
 from nkic.language.beta1.access import Axes
 from nkic.language.beta1.indices import NO_AXES, as_index, constant
+from nkic.language.beta1.masks import Mask, bounding, whole
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import plain
 from nkic.language.tensors import reshapes, views
@@ -43,7 +44,19 @@ class Tile(NkiTensor):
 
     def __getitem__(self, key: Any) -> Tile:
         active().viewing()
+        if isinstance(key, Mask):
+            return self._masked(key)
         return Tile(*access.take(self._access, self._axes, key, tile_view))
+
+    def _masked(self, mask: Mask) -> Tile:
+        """`t[mask]`, of a mask that hides nothing of it."""
+        if bounding(mask.placed(self._axes, self.shape), self.shape) == (whole(self.shape), None):
+            return self
+        raise KernelError(
+            "bad-index",
+            f"a mask between brackets hides part of a tile of shape {self.shape}",
+            help="give it to the instruction, as mask=",
+        )
 
     def __iter__(self) -> NoReturn:
         raise KernelError(
@@ -229,6 +242,14 @@ class Blocks:
             return self._inner(place)
         tile = self._tile(place)
         return tile[rest] if rest else tile
+
+    def view(self, dtype: Any) -> Blocks:
+        """The same bytes as another dtype."""
+        kind = as_dtype(dtype, 0)
+        shape = (*self.shape[:-1], self.shape[-1] * self.dtype.size // kind.size)
+        return Blocks(
+            shape, len(self._counts), kind, self.buffer, lambda at: self._tile(at).view(dtype)
+        )
 
     def reshape(self, *sizes: Any, shape: Any = None) -> Any:
         """The same blocks counted otherwise; the shape of a block is kept."""

@@ -81,7 +81,7 @@ def indirect(view: View, index: View, count: int | None = None) -> View:
     if problem:
         raise ViewError("indirect-view", f"{problem}; shape is {view.shape}", advice, shape)
     ((step, size),) = flat
-    dynamic = Dynamic("columns", index, step, size, 1)
+    dynamic: Dynamic = Dynamic("columns", index, step, size, 1)
     return View(view.tensor, shape, (view.strides[0], 1), view.offset, view.dtype, dynamic)
 
 

@@ -60,6 +60,14 @@ def read_machine(path: str, text: str) -> MachineFile:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _bad(f"{path}: no TOML: {error}") from error
+    return figures_of(path, found)
+
+
+def figures_of(path: str, given: Mapping[str, Any]) -> MachineFile:
+    """What a mapping says, as the file of that name would: by section, or by whole names
+    ("dma.done_ns"). Raises `UsageFailed`.
+    """
+    found = dict(given)
     target, contention = found.pop("target", None), found.pop("contention", None)
     if target is not None and find(target) is None:
         raise _bad(f"{path}: there is no target `{target}`", f"known are: {', '.join(TARGETS)}")
@@ -86,7 +94,7 @@ def written(figures: Mapping[str, float], target: str, contention: str | None = 
 
 def _flat(found: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for group, inner in found.items():
-        if not isinstance(inner, dict):
+        if not isinstance(inner, Mapping):
             yield group, inner
             continue
         for name, value in inner.items():

@@ -1,4 +1,4 @@
-"""Rows of `nki.collectives`: what ranks, each a kernel of its own, do rendezvous_rule.
+"""Rows of `nki.collectives`: what ranks, each a kernel of its own, do together.
 
 One row instance moves one tensor: lists of tensors and channels become several instances
 (`language/collectives.py`). It is a rendezvous of all cores of all ranks of a group.

@@ -26,6 +26,7 @@ ROWS = (
         opcode=10,
         skips=SKIPPED,
         moves=True,
+        copies=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = src, element by element in the order of the dimensions, converted through "
         "float32 if the types differ.",

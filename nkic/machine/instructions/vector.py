@@ -48,6 +48,7 @@ ROWS = (
         name="tensor_copy",
         opcode=40,
         moves=True,
+        copies=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = src; the same bits if the types are equal, else through float32.",
         parameters=("dst", "src", "engine", "name"),

@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from nkic.base.diagnostics import code
 from nkic.base.text import size
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import SHORT_NAMES, Engine
@@ -22,11 +23,13 @@ from nkic.neff.records import PatternRecord
 from nkic.report.insight.costs import HBM, Accounts
 from nkic.report.insight.critical import Part, Spent
 from nkic.report.insight.memory import Life, peak
+from nkic.report.insight.merging import Users, chains, times
 from nkic.report.insight.relations import Edge, Relation, edges
 from nkic.report.insight.sources import Line
 from nkic.trace import Cause, Change, Event
 
 FREE = Timing(0, 0)
+SMALL_ROW, TINY_ROW = 512, 64  # bytes; check warns of shorter ones, NKI0630 and NKI0632
 ROWS_WORTH = 1.15  # of the time at full rate, from which on short rows are told
 
 
@@ -34,7 +37,7 @@ ROWS_WORTH = 1.15  # of the time at full rate, from which on short rows are told
 class Question:
     """`name` is for programs, `text` for people: what to do, or what would be free. `weight` is the
     part of the critical path that it is about, in picoseconds. The answer holds only if with
-    `given` the run takes as long as it did.
+    `given` the run takes as long as it did. `code` is the compiler's warning about the same.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Question:
     weight: int
     line: Line | None = None
     given: Change | None = None
+    code: str = ""
 
 
 def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Question]:
@@ -54,6 +58,7 @@ def questions(accounts: Accounts, path: list[Part], found: list[Life]) -> list[Q
     asked = [
         *asker.loaded_once(),
         *asker.long_rows(),
+        *asker.fewer_transfers(),
         *asker.narrow_products(),
         *asker.room(),
         *asker.tables(),
@@ -163,7 +168,25 @@ class _Asker:
                 f"{full:.0f} for its full rate"
             )
             change, weight = _at_full_rate(events), self.weight(events)
-            yield Question(f"long-rows:{line}", text, change, True, weight, line)
+            told = _warning(rows[line])
+            yield Question(f"long-rows:{line}", text, change, True, weight, line, code=told)
+
+    def fewer_transfers(self) -> Iterator[Question]:
+        """Transfers of neighbouring columns, as one."""
+        events: dict[Line, dict[int, Timing]] = defaultdict(dict)
+        counts: dict[Line, int] = defaultdict(int)
+        users = Users(self.trace)
+        for line, chain in chains((self.line(e), (n, e)) for n, e in self.transfers()):
+            if not users.none_between(chain):
+                continue
+            events[line] |= times(self.trace, chain)
+            counts[line] = max(counts[line], len(chain))
+        for line, found in events.items():
+            text = (
+                f"move in one transfer what {line.short} moves in {counts[line]:,}: they are "
+                "neighbours, and each has its trigger and its latency"
+            )
+            yield self.timed(f"fewer-transfers:{line}", text, found, line)
 
     def narrow_products(self) -> Iterator[Question]:
         """Products of float32 tiles, as if they were of bfloat16."""
@@ -177,7 +200,8 @@ class _Asker:
                 events[number] = time
         if events:
             text = "multiply bfloat16, not float32: one pass of the tensor engine instead of four"
-            yield self.timed("bf16", text, events, self.line(self.trace.events[min(events)]))
+            asked = self.timed("bf16", text, events, self.line(self.trace.events[min(events)]))
+            yield replace(asked, code=code("float32-matmul").number)
 
     def _narrowed(self, event: Event) -> Timing | None:
         """How long a product of float32 would take in bfloat16."""
@@ -282,6 +306,13 @@ class _Asker:
         )
         text = "if transfers did not wait for their queue"
         yield Question("more-queues", text, Change(retimed=_side_by_side), False, queued)
+
+
+def _warning(row: int) -> str:
+    """The code of the warning about rows of so many bytes."""
+    if row >= SMALL_ROW:
+        return ""
+    return code("tiny-dma-rows" if row < TINY_ROW else "small-dma-rows").number
 
 
 def _at_full_rate(best: Mapping[int, int]) -> Change:

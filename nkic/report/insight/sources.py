@@ -7,7 +7,7 @@ from typing import NamedTuple
 from nkic.base.text import clean
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.neff.places import users
-from nkic.neff.records import Executable
+from nkic.neff.records import Executable, StreamRecord
 from nkic.trace import Trace
 
 
@@ -59,9 +59,8 @@ class Lines:
         return Line(files[at.file].path, at.line) if 0 <= at.file < len(files) else UNKNOWN
 
 
-def name_of(trace: Trace, stream: int) -> str:
+def name_of(trace: Trace, record: StreamRecord) -> str:
     """`PE`, `DMA 3`; with the core where there are several."""
-    record = trace.streams[stream]
     name = SHORT_NAMES[record.engine]
     name += f" {record.queue}" if record.engine is Engine.DMA else ""
     return f"core {record.core} {name}" if trace.executable.cores > 1 else name

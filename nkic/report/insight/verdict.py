@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from nkic.base.collector import without_collector
 from nkic.base.text import clean, size
@@ -25,13 +26,21 @@ Again = Callable[[Change], int]
 
 @dataclass(frozen=True)
 class Answer:
-    """What a change would do: `time_ps` is what the run would take, `gain` the share saved."""
+    """What a change would do: `time_ps` is what the run would take, `gain` the share saved. `code`
+    is the warning of the compiler's (-W 06) that is about the same, if there is one.
+    """
 
     name: str
     text: str
     time_ps: int
     gain: float
     is_advice: bool
+    code: str = ""
+
+    @property
+    def words(self) -> str:
+        """The text with the code, for --explain."""
+        return f"{self.text} ({self.code})" if self.code else self.text
 
 
 @dataclass(frozen=True)
@@ -98,7 +107,7 @@ class Verdict:
     def _help(self) -> list[str]:
         advice = [a for a in self.answers if a.is_advice and a.gain >= WORTH]
         limits = [a for a in self.answers if not a.is_advice and a.gain >= WORTH]
-        told = [f"{_percent(advice[0].gain)} less time: {advice[0].text}"] if advice else []
+        told = [f"{_percent(advice[0].gain)} less time: {advice[0].words}"] if advice else []
         if limits:
             words = (f"{a.text.removeprefix('if ')} -{_percent(a.gain)}" for a in limits[:LINES])
             told.append(f"what if: {', '.join(words)}")
@@ -133,6 +142,8 @@ class Insight:
     path: list[Part]
     lives: list[Life]
     verdict: Verdict
+    kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What reports have worked out of it for each other, by name."""
 
 
 def insight(trace: Trace, again: Again | None, most: int = EVENTS_ASKED) -> Insight:
@@ -161,7 +172,8 @@ def _answers(
 
 
 def _answer(asked: Question, time: int, end: int) -> Answer:
-    return Answer(asked.name, asked.text, time, max(0.0, 1 - time / end), asked.is_advice)
+    gain = max(0.0, 1 - time / end)
+    return Answer(asked.name, asked.text, time, gain, asked.is_advice, asked.code)
 
 
 def _verdict(

@@ -36,16 +36,18 @@ def columns(found: Insight) -> dict[str, Any]:
         "clock": found.accounts.target.base_clock_mhz,
         "tracks": _tracks(found),
         "events": _events(found, names, lines),
+        "triggers": _triggers(found),
         "path": _path(found),
         "memory": [_memory(found, buffer, names, lines) for buffer in ("sbuf", "psum")],
         "names": [clean(name) for name in names.known],
         "lines": [clean(line) for line in lines.known],
+        "turns": [clean(turns) for turns in found.trace.executable.turns],
         "causes": list(_causes(found)),
     }
 
 
 def _tracks(found: Insight) -> list[dict[str, Any]]:
-    streams = found.trace.streams
+    streams = tracks.streams(found)
     return [
         {"stream": stream, "name": name, "engine": streams[stream].engine.value}
         for stream, name in tracks.track_names(found).items()
@@ -70,10 +72,22 @@ def _events(found: Insight, names: _Names, lines: _Names) -> dict[str, str]:
         "done": column((e.done - e.start for e in events), "f8"),
         "name": column(kinds, "i4"),
         "line": column((lines(str(accounts.lines.of(e.record.place))) for e in events), "i4"),
+        "turns": column((e.record.turns for e in events), "i4"),
         "before": column((e.pool_before if e.is_late else e.before for e in events), "i4"),
         "cause": column((causes[cause] for cause, _ in waits), "u1"),
         "wait": column((time for _, time in waits), "f8"),
         "bytes": column((e.bytes for e in events), "f8"),
+    }
+
+
+def _triggers(found: Insight) -> dict[str, str]:
+    """What transfers take of the engines that trigger them."""
+    held = [*tracks.triggers(found)]
+    return {
+        "event": column((one.event for one in held), "i4"),
+        "stream": column((one.track for one in held), "u2"),
+        "start": column((one.start for one in held), "f8"),
+        "time": column((one.end - one.start for one in held), "f8"),
     }
 
 

@@ -8,7 +8,7 @@
     return new kinds[kind](bytes.buffer);
   };
   const forms = {
-    stream: "u2", start: "f8", time: "f8", done: "f8", name: "i4", line: "i4", before: "i4",
+    stream: "u2", start: "f8", time: "f8", done: "f8", name: "i4", line: "i4", turns: "i4", before: "i4",
     cause: "u1", wait: "f8", bytes: "f8", event: "i4", end: "f8", tensor: "i4",
   };
   const read = (table) => Object.fromEntries(Object.entries(table).map(
@@ -16,7 +16,7 @@
       ? column(value, forms[key]) : value]));
   const events = read(data.events);
   events.name = column(data.events.name, "i4");
-  const path = read(data.path);
+  const path = read(data.path), triggers = read(data.triggers);
   const memories = data.memory.map(read);
   const count = events.start.length;
 
@@ -24,6 +24,8 @@
   const track_of = new Map(data.tracks.map((track, i) => [track.stream, i]));
   const lanes = data.tracks.map(() => []);
   for (let i = 0; i < count; i++) if (events.name[i] >= 0) lanes[track_of.get(events.stream[i])].push(i);
+  const held = data.tracks.map(() => []);  // triggers of transfers, by the track of who triggers
+  for (let n = 0; n < triggers.event.length; n++) held[track_of.get(triggers.stream[n])].push(n);
   const critical = new Uint8Array(count);
   for (const event of path.event) critical[event] = 1;
 
@@ -135,6 +137,24 @@
     pen.globalAlpha = 1;
   };
 
+  // Triggers stand below the instructions of their engine, at half the height.
+  const draw_triggers = (pen, lane, y, width) => {
+    const scale = (width - LEFT) / (view.to - view.from);
+    pen.fillStyle = colour("dma");
+    let reached = -1;
+    for (const n of lane) {
+      const start = triggers.start[n], end = start + triggers.time[n];
+      if (end < view.from || start > view.to) continue;
+      const x = Math.max(LEFT, LEFT + (start - view.from) * scale);
+      const right = Math.max(x + 0.7, Math.min(width, LEFT + (end - view.from) * scale));
+      if (right < reached + 0.3) continue;
+      pen.globalAlpha = view.line >= 0 && events.line[triggers.event[n]] !== view.line ? 0.25 : 0.8;
+      pen.fillRect(x, y + LANE / 2, right - x, LANE / 2);
+      reached = right;
+    }
+    pen.globalAlpha = 1;
+  };
+
   const draw_path = (pen, y, width) => {
     const scale = (width - LEFT) / (view.to - view.from);
     let reached = -1;
@@ -159,6 +179,7 @@
       pen.fillStyle = colour("fill");
       pen.fillRect(LEFT, y, width - LEFT, LANE);
       draw_lane(pen, lanes[n], y, width, colour(track.engine));
+      draw_triggers(pen, held[n], y, width);
       pen.textAlign = "right";
       pen.fillStyle = colour("front");
       pen.fillText(track.name, LEFT - 8, y + LANE / 2);
@@ -182,31 +203,62 @@
       const scale = (width - LEFT) / (view.to - view.from);
       pen.fillStyle = colour("fill");
       pen.fillRect(LEFT, y, width - LEFT, own);
-      pen.fillStyle = colour("bar");
-      pen.beginPath();
-      pen.moveTo(LEFT, base);
-      let level = 0;
-      for (const [time, value] of changes) {
-        const x = Math.min(width, Math.max(LEFT, LEFT + (time - view.from) * scale));
-        pen.lineTo(x, base - level / (most || 1) * (own - 14));
-        level = value;
-        pen.lineTo(x, base - level / (most || 1) * (own - 14));
-        if (time > view.to) break;
-      }
-      pen.lineTo(width, base - level / (most || 1) * (own - 14));
-      pen.lineTo(width, base);
-      pen.fill();
+      // A layer for each of the tensors that have most for longest, the others together on top.
+      const layers = memory.layers ??= layers_of(memory);
+      const below = new Float64Array(Math.max(1, Math.ceil(width - LEFT)) + 1);
+      layers.forEach((layer, at) => {
+        pen.fillStyle = layer.rest ? colour("bar") : colour(HUES[at]);
+        let change = 0, level = 0;
+        while (change < layer.changes.length && layer.changes[change][0] <= view.from) level = layer.changes[change++][1];
+        for (let x = 0; x < below.length; x++) {
+          const until = view.from + (x + 1) / scale;
+          let top = level;
+          while (change < layer.changes.length && layer.changes[change][0] < until) {
+            level = layer.changes[change++][1];
+            top = Math.max(top, level);
+          }
+          const high = Math.min(top / (most || 1) * (own - 14), own - 14 - below[x]);
+          if (high > 0) pen.fillRect(LEFT + x, base - below[x] - high, 1, high);
+          below[x] += Math.max(0, high);
+        }
+      });
       pen.fillStyle = colour("front");
       pen.textAlign = "right";
       pen.fillText(memory.name, LEFT - 8, y + own / 2);
       pen.textAlign = "left";
       pen.fillText(`at most ${size(most)} of ${size(memory.limit)}`, LEFT + 4, y + 8);
+      let x = LEFT + 190;
+      layers.forEach((layer, at) => {
+        const wide = pen.measureText(layer.name).width + 28;
+        if (x + wide > width) { x = width; return; }
+        pen.fillStyle = layer.rest ? colour("bar") : colour(HUES[at]);
+        pen.fillRect(x, y + 3, 10, 10);
+        pen.fillStyle = colour("front");
+        pen.fillText(layer.name, x + 14, y + 8);
+        x += wide;
+      });
     });
   };
 
-  const levels = (memory) => {
-    const times = [];
+  const HUES = ["tensor", "vector", "scalar", "gpsimd", "dma"];
+  const layers_of = (memory) => {
+    const owners = new Map();
     for (let i = 0; i < memory.start.length; i++) {
+      const key = `${data.names[memory.tensor[i]]} (${data.lines[memory.line[i]].split("/").pop()})`;
+      const owner = owners.get(key) ?? owners.set(key, { name: key, numbers: [], area: 0 }).get(key);
+      owner.numbers.push(i);
+      owner.area += memory.bytes[i] * (memory.end[i] - memory.start[i]);
+    }
+    const ranked = [...owners.values()].sort((a, b) => b.area - a.area || (a.name < b.name ? -1 : 1));
+    const first = ranked.slice(0, HUES.length), rest = ranked.slice(HUES.length);
+    if (rest.length) first.push({ name: `${rest.length} others`, numbers: rest.flatMap((one) => one.numbers), rest: true });
+    for (const one of first) one.changes = levels(memory, one.numbers);
+    return first;
+  };
+
+  const levels = (memory, numbers = memory.start.keys()) => {
+    const times = [];
+    for (const i of numbers) {
       times.push([memory.start[i], memory.bytes[i]], [memory.end[i], -memory.bytes[i]]);
     }
     times.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
@@ -214,17 +266,18 @@
     return times.map(([time, change]) => [time, level += change]);
   };
 
+  const turns = (i) => events.turns[i] < 0 ? "" : ` (${data.turns[events.turns[i]]})`;
   const tell = (i) => {
     view.chosen = i;
     const before = events.before[i];
     const words = [
-      `${data.names[events.name[i]]} in ${data.lines[events.line[i]]}`,
+      `${data.names[events.name[i]]} in ${data.lines[events.line[i]]}${turns(i)}`,
       `from ${us(events.start[i])}, ${cycles(events.time[i])}, result after ${cycles(events.done[i])}`,
     ];
     if (events.bytes[i]) words.push(size(events.bytes[i]));
     if (events.wait[i]) words.push(`waited ${cycles(events.wait[i])} (${data.causes[events.cause[i]]})`);
     if (before >= 0 && events.name[before] >= 0) {
-      words.push(`after ${data.names[events.name[before]]} in ${data.lines[events.line[before]]}`);
+      words.push(`after ${data.names[events.name[before]]} in ${data.lines[events.line[before]]}${turns(before)}`);
     }
     if (critical[i]) words.push("on the critical path");
     told.textContent = words.join("; ");
@@ -333,6 +386,12 @@
     };
     row.addEventListener("click", choose);
     row.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(); } });
+  }
+  for (const box of document.querySelectorAll(".source")) {
+    const cells = [...box.querySelectorAll("td[data-part]")];
+    for (const cell of cells) cell.style.setProperty("--part", cell.dataset.part);
+    const hottest = cells.reduce((best, cell) => best && +best.dataset.part >= +cell.dataset.part ? best : cell, null);
+    if (hottest) box.scrollTop = hottest.offsetTop - box.clientHeight / 3;
   }
   window.addEventListener("resize", redraw);
   draw();

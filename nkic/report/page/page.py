@@ -39,6 +39,7 @@ def page(
     """
     sections = [
         Section("what-if", "What if", parts.answers(found)),
+        Section("critical", "Critical path", parts.critical(found)),
         Section("source", "Source", parts.annotated(found, sources)),
         Section("roofline", "Roofline", parts.roofline(found)),
         Section("resources", "Resources", parts.resources(run)),

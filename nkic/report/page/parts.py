@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from math import log10
@@ -9,12 +10,14 @@ from typing import Any
 
 from nkic.base.source import SourceFile
 from nkic.base.text import clean, grouped, size
+from nkic.neff import places
 from nkic.report.compare.changes import Changes
 from nkic.report.insight.costs import LineCost
 from nkic.report.insight.memory import peak
 from nkic.report.insight.sources import Line
 from nkic.report.insight.verdict import Insight
 
+MOST_CRITICAL = 12  # rows
 COLUMNS = ("path", "cycles", "on", "runs", "waited for", "bytes")
 
 
@@ -44,11 +47,38 @@ def answers(found: Insight) -> str:
             f"{100 * answer.gain:.1f}%",
             f"{answer.time_ps / 1e6:,.2f} us",
             "advice" if answer.is_advice else "limit",
-            answer.text,
+            answer.words,
         )
         for answer in found.verdict.answers
     ]
     return table(("less time", "run takes", "kind", "if"), rows, (0, 1)) if rows else ""
+
+
+def critical(found: Insight) -> str:
+    """The lines, in which turns of their loops, that hold most of the critical path."""
+    ranked = by_turn(found)
+    end, clock = found.trace.end or 1, found.accounts.target.base_clock_mhz
+    rows = [
+        (f"{100 * time / end:.1f}%", grouped(round(time * clock / 1e6)), line, turns, spent)
+        for (line, turns, spent), time in ranked[:MOST_CRITICAL]
+    ]
+    head = ("path", "cycles", "line", "in turn", "spent on")
+    more = len(ranked) - len(rows)
+    left = f"<p>and {grouped(more)} more</p>" if more > 0 else ""
+    return table(head, rows, (0, 1)) + left if rows else ""
+
+
+def by_turn(found: Insight) -> list[tuple[tuple[str, str, str], int]]:
+    """Time of the critical path in picoseconds by line, turns of loops and what it was spent on,
+    most first.
+    """
+    times: Counter[tuple[str, str, str]] = Counter()
+    for part in found.path:
+        event = found.trace.events[part.event]
+        line = found.accounts.lines.of(event.record.place)
+        turns = places.turns(found.trace.executable, event.record)
+        times[str(line), turns, part.spent.value] += part.time
+    return sorted(times.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def resources(run: Mapping[str, Any]) -> str:
@@ -173,7 +203,8 @@ def _cells(found: Insight, cost: LineCost) -> str:
         waits,
         size(cost.hbm) if cost.hbm else "",
     )
-    bar = f'<td class="number">{part:.1f}%</td>' if cost.critical else "<td></td>"
+    bar = f'<td class="number bar" data-part="{part:.1f}">{part:.1f}%</td>'
+    bar = bar if cost.critical else "<td></td>"
     kinds = ("number", "", "number", "", "number")
     return bar + "".join(
         f'<td class="{kind}">{told(cell)}</td>' for kind, cell in zip(kinds, cells, strict=True)

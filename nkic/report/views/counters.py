@@ -15,7 +15,7 @@ from nkic.machine.engines import SHORT_NAMES
 from nkic.report.insight.verdict import Insight
 from nkic.report.views import tracks
 
-SCHEMA = "1.0"
+SCHEMA = "1.1"
 # Column to type; times are picoseconds of simulated time.
 COLUMNS = {
     "event": "int64",  # in the order of execution
@@ -27,6 +27,7 @@ COLUMNS = {
     "line": "int32",
     "inside": "string",  # the line of nkic's library, if that is what it is
     "run": "int64",  # how often the place had been executed, this time included
+    "iteration": "string",  # the turns of Python's loops: i=3 j=0
     "start_ps": "int64",
     "end_ps": "int64",  # the engine or queue takes the next one
     "complete_ps": "int64",
@@ -57,6 +58,7 @@ def rows(found: Insight) -> Iterator[dict[str, Any]]:
         values = (
             *(one.event, stream.core, SHORT_NAMES[stream.engine], stream.queue, one.name),
             *(clean(line.path), line.number, one.args.get("inside", ""), one.args["run"]),
+            one.args.get("iteration", ""),
             *(event.start, event.free, event.done, stall, waited),
             *(one.args.get("critical_ps", 0), event.bytes, read, written),
             accounts.operations(event),

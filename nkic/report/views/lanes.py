@@ -80,17 +80,19 @@ def lanes(found: Insight, window: Window) -> list[Lane]:
     held: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for one in tracks.triggers(found):
         held[one.track].append((one.start, one.end))
-    streams = found.trace.streams
+    streams = tracks.streams(found)
     order = sorted(
         {*by_stream, *held},
         key=lambda s: (streams[s].core, _ORDER.index(streams[s].engine), streams[s].queue),
     )
-    return [_lane(found, s, by_stream[s], held[s], window) for s in order]
+    return [
+        _lane(found, name_of(found.trace, streams[s]), by_stream[s], held[s], window) for s in order
+    ]
 
 
 def _lane(
     found: Insight,
-    stream: int,
+    name: str,
     events: Sequence[Event],
     held: Sequence[tuple[int, int]],
     window: Window,
@@ -111,7 +113,7 @@ def _lane(
         else " "
         for part, waits in zip(busy, idle, strict=True)
     ]
-    return Lane(name_of(found.trace, stream), busy, letters, sum(busy) / window.cells)
+    return Lane(name, busy, letters, sum(busy) / window.cells)
 
 
 def _waits(found: Insight, event: Event) -> Iterable[tuple[str, int, int]]:
@@ -136,7 +138,7 @@ def path_row(found: Insight, window: Window) -> str:
 
 def text(found: Insight, width: int, blocks: str = BLOCKS, window: Window | None = None) -> str:
     """The lanes, `width` characters wide, of the whole run or of a part of it."""
-    names = [name_of(found.trace, s) for s in range(len(found.trace.streams))]
+    names = [name_of(found.trace, stream) for stream in tracks.streams(found)]
     left = max([len("path"), *map(len, names)]) + 1
     cells = max(10, width - left - len("  100%"))
     start, end = (window.start, window.end) if window else (0, found.trace.end)

@@ -6,9 +6,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from nkic.machine.engines import Engine
+from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import Buffer
-from nkic.neff import text
+from nkic.neff import places
+from nkic.neff.listing import text
+from nkic.neff.records import StreamRecord
 from nkic.report.insight.memory import levels
 from nkic.report.insight.sources import name_of
 from nkic.report.insight.verdict import Insight
@@ -40,15 +42,35 @@ class Level(NamedTuple):
     values: list[tuple[int, float]]
 
 
+def streams(found: Insight) -> tuple[StreamRecord, ...]:
+    """Those of the trace; then one without items for each engine that only triggers transfers."""
+    own = found.trace.streams
+    known = {(stream.core, stream.engine) for stream in own}
+    by = {(own[e.stream].core, e.by) for e in found.trace.events if e.trigger}
+    more = sorted(by - known, key=lambda pair: (pair[0], pair[1].value))
+    return (*own, *(StreamRecord(core, engine, 0, ()) for core, engine in more))
+
+
 def track_names(found: Insight) -> dict[int, str]:
-    """The streams that executed something."""
+    """The streams that executed or triggered something, engines before queues."""
     used = {event.stream for event in found.trace.events if event.record.row is not None}
     used |= {one.track for one in triggers(found)}
-    return {stream: name_of(found.trace, stream) for stream in sorted(used)}
+    own = streams(found)
+    rank = [*SHORT_NAMES]
+    key = [(one.core, rank.index(one.engine), one.queue) for one in own]
+    ordered = sorted(used, key=lambda number: key[number])
+    return {number: name_of(found.trace, own[number]) for number in ordered}
 
 
-def slices(found: Insight) -> Iterator[Slice]:
+def slices(found: Insight) -> list[Slice]:
     """Every instruction. Those of one track do not overlap."""
+    if "slices" not in found.kept:
+        found.kept["slices"] = list(_slices(found))
+    known: list[Slice] = found.kept["slices"]
+    return known
+
+
+def _slices(found: Insight) -> Iterator[Slice]:
     accounts, runs = found.accounts, Counter[int]()
     critical: dict[int, int] = defaultdict(int)
     for part in found.path:
@@ -69,6 +91,7 @@ def slices(found: Insight) -> Iterator[Slice]:
         inner = accounts.lines.inner(record.place)
         more = {
             "inside": str(inner) if inner is not None else "",
+            "iteration": places.turns(found.trace.executable, record),
             "turns": list(event.turns),
             "bytes": event.bytes,
             "critical_ps": critical.get(number, 0),
@@ -80,15 +103,16 @@ def slices(found: Insight) -> Iterator[Slice]:
 
 def triggers(found: Insight) -> Iterator[Slice]:
     """What transfers take of the engines that trigger them, on the tracks of these."""
-    streams = found.trace.streams
+    own = streams(found)
     known: dict[tuple[int, Engine], int] = {
-        (s.core, s.engine): n for n, s in enumerate(streams) if s.engine is not Engine.DMA
+        (s.core, s.engine): n for n, s in enumerate(own) if s.engine is not Engine.DMA
     }
     for number, event in enumerate(found.trace.events):
-        stream = known.get((streams[event.stream].core, event.by))
-        if event.trigger and stream is not None:
+        if event.trigger:
+            stream = known[own[event.stream].core, event.by]
             args = {
                 "source": str(found.accounts.lines.of(event.record.place)),
+                "iteration": places.turns(found.trace.executable, event.record),
                 "start_ps": event.ready,
                 "duration_ps": event.trigger,
             }

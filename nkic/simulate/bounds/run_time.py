@@ -69,7 +69,7 @@ def placed(record: InstructionRecord, dynamic: Dynamic) -> Placed:
 
 
 def _at(pattern: PatternRecord, index: int) -> PatternRecord:
-    stride = pattern.dynamic[2] if pattern.dynamic is not None else 0
+    stride = pattern.dynamic.stride if pattern.dynamic is not None else 0
     return pattern._replace(offset=pattern.offset + index * stride, dynamic=None)
 
 

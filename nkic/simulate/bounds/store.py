@@ -44,7 +44,7 @@ class Store:
             one = self._window(pattern.standing, errors)
         if one is None or pattern.dynamic is None:
             return None
-        return as_strided(one, (count, *one.shape), (pattern.dynamic[2] * 8, *one.strides))
+        return as_strided(one, (count, *one.shape), (pattern.dynamic.stride * 8, *one.strides))
 
     def write(self, pattern: PatternRecord, errors: Errors) -> None:
         """Sets them. Where elements are not the tensor's own, all of it is as bad as the worst."""

@@ -32,7 +32,7 @@ def load_expected(
         left_out = {*skipped, *doubles}
         _check(signature, offers, left_out)
         wanted = [p for p in signature.outputs if p.name not in left_out]
-        return {p.name: _numbers(offers[p.name], p) for p in wanted}
+        return {p.name: numbers_of(offers[p.name], p.dtype) for p in wanted}
 
 
 def _check(signature: Signature, offers: dict[str, Offer], skipped: Collection[str]) -> None:
@@ -57,12 +57,19 @@ def _check(signature: Signature, offers: dict[str, Offer], skipped: Collection[s
 def _problem(parameter: ArrayParameter, offer: Offer | None) -> str:
     if offer is None:
         return "missing"
-    unpacked = unpacked_shape(parameter.shape, parameter.dtype)
-    shape = parameter.shape if _type(offer, parameter.dtype) is not None else unpacked
-    readable = _type(offer, parameter.dtype) is not None or (
-        offer.element.kind != "V" and offer.element.readable
-    )
-    return "" if readable and offer.shape == shape else f"is {offer} in {offer.origin}"
+    shape = shape_as(offer, parameter.shape, parameter.dtype)
+    return "" if offer.shape == shape else f"is {offer} in {offer.origin}"
+
+
+def shape_as(offer: Offer, shape: tuple[int, ...], dtype: DType) -> tuple[int, ...] | None:
+    """The shape that the offer must have to be compared with an array of `shape` and `dtype`; None
+    if its elements are no numbers.
+    """
+    if _type(offer, dtype) is not None:
+        return shape
+    if offer.element.kind == "V" or not offer.element.readable:
+        return None
+    return unpacked_shape(shape, dtype)
 
 
 def _type(offer: Offer, dtype: DType) -> DType | None:
@@ -70,8 +77,7 @@ def _type(offer: Offer, dtype: DType) -> DType | None:
     return offer.known or (dtype if offer.is_of(dtype) else None)
 
 
-def _numbers(offer: Offer, parameter: ArrayParameter) -> Numbers:
-    dtype = _type(offer, parameter.dtype)
-    if dtype is None:
-        return offered_numbers(offer)
-    return numbers(offer.load_as(dtype), dtype)
+def numbers_of(offer: Offer, dtype: DType) -> Numbers:
+    """What the offer's elements are worth, for a comparison with an array of `dtype`."""
+    known = _type(offer, dtype)
+    return offered_numbers(offer) if known is None else numbers(offer.load_as(known), known)

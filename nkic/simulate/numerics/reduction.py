@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.machine.operators import SummationOrder
 from nkic.machine.scratch import blocks, scratch
-from nkic.machine.summation import SummationOrder
 from nkic.simulate.numerics.sums import fold
 
 Array = NDArray[Any]

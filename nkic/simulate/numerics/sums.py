@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nkic.machine.operators import SummationOrder
 from nkic.machine.scratch import scratch
-from nkic.machine.summation import SummationOrder
 from nkic.simulate.numerics.vector import transpose
 
 Floats = NDArray[np.float32]

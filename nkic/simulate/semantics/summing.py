@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.machine.summation import SummationOrder
+from nkic.machine.operators import SummationOrder
 from nkic.simulate.decode import NOT_MEASURED, Decoded
 from nkic.simulate.numerics.matmul import Factor, matmul
 from nkic.simulate.numerics.reduction import reduce

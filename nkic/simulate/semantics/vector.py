@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from nkic.machine.engines import Engine
-from nkic.machine.operators import ALU
-from nkic.machine.summation import SummationOrder
+from nkic.machine.operators import ALU, SummationOrder
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.numerics.scan import tensor_tensor_scan as scan
 from nkic.simulate.numerics.statistics import bn_aggr as aggregated

@@ -52,14 +52,18 @@ class Recorded:
         ]
         waits, signals = _orders(change.wires, len(self.items))
         for number, (event, item) in enumerate(zip(self.trace.events, self.items, strict=True)):
-            copy = _emptied(item)
+            timing = item.timing
             if change.retimed is not None:
-                copy.timing = change.retimed(number, event, item.timing)
+                timing = change.retimed(number, event, timing)
+            changed = item
+            if timing is not item.timing or change.wires is not None or not change.tables:
+                changed = _emptied(item)
+                changed.timing = timing
             if not change.tables:
-                copy.table = ""
+                changed.table = ""
             if change.wires is not None:
-                copy.waits, copy.signals = tuple(waits[number]), tuple(signals[number])
-            runners[event.stream].items.append(copy)
+                changed.waits, changed.signals = tuple(waits[number]), tuple(signals[number])
+            runners[event.stream].items.append(changed)
         return runners
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
 from nkic.specialise.native.sources import Sources
+from nkic.specialise.turns import variables, words
 from nkic.syntax import nodes
 from nkic.syntax.bindings import SourceModule
 from nkic.syntax.walk import walk
@@ -41,7 +42,7 @@ class CallSite(NamedTuple):
 class _Code:
     """What is known of one code object; `source` is None where it is no kernel's."""
 
-    __slots__ = ("code", "inlined", "number", "positions", "source", "spans")
+    __slots__ = ("code", "inlined", "loops", "number", "positions", "source", "spans")
 
     def __init__(self, number: int, code: CodeType, source: SourceFile | None) -> None:
         self.number = number
@@ -49,6 +50,7 @@ class _Code:
         self.source = source
         self.inlined = code.co_name in _COMPREHENSIONS
         self.spans: dict[int, Span] = {}
+        self.loops: dict[int, tuple[str, ...]] = {}
         self.positions: list[Any] | None = None
 
 
@@ -86,6 +88,35 @@ class CallSites:
         key = tuple(path)
         chain = self._chains.get(key)
         return chain if chain is not None else self._remember(key, sys._getframe(1))
+
+    def turns(self) -> str:
+        """The turns of the loops around the place and around all calls, as "i=3 j=0".
+
+        Until Python 3.11 a comprehension has a frame of its own, and the loops are those of the
+        function around it.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        found: list[str] = []
+        names: tuple[str, ...] | None = None
+        while frame is not None:
+            code = self._known.get(id(frame.f_code)) or self._new(frame)
+            if code is _ROOT:
+                break
+            if code.source is not None:
+                names = self._variables(code, frame.f_lasti) if names is None else names
+                if not code.inlined:
+                    found[:0] = words(names, frame.f_locals) if names else ()
+                    names = None
+            frame = frame.f_back
+        return " ".join(found)
+
+    def _variables(self, code: _Code, offset: int) -> tuple[str, ...]:
+        """Those of the loops around an instruction."""
+        found = code.loops.get(offset)
+        if found is None:
+            span = self._span(code, offset)
+            found = code.loops[offset] = variables(self.sources.module(span.path), span)
+        return found
 
     def _remember(self, key: tuple[int, ...], frame: FrameType) -> CallChain:
         if len(self._chains) >= _CHAINS:

@@ -20,12 +20,13 @@ from nkic.language import library, provide
 from nkic.language.trace import Trace, tracing
 from nkic.specialise.instances import check_cores, grid, inputs_of, instances
 from nkic.specialise.naming import Names
-from nkic.specialise.native import call_sites, failures, variables
+from nkic.specialise.native import call_sites, failures
 from nkic.specialise.native.kernel import LiveKernel, kernel_node
 from nkic.specialise.native.loops import Whiles, left_early
 from nkic.specialise.native.sources import Parse, Sources
 from nkic.specialise.native.surface import spaces
 from nkic.specialise.native.values import Copier
+from nkic.specialise.native.variables import Variables
 from nkic.specialise.ordering import Ordering
 from nkic.specialise.outputs import Outputs
 from nkic.specialise.request import Request
@@ -82,8 +83,9 @@ class _Tracer:
         trace.module_of = sources.module
         trace.here = self.places.here
         trace.loop_context = lambda: failures.loop_context(self.places.own(CALLS), self.places)
+        trace.turns = self.places.turns
         trace.decide = Whiles(trace, self.places).decide
-        trace.remember = variables.remember
+        trace.remember = Variables(self.places).remember
 
     def program(self) -> Program:
         """Calls the kernel for every instance."""

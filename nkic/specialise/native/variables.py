@@ -7,29 +7,45 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
+
+from nkic.specialise.native.call_sites import CallSites
+from nkic.syntax import nodes, scopes
 
 _PLAIN = frozenset({int, float, bool})
 
 
-def remember() -> Callable[[], None]:
-    """Notes the numbers in the variables of the kernel's function that is running; what it gives
-    puts them back.
-    """
-    frame = _kernels()
-    local = frame.f_locals
-    before = {name: value for name, value in local.items() if type(value) in _PLAIN}
+class Variables:
+    """Those of the kernel's functions; `places` tells where the kernel stands."""
 
-    def restore() -> None:
-        local: Any = frame.f_locals
-        changed = {name: old for name, old in before.items() if local.get(name) != old}
-        if changed:
-            local.update(changed)
-            _write_back(frame)
+    def __init__(self, places: CallSites) -> None:
+        self._places = places
 
-    return restore
+    def remember(self) -> Callable[[], Sequence[str]]:
+        """Notes the numbers in the variables that the body of the loop changes, whose head is
+        where the kernel stands. What it gives puts them back, and names those that had changed.
+        """
+        frame, names = _kernels(), self._assigned()
+        local = frame.f_locals
+        before = {n: local[n] for n in names if n in local and type(local[n]) in _PLAIN}
+
+        def restore() -> Sequence[str]:
+            local: Any = frame.f_locals
+            changed = {name: old for name, old in before.items() if local.get(name) != old}
+            if changed:
+                local.update(changed)
+                _write_back(frame)
+            return tuple(changed)
+
+        return restore
+
+    def _assigned(self) -> tuple[str, ...]:
+        span = self._places.here().span
+        module = self._places.sources.module(span.path)
+        loop = module.statement_at(span) if module is not None else None
+        return scopes.handed_on(loop.body) if isinstance(loop, nodes.For) else ()
 
 
 def _kernels() -> FrameType:

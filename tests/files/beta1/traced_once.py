@@ -14,4 +14,18 @@ def kernel(a):
         at += 1
     for i in nl.static_range(2):
         at += 1
+    for i in nl.affine_range(2):
+        at = 64 * i
+        end = at + 64
+        for j in range(2):
+            start = end - at
+            nl.store(out[i, :, 0:start], nl.load(a[i, :, 0:start]))
+    for i in nl.sequential_range(2):  # warning[traced-once]: `at` is a number that the body
+        if at:
+            nl.store(out[i], nl.load(a[i]))
+            end = at
+        at = 1
+    for i in nl.sequential_range(2):  # warning[traced-once]: `end` is a number that the body
+        nl.store(out[i], nl.load(a[i]) + end)
+        end = end + 1
     return out

@@ -17,7 +17,7 @@ def kernel(a):
     own = nl.ndarray((256, 64), dtype=nl.float32, buffer=nl.shared_hbm)
     t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=a[mine, :])
-    nisa.dma_copy(dst=both[0:128, :], src=t)  # warning[core-race]: core 1 writes `both` while core 0 writes it
+    nisa.dma_copy(dst=both[0:128, :], src=t)
     nisa.dma_copy(dst=both[mine, :], src=t)  # warning[core-race]: core 0 writes `both` while core 1 writes it
     nisa.dma_copy(dst=same, src=a)  # warning[core-race]: core 1 writes `same` while core 0 writes it
     nisa.dma_copy(dst=late[mine, :], src=t)
@@ -25,7 +25,7 @@ def kernel(a):
     nisa.dma_copy(dst=own[mine, 32:64], src=t[:, 32:64])
     nisa.core_barrier(late, (0, 1))
     nisa.dma_copy(dst=t, src=late[nl.ds(other * 128, 128), :])
-    nisa.dma_copy(dst=late[mine, :], src=t)  # warning[core-race]: core 1 writes `late` while core 0 reads it
+    nisa.dma_copy(dst=late[mine, :], src=t)  # warning[core-race]: core 0 writes `late` while core 1 reads it
     nisa.dma_copy(dst=t, src=own[mine, :])
     nisa.dma_copy(dst=out[mine, :], src=t)
     return out, both, late, own, same

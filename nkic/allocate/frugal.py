@@ -1,0 +1,85 @@
+"""Another order for small memories: what frees most, or takes least, goes first.
+
+Program order may hold what another order has given back by then. Of the instructions that are
+ready the one after which fewest bytes are in use goes next; ties go by program order, or against
+it. Bytes count with their partitions, as tensors of at most 64 may lie side by side.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.effects import Touches, touches_of
+from nkic.ir.program import Body, Instruction, Loop
+from nkic.ir.renumber import renumbered
+from nkic.ir.tensors import Tensor
+from nkic.machine.targets import Target
+
+MOST = 400  # instructions: each step looks at all that are ready
+
+
+def frugal(
+    body: Body, graph: DependenceGraph, target: Target, backwards: bool
+) -> tuple[Body, DependenceGraph] | None:
+    """The same program in that order; None where it is long, has device loops, or instructions
+    that must stay where they are.
+    """
+    code = [item for item in body if not isinstance(item, Loop)]
+    stay = any(one.pinned or one.row.is_rendezvous for one in code)
+    if len(code) < len(body) or len(code) > MOST or stay:
+        return None
+    return renumbered(tuple(_Order(code, graph, target, backwards).go()), graph)
+
+
+class _Order:
+    def __init__(
+        self, code: list[Instruction], graph: DependenceGraph, target: Target, backwards: bool
+    ) -> None:
+        self.code = {one.number: one for one in code}
+        self.sign = -1 if backwards else 1
+        touched = touches_of(tuple(code), target)
+        self.tensors = {number: _tensors(touched, number) for number in self.code}
+        self.left = Counter(t for found in self.tensors.values() for t in found)
+        self.held: set[Tensor] = set()
+        self.waiters: dict[int, list[int]] = defaultdict(list)
+        self.missing: Counter[int] = Counter()
+        for number in self.code:
+            for source in {e.source for e in graph.sources(number)} & self.code.keys():
+                self.waiters[source].append(number)
+                self.missing[number] += 1
+
+    def go(self) -> Iterable[Instruction]:
+        """The instructions in their new order."""
+        ready = {number for number in self.code if not self.missing[number]}
+        while ready:
+            number = min(ready, key=self._price)
+            ready.remove(number)
+            yield self.code[number]
+            self._take(number)
+            for waiter in self.waiters[number]:
+                self.missing[waiter] -= 1
+                if not self.missing[waiter]:
+                    ready.add(waiter)
+
+    def _price(self, number: int) -> tuple[int, int]:
+        """How many bytes more are in use after it, and its place among equals."""
+        found = self.tensors[number]
+        more = sum(_size(tensor) for tensor in found if tensor not in self.held)
+        less = sum(_size(tensor) for tensor in found if self.left[tensor] == 1)
+        return more - less, self.sign * number
+
+    def _take(self, number: int) -> None:
+        for tensor in self.tensors[number]:
+            self.held.add(tensor)
+            self.left[tensor] -= 1
+
+
+def _tensors(touched: Touches, number: int) -> frozenset[Tensor]:
+    found = (touch.pattern.tensor for touch in touched[number])
+    return frozenset(tensor for tensor in found if tensor.on_chip)
+
+
+def _size(tensor: Tensor) -> int:
+    return tensor.bytes * tensor.partitions

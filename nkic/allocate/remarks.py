@@ -1,0 +1,126 @@
+"""What allocate chose: how tensors found their places, and who waits for bytes to be given up."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from nkic.allocate.liveness import Lifetime, lifetimes
+from nkic.allocate.place import REST, DoesNotFit, Space, place, space_of
+from nkic.base.remark import Kind, Number, Remark, line_of
+from nkic.base.text import plural, size
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.program import Body, Instruction, Program, instructions
+from nkic.ir.tensors import Tensor
+from nkic.machine.memory import PARTITIONS, Buffer
+
+STAGE = "allocate"
+MEMORIES = (Buffer.SBUF, Buffer.PSUM)
+NAMED = 3  # lines that a remark names
+
+
+def remarks(
+    placed: Program, graphs: Sequence[DependenceGraph], rest: int = REST
+) -> Iterator[Remark]:
+    """`placed` and its graphs are what the stage made, `rest` what it was told."""
+    for body, graph in zip(placed.cores, graphs, strict=True):
+        for buffer in MEMORIES:
+            space = space_of(buffer, placed.target)
+            lives = lifetimes(body, placed.target, buffer)
+            if lives:
+                yield _strategy(lives, space, placed, rest)
+                yield from _lines(lives, space, placed)
+        yield from _reuse(body, graph)
+
+
+def _strategy(lives: list[Lifetime], space: Space, placed: Program, rest: int) -> Remark:
+    """How a memory was filled, and how full it is at most."""
+    most = _peak(lives, space)
+    in_slots = False
+    with suppress(DoesNotFit):
+        found = place(lives, space, rest)
+        in_slots = all(placed.addresses[number] == at for number, at in found.items())
+    how = "in program order, oldest free slot first"
+    if not in_slots:
+        how = "by size, because program order leaves no room: less of the kernel overlaps"
+    name = space.buffer.value.upper()
+    text = (
+        f"{name}: {plural(len(lives), 'tensor')} placed {how}; at most "
+        f"{size(most * PARTITIONS)} of {size(space.capacity * PARTITIONS)} in use"
+    )
+    numbers: Mapping[str, Number] = {
+        "memory": space.buffer.value,
+        "tensors": len(lives),
+        "peak_bytes": most * PARTITIONS,
+        "limit_bytes": space.capacity * PARTITIONS,
+        "in_program_order": int(in_slots),
+    }
+    kind = Kind.PASSED if in_slots else Kind.MISSED
+    return Remark(STAGE, "placement", kind, lives[0].tensor.at, text, numbers)
+
+
+def _peak(lives: Sequence[Lifetime], space: Space) -> int:
+    """The most bytes of a partition in use at one instruction."""
+    changes: dict[int, int] = defaultdict(int)
+    for life in lives:
+        changes[life.first] += space.size(life.tensor)
+        changes[life.last + 1] -= space.size(life.tensor)
+    level = most = 0
+    for number in sorted(changes):
+        level += changes[number]
+        most = max(most, level)
+    return most
+
+
+def _lines(lives: Sequence[Lifetime], space: Space, placed: Program) -> Iterator[Remark]:
+    """For each line that declares tensors: how many there are, and in how many buffers."""
+    by_line: dict[tuple[str, int], list[Tensor]] = defaultdict(list)
+    for life in lives:
+        by_line[line_of(life.tensor.at)].append(life.tensor)
+    for tensors in by_line.values():
+        first = tensors[0]
+        starts = {placed.addresses[tensor.number] for tensor in tensors}
+        low = min(at.byte for at in starts)
+        high = max(placed.addresses[t.number].byte + t.bytes for t in tensors)
+        text = (
+            f"`{first.name}`: {plural(len(tensors), 'tensor')} of {size(first.bytes)} in each of "
+            f"{plural(first.partitions, 'partition')}, in {plural(len(starts), 'buffer')} of "
+            f"{space.buffer.value.upper()}{' in turn' * (len(starts) < len(tensors))}, bytes {low} "
+            f"to {high}"
+        )
+        numbers: Mapping[str, Number] = {
+            "memory": space.buffer.value,
+            "tensors": len(tensors),
+            "buffers": len(starts),
+            "partition_bytes": first.bytes,
+            "low_byte": low,
+            "high_byte": high,
+            "fixed": sum(tensor.fixed is not None for tensor in tensors),
+        }
+        yield Remark(STAGE, "buffers", Kind.ANALYSIS, first.at, text, numbers)
+
+
+def _reuse(body: Body, graph: DependenceGraph) -> Iterator[Remark]:
+    """Who waits, because bytes change hands, for an instruction that it has nothing else to do
+    with.
+    """
+    code = {one.number: one for one in instructions(body)}
+    found: dict[object, list[tuple[Instruction, Instruction]]] = defaultdict(list)
+    for number, one in code.items():
+        edges = graph.sources(number)
+        others = {edge.source for edge in edges if edge.kind != "reuse"}
+        for edge in edges:
+            if edge.kind == "reuse" and edge.source not in others:
+                found[line_of(one.at)].append((one, code[edge.source]))
+    for pairs in found.values():
+        after = pairs[0][0]
+        former = Counter(f"{one.row.name} of line {one.at.primary.line}" for _, one in pairs)
+        ranked = sorted(former.items(), key=lambda pair: (-pair[1], pair[0]))
+        named = ", ".join(f"{name} ({count:,})" for name, count in ranked[:NAMED])
+        text = (
+            f"{after.row.name} takes over bytes, and comes after {plural(len(pairs), 'use')} of "
+            f"them: {named}{', …' * (len(ranked) > NAMED)}"
+        )
+        numbers: Mapping[str, Number] = {"edges": len(pairs), "lines": len(former)}
+        yield Remark(STAGE, "reuse", Kind.ANALYSIS, after.at, text, numbers)

@@ -1,0 +1,116 @@
+"""Looking into a run: tensors after lines of source, and changes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from nkic.api.arrays import Array, array_of, offer, presented
+from nkic.api.options import Running
+from nkic.base.diagnostics import ProgramFault, UsageFailed, make
+from nkic.simulate.debug.dumps import Dump, Dumps, Tap
+from nkic.simulate.debug.expectations import Expectations, Expected
+from nkic.simulate.debug.observed import Observed, Observer
+from nkic.simulate.debug.parts import part
+from nkic.simulate.debug.watches import Changed, Watches, text
+from nkic.simulate.debug.writes import Region
+from nkic.simulate.stage import MachineMaker, plain
+from nkic.simulate.tolerance import EVERY, ToleranceSettings
+
+EVERYTHING = "all"
+
+
+class Dumped(NamedTuple):
+    """A tensor after a write: all of it. `time` counts the writes of this line to tensors of this
+    name, from 0, in the order of the program; `iteration` are the turns of the device loops around
+    it, `unrolled` those of Python's, as "i=3 j=0", where the artifact keeps them. `region` is what
+    was written (None: at run-time offsets); `unwritten` elements have not been written by anybody.
+    """
+
+    tensor: str
+    line: int
+    time: int
+    iteration: tuple[int, ...]
+    unrolled: str
+    engine: str
+    start_ns: float
+    done_ns: float
+    region: Region | None
+    unwritten: int
+    array: Array
+
+
+class Looking:
+    """What the options of a run ask to look at. Raises `UsageFailed`."""
+
+    def __init__(self, how: Running, ranks: int) -> None:
+        self.dumps: Dumps | None = None
+        self.expectations: Expectations | None = None
+        observers: list[Observer] = []
+        if dump := _words(how.get("dump")):
+            taps = [_tap(word) for word in dump if word != EVERYTHING]
+            self.dumps = Dumps(taps, EVERYTHING in dump)
+            observers.append(self.dumps)
+        if (expected := how.get("expect_at")) is not None:
+            wished = [Expected(line, "expect_at", _offers(a)) for line, a in expected.items()]
+            self.expectations = Expectations([wished] * ranks, _settings(how))
+            observers.append(self.expectations)
+        elif how.get("rtol") is not None or how.get("atol") is not None:
+            message = "rtol and atol are about expect_at, which is not there"
+            raise UsageFailed([make("conflicting-options", message, help="leave them out")])
+        if watched := _words(how.get("watch")):
+            observers.append(Watches([part(word) for word in watched], _show))
+        self.make: MachineMaker = partial(Observed, observers=observers) if observers else plain
+
+    def dumped(self, rank: int) -> tuple[Dumped, ...]:
+        """What was dumped, in the order in which it was written."""
+        return tuple(_dumped(one) for one in self.dumps.found[rank]) if self.dumps else ()
+
+    def judge(self, ranks: int) -> None:
+        """Raises the error for the first line where a rank parts from what was expected."""
+        if self.expectations is not None:
+            found = [self.expectations.parted(rank) for rank in range(ranks)]
+            if any(found):
+                raise ProgramFault([one for one in found if one is not None])
+
+
+def _words(words: str | Sequence[str] | None) -> list[str]:
+    return [words] if isinstance(words, str) else list(words or ())
+
+
+def _tap(word: str) -> Tap:
+    name, at, line = word.rpartition("@")
+    if not at or not name or not line.isdigit():
+        message = f"dump={word!r}: 'NAME@LINE' or 'all' is wanted"
+        raise UsageFailed([make("bad-value", message, help="for example dump='acc@12'")])
+    return Tap(name, int(line))
+
+
+def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    found = {}
+    for name, value in arrays.items():
+        array = array_of(value)
+        if array is None:
+            message = f"expect_at: `{name}` is a {type(value).__qualname__}, not an array"
+            raise UsageFailed([make("bad-value", message, help="pass a NumPy array")])
+        found[name] = offer(array)
+    return found
+
+
+def _settings(how: Running) -> ToleranceSettings:
+    asked = {"rtol": how.get("rtol"), "atol": how.get("atol")}
+    return ToleranceSettings({k: {EVERY: v} for k, v in asked.items() if v is not None})
+
+
+def _show(changed: Changed) -> None:
+    print(text(changed))
+
+
+def _dumped(one: Dump) -> Dumped:
+    write = one.write
+    return Dumped(
+        *(write.name, write.line, one.time, write.turns, write.unrolled, write.stream.name),
+        *(write.start / 1000, write.done / 1000, write.region, one.unwritten),
+        presented(one.array, one.dtype),
+    )

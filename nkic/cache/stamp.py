@@ -1,0 +1,53 @@
+"""What an artifact depends on besides what was asked for: this very nkic, Python and NumPy."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+
+from nkic import __version__
+
+_CODE = (".py", ".json", ".lark")
+
+
+@cache
+def stamp() -> str:
+    """A hash that another version has not, nor this one after any file of it was changed: of name,
+    size and time of change of each, since reading all of them would take as long as a compilation.
+    """
+    folders = [Path(__file__).parents[1], *_folders_of("nkic.grammar"), *_folders_of("numpy")[:1]]
+    lines = [__version__, sys.version, *(line for one in folders for line in _files(one))]
+    return sha256("\n".join(lines).encode()).hexdigest()
+
+
+def here() -> str:
+    """The folder that relative paths begin in: messages show the way to a file from there."""
+    try:
+        return str(Path.cwd())
+    except OSError:  # it was removed
+        return ""
+
+
+def _folders_of(package: str) -> list[Path]:
+    spec = find_spec(package)
+    return [Path(one) for one in (spec.submodule_search_locations or ())] if spec else []
+
+
+def _files(folder: Path) -> list[str]:
+    """A line for each file below; of other packages (NumPy) those of the folder itself."""
+    own = folder.name != "numpy"
+    found: list[str] = []
+    left = [str(folder)]
+    while left:
+        with os.scandir(left.pop()) as entries:
+            for entry in entries:
+                if entry.name.endswith(_CODE):
+                    facts = entry.stat()
+                    found.append(f"{entry.path} {facts.st_size} {facts.st_mtime_ns}")
+                elif own and "." not in entry.name and entry.name != "__pycache__":
+                    left.append(entry.path)
+    return sorted(found)

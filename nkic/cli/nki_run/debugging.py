@@ -1,0 +1,85 @@
+"""What a command line asks to look into while the kernel runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NoReturn
+
+from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.text import clean, plural
+from nkic.cli.common import Session
+from nkic.cli.nki_run import dumping
+from nkic.cli.nki_run.options import CommandLine
+from nkic.cli.nki_run.prompt import Prompt
+from nkic.simulate.debug.breakpoints import Debugger, breakpoint_of
+from nkic.simulate.debug.dumps import Dumps
+from nkic.simulate.debug.expectations import Expectations, Expected
+from nkic.simulate.debug.observed import Observed, Observer
+from nkic.simulate.debug.parts import part
+from nkic.simulate.debug.watches import Changed, Watches, text
+from nkic.simulate.stage import MachineMaker, plain
+from nkic.simulate.tolerance import ToleranceSettings
+
+
+class Debugging:
+    """The observers of a run, for the command line of each rank. Raises `UsageFailed`."""
+
+    def __init__(
+        self, lines: Sequence[CommandLine], session: Session, settings: ToleranceSettings
+    ) -> None:
+        first = lines[0]
+        self.session = session
+        self.dumps: Dumps | None = None
+        self.expectations: Expectations | None = None
+        observers: list[Observer] = []
+        if first.dump_tensor or first.dump_all is not None:
+            everything = first.dump_all is not None
+            self.dumps = Dumps(dumping.taps(first), everything, first.lines)
+            observers.append(self.dumps)
+        if first.expect_at:
+            expected = [[_expected(word) for word in line.expect_at] for line in lines]
+            self.expectations = Expectations(expected, settings)
+            observers.append(self.expectations)
+        if first.watch:
+            observers.append(Watches([part(word) for word in first.watch], self._tell))
+        if first.stop_at:
+            observers.append(_debugger(first))
+        self.observers = observers
+
+    @property
+    def make(self) -> MachineMaker:
+        """The event loop."""
+        return partial(Observed, observers=self.observers) if self.observers else plain
+
+    def finish(self, rank: int, line: CommandLine) -> list[Diagnostic]:
+        """Writes what was dumped; gives the error where the rank parts from its reference."""
+        if self.dumps is not None:
+            dumping.write(line, self.session, self.dumps, rank)
+        if self.expectations is None:
+            return []
+        parted = self.expectations.parted(rank)
+        if parted is not None:
+            return [parted]
+        count = len(self.expectations.judged[rank])
+        said = f"--expect-at: {plural(count, 'comparison')}, all as expected"
+        self.session.tell("expect-at", said, rank=rank, comparisons=count)
+        return []
+
+    def _tell(self, changed: Changed) -> None:
+        self.session.tell("watch", text(changed), **dumping.change_fields(changed))
+
+
+def _debugger(line: CommandLine) -> Debugger:
+    return Debugger([breakpoint_of(word) for word in line.stop_at], Prompt().talk)
+
+
+def _expected(word: str) -> Expected:
+    at, equals, path = word.partition("=")
+    if not equals or not at.isdigit() or not path:
+        _bad(f"--expect-at {clean(word)}: LINE=FILE.npz is wanted")
+    return Expected(int(at), path)
+
+
+def _bad(message: str) -> NoReturn:
+    raise UsageFailed([make("bad-value", message, help="for example --expect-at 12=reference.npz")])

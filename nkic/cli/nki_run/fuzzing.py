@@ -1,0 +1,37 @@
+"""--fuzz-order: whether the outputs depend on anything but the file's semaphores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from nkic.base.diagnostics import Diagnostic
+from nkic.base.text import plural
+from nkic.cli.common import Session
+from nkic.cli.nki_run.options import CommandLine
+from nkic.neff.records import Executable
+from nkic.simulate import RunOptions
+from nkic.simulate.debug.fuzz import Arrays, Fuzz
+from nkic.simulate.debug.orders import Drawn
+from nkic.simulate.debug.raced import diagnostic
+
+
+def fuzz(
+    line: CommandLine,
+    session: Session,
+    executable: Executable,
+    inputs: Sequence[Arrays],
+    options: RunOptions,
+) -> list[Diagnostic]:
+    """Tries the orders that are wanted; the error for the first that gives other outputs."""
+    if line.fuzz_order is None:
+        return []
+    count, seed = line.fuzz_order, line.seed or 0
+    race = Fuzz(executable, inputs, options, seed).search(count)
+    if race is not None:
+        return [diagnostic(executable, race, seed)]
+    kinds = Counter(Drawn(seed, number).transfers.value for number in range(count))
+    shares = ", ".join(f"{found} with {kind} DMA" for kind, found in kinds.items())
+    text = f"--fuzz-order: {plural(count, 'other order')} of seed {seed} ({shares}): same outputs"
+    session.tell("fuzz-order", text, orders=count, seed=seed, **kinds)
+    return []

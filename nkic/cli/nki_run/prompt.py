@@ -1,0 +1,158 @@
+"""--break: a prompt in the middle of a run. Python's `cmd` reads the commands: from a terminal with
+its line editing, from anything else a line at a time.
+"""
+
+from __future__ import annotations
+
+import cmd
+import sys
+from collections.abc import Iterable
+from typing import TextIO
+
+from nkic.base.diagnostics import NkicError
+from nkic.base.text import clean
+from nkic.simulate.debug import state
+from nkic.simulate.debug.breakpoints import Debugger, Going, Quit, breakpoint_of
+from nkic.simulate.debug.observed import Happening
+
+SHORT = {"s": "step", "n": "next", "c": "continue", "p": "print", "w": "where", "q": "quit"}
+
+
+class Prompt(cmd.Cmd):
+    """Commands at a stop. The docstrings of `do_…` are what `help` shows."""
+
+    prompt = "(nki) "
+
+    def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
+        super().__init__(stdin=stdin or sys.stdin, stdout=stdout or sys.stdout)
+        self.interactive = self.stdin.isatty()
+        self.use_rawinput = self.interactive
+        if not self.interactive:
+            self.prompt = ""
+        self.debugger: Debugger | None = None
+
+    def talk(self, debugger: Debugger) -> None:
+        """A stop: reads commands until one goes on."""
+        self.debugger = debugger
+        self._show(state.header(self._stop))
+        self.cmdloop()
+
+    @property
+    def _known(self) -> Debugger:
+        if self.debugger is None:
+            raise RuntimeError("no run has stopped")
+        return self.debugger
+
+    @property
+    def _stop(self) -> Happening:
+        stop = self._known.stop
+        if stop is None:
+            raise RuntimeError("no run has stopped")
+        return stop
+
+    def _show(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.stdout.write(clean(line) + "\n")
+        self.stdout.flush()
+
+    def onecmd(self, line: str) -> bool:
+        """One command; what is wrong with it is said, and the next one is read."""
+        word, _, rest = line.strip().partition(" ")
+        try:
+            return bool(super().onecmd(f"{SHORT.get(word, word)} {rest}".strip()))
+        except NkicError as error:
+            for one in error.diagnostics:
+                self._show([f"error: {one.message}", *([f"  {one.help}"] if one.help else [])])
+            return False
+
+    def emptyline(self) -> bool:
+        """Nothing, instead of the last command again."""
+        return False
+
+    def default(self, line: str) -> None:
+        """What is no command."""
+        if line == "EOF":
+            self._known.points.clear()
+            self._known.go(Going.ON)
+            return
+        self._show([f"error: there is no command `{clean(line)}`; `help` lists them"])
+
+    def postcmd(self, stop: bool, line: str) -> bool:
+        """The end of the input: the run goes on, and stops no more."""
+        return stop or line == "EOF"
+
+    def _number(self, text: str) -> int | None:
+        if not text or (text.isdigit() and 0 < int(text) < 10**9):
+            return int(text or 1)
+        self._show([f"error: `{clean(text)}` is no number of times"])
+        return None
+
+    def _go(self, going: Going, text: str) -> bool:
+        count = self._number(text)
+        if count is not None:
+            self._known.go(going, count)
+        return count is not None
+
+    def do_step(self, text: str) -> bool:
+        """step [N]: execute this instruction, or N of them, and stop before the next one."""
+        return self._go(Going.STEP, text)
+
+    def do_next(self, text: str) -> bool:
+        """next [N]: go on until an instruction of another line is about to start."""
+        return self._go(Going.NEXT, text)
+
+    def do_continue(self, text: str) -> bool:
+        """continue: go on to the next breakpoint."""
+        return self._go(Going.ON, "")
+
+    def do_quit(self, text: str) -> bool:
+        """quit: end the run here; nothing is written."""
+        raise Quit
+
+    def do_print(self, text: str) -> None:
+        """print NAME[slice]: what a tensor holds now: acc, acc[0:4, 2]; acc#2 is the second acc."""
+        self._show(state.contents(self._known, self._stop, text))
+
+    def do_where(self, text: str) -> None:
+        """where: the instruction that is about to start, its operands, and what it waited for."""
+        self._show(state.where(self._stop))
+
+    def do_engines(self, text: str) -> None:
+        """engines: what every engine and queue does at this moment, and what comes next."""
+        self._show(state.engines(self._stop))
+
+    def do_queues(self, text: str) -> None:
+        """queues: the DMA queues, with the transfers under way."""
+        self._show(state.queues(self._known, self._stop))
+
+    def do_tensors(self, text: str) -> None:
+        """tensors: all tensors with their addresses, and who wrote them last."""
+        self._show(state.tensors(self._known, self._stop))
+
+    def do_memory(self, text: str) -> None:
+        """memory: what is in SBUF and PSUM, by address."""
+        self._show(state.memory(self._stop))
+
+    def do_time(self, text: str) -> None:
+        """time: the simulated time."""
+        self._show([state.microseconds(self._stop.start)])
+
+    def do_break(self, text: str) -> None:
+        """break [[FILE:]LINE[:TIME]]: stop there too; alone, show the breakpoints."""
+        if text:
+            point = breakpoint_of(text)
+            self._known.check("break", point)
+            self._known.points.append(point)
+        points = ", ".join(map(str, self._known.points))
+        self._show([f"breakpoints: {points or 'none'}"])
+
+    def do_clear(self, text: str) -> None:
+        """clear [[FILE:]LINE[:TIME]]: forget a breakpoint; alone, all of them."""
+        points = self._known.points
+        if not text:
+            points.clear()
+        elif (point := breakpoint_of(text)) in points:
+            points.remove(point)
+        else:
+            self._show([f"error: there is no breakpoint {clean(text)}"])
+        self.do_break("")

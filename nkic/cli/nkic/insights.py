@@ -1,0 +1,47 @@
+"""--remarks and --print-changed: what the stages did, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nkic.base import files
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.files import STANDARD
+from nkic.base.text import clean
+from nkic.cli.common import pages
+from nkic.cli.nkic.options import CommandLine
+from nkic.driver.changes import changes
+from nkic.driver.compiled import Compiled
+from nkic.driver.remarks import remarks
+from nkic.report import remarks as forms
+
+OTHER_FORMS = (".yaml", ".yml", ".html", ".svg")
+
+
+def wanted(line: CommandLine) -> bool:
+    """Something was asked for that all stages must have run for."""
+    return line.remarks is not None or line.print_changed
+
+
+def check(line: CommandLine) -> None:
+    """Raises `UsageFailed` for a form that remarks do not have."""
+    path = line.remarks or ""
+    if path.endswith(OTHER_FORMS):
+        text = f"--remarks={clean(path)}: remarks are written as text or as JSON"
+        raise UsageFailed([make("bad-value", text, help="write --remarks=FILE.json, or FILE.txt")])
+
+
+def write(
+    line: CommandLine,
+    colour: str,
+    compiled: Compiled,
+    level: int,
+    shown: Callable[[str], str],
+) -> None:
+    """What was asked for. `shown` is a path as the user wrote it."""
+    if line.print_changed:
+        text = clean("".join(changes(compiled)), keep="\n")
+        files.write(STANDARD, pages.difference(text, colour))
+    if line.remarks is not None:
+        form = forms.as_json if line.remarks.endswith(".json") else forms.text
+        files.write(line.remarks, form(remarks(compiled, level), shown))

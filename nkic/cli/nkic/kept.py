@@ -1,0 +1,140 @@
+"""Artifacts that the command made before: what it wrote and said then, written and said again.
+
+An entry is found by everything that a compilation can depend on before it reads a file: the words
+of the command line, the folder that it is called in, the variables of the environment, nkic itself.
+It is used if the file system gives each answer that it gave then (`nkic.cache.files`), so that what
+is written is what a compilation would write. Only plain calls are kept: one file in, one
+artifact out. This module comes before the stages are imported; that is what saves the time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from nkic.base import files, project
+from nkic.base.diagnostics import Diagnostic
+from nkic.base.environment import VARIABLES
+from nkic.base.files import STANDARD
+from nkic.base.source import SourceFile
+from nkic.base.text import size
+from nkic.cache.files import Probes, led_to, unchanged
+from nkic.cache.folder import folder
+from nkic.cache.messages import from_json, to_json
+from nkic.cache.stamp import here, stamp
+from nkic.cache.store import MAX_ENTRY, Entry, Store
+from nkic.cli.common import Session, walls
+from nkic.cli.nkic.options import CommandLine
+
+# What else is asked for than a file: it is made anew each time.
+_MORE = (
+    *("emit", "check", "list_kernels", "migrate", "print", "json", "time_passes", "report", "max"),
+    *("stdin_name", "no_cache"),
+)
+_FORMAT = 1  # of the facts
+
+
+class Kept:
+    """The place of one command line's artifact."""
+
+    def __init__(self, line: CommandLine, session: Session, store: Store) -> None:
+        self.line = line
+        self.session = session
+        self.store = store
+        self.key = _key(line, session)
+
+    def replay(self) -> bool:
+        """Writes and says what is kept; whether anything is. Raises `NkicError`."""
+        entry = self.store.read(self.key)
+        if entry is None:
+            return False
+        try:
+            facts = entry.facts
+            read = unchanged(facts["places"], facts["contents"])
+            if read is None or _overwrites(facts["path"], read):
+                return False
+            said = from_json(facts["warnings"])
+            path, shown = str(facts["path"]), dict(facts["shown"])
+        except (ValueError, LookupError, TypeError, AttributeError):
+            return False
+        walls.warn_of_variables(self.session)
+        walls.raise_around(self.session, self.line.time_limit)
+        self.session.sources = lambda name: _source(name, read.get(shown.get(name, "")))
+        self._say(facts, said)
+        self._write(path, entry)
+        return True
+
+    def _say(self, facts: dict[str, Any], said: tuple[Diagnostic, ...]) -> None:
+        self.session.hidden = int(facts["hidden"])
+        self.session.report(said)
+        for text in "".join(facts["messages"]).splitlines():
+            self.session.tell("print", text, message=text)
+
+    def _write(self, path: str, entry: Entry) -> None:
+        files.write(path, entry.data, force=self.line.force)
+        self.session.status(str(entry.facts["summary"]))
+        count = len(entry.data)
+        known = {"sha256": sha256(entry.data).hexdigest(), "bytes": count}
+        self.session.artifact("neff", path, **known, resources=entry.facts["resources"])
+        self.session.status(f"wrote {path} ({size(count)})", 1)
+
+    def note(self, probes: Probes) -> None:
+        """Notes the files that are read besides source, before they are."""
+        for path in project.places():
+            if probes.is_file(path):
+                probes.note(path, files.read_bytes(str(path)))
+                break
+        for named in filter(None, (self.line.like, self.line.machine)):
+            probes.note(Path(named), files.read_bytes(named))
+
+    def keep(self, probes: Probes, data: bytes, **facts: Any) -> None:
+        """Keeps what was written and said. `probes` are the loader's."""
+        if probes.is_searched:
+            return
+        facts["warnings"] = to_json(facts["warnings"])
+        told = {"places": probes.places, "contents": probes.contents}
+        self.store.write(self.key, {**told, **facts}, data)
+
+
+def place(line: CommandLine, session: Session) -> Kept | None:
+    """Where the artifact of this command line is kept; None for what is not. Raises `UsageFailed`,
+    for a folder that the environment names and others may write in.
+    """
+    plain = line.source not in (None, STANDARD) and str(line.source).endswith(".py")
+    plain = plain and (line.like is None or _is_small(line.like))
+    if not plain or line.output == STANDARD or any(getattr(line, name) for name in _MORE):
+        return None
+    found = folder(os.environ)
+    return Kept(line, session, Store(found)) if found is not None else None
+
+
+def _key(line: CommandLine, session: Session) -> str:
+    wishes = sorted((name, wish.value) for name, wish in session.levels.wishes.items())
+    environ = sorted((name, os.environ.get(name)) for name in VARIABLES)
+    levels = (wishes, session.levels.all_errors)
+    asked = (_FORMAT, stamp(), here(), vars(line), levels, session.limit, environ)
+    return sha256(json.dumps(asked, default=repr, sort_keys=True).encode()).hexdigest()
+
+
+def _is_small(path: str) -> bool:
+    """Reading it twice costs little."""
+    try:
+        return Path(path).stat().st_size <= MAX_ENTRY
+    except OSError:
+        return False
+
+
+def _overwrites(path: str, read: dict[str, bytes]) -> bool:
+    """The output would take the place of a file that was read."""
+    return led_to(path) in {led_to(name) for name in read} - {""}
+
+
+def _source(name: str, content: bytes | None) -> SourceFile | None:
+    if content is None:
+        return None
+    from nkic.parse.decoding import decode  # slow to import, and only warnings need it
+
+    return decode(content, name)

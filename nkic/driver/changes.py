@@ -1,0 +1,47 @@
+"""What each stage changed in the text of the program: for --print-changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from difflib import unified_diff
+from itertools import pairwise
+from typing import NamedTuple
+
+from nkic.driver.compiled import Compiled
+from nkic.ir.text import program_text, schedule_text
+
+
+class StageText(NamedTuple):
+    """A program as it was after a stage."""
+
+    stage: str
+    text: str
+
+
+def changes(compiled: Compiled) -> Iterator[str]:
+    """A unified difference for each stage that changed the program, in order."""
+    texts = [*_texts(compiled)]
+    for before, after in pairwise(texts):
+        lines = unified_diff(
+            before.text.splitlines(),
+            after.text.splitlines(),
+            f"after {before.stage}",
+            f"after {after.stage}",
+            lineterm="",
+        )
+        found = "".join(f"{line}\n" for line in lines)
+        if found:
+            yield found
+
+
+def _texts(compiled: Compiled) -> Iterator[StageText]:
+    """The program as the stages pass it on; of those that ran."""
+    results = compiled.results
+    for stage in ("specialise", "lower"):
+        if stage in results:
+            yield StageText(stage, program_text(results[stage]))
+    first = compiled.first_plan
+    if first is not None:
+        yield StageText("allocate", program_text(first.program))
+        yield StageText("schedule", schedule_text(first))
+        yield StageText("search", schedule_text(results["schedule"]))

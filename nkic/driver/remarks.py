@@ -1,0 +1,40 @@
+"""The remarks of all stages of a finished compilation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nkic.allocate import remarks as allocated
+from nkic.base.remark import Remark, in_order
+from nkic.driver.compiled import Compiled
+from nkic.ir.program import Program
+from nkic.ir.schedule import Schedule
+from nkic.lower import remarks as lowered
+from nkic.schedule import remarks as scheduled
+from nkic.search import Found
+from nkic.search import remarks as searched
+
+STAGES = (searched.STAGE, lowered.STAGE, allocated.STAGE, scheduled.STAGE)
+
+
+def remarks(compiled: Compiled, level: int) -> list[Remark]:
+    """By line of the kernel, then by stage. `level` is that of `CompileOptions`. A stage that did
+    not run, since the compilation began with what it printed, says nothing.
+    """
+    return in_order(_all(compiled, level), STAGES)
+
+
+def _all(compiled: Compiled, level: int) -> Iterator[Remark]:
+    program: Program = compiled.results["specialise"]
+    found: Found = compiled.results["search"]
+    ordered: Schedule = compiled.results["schedule"]
+    before: Program | None = compiled.results.get("lower")
+    if before is None:
+        return
+    trial = found.searched.kept if found.searched is not None else None
+    rest = {} if trial is None else {"rest": trial.rest}
+    is_kept = trial.in_order if trial is not None else level == 0
+    yield from lowered.remarks(program, before)
+    yield from allocated.remarks(found.placed, found.graphs, **rest)
+    yield from scheduled.remarks(found.placed, found.graphs, ordered.serial, is_kept)
+    yield from searched.remarks(before, found)

@@ -1,0 +1,1 @@
+"""What looks at instructions that Beta 1 has recorded: turns of loops, room in SBUF."""

@@ -1,0 +1,213 @@
+"""What one turn of a loop of Beta 1 takes from another.
+
+Turns of an affine_range are to be independent of each other; what a turn reads and an earlier one
+wrote may be computed in another order. Associative reductions into one place do not count
+(nki.language.affine_range and sequential_range, SDK 2.20 to 2.26). And since a body is traced
+once, a tile that one turn makes never reaches the next through a variable of Python's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from nkic.base.diagnostics import Label, Level
+from nkic.ir.program import Instruction, Item
+from nkic.ir.tensors import Tensor, View
+from nkic.language.beta1.emit import state
+from nkic.language.complain import complain
+from nkic.language.tensors.views import whole
+from nkic.language.trace import active, here
+
+TURNS, MOST = 3, 4096  # how many turns of a loop are looked at, and how many instructions
+
+Box = tuple[tuple[int, int], ...]
+_ASSOCIATIVE = {
+    **{name: name for name in ("add", "multiply", "maximum", "minimum")},
+    **{name: name for name in ("bitwise_and", "bitwise_or", "bitwise_xor")},
+    **{name: name for name in ("logical_and", "logical_or", "logical_xor")},
+    "subtract": "add",
+}
+
+
+class _Access(NamedTuple):
+    """A read or a write. `fold`: the operator of a reduction into the place that is written."""
+
+    turn: int
+    item: Instruction
+    view: View
+    fold: str
+
+
+class _Carried(NamedTuple):
+    read: _Access
+    written: _Access
+
+
+class Watch:
+    """The first turns of a loop; `independent`: those of an affine_range."""
+
+    def __init__(self, independent: bool) -> None:
+        trace = active()
+        self._body: list[Item] = trace.body
+        self._known = len(trace.tensors)
+        self._starts: list[int] = []
+        self._independent = independent
+
+    def turn(self) -> None:
+        """A turn begins, or the loop ends."""
+        if len(self._starts) <= TURNS:
+            self._starts.append(len(self._body))
+
+    def report(self) -> None:
+        """Says that turns depend on each other, once for each place in the source."""
+        places = state().watched
+        at = here()
+        if at in places or len(self._starts) < 3:
+            return
+        places.add(at)
+        found = next(self._carried(), None)
+        if found is not None and found.written.view.tensor.number >= self._known:
+            _complain_of_variable(found)
+        elif found is not None:
+            _complain_of_order(found)
+
+    def _carried(self) -> Iterator[_Carried]:
+        written: dict[Tensor, list[_Access]] = {}
+        for turn, (start, end) in enumerate(pairwise(self._starts)):
+            for item in self._body[start : min(end, start + MOST // TURNS)]:
+                if not isinstance(item, Instruction):
+                    return
+                for read in _reads(turn, item):
+                    before = _before(read, written.get(read.view.tensor, ()))
+                    if before is not None and self._counts(read.view.tensor):
+                        yield _Carried(read, before)
+                for write in _writes(turn, item):
+                    written.setdefault(write.view.tensor, []).append(write)
+
+    def _counts(self, tensor: Tensor) -> bool:
+        """The tensor is the kernel's own, and no result of loop_reduce."""
+        if tensor.number < self._known:
+            return self._independent
+        kept = (*state().reduced.values(), *state().predicates.values())
+        return all(one._access.tensor is not tensor for one in kept)
+
+
+def _complain_of_variable(found: _Carried) -> None:
+    read, written = found
+    complain(
+        "loop-carried",
+        f"turn {read.turn} of this loop reads `{read.view.tensor.name}`, a tile that turn "
+        f"{written.turn} made: the body is traced once, where the variable still is what it was "
+        "before the loop",
+        help="make the tile before the loop, and assign to it in place: `t[...] = `",
+        level=Level.WARNING,
+        labels=_labels(found),
+    )
+
+
+def _complain_of_order(found: _Carried) -> None:
+    read, written = found
+    complain(
+        "loop-carried",
+        f"turn {read.turn} of this affine_range reads `{read.view.tensor.name}` where turn "
+        f"{written.turn} wrote it: turns of an affine_range must not depend on each other",
+        help="loop over nl.sequential_range, whose turns run in order",
+        level=Level.WARNING,
+        labels=_labels(found),
+    )
+
+
+def _labels(found: _Carried) -> list[Label]:
+    places = [found.written.item.at.primary, found.read.item.at.primary]
+    texts = ["written here", "read here"] if places[0] != places[1] else ["read and written here"]
+    return [Label(place, text) for place, text in zip(places, texts, strict=False)]
+
+
+# ---- accesses ------------------------------------------------------------------------------------
+
+
+def _reads(turn: int, item: Instruction) -> Iterator[_Access]:
+    fold = _fold(item)
+    for operand, spec in zip(item.operands, item.row.operands, strict=True):
+        if not isinstance(operand, View):
+            continue
+        if operand.dynamic is not None and isinstance(operand.dynamic.source, View):
+            yield _Access(turn, item, operand.dynamic.source, "")
+        if not spec.access.writes or fold == "nc_matmul":
+            mine = fold and any(operand == one.view for one in _writes(turn, item))
+            yield _Access(turn, item, operand, fold if mine else "")
+
+
+def _writes(turn: int, item: Instruction) -> Iterator[_Access]:
+    fold = _fold(item)
+    for operand, spec in zip(item.operands, item.row.operands, strict=True):
+        if isinstance(operand, View) and spec.access.writes:
+            yield _Access(turn, item, operand, fold)
+
+
+def _fold(item: Instruction) -> str:
+    """The operator by which an instruction adds to what is where it writes; else nothing."""
+    if item.number in state().sums:
+        return item.row.name if item.row.name == "nc_matmul" else "loop_reduce"
+    name = _FOLDS.get(item.row.name)
+    if name is None or _dst(item) not in item.operands[1:]:
+        return ""
+    index = item.row.attribute_index
+    if "op1" in index and item.attributes[index["op1"]] is not None:
+        return ""
+    return _ASSOCIATIVE.get(str(item.attributes[index[name]]), "")
+
+
+_FOLDS = {"tensor_tensor": "op", "tensor_scalar": "op0", "dma_compute": "reduce_op"}
+
+
+def _dst(item: Instruction) -> object:
+    return item.operands[item.row.operand_index["dst"]]
+
+
+# ---- who wrote what is read ----------------------------------------------------------------------
+
+
+def _before(read: _Access, writes: Sequence[_Access]) -> _Access | None:
+    """The write of an earlier turn that a read finds, where that is sure."""
+    box = _box(read.view)
+    for write in reversed(writes):
+        other = _box(write.view)
+        if write.turn == read.turn:
+            if other is None or (not write.fold and (box is None or _covers(other, box))):
+                return None
+        elif write.view == read.view or (box and other and _meet(box, other)):
+            return None if read.fold and read.fold == write.fold else write
+    return None
+
+
+def _covers(outer: Box, inner: Box) -> bool:
+    return all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(outer, inner, strict=True))
+
+
+def _meet(one: Box, other: Box) -> bool:
+    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, other, strict=True))
+
+
+def _box(view: View) -> Box | None:
+    """First and last index along each dimension of the tensor; None of what is no box of it."""
+    tensor = view.tensor
+    if view.dynamic is not None or view.dtype.size != tensor.dtype.size:
+        return None
+    pitches = whole(tensor).strides
+    left, found = view.offset, list[list[int]]()
+    for pitch in pitches:
+        found.append([left // pitch, left // pitch])
+        left %= pitch
+    for count, step in zip(view.shape, view.strides, strict=True):
+        if count == 1 or not step:
+            continue
+        at = next((n for n, pitch in enumerate(pitches) if pitch == step), -1)
+        if at < 0 or found[at][0] != found[at][1]:
+            return None
+        found[at][1] += count - 1
+    if any(last >= size for (_, last), size in zip(found, tensor.shape, strict=True)):
+        return None
+    return tuple((first, last) for first, last in found)

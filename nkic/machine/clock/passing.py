@@ -1,0 +1,178 @@
+"""How time passes over streams: what the runner's event loop does (`simulate/machine.py`), without
+values. The compiler asks it of an order before there is a file, and of the file.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from nkic.machine.engines import Engine
+from nkic.machine.targets import Target
+from nkic.machine.timing import Tables, Timing, Warmth, semaphore_ps
+
+Queue = list[tuple[int, int]]  # when a line goes on, and which
+
+
+class Entry(NamedTuple):
+    """An item of a stream, for its time alone. `waits` are semaphores with counts; `follows`: it
+    needs the result of the item before it; `meets`: all cores run it together.
+    """
+
+    timing: Timing
+    table: str = ""
+    follows: bool = False
+    meets: bool = False
+    waits: Sequence[tuple[int, int]] = ()
+    signals: Sequence[int] = ()
+
+
+@dataclass
+class Line:
+    """A stream, and how far it has come."""
+
+    index: int
+    core: int
+    engine: Engine
+    queue: int
+    entries: Iterator[Entry]
+    target: Target
+    tables: Tables = field(init=False)
+    warmth: Warmth = field(init=False)
+    entry: Entry | None = None
+    free: int = 0
+    triggered: int | None = None
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        self.tables, self.warmth = Tables(self.target), Warmth(self.target)
+        self.is_dma = self.engine is Engine.DMA
+
+    def next(self) -> None:
+        """Goes on to the next item."""
+        self.entry = next(self.entries, None)
+
+
+class Passing:
+    """Lines of so many cores, with so many semaphores on each, run to their end."""
+
+    def __init__(self, lines: Sequence[Line], cores: int, semaphores: int, target: Target) -> None:
+        self.lines = lines
+        self.cores = cores
+        self.semaphore_ps = semaphore_ps(target)
+        self.tokens = [[deque[int]() for _ in range(semaphores)] for _ in range(cores)]
+        self.parked: list[dict[int, Line]] = [{} for _ in range(cores)]
+        self.dma_free = [0 for _ in range(cores)]
+        self.met: dict[tuple[Engine, int], dict[int, tuple[Line, int]]] = {}
+        self.engines = {(o.core, o.engine): o for o in lines if not o.is_dma}
+        self.free: dict[tuple[int, Engine], int] = {}
+        self.end = 0
+
+    def go(self) -> int | None:
+        """Picoseconds to the last completion; None where some line comes to a stop."""
+        for line in self.lines:
+            line.next()
+        queue = [(0, line.index) for line in self.lines]
+        while queue:
+            now, index = heappop(queue)
+            again = self._advance(self.lines[index], now, queue)
+            if again is not None:
+                heappush(queue, (again, index))
+        return None if any(line.entry is not None for line in self.lines) else self.end
+
+    def _advance(self, line: Line, now: int, queue: Queue) -> int | None:
+        """Passes the stream's next items while no other stream comes first; when to go on."""
+        while True:
+            entry = line.entry
+            if entry is None:
+                return None
+            start = self._start(line, entry, now)
+            if start is None:
+                return None
+            if start > now and queue and start > queue[0][0]:
+                return start
+            if entry.timing.trigger:
+                start = self._triggered(line, entry, start)
+                if start > now and queue and start > queue[0][0]:
+                    return start
+            if not entry.meets:
+                self._pass(line, entry, start, queue)
+            elif not self._meet(line, start, queue):
+                return None
+            now = line.free
+            if queue and queue[0][0] < now:
+                return now
+
+    def _start(self, line: Line, entry: Entry, now: int) -> int | None:
+        """When the item can start; None if a signal is not there yet."""
+        start = max(now, line.free, line.done if entry.follows else 0)
+        tokens = self.tokens[line.core]
+        for semaphore, count in entry.waits:
+            there = tokens[semaphore]
+            if len(there) < count:
+                self.parked[line.core][semaphore] = line
+                return None
+            start = max(start, there[count - 1] + self.semaphore_ps)
+        return start
+
+    def _triggered(self, line: Line, entry: Entry, start: int) -> int:
+        """When a transfer that could start at `start` is triggered."""
+        if line.triggered is None:
+            by, trigger = (line.core, entry.timing.by), entry.timing.trigger
+            engine = self.engines.get(by)
+            free = engine.free if engine is not None else self.free.get(by, 0)
+            line.triggered = max(start, free)
+            if engine is not None:
+                engine.free = line.triggered + trigger
+            else:
+                self.free[by] = line.triggered + trigger
+        return line.triggered
+
+    def _pass(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
+        tokens = self.tokens[line.core]
+        for semaphore, count in entry.waits:
+            for _ in range(count):
+                tokens[semaphore].popleft()
+        self._pass_time(line, entry, start)
+        for semaphore in entry.signals:
+            tokens[semaphore].append(line.done)
+            waiting = self.parked[line.core].pop(semaphore, None)
+            if waiting is not None:
+                heappush(queue, (max(waiting.free, start), waiting.index))
+        line.next()
+
+    def _pass_time(self, line: Line, entry: Entry, start: int) -> None:
+        hold, latency, lead, pool, *_ = entry.timing
+        if line.is_dma:
+            line.triggered = None
+            start = max(start, self.dma_free[line.core])
+            self.dma_free[line.core] = start + pool
+        elif line.engine is Engine.TENSOR:
+            hold = line.warmth.stretched(start, hold)
+        if entry.table:
+            hold += line.tables.loading(entry.table)
+        line.free = start + hold
+        line.done = max(line.done, line.free + lead + latency)
+        self.end = max(self.end, line.done)
+
+    def _meet(self, line: Line, start: int, queue: Queue) -> bool:
+        """The core has come to a meeting, in the stream of this name; whether all have."""
+        here = self.met.setdefault((line.engine, line.queue), {})
+        here[line.core] = (line, start)
+        if len(here) < self.cores:
+            return False
+        together = max(begun for _, begun in here.values())
+        if self.cores > 1:
+            together += self.semaphore_ps
+        if line.is_dma:
+            together = max(together, *self.dma_free)
+        for other, _ in [here[core] for core in sorted(here)]:
+            if other.entry is not None:
+                self._pass(other, other.entry, together, queue)
+            if other is not line:
+                heappush(queue, (other.free, other.index))
+        here.clear()
+        return True

@@ -1,0 +1,275 @@
+"""Program text → executable: reads what `disassemble.dump` prints.
+
+A line is one record, `;` begins a comment. Tensors, places and files are numbered by their
+order. The result has the right types and is not verified.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nkic.base.suggest import did_you_mean
+from nkic.machine import instructions
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Row
+from nkic.neff import attributes
+from nkic.neff.failures import refuse
+from nkic.neff.layout import ROLES
+from nkic.neff.listing import parts, text
+from nkic.neff.listing.disassemble import HEAD
+from nkic.neff.listing.scan import Scanner
+from nkic.neff.records import (
+    Executable,
+    FileRecord,
+    InstructionRecord,
+    LoopRecord,
+    OperandRecord,
+    ParameterRecord,
+    PatternRecord,
+    PlaceRecord,
+    StreamRecord,
+    TensorRecord,
+)
+
+_STREAM = re.compile(r"core(\d{1,9})\.(?:dma(\d{1,9})|(\w+))", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+
+
+def assemble(source: str, *, rows: Mapping[str, Row] | None = None) -> Executable:
+    """The executable that `source` describes; raises `ArtifactFailed` (NKI0810).
+
+    `rows` is the instruction table by name, by default the machine's.
+    """
+    lines = source.split("\n")
+    if lines[0].strip() != HEAD:
+        refuse("assembly-syntax", f"line 1: a program text begins with `{HEAD}`")
+    assembler = _Assembler(instructions.ROWS if rows is None else rows)
+    for number, line in enumerate(lines[1:], 2):
+        assembler.line(Scanner(line, number))
+    return assembler.executable()
+
+
+class _Assembler:
+    """Collects the records of one text."""
+
+    def __init__(self, rows: Mapping[str, Row]) -> None:
+        self._rows = rows
+        self._kernel: tuple[str, str, int, int, int] | None = None
+        self._arguments: dict[str, str] = {}
+        self._flags: dict[str, str] = {}
+        self._files: list[FileRecord] = []
+        self._places: list[PlaceRecord] = []
+        self._turns: list[str] = []
+        self._tensors: list[TensorRecord] = []
+        self._inputs: list[ParameterRecord] = []
+        self._outputs: list[ParameterRecord] = []
+        self._constants: dict[int, bytes] = {}
+        self._streams: list[StreamRecord] = []
+        self._items: list[InstructionRecord | LoopRecord] = []
+        self._open: list[tuple[int, LoopRecord]] = []  # loops whose braces are open, and where
+        self._shared: dict[str, Any] = {}
+        self._statements: dict[str, Callable[[Scanner], None]] = {
+            "kernel": self._read_kernel,
+            "argument": lambda words: self._note(words, self._arguments),
+            "flag": lambda words: self._note(words, self._flags),
+            "file": self._file,
+            "place": self._place,
+            "turns": lambda words: self._turns.append(words.string()),
+            "tensor": self._tensor,
+            "input": lambda words: self._parameter(words, self._inputs),
+            "output": lambda words: self._parameter(words, self._outputs),
+            "constant": self._constant,
+            "stream": self._stream,
+        }
+
+    def line(self, words: Scanner) -> None:
+        """Reads one line."""
+        if words.done:
+            return
+        if words.accept("}"):
+            self._close(words)
+        else:
+            name = words.name()
+            statement = None if self._streams and name != "stream" else self._statements.get(name)
+            if statement:
+                statement(words)
+            else:
+                self._item(name, words)
+        if not words.done:
+            words.fail(f"`{words.peek()}`", "the end of the line")
+
+    def executable(self) -> Executable:
+        """What the lines described."""
+        self._end_stream()
+        if self._kernel is None:
+            refuse("assembly-syntax", "the text has no `kernel` line")
+        name, target, cores, semaphores, registers = self._kernel
+        return Executable(
+            name=name,
+            target=target,
+            cores=cores,
+            semaphores=semaphores,
+            registers=registers,
+            tensors=tuple(self._tensors),
+            inputs=tuple(self._inputs),
+            outputs=tuple(self._outputs),
+            streams=tuple(self._streams),
+            constants=self._constants,
+            places=tuple(self._places),
+            files=tuple(self._files),
+            arguments=self._arguments,
+            meta=self._flags,
+            turns=tuple(self._turns),
+        )
+
+    def _read_kernel(self, words: Scanner) -> None:
+        name, target = words.string(), words.name()
+        counts = [parts.named(words, what) for what in ("cores", "semaphores", "registers")]
+        self._kernel = (name, target, counts[0], counts[1], counts[2])
+
+    def _note(self, words: Scanner, into: dict[str, str]) -> None:
+        key = words.string()
+        into[key] = words.string()
+
+    def _file(self, words: Scanner) -> None:
+        path, digest = words.string(), words.string()
+        if not _SHA256.fullmatch(digest):
+            words.fail("the second string", "a sha256 of 64 hexadecimal digits")
+        self._files.append(FileRecord(path, digest, None if words.done else words.string()))
+
+    def _place(self, words: Scanner) -> None:
+        file = words.integer()
+        line, column = parts.pair(words)
+        end_line, end_column = parts.pair(words)
+        caller = words.integer() if words.accept("from") else -1
+        if not (0 <= file < len(self._files) and -1 <= caller < len(self._places)):
+            words.fail("a file or a caller", "one that is declared before")
+        self._places.append(PlaceRecord(file, line, column, end_line, end_column, caller))
+
+    def _tensor(self, words: Scanner) -> None:
+        number = parts.reference(words)
+        if number != len(self._tensors):
+            words.fail(f"tensor %{number}", f"%{len(self._tensors)}")
+        name, dtype, shape = words.string(), parts.dtype(words), parts.sizes(words)
+        buffer = parts.choice(words, {b.value: b for b in Buffer})
+        role = parts.choice(words, {role: role for role in ROLES})
+        core = words.integer() if words.accept("core") else -1
+        partition, byte = parts.pair(words) if words.accept("at") else (0, 0)
+        place = parts.place(words)
+        self._tensors.append(
+            TensorRecord(name, dtype, shape, buffer, core, role, partition, byte, place)
+        )
+
+    def _parameter(self, words: Scanner, into: list[ParameterRecord]) -> None:
+        name = words.string()
+        tensor = parts.reference(words)
+        if tensor >= len(self._tensors):
+            words.fail(f"%{tensor}", "a tensor that is declared before")
+        into.append(ParameterRecord(name, tensor))
+
+    def _constant(self, words: Scanner) -> None:
+        tensor = parts.reference(words)
+        try:
+            self._constants[tensor] = b64decode(words.string(), validate=True)
+        except (Base64Error, ValueError):
+            words.fail("the string", "base64")
+
+    def _stream(self, words: Scanner) -> None:
+        self._end_stream()
+        written = words.name()
+        found = _STREAM.fullmatch(written)
+        engines = {engine.value: engine for engine in Engine if engine is not Engine.DMA}
+        engine = Engine.DMA if found and found[2] else engines.get(found[3]) if found else None
+        if found is None or engine is None:
+            words.fail(f"`{written}`", "a stream such as core0.vector or core0.dma3")
+        self._streams.append(StreamRecord(int(found[1]), engine, int(found[2] or 0), ()))
+
+    def _end_stream(self) -> None:
+        if self._open:
+            refuse("assembly-syntax", f"{self._streams[-1].name}: a loop without its `}}`")
+        if self._streams:
+            self._streams[-1] = self._streams[-1]._replace(items=tuple(self._items))
+            self._items = []
+
+    def _item(self, name: str, words: Scanner) -> None:
+        if not self._streams:
+            known = did_you_mean(name, self._statements)
+            words.fail(f"`{name}` before the first stream", known or "a declaration")
+        if name == "loop":
+            self._loop(words)
+            return
+        if name not in self._rows and name != "slot":
+            words.fail(f"`{name}`", did_you_mean(name, self._rows) or "an instruction")
+        row = self._rows.get(name)
+        given = parts.assignments(words) if row else {}
+        operands = _operands(row, given, words) if row else ()
+        values = _attribute_values(row, given, words) if row else ()
+        if given:
+            words.fail(f"`{next(iter(given))}`, which {name} does not have")
+        waits, signals = parts.semaphores(words)
+        # As emit and the reader do, keep one object per operand and per form.
+        shared = tuple([self._share(operand) for operand in operands])
+        place, turns = parts.place(words), words.integer() if words.accept("turns") else -1
+        if not -1 <= turns < len(self._turns):
+            words.fail(f"turns {turns}", "turns that are declared before")
+        own = (row, shared, self._share(values), waits, signals)
+        self._items.append(InstructionRecord(*own, place, turns))
+
+    def _share(self, value: Any) -> Any:
+        return self._shared.setdefault(text.operand(value), value)
+
+    def _loop(self, words: Scanner) -> None:
+        counter = None if words.peek() == "from" else parts.register(words)
+        words.expect("from")
+        start = parts.bound(words)
+        words.expect("to")
+        stop = parts.bound(words)
+        words.expect("step")
+        step = words.integer()
+        condition = parts.register(words) if words.accept("while") else None
+        place = parts.place(words)
+        words.expect("{")
+        loop = LoopRecord(0, counter, start, stop, step, condition, place)
+        self._open.append((len(self._items), loop))
+        self._items.append(loop)
+
+    def _close(self, words: Scanner) -> None:
+        if not self._open:
+            words.fail("`}` without a loop")
+        start, loop = self._open.pop()
+        self._items[start] = loop._replace(length=len(self._items) - start - 1)
+
+
+def _operands(row: Row, given: dict[str, Any], words: Scanner) -> tuple[OperandRecord, ...]:
+    """The operands, taken from `given`: the row's own, then the hidden ones in order."""
+    values = [given.pop(operand.name, None) for operand in row.operands]
+    while (hidden := f"+{len(values)}") in given:
+        values.append(given.pop(hidden))
+    for value in values:
+        kind = PatternRecord, Register
+        if (
+            value is not None
+            and type(value) not in kind
+            and not attributes.is_operand_number(value)
+        ):
+            words.fail(f"{row.name}: an operand of a kind that operands cannot have")
+    return tuple(values)
+
+
+def _attribute_values(row: Row, given: dict[str, Any], words: Scanner) -> tuple[Any, ...]:
+    """The attributes, taken from `given` or their defaults."""
+    values = []
+    for attribute in row.attributes:
+        if attribute.name not in given and attribute.required:
+            words.fail(f"{row.name} without `{attribute.name}`")
+        value = given.pop(attribute.name, attribute.default)
+        if not attributes.is_allowed(attribute, value):
+            words.fail(f"{row.name}: `{attribute.name}` cannot have this value")
+        values.append(value)
+    return tuple(values)

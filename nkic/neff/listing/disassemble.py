@@ -1,0 +1,215 @@
+"""Executable → text: a listing for people, or everything, for the assembler to read back."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from nkic.base.text import clean
+from nkic.machine.engines import Engine
+from nkic.neff.container import MAGIC
+from nkic.neff.header import VERSION
+from nkic.neff.listing import text
+from nkic.neff.places import turns, users
+from nkic.neff.records import Executable, FileRecord, InstructionRecord, LoopRecord, StreamRecord
+
+INDENT = "    "
+HEAD = f"{MAGIC[:4].decode().lower()} {VERSION[0]}.{VERSION[1]}"  # first line of the full form
+
+
+class TextLine(NamedTuple):
+    """A record of a stream, with how many loops it is in."""
+
+    stream: StreamRecord
+    pc: int
+    depth: int
+    item: InstructionRecord | LoopRecord
+
+    @property
+    def text(self) -> str:
+        """The record as listings show it."""
+        item = self.item
+        return text.loop(item) if isinstance(item, LoopRecord) else text.instruction(item)
+
+    @property
+    def opcode(self) -> str:
+        """The instruction's name; "loop", or "slot" for one that only waits and signals."""
+        if isinstance(self.item, LoopRecord):
+            return "loop"
+        return self.item.row.name if self.item.row else "slot"
+
+
+def disassemble(
+    executable: Executable,
+    *,
+    engine: Engine | None = None,
+    lines: tuple[int, int] | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> str:
+    """A listing, one line per record: stream, number, instruction, source place.
+
+    Only `engine`'s streams, only source lines from … to of `lines` (both counted). Source text
+    stands between the instructions where `sources` or the file itself has it.
+    """
+    texts = {f.path: f.text for f in executable.files if f.text is not None}
+    listing = _Listing(executable, {**texts, **(sources or {})})
+    for line in selected(executable, engine, lines):
+        listing.add(line)
+    return listing.text()
+
+
+def selected(
+    executable: Executable, engine: Engine | None, lines: tuple[int, int] | None
+) -> Iterator[TextLine]:
+    """The records of `engine` whose source line is within `lines`; None: all of them."""
+    places = executable.places
+    for line in walk(executable):
+        if engine not in (None, line.stream.engine):
+            continue
+        place = users(executable, line.item.place)
+        at = places[place].line if 0 <= place < len(places) else 0
+        if lines is None or lines[0] <= at <= lines[1]:
+            yield line
+
+
+def walk(executable: Executable) -> Iterator[TextLine]:
+    """Every record of every stream in order."""
+    for stream in executable.streams:
+        ends: list[int] = []
+        for index, item in enumerate(stream.items):
+            while ends and index >= ends[-1]:
+                ends.pop()
+            yield TextLine(stream, index, len(ends), item)
+            if isinstance(item, LoopRecord):
+                ends.append(index + 1 + item.length)
+
+
+def rows(
+    executable: Executable,
+    *,
+    engine: Engine | None = None,
+    lines: tuple[int, int] | None = None,
+) -> list[dict[str, Any]]:
+    """The listing for programs: one JSON object per record."""
+    return [_row(executable, line) for line in selected(executable, engine, lines)]
+
+
+def _row(executable: Executable, line: TextLine) -> dict[str, Any]:
+    return {
+        "stream": line.stream.name,
+        "engine": line.stream.engine.value,
+        "pc": line.pc,
+        "depth": line.depth,
+        "opcode": line.opcode,
+        "text": line.text,
+        "nki_source_location": text.source(executable, line.item.place),
+        "nki_loop_iteration": turns(executable, line.item),
+    }
+
+
+class _Listing:
+    """Collects the lines of a listing."""
+
+    def __init__(self, executable: Executable, sources: Mapping[str, str]) -> None:
+        self._executable = executable
+        self._sources = {path: source.splitlines() for path, source in sources.items()}
+        self._lines: list[str] = []
+        self._stream: StreamRecord | None = None
+        self._source = ""
+
+    def add(self, line: TextLine) -> None:
+        """Adds a record, after a head line where its stream begins."""
+        if line.stream is not self._stream:
+            self._stream = line.stream
+            self._source = ""
+            self._lines.append(f"; {line.stream.name}: {len(line.stream.items):,} items")
+        source = text.source(self._executable, line.item.place)
+        if source != self._source:
+            self._interleave(line.item.place)
+            self._source = source
+        label = f"{line.stream.name}.{line.pc:<6}"
+        comment = f"  ; {source}{_within(self._executable, line.item)}" if source else ""
+        self._lines.append(clean(f"{label} {INDENT * line.depth}{line.text}{comment}"))
+
+    def _interleave(self, place: int) -> None:
+        """Adds the line of source text at `place`, if it is at hand."""
+        if not 0 <= place < len(self._executable.places):
+            return
+        at = self._executable.places[users(self._executable, place)]
+        path = self._executable.files[at.file].path
+        lines = self._sources.get(path, ())
+        if 0 < at.line <= len(lines):
+            self._lines.append(clean(f"; {path}:{at.line}: {lines[at.line - 1].strip()}"))
+
+    def text(self) -> str:
+        """The lines, each with its end."""
+        return "".join(f"{line}\n" for line in self._lines)
+
+
+def dump(executable: Executable) -> str:
+    """Everything in the executable as text; `assemble` gives the same executable back."""
+    return "".join(f"{line}\n" for line in _dump(executable))
+
+
+def _dump(e: Executable) -> Iterator[str]:
+    yield HEAD
+    yield (
+        f"kernel {text.quoted(e.name)} {e.target} cores={e.cores}"
+        f" semaphores={e.semaphores} registers={e.registers}"
+    )
+    yield from (f"argument {_pair(row)}" for row in e.arguments.items())
+    yield from (f"flag {_pair(row)}" for row in e.meta.items())
+    yield from map(_file, e.files)
+    for place in e.places:
+        caller = f" from {place.caller}" if place.caller >= 0 else ""
+        span = f"{place.line}:{place.column} {place.end_line}:{place.end_column}"
+        yield f"place {place.file} {span}{caller}"
+    yield from (f"turns {text.quoted(one)}" for one in e.turns)
+    yield from (f"tensor {text.tensor(i, t)}{_at(t.place)}" for i, t in enumerate(e.tensors))
+    yield from (f"input {text.quoted(p.name)} %{p.tensor}" for p in e.inputs)
+    yield from (f"output {text.quoted(p.name)} %{p.tensor}" for p in e.outputs)
+    for index, content in sorted(e.constants.items()):
+        yield f'constant %{index} "{b64encode(content).decode()}"'
+    for stream in e.streams:
+        yield f"stream {stream.name}"
+        yield from _items(stream, e)
+
+
+def _items(stream: StreamRecord, executable: Executable) -> Iterator[str]:
+    """The items of a stream; a loop's body stands in braces."""
+    ends: list[int] = []
+    for index, item in enumerate(stream.items):
+        while ends and index >= ends[-1]:
+            ends.pop()
+            yield f"{INDENT * (len(ends) + 1)}}}"
+        indent = INDENT * (len(ends) + 1)
+        source = text.source(executable, item.place)
+        comment = f"  ; {clean(source + _within(executable, item))}" if source else ""
+        if isinstance(item, LoopRecord):
+            yield f"{indent}{text.loop(item, full=True)}{_at(item.place)} {{{comment}"
+            ends.append(index + 1 + item.length)
+        else:
+            made = f" turns {item.turns}" if item.turns >= 0 else ""
+            yield f"{indent}{text.instruction(item, full=True)}{_at(item.place)}{made}{comment}"
+    for depth in reversed(range(len(ends))):
+        yield f"{INDENT * (depth + 1)}}}"
+
+
+def _pair(row: tuple[str, str]) -> str:
+    return " ".join(map(text.quoted, row))
+
+
+def _file(file: FileRecord) -> str:
+    content = f" {text.quoted(file.text)}" if file.text is not None else ""
+    return f"file {text.quoted(file.path)} {text.quoted(file.sha256)}{content}"
+
+
+def _at(place: int) -> str:
+    return f" @{place}" if place >= 0 else ""
+
+
+def _within(executable: Executable, item: InstructionRecord | LoopRecord) -> str:
+    """The turns of Python's loops: ` [i=3 j=0]`."""
+    found = turns(executable, item)
+    return f" [{found}]" if found else ""

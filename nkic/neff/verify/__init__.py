@@ -1,0 +1,5 @@
+"""Proofs that a file which was read cannot make the runner misbehave."""
+
+from nkic.neff.verify.program import check, refuse_unsound, verify, verify_ordered
+
+__all__ = ["check", "refuse_unsound", "verify", "verify_ordered"]

@@ -1,0 +1,176 @@
+"""Verifies on request that nothing in a file races within one core: every pair of accesses that
+conflict, in memory, engine state or registers, is ordered by streams and semaphores.
+
+Every file that nkic writes is: what this finds was changed, or made by another tool. Offsets that
+are known at run time only may point anywhere. What two cores do to shared HBM is looked at as it
+happens (`simulate.orders`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from nkic.machine.facts import Register
+from nkic.machine.targets import TARGETS, Target
+from nkic.neff.records import (
+    Executable,
+    InstructionRecord,
+    LoopRecord,
+    PatternRecord,
+    StreamRecord,
+    TensorRecord,
+)
+from nkic.neff.verify.unsound import Unsound
+from nkic.prove.as_run import Unordered, unordered
+from nkic.prove.boxes import area
+from nkic.prove.effects import WHOLE, Areas, Reading, modes_of
+from nkic.prove.model import READ, WRITE, Box, Item, Line, Round, Storage
+from nkic.prove.run import DECISION, AbstractRun
+
+
+def verify_orders(executable: Executable) -> None:
+    """Raises `Unsound` for the first two accesses of a core that nothing orders."""
+    target = TARGETS[executable.target]
+    readers = [_Reader(executable, target, core) for core in range(executable.cores)]
+    for stream in executable.streams:
+        readers[stream.core].stream(stream)
+    run = AbstractRun([reader.lines for reader in readers])
+    run.run()
+    for core, reader in zip(run.cores, readers, strict=True):
+        reader.reading.cut(reader.areas)
+        for found in unordered(core, reader.reading, reader.storages()):
+            raise reader.wrong(found)
+
+
+class _Source(NamedTuple):
+    """Where an instruction stands in the file."""
+
+    stream: StreamRecord
+    position: int
+    record: InstructionRecord
+
+
+class _Reader:
+    """The streams of one core, and what their records touch. Patterns that are one object are
+    looked at once: the executable keeps them alive.
+    """
+
+    def __init__(self, executable: Executable, target: Target, core: int) -> None:
+        self.executable = executable
+        self.target = target
+        self.core = core
+        self.lines: list[Line] = []
+        self.reading = Reading()
+        self.areas: dict[int, Areas] = {}
+        self.known: dict[int, list[int]] = {}
+        self.sources: list[_Source] = []
+        self.loops = 0
+
+    def stream(self, stream: StreamRecord) -> None:
+        """Adds a stream."""
+        self.loops = 0  # the cores' loops of one name are the streams' in the same place
+        items = self.items(stream, 0, len(stream.items))
+        self.lines.append(Line(stream.engine, stream.queue, items))
+
+    def items(self, stream: StreamRecord, low: int, high: int) -> tuple[Item | Round, ...]:
+        found: list[Item | Round] = []
+        while low < high:
+            record = stream.items[low]
+            if isinstance(record, LoopRecord):
+                found.append(self.round(stream, low, record))
+                low += record.length
+            else:
+                found.append(self.item(_Source(stream, low, record)))
+            low += 1
+        return tuple(found)
+
+    def round(self, stream: StreamRecord, at: int, record: LoopRecord) -> Round:
+        # A stream's own number for it: streams are not told which of their loops is which.
+        self.loops += 1
+        number = (len(self.lines) << 32) + self.loops
+        bounds = tuple(v.number for v in (record.start, record.stop) if isinstance(v, Register))
+        own = record.counter.number if record.counter is not None else -1
+        bounds = tuple(n for n in bounds if n != own)
+        condition = record.condition.number if record.condition is not None else -1
+        items = self.items(stream, at + 1, at + 1 + record.length)
+        return Round(number, bounds, condition, items)
+
+    def item(self, source: _Source) -> Item:
+        row, _, _, waits, signals, *_ = source.record
+        if row is None:
+            return Item(-1, waits, signals)
+        key = len(self.sources)
+        self.sources.append(source)
+        self.reading.touches[key] = self.touches(source)
+        return Item(key, waits, signals, row if row.is_rendezvous else None)
+
+    def touches(self, source: _Source) -> list[tuple[list[int], int, int]]:
+        record, row = source.record, source.record.row
+        if row is None:
+            return []
+        facts = self.executable.facts(record, self.target, source.stream.engine)
+        modes = (*modes_of(row, facts), *[READ] * len(record.operands))  # offsets come last
+        found = []
+        for operand, mode in zip(record.operands, modes, strict=False):
+            if isinstance(operand, PatternRecord):
+                found.append((self.cells(operand), mode, operand.tensor))
+            elif isinstance(operand, Register):
+                found.append(self.reading.register(operand.number, mode))
+        effects = row.effects(facts)
+        for names, mode in ((effects.reads, READ), (effects.writes, WRITE)):
+            found += [self.reading.cell_of(name, mode) for name in names]
+        return found
+
+    def cells(self, pattern: PatternRecord) -> list[int]:
+        found = self.known.get(id(pattern))
+        if found is None:
+            tensor = self.executable.tensors[pattern.tensor]
+            self.reading.names[pattern.tensor] = tensor.name
+            self.reading.wholes[pattern.tensor] = _whole(tensor)
+            boxes = self.areas.setdefault(pattern.tensor, {})
+            found = self.known[id(pattern)] = boxes.setdefault(_area(pattern, tensor), [])
+        return found
+
+    def storages(self) -> Sequence[Storage]:
+        """Where the tensors on chip lie."""
+        tensors = self.executable.tensors
+        return [
+            Storage(number, t.buffer.value, t.partition, t.byte, t.shape[0], t.bytes)
+            for number, t in ((n, tensors[n]) for n in self.areas)
+            if t.buffer.on_chip
+        ]
+
+    def wrong(self, found: Unordered) -> Unsound:
+        line, position, _, key = found.start
+        what = f"decides about a loop before its item {position:,}"
+        name, place = self.lines[line].name, -1
+        if key != DECISION:
+            source = self.sources[key]
+            what = f"{source.record.row.name if source.record.row else 'nothing'}, "
+            what = f"item {source.position:,}, {what.removesuffix(', ')}"
+            place = source.record.place
+        text = f"core{self.core}.{name} {what}: nothing orders it and another access to "
+        text += found.what
+        if found.last is not None:
+            text += f" by {self.lines[found.last[0]].name}"
+        return Unsound(text, section="code", place=place)
+
+
+def _axes(tensor: TensorRecord) -> tuple[int, ...]:
+    sizes = (tensor.shape[1:] if tensor.buffer.on_chip else tensor.shape) or (1,)
+    return (*sizes[:-1], sizes[-1] * tensor.dtype.size)
+
+
+def _whole(tensor: TensorRecord) -> Box:
+    box = tuple((0, length) for length in _axes(tensor))
+    return ((0, tensor.shape[0]), *box) if tensor.buffer.on_chip else box
+
+
+def _area(pattern: PatternRecord, tensor: TensorRecord) -> Box:
+    if pattern.dynamic is not None:
+        return WHOLE
+    box = area(_axes(tensor), pattern.dtype.size, pattern.offset, pattern.dims)
+    if not tensor.buffer.on_chip:
+        return box
+    return ((pattern.start, pattern.start + pattern.partitions), *box)

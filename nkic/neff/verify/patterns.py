@@ -1,0 +1,94 @@
+"""Verifies access patterns: every element they can touch lies in their tensor.
+
+All in Python's integers, which do not wrap. Offsets that are known at run time only are not
+part of this: the runner checks each of them against its pattern's tensor.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from nkic.machine.facts import Register
+from nkic.machine.memory import PARTITIONS
+from nkic.machine.operands import Row
+from nkic.machine.patterns import elements
+from nkic.neff.limits import Limits
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord, TensorRecord
+
+
+def most_elements(executable: Executable, partition_bytes: int) -> int:
+    """No instruction moves more elements than a whole SBUF or the largest tensor in HBM holds.
+
+    A step of 0 repeats elements, so bounds alone would not keep a pattern from having 2^60.
+    """
+    hbm = (prod(t.shape) for t in executable.tensors if not t.buffer.on_chip)
+    return max(PARTITIONS * partition_bytes, max(hbm, default=0))
+
+
+def problem(pattern: PatternRecord, tensor: TensorRecord, most: int) -> str:
+    """What is wrong with `pattern` over `tensor`, or nothing."""
+    visited = elements(pattern.dims)
+    if visited < 1:
+        return "a dimension without elements"
+    if visited * max(1, pattern.partitions) > most:
+        return f"{pattern.elements:,} elements, no memory holds more than {most:,}"
+    return _partition_problem(pattern, tensor) or _byte_problem(pattern, tensor)
+
+
+def _partition_problem(pattern: PatternRecord, tensor: TensorRecord) -> str:
+    if not tensor.buffer.on_chip:
+        return "partitions in HBM" if pattern.start or pattern.partitions else ""
+    end = pattern.start + pattern.partitions
+    if pattern.start < 0 or pattern.partitions < 1 or end > tensor.shape[0]:
+        return f"partitions {pattern.start} to {end}, the tensor has {tensor.shape[0]}"
+    return ""
+
+
+def _byte_problem(pattern: PatternRecord, tensor: TensorRecord) -> str:
+    size, available = pattern.dtype.size, tensor.bytes
+    if available % size or tensor.byte % size:
+        return f"{size}-byte elements do not divide a tensor of {available} bytes at {tensor.byte}"
+    low, high = pattern.extent()
+    if low < 0 or high > available:
+        return f"bytes {low:,} to {high:,}, the tensor has {available:,}"
+    return ""
+
+
+def dynamic_problem(item: InstructionRecord, row: Row, limits: Limits) -> str:
+    """What is wrong with the instruction's run-time offsets, or nothing.
+
+    Operands after the row's own hold such offsets; each is used, and has none of its own.
+    """
+    hidden = range(len(row.operands), len(item.operands))
+    used = set()
+    for operand in item.operands:
+        if isinstance(operand, PatternRecord) and operand.dynamic:
+            used.add(operand.dynamic.source)
+            if text := _source_problem(operand, item, hidden, limits):
+                return text
+    return "" if used == set(hidden) else "operands that belong to no dynamic offset"
+
+
+def _source_problem(
+    pattern: PatternRecord, item: InstructionRecord, hidden: range, limits: Limits
+) -> str:
+    kind, index, _, limit, axis = pattern.dynamic or ("", 0, 0, 0, 0)
+    if index not in hidden:
+        return f"a dynamic offset in operand {index}, which holds none"
+    if limit < 1 or not 0 <= axis <= limits.rank:  # the axis is of the view, before merging
+        return f"a dynamic offset on axis {axis} with limit {limit}"
+    source = item.operands[index]
+    if isinstance(source, Register):
+        return "" if kind == "scalar" else "a register cannot hold many offsets"
+    if kind == "vector" and (pattern.partitions or not pattern.dims):
+        return "a vector of offsets over no dimension in HBM"
+    if kind == "columns" and not pattern.partitions:
+        return "an offset for each column of a tensor in HBM"
+    if not isinstance(source, PatternRecord) or source.dynamic:
+        return f"a dynamic offset in operand {index}, which is neither tile nor register"
+    if not source.dtype.is_integer:
+        return f"dynamic offsets of type {source.dtype.name}"
+    wanted = {"scalar": 1, "vector": pattern.dims[0][1] if pattern.dims else 1}.get(kind, 0)
+    if source.elements < wanted:
+        return f"{source.elements} dynamic offsets where {wanted} are needed"
+    return ""

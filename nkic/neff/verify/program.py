@@ -1,0 +1,83 @@
+"""Proves that an executable cannot make the runner misbehave.
+
+A verified program may compute wrong numbers, block (the runner detects that), or fault on an
+index it computes. It cannot reach outside its tensors' memories, run an instruction in a way
+that its row forbids, or leave the tables of its own file. In this order:
+
+- the target is known, the counts are within it;
+- tensors lie in their memories; inputs, outputs and constants are in HBM and complete;
+- each stream belongs to one queue of one core, and its engine may run its instructions;
+- every access pattern stays in its tensor, and the tensor belongs to the stream's core;
+- every instruction keeps its row's rules (`machine.rules`), asked once per distinct shape;
+- a semaphore has one signalling and one waiting stream; loops nest, and counted ones end;
+- the cores reach the same rendezvous in the same order.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from nkic.machine import targets
+from nkic.machine.targets import Target
+from nkic.neff.failures import refuse
+from nkic.neff.limits import LIMITS, Limits
+from nkic.neff.places import users
+from nkic.neff.records import Executable
+from nkic.neff.verify.rendezvous import verify_rendezvous
+from nkic.neff.verify.streams import verify_streams
+from nkic.neff.verify.tensors import verify_tensors
+from nkic.neff.verify.unsound import Unsound
+
+
+def verify(executable: Executable, limits: Limits = LIMITS) -> None:
+    """Raises `ArtifactFailed` for the first thing that is wrong with the program."""
+    try:
+        check(executable, limits)
+    except Unsound as error:
+        refuse_unsound(error, executable)
+
+
+def verify_ordered(executable: Executable) -> None:
+    """Raises `ArtifactFailed` for two accesses of one core that conflict and that nothing orders.
+    Not part of `verify`: a file may give wrong numbers.
+    """
+    from nkic.neff.verify.orders import verify_orders  # here: few runs want the proofs
+
+    try:
+        verify_orders(executable)
+    except Unsound as error:
+        refuse_unsound(error, executable)
+
+
+def check(executable: Executable, limits: Limits) -> None:
+    """As `verify`, but raises `Unsound`, which knows the record."""
+    target = _target(executable, limits)
+    verify_tensors(executable, target, limits)
+    verify_streams(executable, target, limits)
+    verify_rendezvous(executable, target)
+
+
+def refuse_unsound(error: Unsound, executable: Executable, offset: int | None = None) -> NoReturn:
+    """The refusal, with the source place if the file has it."""
+    places, files = executable.places, executable.files
+    notes: tuple[str, ...] = ()
+    if 0 <= error.place < len(places) and places[error.place].file < len(files):
+        place = places[users(executable, error.place)]
+        notes = (f"compiled from {files[place.file].path}:{place.line}:{place.column}",)
+    refuse(error.slug, f"{error}", error.section, offset, help=error.help, notes=notes)
+
+
+def _target(executable: Executable, limits: Limits) -> Target:
+    target = targets.TARGETS.get(executable.target)
+    if target is None:
+        known = ", ".join(targets.TARGETS)
+        raise Unsound(f"unknown target `{executable.target}`", help=f"known are {known}")
+    counts = (
+        ("cores", executable.cores, target.max_cores),
+        ("semaphores per core", executable.semaphores, target.semaphores),
+        ("registers", executable.registers, limits.registers),
+    )
+    for what, count, limit in counts:
+        if not 0 <= count <= limit:
+            raise Unsound(f"{count} {what}, {target.name} has {limit}")
+    return target

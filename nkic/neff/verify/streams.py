@@ -1,0 +1,263 @@
+"""Verifies streams: who runs what, on which operands, waiting for whom, how often.
+
+Instructions repeat, so everything that depends on an operand or a form alone is done once per
+object, and the table's rules are asked once per distinct instruction without its offsets.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from nkic.machine import rules
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Register
+from nkic.machine.operands import Row
+from nkic.machine.psum import bank_problem
+from nkic.machine.targets import Target
+from nkic.neff import attributes
+from nkic.neff.limits import Limits
+from nkic.neff.records import (
+    Executable,
+    InstructionRecord,
+    LoopRecord,
+    OperandRecord,
+    PatternRecord,
+    StreamRecord,
+    TensorRecord,
+)
+from nkic.neff.verify import patterns as verify_patterns
+from nkic.neff.verify.unsound import Unsound
+
+
+def verify_streams(executable: Executable, target: Target, limits: Limits) -> None:
+    """Raises `Unsound` for the first item that is wrong."""
+    cores = [_CoreVerifier(executable, target, core, limits) for core in range(executable.cores)]
+    known: set[tuple[int, Engine, int]] = set()
+    record = 0
+    for stream in executable.streams:
+        _check_identity(stream, executable, target, known, record)
+        _StreamVerifier(stream, cores[stream.core], record + 1, limits).verify()
+        record += 1 + len(stream.items)
+
+
+def _check_identity(
+    stream: StreamRecord,
+    executable: Executable,
+    target: Target,
+    known: set[tuple[int, Engine, int]],
+    record: int,
+) -> None:
+    identity = (stream.core, stream.engine, stream.queue)
+    queues = target.dma_queues if stream.engine is Engine.DMA else 1
+    if not 0 <= stream.core < executable.cores:
+        text = f"{stream.name}: the program is for {executable.cores} cores"
+    elif not 0 <= stream.queue < queues:
+        text = f"{stream.name}: queue {stream.queue}, {target.name} has {queues}"
+    elif identity in known:
+        text = f"{stream.name} is there twice"
+    else:
+        known.add(identity)
+        return
+    raise Unsound(text, section="code", record=record)
+
+
+class _CoreVerifier:
+    """What is known of one core's operands, instructions and semaphores."""
+
+    def __init__(self, executable: Executable, target: Target, number: int, limits: Limits) -> None:
+        self.executable = executable
+        self.target = target
+        self.number = number
+        self.signallers: dict[int, StreamRecord] = {}
+        self.waiters: dict[int, StreamRecord] = {}
+        self._limits = limits
+        self._most = verify_patterns.most_elements(executable, target.sbuf_bytes)
+        self._signatures: dict[object, int] = {}
+        # By identity: the executable keeps its operands and attributes alive while this exists.
+        self._numbers: dict[int, int] = {}
+        self._inside: dict[int, str] = {}  # what is wrong with the banks of an operand
+        self._legal: set[tuple[object, ...]] = set()
+
+    def check(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
+        """Raises `Unsound` if `engine` must not run `item`, which is an instance of `row`."""
+        known = self._numbers
+        signature: list[object] = [row, engine]
+        for part in (item.attributes, *item.operands):
+            number = known.get(id(part))
+            signature.append(self._learn(part) if number is None else number)
+        key = tuple(signature)
+        if key not in self._legal:
+            self._check_form(item, row, engine)
+            self._legal.add(key)
+        if engine is Engine.TENSOR:
+            self._check_banks(item, row)
+
+    def _check_banks(self, item: InstructionRecord, row: Row) -> None:
+        """Raises `Unsound` if a result lies across banks of PSUM, which depends on addresses."""
+        for rule, operand in zip(row.operands, item.operands, strict=False):
+            if not rule.one_bank or type(operand) is not PatternRecord or operand.dynamic:
+                continue
+            if (known := self._inside.get(id(operand))) is None:
+                low, high = operand.extent()
+                at = self.executable.tensors[operand.tensor].byte
+                known = bank_problem(row, rule.name, at + low, at + high, self.target)
+                self._inside[id(operand)] = known
+            if known:
+                raise Unsound(known, "artifact-instruction")
+
+    def _learn(self, operand: OperandRecord | tuple[Any, ...]) -> int:
+        """Checks an operand on its own; equal numbers mean that rules see no difference."""
+        key: object
+        if isinstance(operand, PatternRecord):
+            tensor = self._check_pattern(operand)
+            _, dtype, start, partitions, _, dims, dynamic = operand
+            key = (tensor.buffer, dtype.code, tensor.partition + start, partitions, dims, dynamic)
+        elif isinstance(operand, Register):
+            check_register(operand, self.executable)
+            key = operand
+        else:
+            key = repr(operand)  # a number or attributes; 1, 1.0 and True are different
+        number = self._signatures.setdefault(key, len(self._signatures))
+        self._numbers[id(operand)] = number
+        return number
+
+    def _check_pattern(self, pattern: PatternRecord) -> TensorRecord:
+        tensors = self.executable.tensors
+        if not 0 <= pattern.tensor < len(tensors):
+            raise Unsound(f"there is no tensor %{pattern.tensor}")
+        tensor = tensors[pattern.tensor]
+        if tensor.core not in (-1, self.number):
+            raise Unsound(f"{_access(pattern, tensor)}: it belongs to core {tensor.core}")
+        if problem := verify_patterns.problem(pattern, tensor, self._most):
+            raise Unsound(f"{_access(pattern, tensor)}: {problem}", "artifact-bounds")
+        return tensor
+
+    def _check_form(self, item: InstructionRecord, row: Row, engine: Engine) -> None:
+        """What depends on the instruction as a whole, but not on offsets."""
+        target = self.target
+        if row.generation > target.generation:
+            text = f"needs NeuronCore-v{row.generation}, {target.name} is v{target.generation}"
+        elif engine not in row.engines:
+            allowed = ", ".join(e.value for e in row.engines)
+            text = f"runs on {allowed}, not on {engine.value}"
+        elif len(item.operands) < len(row.operands) or len(item.attributes) != len(row.attributes):
+            text = "has too few operands or a wrong number of attributes"
+        elif wrong := _wrong_attribute(item, row):
+            text = f"attribute {wrong} has a value that it cannot have"
+        else:
+            text = verify_patterns.dynamic_problem(item, row, self._limits)
+        if text:
+            raise Unsound(text, "artifact-instruction")
+        facts = self.executable.facts(item, target, engine)
+        for violation in rules.violations(row, facts):
+            text = violation.message.removeprefix(f"{row.name}: ")  # _locate names it
+            raise Unsound(text, "artifact-instruction", help=violation.help)
+
+
+def _access(pattern: PatternRecord, tensor: TensorRecord) -> str:
+    return f"access to %{pattern.tensor} `{tensor.name}`"
+
+
+def _wrong_attribute(item: InstructionRecord, row: Row) -> str:
+    pairs = zip(row.attributes, item.attributes, strict=True)
+    return next((a.name for a, value in pairs if not attributes.is_allowed(a, value)), "")
+
+
+def check_register(register: Register, executable: Executable) -> None:
+    """Raises `Unsound` if the file does not have that register."""
+    if not 0 <= register.number < executable.registers:
+        raise Unsound(f"register r{register.number}, the program has {executable.registers}")
+
+
+class _StreamVerifier:
+    """Walks one stream. `first` is the number of its first item's record."""
+
+    def __init__(
+        self, stream: StreamRecord, core: _CoreVerifier, first: int, limits: Limits
+    ) -> None:
+        self._stream = stream
+        self._core = core
+        self._first = first
+        self._limits = limits
+        self._ends = [len(stream.items)]  # of the loops that are open, the stream's own first
+
+    def verify(self) -> None:
+        """Raises `Unsound` for the first wrong item, and says which."""
+        for index, item in enumerate(self._stream.items):
+            try:
+                self._item(index, item)
+            except Unsound as error:
+                self._locate(error, index, item)
+
+    def _locate(self, error: Unsound, index: int, item: InstructionRecord | LoopRecord) -> NoReturn:
+        row = item.row if isinstance(item, InstructionRecord) else None
+        kind = "loop" if isinstance(item, LoopRecord) else row.name if row else "empty slot"
+        raise Unsound(
+            f"{self._stream.name} item {index:,}, {kind}: {error}",
+            error.slug,
+            section="code",
+            record=self._first + index,
+            place=item.place,
+            help=error.help,
+        ) from error
+
+    def _item(self, index: int, item: InstructionRecord | LoopRecord) -> None:
+        if item.place >= len(self._core.executable.places):
+            raise Unsound(f"there is no place {item.place}")
+        if isinstance(item, LoopRecord):
+            self._loop(index, item)
+            return
+        if item.row is not None:
+            self._core.check(item, item.row, self._stream.engine)
+        elif item.operands or item.attributes:
+            raise Unsound("operands without an instruction")
+        if item.waits or item.signals:
+            self._semaphores(item)
+
+    def _semaphores(self, item: InstructionRecord) -> None:
+        core = self._core
+        if len(item.waits) > self._limits.waits or len(item.signals) > self._limits.waits:
+            raise Unsound(f"more than {self._limits.waits} waits or signals", "artifact-limit")
+        for semaphore, count in item.waits:
+            self._claim(semaphore, core.waiters, "waited for")
+            if count < 1:
+                raise Unsound(f"a wait for {count} of semaphore s{semaphore}")
+        awaited = [semaphore for semaphore, _ in item.waits]
+        if len(set(awaited)) < len(awaited):
+            names = ", ".join(f"s{semaphore}" for semaphore in awaited)
+            raise Unsound(f"two waits for one semaphore among {names}")
+        for semaphore in item.signals:
+            self._claim(semaphore, core.signallers, "signalled")
+
+    def _claim(self, semaphore: int, users: dict[int, StreamRecord], how: str) -> None:
+        limit = self._core.executable.semaphores
+        if not 0 <= semaphore < limit:
+            raise Unsound(f"semaphore s{semaphore}, the program has {limit} per core")
+        other = users.setdefault(semaphore, self._stream)
+        if other is not self._stream:
+            raise Unsound(f"semaphore s{semaphore} is also {how} by {other.name}")
+
+    def _loop(self, index: int, loop: LoopRecord) -> None:
+        ends = self._ends
+        while len(ends) > 1 and index >= ends[-1]:
+            ends.pop()
+        end = index + 1 + loop.length
+        if loop.length < 1 or end > ends[-1]:
+            raise Unsound(f"a loop over {loop.length:,} items, {ends[-1] - index - 1:,} follow")
+        ends.append(end)
+        if len(ends) - 1 > self._limits.loop_depth:
+            text = f"loops nest deeper than {self._limits.loop_depth}"
+            raise Unsound(text, "artifact-limit")
+        self._check_bounds(loop)
+
+    def _check_bounds(self, loop: LoopRecord) -> None:
+        for register in (loop.counter, loop.start, loop.stop, loop.condition):
+            if isinstance(register, Register):
+                check_register(register, self._core.executable)
+        if loop.condition is not None and loop.counter is not None:
+            raise Unsound("a loop has a counter or a condition, not both")
+        if loop.step < 1:
+            raise Unsound(f"a loop with step {loop.step}: it would not end")
+        if (trips := loop.trips or 0) > self._limits.trips:
+            text = f"{trips:,} trips, the limit is {self._limits.trips:,}"
+            raise Unsound(text, "artifact-limit")

@@ -1,0 +1,173 @@
+"""The tensors of a compiled kernel as a picture: where each lies in a partition, and from when to
+when it is in use; bytes in use over time above it. One SVG, light or dark as the viewer is.
+
+Time is counted in steps, as in `allocations`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+from nkic.base.text import clean, plural, size
+from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
+from nkic.machine.targets import TARGETS, Target
+from nkic.neff.records import Executable
+from nkic.report.allocations import Allocation, allocations
+
+WIDTH, LEFT, RIGHT = 960, 84, 16
+CURVE, MAP, GAP, HEAD = 60, 240, 14, 46
+COLOURS = 8
+LETTERS = 6.6  # pixels of a letter, about
+STYLE = """
+svg { background: #fff; } text { font: 12px system-ui, sans-serif; fill: #1c2024; }
+.soft { fill: #60646c; } .grid { stroke: #d9dce1; } .frame { fill: #f4f5f7; }
+.level { fill: #9dc3f0; } .box { stroke: #fff; stroke-width: 0.5; } .name { fill: #fff; }
+.c0 { fill: #3b5bdb; } .c1 { fill: #2b8a3e; } .c2 { fill: #b35309; } .c3 { fill: #8f4fd1; }
+.c4 { fill: #0b7285; } .c5 { fill: #c2255c; } .c6 { fill: #5f6b1d; } .c7 { fill: #6b7280; }
+@media (prefers-color-scheme: dark) {
+  svg { background: #16181c; } text { fill: #eceef2; } .soft { fill: #a5abb5; }
+  .grid { stroke: #363a42; } .frame { fill: #1f2228; } .level { fill: #2f5687; }
+  .box { stroke: #16181c; } .name { fill: #fff; }
+}
+"""
+
+
+def svg(executable: Executable) -> str:
+    """The picture: a part for each memory of each core that has tensors."""
+    found, steps = allocations(executable)
+    target = TARGETS[executable.target]
+    groups: dict[tuple[int, str], list[Allocation]] = {}
+    for one in sorted(found, key=lambda one: (one.core, one.memory != Buffer.SBUF.value)):
+        groups.setdefault((one.core, one.memory), []).append(one)
+    height = HEAD + len(groups) * (HEAD + CURVE + MAP + 2 * GAP) + GAP
+    title = clean(f"{executable.name}: tensors on chip over {plural(steps, 'step')}")
+    colours = _colours(found)
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{escape(title)}">',
+        f"<style>{STYLE}</style>",
+        _text(LEFT, 24, title),
+        _text(LEFT, 40, "Each box is a tensor: its bytes in a partition, and its steps.", "soft"),
+    ]
+    top = HEAD + GAP
+    for (core, memory), own in groups.items():
+        where = f"core {core}, " * (executable.cores > 1)
+        parts += _memory(own, steps, target, top, f"{where}{memory.upper()}", colours)
+        top += HEAD + CURVE + MAP + 2 * GAP
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _colours(found: Sequence[Allocation]) -> Mapping[str, int]:
+    """The largest by bytes and steps have a colour each, the others share the last."""
+    areas: Counter[str] = Counter()
+    for one in found:
+        areas[one.place] += one.total * (one.last - one.first + 1)
+    ranked = sorted(areas, key=lambda place: (-areas[place], place))
+    return {place: min(number, COLOURS - 1) for number, place in enumerate(ranked)}
+
+
+def _memory(
+    own: Sequence[Allocation],
+    steps: int,
+    target: Target,
+    top: int,
+    name: str,
+    colours: Mapping[str, int],
+) -> Iterator[str]:
+    """Of one memory: a curve of the bytes in use in a partition, and the map of addresses."""
+    is_psum = own[0].memory == Buffer.PSUM.value
+    limit = target.psum_bytes if is_psum else target.sbuf_usable
+    levels = [0] * (steps + 1)
+    for one in own:
+        levels[one.first] += one.bytes
+        levels[one.last + 1] -= one.bytes
+    for step in range(1, steps + 1):
+        levels[step] += levels[step - 1]
+    most, high = max(levels), max(one.address + one.bytes for one in own)
+    said = f"{name}: at most {size(most)} of {size(limit)} in use in each partition"
+    yield _text(LEFT, top + 18, said)
+    yield from _legend(own, top + 36, colours)
+    yield from _curve(levels, most, top + HEAD, steps)
+    scale = limit if is_psum else high
+    yield from _map(own, steps, top + HEAD + CURVE + GAP, scale, is_psum, colours)
+
+
+def _legend(own: Sequence[Allocation], top: int, colours: Mapping[str, int]) -> Iterator[str]:
+    """The places with a colour of their own, as long as there is room in the line."""
+    left = float(LEFT)
+    places = {one.place: one.name for one in own}
+    for place in sorted(places, key=lambda place: (colours[place], place)):
+        said = f"{places[place]} {place}"
+        width = 22 + LETTERS * len(said)
+        if colours[place] == COLOURS - 1 or left + width > WIDTH - RIGHT:
+            break
+        yield _rect(left, top - 9, 10, 10, f"box c{colours[place]}")
+        yield _text(left + 14, top, said, "soft")
+        left += width
+
+
+def _x(step: float, steps: int) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * step / max(1, steps)
+
+
+def _curve(levels: Sequence[int], most: int, top: int, steps: int) -> Iterator[str]:
+    yield _rect(LEFT, top, WIDTH - LEFT - RIGHT, CURVE, "frame")
+    points = [f"{LEFT},{top + CURVE}"]
+    for step, level in enumerate(levels[:-1]):
+        y = top + CURVE * (1 - level / max(1, most))
+        points += [f"{_x(step, steps):.1f},{y:.1f}", f"{_x(step + 1, steps):.1f},{y:.1f}"]
+    points.append(f"{WIDTH - RIGHT},{top + CURVE}")
+    yield f'<polygon class="level" points="{" ".join(points)}"/>'
+    yield _text(LEFT - 8, top + 12, size(most), "soft", "end")
+    yield _text(LEFT - 8, top + CURVE, "in use", "soft", "end")
+
+
+def _map(
+    own: Sequence[Allocation],
+    steps: int,
+    top: int,
+    scale: int,
+    is_psum: bool,
+    colours: Mapping[str, int],
+) -> Iterator[str]:
+    yield _rect(LEFT, top, WIDTH - LEFT - RIGHT, MAP, "frame")
+    pixel = MAP / max(1, scale)
+    if is_psum:
+        for bank in range(-(-scale // PSUM_BANK_BYTES)):
+            y = top + bank * PSUM_BANK_BYTES * pixel
+            yield f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            yield _text(
+                LEFT - 8, y + PSUM_BANK_BYTES * pixel / 2 + 4, f"bank {bank}", "soft", "end"
+            )
+    else:
+        yield _text(LEFT - 8, top + 12, "byte 0", "soft", "end")
+        yield _text(LEFT - 8, top + MAP, f"{scale:,}", "soft", "end")
+    for one in own:
+        yield from _box(one, steps, top, pixel, colours[one.place])
+
+
+def _box(one: Allocation, steps: int, top: int, pixel: float, colour: int) -> Iterator[str]:
+    left, right = _x(one.first, steps), _x(one.last + 1, steps)
+    y, height = top + one.address * pixel, max(0.7, one.bytes * pixel)
+    told = (
+        f"{one.name} ({one.place}): {size(one.bytes)} in each of "
+        f"{plural(one.partitions, 'partition')} from byte {one.address}, steps {one.first} to "
+        f"{one.last}"
+    )
+    box = _rect(left, y, max(0.7, right - left), height, f"box c{colour}")
+    yield box.replace("/>", f"><title>{escape(clean(told))}</title></rect>")
+    if height >= 13 and right - left > LETTERS * len(one.name) + 8:
+        yield _text(left + 4, y + height / 2 + 4, one.name, "name")
+
+
+def _rect(x: float, y: float, width: float, height: float, kind: str) -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+    return f'<rect class="{kind}" {place}/>'
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+    mark = f' class="{kind}"' if kind else ""
+    said = escape(clean(text))
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{mark}>{said}</text>'

@@ -1,0 +1,106 @@
+"""Transfers of one line that could be one: they move neighbouring columns of the same tensors."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from nkic.machine.engines import Engine
+from nkic.machine.timing import Timing, timing
+from nkic.neff.records import InstructionRecord, PatternRecord
+from nkic.report.insight.sources import Line
+from nkic.trace import Event, Trace
+
+Numbered = tuple[int, Event]
+Chain = list[Numbered]
+_Key = tuple[object, ...]
+
+
+def chains(transfers: Iterable[tuple[Line, Numbered]]) -> Iterator[tuple[Line, Chain]]:
+    """Transfers of a line that together move a stretch of columns from one tensor to another; two
+    or more, in the order of the columns. Several queues may have run them in any order.
+    """
+    alike: dict[_Key, list[dict[int, Numbered]]] = defaultdict(list)
+    lines: dict[_Key, Line] = {}
+    for line, one in transfers:
+        own = _patterns(one[1].record)
+        if own is None:
+            continue
+        first = own[0].offset
+        key: _Key = (line, one[1].record.row, *(p._replace(offset=p.offset - first) for p in own))
+        lines[key] = line
+        passes = alike[key]
+        free = next((known for known in passes if first not in known), None)
+        if free is None:
+            passes.append(free := {})
+        free[first] = one
+    for key, passes in alike.items():
+        for known in passes:
+            yield from ((lines[key], chain) for chain in _runs(known) if len(chain) > 1)
+
+
+def _runs(known: dict[int, Numbered]) -> Iterator[Chain]:
+    """Those that begin where others end."""
+    chain: Chain = []
+    expected = 0
+    for first in sorted(known):
+        own = _patterns(known[first][1].record) or []
+        if chain and first != expected:
+            yield chain
+            chain = []
+        chain.append(known[first])
+        expected = first + own[0].dims[-1][1]
+    if chain:
+        yield chain
+
+
+class Users:
+    """Who touches each tensor, by number of event, in order."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.tensors = trace.executable.tensors
+        self.found: dict[int, list[int]] = defaultdict(list)
+        for number, event in enumerate(trace.events):
+            operands = (o for o in event.record.operands if isinstance(o, PatternRecord))
+            for tensor in dict.fromkeys(operand.tensor for operand in operands):
+                self.found[tensor].append(number)
+
+    def none_between(self, chain: Chain) -> bool:
+        """Nobody else touches the tile on chip from the first of them to the last: then it makes
+        no difference which of them moves all of it.
+        """
+        numbers = {number for number, _ in chain}
+        for pattern in _patterns(chain[0][1].record) or []:
+            if self.tensors[pattern.tensor].buffer.on_chip:
+                users = self.found[pattern.tensor]
+                first, end = bisect_left(users, min(numbers)), bisect_right(users, max(numbers))
+                if not numbers.issuperset(users[first:end]):
+                    return False
+        return True
+
+
+def times(trace: Trace, chain: Sequence[Numbered]) -> dict[int, Timing]:
+    """The one that ran last does what all of them did, the others take no time."""
+    number, event = max(chain, key=lambda one: one[0])
+    own = _patterns(chain[0][1].record) or []
+    wide = tuple(_widened(pattern, len(chain)) for pattern in own)
+    record = event.record._replace(operands=wide)
+    stream = trace.streams[event.stream]
+    facts = trace.executable.facts(record, trace.target, Engine.DMA)
+    row = record.row
+    assert row is not None
+    found = {one: Timing(0, 0) for one, _ in chain}
+    return found | {number: timing(row, facts, Engine.DMA, stream.queue)}
+
+
+def _patterns(record: InstructionRecord) -> list[PatternRecord] | None:
+    """The operands of a transfer that moves columns next to each other; None of another."""
+    found = [one for one in record.operands if isinstance(one, PatternRecord)]
+    is_plain = all(one.dynamic is None and one.dims and one.dims[-1][0] == 1 for one in found)
+    return found if is_plain and len(found) == len(record.operands) == 2 else None
+
+
+def _widened(pattern: PatternRecord, count: int) -> PatternRecord:
+    *outer, (step, num) = pattern.dims
+    return pattern._replace(dims=(*outer, (step, num * count)))

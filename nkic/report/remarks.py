@@ -1,0 +1,54 @@
+"""Remarks as text, by line of source, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nkic.base.remark import Kind, Remark
+from nkic.base.source import NOWHERE
+from nkic.base.text import clean
+
+SCHEMA = 1
+MARKS = {Kind.PASSED: "+", Kind.MISSED: "-", Kind.ANALYSIS: " "}
+Shown = Callable[[str], str]  # a path as the user wrote it
+
+
+def text(found: Sequence[Remark], shown: Shown) -> str:
+    """A line for each; `+` is what was done for the kernel, `-` what was not."""
+    lines = []
+    for one in found:
+        at = clean(place(one, shown)) or "kernel"
+        said = clean(one.message)
+        lines.append(f"{at}: {MARKS[one.kind]} {one.stage}/{one.name}: {said}\n")
+    return "".join(lines)
+
+
+def place(one: Remark, shown: Shown) -> str:
+    """`kernel.py:12:5`; nothing for the kernel as a whole."""
+    span = one.span
+    return str(span._replace(path=shown(span.path))) if span is not NOWHERE else ""
+
+
+def as_json(found: Sequence[Remark], shown: Shown) -> str:
+    """For programs: every remark with its figures, in the order of the text."""
+    made = {"schema": SCHEMA, "remarks": [_record(one, shown) for one in found]}
+    return json.dumps(made, indent=1, allow_nan=False) + "\n"
+
+
+def _record(one: Remark, shown: Shown) -> dict[str, Any]:
+    span = one.span
+    path = None if span is NOWHERE else shown(span.path)
+    calls = [f"{shown(s.path)}:{s.line}" for s in one.at.user_frames()[1:]] if one.at else []
+    return {
+        "stage": one.stage,
+        "name": one.name,
+        "kind": one.kind.value,
+        "path": path,
+        "line": span.line,
+        "column": span.column,
+        "called_from": calls,
+        "message": one.message,
+        "numbers": dict(one.numbers),
+    }

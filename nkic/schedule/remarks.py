@@ -1,0 +1,331 @@
+"""What the schedule planned: which lines overlap, which wait for whom, and what is loaded early.
+
+The orderer is run once more over what it was given, and each decision is kept as an `Issue`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from nkic.base.remark import Kind, Number, Remark, line_of
+from nkic.base.text import plural
+from nkic.ir.dependence import DependenceGraph, Edge
+from nkic.ir.effects import Touch, touches_of
+from nkic.ir.program import Body, Instruction, Loop, Program, instructions
+from nkic.machine.engines import SHORT_NAMES, Engine
+from nkic.machine.targets import Target
+from nkic.machine.timing import timing
+from nkic.schedule.order import ListScheduler, Orderer
+from nkic.schedule.placed import Placed, engine_of
+
+STAGE = "schedule"
+WORTH = 1000  # picoseconds of waiting that are told
+KINDS = {
+    "raw": "it reads what {name} writes",
+    "war": "it overwrites what {name} reads",
+    "waw": "it overwrites what {name} writes",
+    "state": "both change the state of an engine",
+    "user": "the kernel orders them",
+    "pin": "the kernel keeps them in order",
+    "reuse": "it takes over bytes that {name} uses",
+    "token": "it comes after {name}",
+}
+
+
+class Issue(NamedTuple):
+    """An instruction in the plan, times in picoseconds: its engine was `idle` from then on, it was
+    `ready` when `because` had let it go, and it held the engine from `start` to `free`.
+    """
+
+    instruction: Instruction
+    engine: Engine
+    idle: int
+    ready: int
+    start: int
+    free: int
+    because: Edge | None
+
+    @property
+    def waited(self) -> int:
+        """How long its engine stood still for it."""
+        return max(0, self.ready - self.idle) if self.because is not None else 0
+
+
+class _Recorder(ListScheduler):
+    """List scheduling that remembers why each instruction started when it did."""
+
+    latest: dict[int, tuple[int, int]]  # by instruction: until when it waited, and for whom
+
+    def _seen(self, number: int, waiter: int, free: int, done: int) -> int:
+        time = super()._seen(number, waiter, free, done)
+        if time >= self.latest.get(waiter, (0, 0))[0]:
+            self.latest[waiter] = (time, number)
+        return time
+
+    def record(self) -> Iterator[Issue]:
+        """The whole stretch in order of issue."""
+        self.latest = {}
+        self.begin()
+        for _ in self.code:
+            idle = {engine: lane.free for engine, lane in self.lanes.items()}
+            yield self._issue_of(self.issue(), idle)
+
+    def _issue_of(self, placed: Placed, idle: Mapping[Engine, int]) -> Issue:
+        one = placed.instruction
+        engine = placed.stream.engine
+        ready, source = self.latest.get(one.number, (0, -1))
+        edges = [e for e in self.orderer.graph.sources(one.number) if e.source == source]
+        times = self.orderer.timings.of(one, placed.stream.queue)
+        free = self.done[one.number] - times.latency
+        hold = times.hold
+        because = min(edges, key=lambda edge: edge.kind == "reuse", default=None)
+        return Issue(one, engine, idle[engine], ready, free - hold, free, because)
+
+
+@dataclass
+class _Plan:
+    """A core's issues, stretch by stretch, and the loops that end them."""
+
+    issues: list[Issue] = field(default_factory=list)
+    loops: list[Loop] = field(default_factory=list)
+
+
+def remarks(
+    placed: Program, graphs: Sequence[DependenceGraph], serial: bool, in_order: bool
+) -> Iterator[Remark]:
+    """`placed`, its graphs and the two modes are what the stage was given."""
+    target = placed.target.used_by(len(placed.cores))
+    for body, graph in zip(placed.cores, graphs, strict=True):
+        if serial:
+            yield _serial(body)
+            continue
+        plan = _plan(body, Orderer(graph, target, in_order))
+        code = {one.number: one for one in instructions(body)}
+        yield from _waits(plan.issues, code)
+        yield from _overlaps(plan.issues)
+        yield from _early(plan.issues, graph)
+        for loop in plan.loops:
+            yield _loop(loop)
+            yield from _hoists(loop, target)
+
+
+def _serial(body: Body) -> Remark:
+    first = next(iter(instructions(body)), None)
+    text = "nothing overlaps: --serial keeps program order, one instruction after the other"
+    return Remark(STAGE, "serial", Kind.MISSED, first.at if first is not None else None, text)
+
+
+def _plan(body: Body, orderer: Orderer) -> _Plan:
+    plan = _Plan()
+    _walk(body, orderer, plan)
+    return plan
+
+
+def _walk(body: Body, orderer: Orderer, plan: _Plan) -> None:
+    stretch: dict[int, Instruction] = {}
+    for item in (*body, None):
+        if isinstance(item, Instruction):
+            stretch[item.number] = item
+            continue
+        if stretch:
+            plan.issues += _Recorder(orderer, stretch, orderer.waits(stretch)).record()
+            stretch = {}
+        if item is not None:
+            plan.loops.append(item)
+            _walk(item.body, orderer, plan)
+
+
+# ---- who waits for whom ----------------------------------------------------------------------
+
+
+def _waits(issues: Sequence[Issue], code: Mapping[int, Instruction]) -> Iterator[Remark]:
+    """Engines that stood still, by the two lines and the edge between them that forbids overlap."""
+    found: dict[tuple[object, object, str], list[tuple[Issue, Instruction]]] = defaultdict(list)
+    for issue in issues:
+        edge = issue.because
+        if edge is not None and issue.waited >= WORTH and edge.source in code:
+            source = code[edge.source]
+            key = (line_of(issue.instruction.at), line_of(source.at), edge.kind)
+            found[key].append((issue, source))
+    for (_, _, kind), pairs in found.items():
+        issue, source = pairs[0]
+        name, line = source.row.name, source.at.primary.line
+        waited = sum(one.waited for one, _ in pairs)
+        why = KINDS.get(kind, KINDS["token"]).format(name=name)
+        text = (
+            f"{SHORT_NAMES[issue.engine]} stands still {waited / 1000:,.0f} ns before "
+            f"{issue.instruction.row.name} ({plural(len(pairs), 'time')}), for {name} of line "
+            f"{line}: {why} ({kind})"
+        )
+        numbers: Mapping[str, Number] = {
+            "engine": SHORT_NAMES[issue.engine],
+            "edge": kind,
+            "times": len(pairs),
+            "waited_ns": waited / 1000,
+            "before_line": line,
+            "before_path": source.at.primary.path,
+        }
+        yield Remark(STAGE, "wait", Kind.MISSED, issue.instruction.at, text, numbers)
+
+
+# ---- overlap ---------------------------------------------------------------------------------
+
+
+def _overlaps(issues: Sequence[Issue]) -> Iterator[Remark]:
+    """How much of a line's time other engines work too."""
+    by_line: dict[object, list[Issue]] = defaultdict(list)
+    for issue in issues:
+        by_line[line_of(issue.instruction.at), issue.engine].append(issue)
+    others = {
+        engine: _Busy((i.start, i.free) for i in issues if i.engine is not engine)
+        for engine in {issue.engine for issue in issues}
+    }
+    for own in by_line.values():
+        first = own[0]
+        spans = _union((issue.start, issue.free) for issue in own)
+        time = sum(end - start for start, end in spans)
+        both = sum(others[first.engine].within(*span) for span in spans)
+        if not time:
+            continue
+        part = both / time
+        text = (
+            f"{first.instruction.row.name} holds {SHORT_NAMES[first.engine]} for "
+            f"{time / 1000:,.0f} ns; other engines work during {100 * part:.0f}% of that"
+        )
+        numbers: Mapping[str, Number] = {
+            "engine": SHORT_NAMES[first.engine],
+            "instructions": len(own),
+            "busy_ns": time / 1000,
+            "overlapped_ns": both / 1000,
+        }
+        kind = Kind.PASSED if part >= 0.5 else Kind.MISSED
+        yield Remark(STAGE, "overlap", kind, first.instruction.at, text, numbers)
+
+
+def _union(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same times without overlaps, in order."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+class _Busy:
+    """Times at which at least one of several is at work."""
+
+    def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
+        self.spans = _union(spans)
+        self.starts = [start for start, _ in self.spans]
+        self.before = [0]
+        for start, end in self.spans:
+            self.before.append(self.before[-1] + end - start)
+
+    def within(self, start: int, end: int) -> int:
+        """How much of the time from `start` to `end`."""
+        return self._until(end) - self._until(start)
+
+    def _until(self, time: int) -> int:
+        at = bisect_right(self.starts, time) - 1
+        if at < 0:
+            return 0
+        start, end = self.spans[at]
+        return self.before[at] + min(time, end) - start
+
+
+# ---- loads -----------------------------------------------------------------------------------
+
+
+def _early(issues: Sequence[Issue], graph: DependenceGraph) -> Iterator[Remark]:
+    """Transfers that are complete before what needs them could start anyway."""
+    at = {issue.instruction.number: issue for issue in issues}
+    needed: dict[int, int] = {}
+    for number, issue in at.items():
+        for edge in graph.sources(number):
+            if edge.kind == "raw" and not edge.distance:
+                needed[edge.source] = min(needed.get(edge.source, issue.start), issue.start)
+    by_line: dict[object, list[Issue]] = defaultdict(list)
+    for issue in issues:
+        if issue.engine is Engine.DMA and issue.instruction.number in needed:
+            by_line[line_of(issue.instruction.at)].append(issue)
+    for own in by_line.values():
+        ahead = [max(0, needed[one.instruction.number] - one.free) for one in own]
+        passed = _overtaken(own, issues)
+        text = (
+            f"{plural(len(own), 'load')}: on average {sum(ahead) / len(ahead) / 1000:,.0f} ns "
+            f"before what needs them starts; {plural(passed, 'earlier instruction')} of the "
+            "program are issued after one of them"
+        )
+        numbers: Mapping[str, Number] = {
+            "loads": len(own),
+            "ahead_ns": sum(ahead) / len(ahead) / 1000,
+            "overtaken": passed,
+        }
+        kind = Kind.PASSED if passed or len(own) == 1 else Kind.ANALYSIS
+        yield Remark(STAGE, "early-load", kind, own[0].instruction.at, text, numbers)
+
+
+def _overtaken(own: Sequence[Issue], issues: Sequence[Issue]) -> int:
+    """How many instructions come before one of `own` in the program and after it in time."""
+    order = {id(issue): at for at, issue in enumerate(issues)}
+    last = max(own, key=lambda issue: issue.instruction.number)
+    return sum(
+        one.instruction.number < last.instruction.number and order[id(one)] > order[id(last)]
+        for one in issues
+    )
+
+
+# ---- device loops ----------------------------------------------------------------------------
+
+
+def _loop(loop: Loop) -> Remark:
+    """A loop on the device, whose turns do not overlap."""
+    turns = loop.trips
+    times = "as often as a register says" if turns is None else plural(turns, "time")
+    text = (
+        f"the loop stays one on the device and runs {times}: all engines meet between its turns, "
+        "so that no turn overlaps the next; a Python range would be unrolled"
+    )
+    count = len([*instructions(loop.body)])
+    numbers: Mapping[str, Number] = {"turns": -1 if turns is None else turns, "instructions": count}
+    return Remark(STAGE, "device-loop", Kind.MISSED, loop.at, text, numbers)
+
+
+def _hoists(loop: Loop, target: Target) -> Iterator[Remark]:
+    """Instructions of the loop that do the same in every turn: nkic leaves them where they are."""
+    touched = touches_of(loop.body, target)
+    writers = Counter(
+        number for one in instructions(loop.body) for number in _written(touched[one.number])
+    )
+    for item in loop.body:
+        if not isinstance(item, Instruction) or item.row.is_rendezvous:
+            continue
+        if _is_same(touched[item.number], writers):
+            times = timing(item.row, item.facts(target), engine_of(item))
+            cost = (times.start + times.hold + times.latency) / 1000
+            text = (
+                f"{item.row.name} does the same in every turn of the loop on the device, and nkic "
+                f"does not move it out: {cost:,.0f} ns a turn; write it before the loop"
+            )
+            yield Remark(STAGE, "hoist", Kind.MISSED, item.at, text, {"turn_ns": cost})
+
+
+def _written(touches: Iterable[Touch]) -> set[int]:
+    return {touch.pattern.tensor.number for touch in touches if touch.writes}
+
+
+def _is_same(own: Sequence[Touch], writers: Mapping[int, int]) -> bool:
+    """It reads what no turn writes, and is the only one that writes what it writes, on chip."""
+    return (
+        bool(_written(own))
+        and all(touch.pattern.dynamic is None for touch in own)
+        and not any(touch.reads and writers.get(touch.pattern.tensor.number) for touch in own)
+        and all(writers[number] == 1 for number in _written(own))
+        and all(touch.pattern.tensor.on_chip for touch in own if touch.writes)
+    )

@@ -1,0 +1,80 @@
+"""What a search tried, what it kept, and what that gained."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from nkic.base.remark import Kind, Number, Remark, line_of
+from nkic.base.text import plural
+from nkic.ir.program import Instruction, Program, instructions
+from nkic.machine.engines import Engine
+from nkic.schedule.placed import engine_of
+from nkic.search.stage import Found, Searched, Trial
+
+STAGE = "search"
+
+
+def remarks(lowered: Program, found: Found) -> Iterator[Remark]:
+    """`lowered` is what the stage was given, `found` what it made."""
+    if found.searched is not None:
+        yield _search(found.searched)
+    yield from _moved(lowered, found.placed)
+
+
+def _search(done: Searched) -> Remark:
+    """All trials in one remark."""
+    times = [one.ns for one in done.tried if one.ns is not None]
+    last = min([done.first_ns, *times])
+    gain = 1 - last / done.first_ns if done.first_ns else 0.0
+    numbers: Mapping[str, Number] = {
+        "tried": len(done.tried),
+        "first_ns": done.first_ns,
+        "bound_ns": done.bound_ns,
+        "kept_ns": last,
+        "gain": gain,
+        "kept": words(done.kept) if done.kept is not None else "the first plan",
+    }
+    near = f"{done.first_ns:,.0f} ns, where no order can take less than {done.bound_ns:,.0f} ns"
+    if not done.tried:
+        text = f"the first plan is near enough to its bound: {near}"
+        return Remark(STAGE, "search", Kind.ANALYSIS, None, text, numbers)
+    least = min(times, default=None)
+    tried = plural(len(done.tried), "other plan")
+    if done.kept is None:
+        best = "none of them fits" if least is None else f"the best takes {least:,.0f} ns"
+        text = f"{tried} tried and none kept: the first takes {near}; {best}"
+        return Remark(STAGE, "search", Kind.MISSED, None, text, numbers)
+    text = (
+        f"{tried} tried; kept: {words(done.kept)}, {last:,.0f} ns, {100 * gain:.0f}% less than the "
+        f"first, which takes {near}"
+    )
+    return Remark(STAGE, "search", Kind.PASSED, None, text, numbers)
+
+
+def words(trial: Trial) -> str:
+    """A trial as people call it."""
+    if trial.share is None:
+        return f"program order{', on each engine too' if trial.in_order else ''}"
+    first = "what comes first in the program" if trial.by_program else "the longest way to the end"
+    return f"planned with {100 * trial.share:.0f}% of memory, {first} first"
+
+
+def _moved(lowered: Program, placed: Program) -> Iterator[Remark]:
+    """Lines whose instructions stand earlier in the new order than in the program."""
+    for before, after in zip(lowered.cores, placed.cores, strict=True):
+        # A new order has new numbers, but the same operands.
+        old = {id(one.operands): at for at, one in enumerate(instructions(before)) if one.operands}
+        by_line: dict[object, list[tuple[int, Instruction]]] = defaultdict(list)
+        for at, one in enumerate(instructions(after)):
+            moved = old.get(id(one.operands), at) - at
+            if moved > 0 and engine_of(one) is Engine.DMA:
+                by_line[line_of(one.at)].append((moved, one))
+        for pairs in by_line.values():
+            most, first = max(moved for moved, _ in pairs), pairs[0][1]
+            text = (
+                f"{plural(len(pairs), 'transfer')} planned ahead of the program's order, by "
+                f"up to {plural(most, 'instruction')}, where memory has room"
+            )
+            numbers: Mapping[str, Number] = {"moved": len(pairs), "most": most}
+            yield Remark(STAGE, "moved-ahead", Kind.PASSED, first.at, text, numbers)

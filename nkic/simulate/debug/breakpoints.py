@@ -1,0 +1,165 @@
+"""Stops in a run: before an instruction of a line, with a look at everything as it is then."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean
+from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.writes import Write, Writes, line_of, path_of
+from nkic.simulate.streams import Item
+
+_WORDS = re.compile(r"(?:(.+?):)?(\d{1,9})(?::(\d{1,9}))?")
+
+
+class Quit(Exception):
+    """The run is not to go on."""
+
+
+class Breakpoint(NamedTuple):
+    """An instruction of `line`, in the file whose path ends in `path`; with `time` only the one
+    that is the time-th of the line to be executed.
+    """
+
+    path: str
+    line: int
+    time: int | None = None
+
+    def __str__(self) -> str:
+        time = f":{self.time}" if self.time is not None else ""
+        return f"{self.path}:{self.line}{time}" if self.path else f"{self.line}{time}"
+
+
+def breakpoint_of(text: str) -> Breakpoint:
+    """`FILE:LINE`, `LINE` or `FILE:LINE:TIME`. Raises `UsageFailed`."""
+    found = _WORDS.fullmatch(text.strip())
+    if found is None or found[3] == "0":
+        help = "for example kernel.py:12, 12, or kernel.py:12:3 for its third instruction to run"
+        raise UsageFailed([make("bad-value", f"`{clean(text)}` is no place to stop", help=help)])
+    if found[1] is not None and found[1].isdigit() and found[3] is None:
+        return Breakpoint("", int(found[1]), int(found[2]))  # LINE:TIME
+    return Breakpoint(found[1] or "", int(found[2]), int(found[3]) if found[3] else None)
+
+
+class Going(Enum):
+    """Where to stop next, besides breakpoints."""
+
+    ON = "nowhere"
+    STEP = "before the next instruction"
+    NEXT = "before the next instruction of another line"
+
+
+class Transfer(NamedTuple):
+    """A transfer that has started."""
+
+    item: Item
+    start: int
+    done: int
+
+
+class Debugger(Observer):
+    """Stops at `points`; `talk` is called at each stop, with `stop` set, and says by `go` how it
+    goes on. `written` are the last writes by rank and tensor, `under_way` the transfers of every
+    queue that had not completed when the next one started.
+    """
+
+    def __init__(self, points: list[Breakpoint], talk: Callable[[Debugger], object]) -> None:
+        self.points = points
+        self.talk = talk
+        self.stop: Happening | None = None
+        self.point: Breakpoint | None = None  # that it stopped at
+        self.scenes: list[Scene] = []
+        self.written: dict[tuple[int, int], Write] = {}
+        self.under_way: dict[int, deque[Transfer]] = defaultdict(deque)
+        self.times: dict[tuple[str, int], int] = defaultdict(int)  # instructions begun, by line
+        self._writes: list[Writes] = []
+        self._going = Going.ON
+        self._left = 0
+        self._line = 0
+
+    def begin(self, scene: Scene) -> None:
+        """Raises `UsageFailed` for a point that no instruction is at."""
+        self.scenes.append(scene)
+        self._writes.append(Writes(scene))
+        for point in self.points:
+            self.check("--break", point)
+
+    def check(self, option: str, point: Breakpoint) -> None:
+        """The same for one point."""
+        lines = self._lines_of_files()
+        paths = [path for path in lines if _is_path(path, point.path)]
+        if not paths:
+            near = did_you_mean(point.path, lines) or f"there are: {', '.join(lines)}"
+            text = f"{option} {clean(str(point))}: no file `{clean(point.path)}`"
+            raise UsageFailed([make("bad-value", text, help=near)])
+        known = sorted(set[int]().union(*(lines[path] for path in paths)))
+        if point.line not in known:
+            nearest = sorted(sorted(known, key=lambda one: abs(one - point.line))[:3])
+            text = f"{option} {clean(str(point))}: no instruction is made by this line"
+            help = f"the nearest lines with one: {', '.join(map(str, nearest))}"
+            raise UsageFailed([make("bad-value", text, help=help)])
+
+    def _lines_of_files(self) -> dict[str, set[int]]:
+        """Those of every file that instructions are made by."""
+        found: dict[str, set[int]] = defaultdict(set)
+        scene = self.scenes[0]
+        for runner in scene.runners:
+            for item in runner.items:
+                if isinstance(item, Item) and item.record.row is not None:
+                    place = item.record.place
+                    line = line_of(scene.executable, place)
+                    found[path_of(scene.executable, place)].add(line)
+        return found
+
+    def go(self, going: Going, count: int = 1) -> None:
+        """How it goes on after this stop: `count` times that."""
+        self._going, self._left = going, count
+
+    def before(self, happening: Happening) -> None:
+        """Stops here, if it is wanted."""
+        scene, _, item, _, _ = happening
+        if item.record.row is None:
+            return
+        line = line_of(scene.executable, item.record.place)
+        path = path_of(scene.executable, item.record.place)
+        self.times[path, line] += 1
+        self.point = self._point(path, line)
+        if self.point is not None or self._is_step(line):
+            self.stop, self._line = happening, line
+            self._going = Going.ON
+            self.talk(self)
+
+    def _point(self, path: str, line: int) -> Breakpoint | None:
+        time = self.times[path, line]
+        for point in self.points:
+            if point.line == line and _is_path(path, point.path) and point.time in (None, time):
+                return point
+        return None
+
+    def _is_step(self, line: int) -> bool:
+        if self._going is Going.ON or (self._going is Going.NEXT and line == self._line):
+            return False
+        self._left -= 1
+        self._line = line
+        return self._left <= 0
+
+    def after(self, happening: Happening) -> None:
+        """Keeps who wrote what, and what is under way."""
+        scene, runner, item, start, done = happening
+        for write in self._writes[scene.rank].of(happening):
+            self.written[scene.rank, write.tensor] = write
+        if runner.is_dma and item.record.row is not None:
+            queue = self.under_way[runner.index]
+            while queue and queue[0].done <= start:
+                queue.popleft()
+            queue.append(Transfer(item, start, done))
+
+
+def _is_path(path: str, wanted: str) -> bool:
+    return path == wanted or not wanted or path.endswith("/" + wanted)

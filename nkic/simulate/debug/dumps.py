@@ -1,0 +1,108 @@
+"""Tensors as they are after lines of source have written them, each time that they do."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from nkic.base.diagnostics import LimitHit, make
+from nkic.base.text import grouped
+from nkic.machine.dtypes import DType
+from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.tensors import Stored
+from nkic.simulate.debug.writes import Write, Writes
+
+MAX_BYTES = 1 << 30  # of all that a run dumps
+
+
+class Tap(NamedTuple):
+    """The tensor called `name`, where `line` of a kernel's file writes it."""
+
+    name: str
+    line: int
+
+
+class Dump(NamedTuple):
+    """A tensor after a write: all of it, in the storage type of its element type. `unwritten`
+    elements hold what was there before anybody wrote them. `time` counts the writes of a line to
+    tensors of one name, from 0, in the order of the program.
+    """
+
+    write: Write
+    dtype: DType
+    array: Stored
+    unwritten: int
+    time: int = 0
+
+
+class Dumps(Observer):
+    """What `taps` ask for; with `everything`, every write of every tensor, or of those that lines
+    from the first to the last of `lines` write.
+    """
+
+    def __init__(
+        self,
+        taps: Iterable[Tap] = (),
+        everything: bool = False,
+        lines: tuple[int, int] | None = None,
+    ) -> None:
+        self.taps = tuple(taps)
+        self.everything = everything
+        self.lines = lines
+        self.bytes = 0
+        self.found: list[list[Dump]] = []  # by rank, in the order in which they were written
+        self._writes: list[Writes] = []
+
+    def begin(self, scene: Scene) -> None:
+        """Raises `UsageFailed` for a tap that nothing runs into."""
+        writes = Writes(scene)
+        for name, line in self.taps:
+            writes.check("--dump-tensor", name, line)
+        self._writes.append(writes)
+        self.found.append([])
+
+    def after(self, happening: Happening) -> None:
+        """Keeps what was asked for."""
+        scene = happening.scene
+        for write in self._writes[scene.rank].of(happening):
+            if self._is_wanted(write):
+                array = scene.tensors.contents(write.tensor)
+                self._count(array.nbytes)
+                missing = int((~scene.tensors.written(write.tensor)).sum())
+                dtype = scene.tensors.record(write.tensor).dtype
+                self.found[scene.rank].append(Dump(write, dtype, array, missing))
+
+    def end(self) -> None:
+        """Counts the writes of each line."""
+        for rank, found in enumerate(self.found):
+            groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+            for number, one in enumerate(found):
+                groups[one.write.name, one.write.line].append(number)
+            for group in groups.values():
+                ordered = sorted(group, key=lambda number: found[number].write.key)
+                for time, number in enumerate(ordered):
+                    self.found[rank][number] = found[number]._replace(time=time)
+
+    def chosen(self, rank: int) -> list[Dump]:
+        """What was caught without a tap."""
+        return [one for one in self.found[rank] if self._is_chosen(one.write)]
+
+    def of(self, rank: int, tap: Tap) -> list[Dump]:
+        """What a tap caught, in the order of the program."""
+        found = [one for one in self.found[rank] if (one.write.name, one.write.line) == tap]
+        return sorted(found, key=lambda one: one.time)
+
+    def _is_wanted(self, write: Write) -> bool:
+        return self._is_chosen(write) or (write.name, write.line) in self.taps
+
+    def _is_chosen(self, write: Write) -> bool:
+        low, high = self.lines or (write.line, write.line)
+        return self.everything and low <= write.line <= high
+
+    def _count(self, size: int) -> None:
+        self.bytes += size
+        if self.bytes > MAX_BYTES:
+            text = f"tensors of more than {grouped(MAX_BYTES)} bytes are dumped"
+            help = "dump one tensor with --dump-tensor, or the writes of fewer lines with --lines"
+            raise LimitHit([make("memory-limit", text, help=help)])

@@ -1,0 +1,232 @@
+"""Tensors after lines of source, beside what a reference has there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nkic.arrays.npz import read_npz
+from nkic.arrays.offers import Offer
+from nkic.arrays.streams import opened
+from nkic.base.diagnostics import Diagnostic, InputFailed, Label, LimitHit, UsageFailed, code, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean, grouped, plural
+from nkic.neff.records import TensorRecord
+from nkic.simulate.compare import Comparison, compare
+from nkic.simulate.compare_report import diagnostic
+from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.tensors import Stored
+from nkic.simulate.debug.writes import Write, Writes
+from nkic.simulate.faults import source_of
+from nkic.simulate.io.expected import numbers_of, shape_as
+from nkic.simulate.io.numbers import Numbers
+from nkic.simulate.shadow import Mask
+from nkic.simulate.tolerance import EVERY, ToleranceSettings
+
+MAX_BYTES = 1 << 30  # of a file that comes through a pipe; of all that is to be compared
+Given = Mapping[str, Offer]  # arrays by tensor's name
+
+
+class Expected(NamedTuple):
+    """What is expected after a line: the arrays of a file, or those of a caller."""
+
+    line: int
+    path: str
+    arrays: Given | None = None
+
+
+class Wanted(NamedTuple):
+    """A tensor as the reference has it: as it is after the last time that the line has written it,
+    or `each` time.
+    """
+
+    path: str
+    numbers: Numbers
+    each: bool
+
+
+class Found(NamedTuple):
+    """A tensor after a write, and which of its elements had been written by then."""
+
+    write: Write
+    record: TensorRecord
+    stored: Stored
+    written: Mask
+
+
+class Judged(NamedTuple):
+    """A comparison, and the write after which it was made: the `time`-th of its line from 0, or the
+    last.
+    """
+
+    write: Write
+    time: int | None
+    path: str
+    found: Comparison
+
+
+class Expectations(Observer):
+    """Compares with what is expected, for every rank a list. `judged` are all comparisons, by rank,
+    in the order in which the tensors were written.
+    """
+
+    def __init__(self, expected: Sequence[Sequence[Expected]], settings: ToleranceSettings) -> None:
+        self.expected = expected
+        self.settings = settings
+        self.judged: list[list[Judged]] = []
+        self._executable: Any = None
+        self._writes: list[Writes] = []
+        self._wanted: list[dict[tuple[str, int], Wanted]] = []
+        self._kept: list[dict[tuple[str, int], list[Found]]] = []
+        self._bytes = 0
+
+    def begin(self, scene: Scene) -> None:
+        """Reads what is expected. Raises `UsageFailed` and `InputFailed`."""
+        writes = Writes(scene)
+        wanted: dict[tuple[str, int], Wanted] = {}
+        for one in self.expected[scene.rank]:
+            writes.check_line("--expect-at", one.line)
+            for name, found in self._read(scene, writes, one).items():
+                if (name, one.line) in wanted:
+                    _bad(name, one, f"is there twice: in `{clean(wanted[name, one.line].path)}`")
+                wanted[name, one.line] = found
+        self._refuse_ignored(scene, [name for name, _ in wanted])
+        self._executable = scene.executable
+        self._writes.append(writes)
+        self._wanted.append(wanted)
+        self.judged.append([])
+        self._kept.append({})
+
+    def _refuse_ignored(self, scene: Scene, names: Sequence[str]) -> None:
+        """Raises `UsageFailed` for a tolerance that nothing heeds."""
+        known = [*names, *(output.name for output in scene.executable.outputs)]
+        for key, values in self.settings.by_name.items():
+            for name in values:
+                if name not in (EVERY, *known):
+                    text = f"tolerance `{key}`: nothing called `{clean(name)}` is compared"
+                    help = did_you_mean(name, known) or f"there are: {', '.join(known)}"
+                    raise UsageFailed([make("bad-value", text, help=help)])
+
+    def _read(self, scene: Scene, writes: Writes, one: Expected) -> dict[str, Wanted]:
+        if one.arrays is not None:
+            return self._chosen(scene, writes, one, one.arrays)
+        with opened(one.path, MAX_BYTES) as file:
+            return self._chosen(scene, writes, one, read_npz(file, one.path))
+
+    def _chosen(
+        self, scene: Scene, writes: Writes, one: Expected, offers: Given
+    ) -> dict[str, Wanted]:
+        if not offers:
+            text = f"--expect-at {one.line}: `{clean(one.path)}` holds no array"
+            raise UsageFailed([make("bad-value", text, help="give arrays by tensors' names")])
+        found = {}
+        for name, offer in offers.items():
+            writes.check(f"--expect-at {one.line}", name, one.line)
+            record = scene.tensors.record(writes.tensors[name, one.line][0])
+            shape = shape_as(offer, record.shape, record.dtype)
+            each = len(offer.shape) == len(record.shape) + 1
+            if shape is None or offer.shape[each:] != shape:
+                sizes = ", ".join(map(str, record.shape))
+                _bad(name, one, f"is {offer}, not {record.dtype}[{sizes}], or several of these")
+            found[name] = Wanted(one.path, numbers_of(offer, record.dtype), each)
+        return found
+
+    def after(self, happening: Happening) -> None:
+        """Keeps what is to be compared."""
+        scene = happening.scene
+        for write in self._writes[scene.rank].of(happening):
+            key = write.name, write.line
+            wanted = self._wanted[scene.rank].get(key)
+            if wanted is not None:
+                kept = self._kept[scene.rank].setdefault(key, [])
+                if not wanted.each and kept and kept[0].write.key <= write.key:
+                    kept.clear()  # the last one counts
+                if wanted.each or not kept:
+                    kept.append(self._found(scene, write))
+
+    def _found(self, scene: Scene, write: Write) -> Found:
+        stored, written = scene.tensors.contents(write.tensor), scene.tensors.written(write.tensor)
+        self._bytes += stored.nbytes + written.nbytes
+        if self._bytes > MAX_BYTES:
+            text = f"tensors of more than {grouped(MAX_BYTES)} bytes are to be compared"
+            help = "give a tensor in its own shape, which is compared after the last write alone"
+            raise LimitHit([make("memory-limit", text, help=help)])
+        return Found(write, scene.tensors.record(write.tensor), stored, written)
+
+    def end(self) -> None:
+        """Compares. Raises `InputFailed` where there were not as many writes as expected."""
+        for rank, kept in enumerate(self._kept):
+            for key, wanted in self._wanted[rank].items():
+                found = sorted(kept.get(key, ()), key=lambda one: one.write.key)
+                if wanted.each and len(found) != len(wanted.numbers):
+                    has = plural(len(wanted.numbers), "array")
+                    times = plural(len(found), "time")
+                    text = f"holds {has}, and the line writes the tensor {times}"
+                    _bad(key[0], Expected(key[1], wanted.path), text)
+                for time, one in enumerate(found):
+                    numbers = wanted.numbers[time] if wanted.each else wanted.numbers
+                    self.judged[rank].append(self._judge(one, time, wanted, numbers))
+            self.judged[rank].sort(key=lambda judged: (judged.write.done, judged.write.start))
+
+    def _judge(self, one: Found, time: int, wanted: Wanted, numbers: Numbers) -> Judged:
+        write, record, stored, written = one
+        rule = self.settings.rule(write.name, record.dtype)
+        known, there = _without(stored, numbers, written, record.dtype.lanes)
+        if known.size * record.dtype.lanes != there.size:
+            place = Expected(write.line, wanted.path)
+            _bad(write.name, place, f"has other sizes than the tensor's {record.shape}")
+        compared = compare(write.name, known, record.dtype, there, rule)
+        return Judged(write, time if wanted.each else None, wanted.path, compared)
+
+    def parted(self, rank: int) -> Diagnostic | None:
+        """The error for the first line where the rank parts from the reference, if it does."""
+        judged = self.judged[rank]
+        first = next((n for n, one in enumerate(judged) if not one.found.passed), None)
+        if first is None:
+            return None
+        later = sum(not one.found.passed for one in judged[first + 1 :])
+        return _parting(self._executable, judged[first], first, later)
+
+
+def _parting(executable: Any, judged: Judged, before: int, later: int) -> Diagnostic:
+    write, _, path, found = judged
+    made = diagnostic(found)
+    name = clean(write.name)
+    _, _, what = made.message.partition(": ")
+    text = f"after line {write.line}, `{name}` is not what `{clean(path)}` has: {what}"
+    when = "last" if judged.time is None else f"the {ordinal(judged.time + 1)} time"
+    turn = f" ({write.unrolled})" if write.unrolled else ""
+    note = f"written {when}{turn} at {write.done / 1e6:.3f} us by {write.stream.name}; "
+    note += f"{plural(before, 'comparison')} before it agreed"
+    note += f", {later} after it did not" if later else ""
+    span = source_of(executable, write.record.place)
+    return replace(
+        made,
+        code=code("intermediate-differs"),
+        message=text,
+        primary=Label(span, "") if span else None,
+        notes=(note, *made.notes),
+    )
+
+
+def ordinal(number: int) -> str:
+    """`1st`, `2nd`, `11th`"""
+    ending = "th" if number // 10 % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _without(stored: Stored, numbers: Numbers, mask: Mask, lanes: int) -> tuple[Stored, Numbers]:
+    """Both with zeros where nothing has been written yet."""
+    if mask.all() or numbers.shape[:-1] != mask.shape[:-1]:
+        return stored, numbers
+    wide = mask.repeat(lanes, axis=-1)
+    return np.where(mask, stored, stored.dtype.type(0)), np.where(wide, numbers, 0.0)
+
+
+def _bad(name: str, one: Expected, why: str) -> None:
+    text = f"--expect-at {one.line}: `{clean(name)}` of `{clean(one.path)}` {why}"
+    help = "--dump-tensor writes arrays of the shape that is wanted"
+    raise InputFailed([make("expected-does-not-fit", text, help=help)])

@@ -1,0 +1,187 @@
+"""Whether a program's outputs depend on anything but its semaphores: it runs in many of the orders
+that they allow. Where an order gives other outputs, the two instructions whose order decides are
+found by going from the one order to the other, a step at a time, and halving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.base.diagnostics import ProgramFault
+from nkic.neff.records import Executable
+from nkic.simulate.debug.interleaved import Action, Interleaved, Order, Recorded
+from nkic.simulate.debug.observed import Observed
+from nkic.simulate.debug.orders import Drawn, Written
+from nkic.simulate.options import RunOptions
+from nkic.simulate.stage import MachineMaker, simulate_ranks
+from nkic.simulate.streams import Item, Runner
+
+Arrays = Mapping[str, NDArray[np.generic]]
+Log = Sequence[Action]
+
+
+class Outcome(NamedTuple):
+    """Hashes of the outputs of every rank; of a run that failed, why it did instead."""
+
+    outputs: tuple[tuple[str, str], ...]
+    failure: str = ""
+
+    def differs(self, other: Outcome) -> str:
+        """In words, what of `other` is not as here."""
+        if other.failure:
+            return f"a run that fails: {other.failure}"
+        if self.failure:
+            return "a run that does not fail"
+        names = [
+            n for (n, one), (_, two) in zip(self.outputs, other.outputs, strict=True) if one != two
+        ]
+        return f"other values in {', '.join(f'`{name}`' for name in names)}"
+
+
+class Party(NamedTuple):
+    """One of two instructions that race."""
+
+    runner: Runner
+    item: Item
+
+
+class Race(NamedTuple):
+    """In the order that was drawn the outputs are others. `first` and `second` decide: they are
+    next to each other in two orders that differ in nothing else, `first` before `second` in the
+    one that gives the outputs of the run. None where the orders do not lead from one to the other,
+    since they decide differently about loops.
+    """
+
+    drawn: Drawn
+    difference: str
+    first: Party | None
+    second: Party | None
+    machine: Interleaved
+
+
+class Fuzz:
+    """Tries orders of one program on one set of inputs."""
+
+    def __init__(
+        self, executable: Executable, inputs: Sequence[Arrays], options: RunOptions, seed: int
+    ) -> None:
+        self.executable = executable
+        self.inputs = inputs
+        self.options = replace(options, max_cycles=None, trace=0, timeline=0, report_bounds=False)
+        self.seed = seed
+
+    def search(self, count: int) -> Race | None:
+        """The first of `count` orders that gives other outputs than the run in time, if any."""
+        recorded = Recorded()
+        usual = self._outcome(partial(Observed, observers=[recorded]))
+        for number in range(count):
+            drawn = Drawn(self.seed, number)
+            machine, found = self.run(drawn)
+            if found != usual:
+                return self._race(drawn, usual, found, recorded.log, machine)
+        return None
+
+    def run(self, order: Order) -> tuple[Interleaved, Outcome]:
+        """In that order."""
+        made: list[Interleaved] = []
+
+        def make(*facts: object, **more: object) -> Interleaved:
+            made.append(Interleaved(*facts, order=order, **more))  # type: ignore[arg-type]
+            return made[-1]
+
+        found = self._outcome(make)
+        return made[0], found
+
+    def _outcome(self, make: MachineMaker) -> Outcome:
+        try:
+            results = simulate_ranks(self.executable, self.inputs, self.options, make)
+        except ProgramFault as fault:
+            one = fault.diagnostics[0]
+            return Outcome((), f"{one.code.slug}: {one.message}")
+        outputs = [pair for result in results for pair in result.outputs.items()]
+        return Outcome(tuple((n, sha256(a.tobytes()).hexdigest()) for n, a in outputs))
+
+    def _race(
+        self, drawn: Drawn, usual: Outcome, found: Outcome, before: Log, machine: Interleaved
+    ) -> Race:
+        """Between the orders of the run and of `machine`. One that failed has not come to its end:
+        the search goes on from it as the other one does.
+        """
+        whole, part = (machine.log, before) if usual.failure else (before, machine.log)
+        wanted = found if usual.failure else usual
+        pair = Pair(lambda order: self.run(Written(order))[1] == wanted)
+        both = pair.search(whole, part)
+        difference = usual.differs(found)
+        if both is None:
+            return Race(drawn, difference, None, None, machine)
+        full, _ = self.run(Written(whole))
+        known = {**machine.items, **full.items}
+        first, second = (_party(full, known, action) for action in both)
+        if usual.failure:
+            first, second = second, first
+        return Race(drawn, difference, first, second, machine)
+
+
+def _party(
+    machine: Interleaved, known: Mapping[tuple[int, int], Item], action: Action
+) -> Party | None:
+    item = known.get((action.stream, action.number))
+    return Party(machine.runners[action.stream], item) if item is not None else None
+
+
+class Pair:
+    """Finds two actions whose order decides whether an order `is_usual`."""
+
+    def __init__(self, is_usual: Callable[[Sequence[Action]], bool]) -> None:
+        self.is_usual = is_usual
+
+    def search(
+        self, usual: Sequence[Action], other: Sequence[Action]
+    ) -> tuple[Action, Action] | None:
+        """The one that is first in `usual`, and the one that is first in `other`. Every order
+        that is tried begins as `other` and goes on as `usual`: both keep what semaphores ask for,
+        so it does too.
+        """
+
+        def begun(count: int) -> list[Action]:
+            done = set(other[:count])
+            return [*other[:count], *(action for action in usual if action not in done)]
+
+        if self.is_usual(begun(len(other))) or not self.is_usual(begun(0)):
+            return None
+        count = self._halved(begun, 0, len(other))
+        return self._passed(begun(count), other[count], count)
+
+    def _passed(
+        self, order: list[Action], late: Action, start: int
+    ) -> tuple[Action, Action] | None:
+        """The one that `late` must not come before, as it moves ahead to `start`."""
+        if late not in order:
+            return None
+        at = order.index(late)
+
+        def ahead(steps: int) -> list[Action]:
+            place = at - steps
+            return [*order[:place], late, *order[place:at], *order[at + 1 :]]
+
+        steps = self._halved(ahead, 0, at - start)
+        return order[at - steps - 1], late
+
+    def _halved(self, order: Callable[[int], list[Action]], low: int, high: int) -> int:
+        """The last number, between one that gives a usual order and one that does not, before it
+        turns.
+        """
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.is_usual(order(middle)):
+                low = middle
+            else:
+                high = middle
+        return low

@@ -1,0 +1,192 @@
+"""An event loop in which time stands still: items run in any order that the file's semaphores
+allow.
+
+What a device may do: streams are in order, each at its own pace; an item starts when its stream
+has come to it and its waits are met, and signals when it is complete. Transfers of a queue are
+under way together: each moves its data at some moment between its start and its completion, and
+they complete in order (docs/architecture.md, decision 9). Descriptors are made at the start, so
+that registers are those of that moment. Nothing else orders anything: neither how long things
+take nor which queue has the DMA engines. What all cores run together is one step; on a queue it
+comes after what is under way there (so that fewer orders are tried than there are).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+from nkic.simulate.debug.observed import Happening, Observer
+from nkic.simulate.machine import Machine
+from nkic.simulate.memory import Memory
+from nkic.simulate.streams import Item, Runner, nothing, unlimited
+
+
+class Kind(IntEnum):
+    """What a stream does next."""
+
+    RUN = 0  # an item of an engine, or its coming to what all cores run together
+    START = 1  # a transfer: its waits are taken
+    MOVE = 2  # its data
+    COMPLETE = 3  # it signals
+
+
+class Action(NamedTuple):
+    """Of a stream, by its index; `number` counts its items, those of the loops each time."""
+
+    stream: int
+    kind: Kind
+    number: int
+
+
+class Order(Protocol):
+    """Says what is done next; None: nothing that can be done."""
+
+    def choose(self, machine: Interleaved) -> Action | None: ...
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A transfer under way; `registers` as they were when it started."""
+
+    number: int
+    item: Item
+    moved: bool
+    registers: tuple[list[int], dict[int, int]] | None
+
+
+class Interleaved(Machine):
+    """Does what `order` says, and keeps a `log` of it."""
+
+    def __init__(self, *facts: Any, order: Order, memories: Sequence[Memory] = ()) -> None:
+        super().__init__(*facts)
+        self.order = order
+        self.memories = memories
+        self.limit_ps = None
+        self.log: list[Action] = []
+        self.items: dict[tuple[int, int], Item] = {}  # by stream and number
+        self._begun = [0] * len(self.runners)
+        self._flights: list[deque[_Flight]] = [deque() for _ in self.runners]
+        self._waits_for_others: set[int] = set()  # streams that have come to a rendezvous
+
+    def run(self) -> None:
+        """As `Machine.run`."""
+        for runner in self.runners:
+            runner.look, runner.endless = self._look, self._endless
+            runner.most = self.options.max_turns
+            runner.current()
+        while (action := self.order.choose(self)) is not None:
+            self._look()
+            self.do(action)
+        for runner in self.runners:
+            runner.look, runner.endless = nothing, unlimited
+        stuck = [r for r in self.runners if r.item is not None]
+        if stuck:
+            raise self._deadlock(stuck)
+        self.unwritten.finish()
+
+    def ready(self, stream: int) -> Iterator[Action]:
+        """What the stream can do."""
+        runner, flights = self.runners[stream], self._flights[stream]
+        item = runner.item
+        if item is not None and stream not in self._waits_for_others and self._is_met(runner, item):
+            if not runner.is_dma:
+                yield Action(stream, Kind.RUN, self._begun[stream])
+            elif not item.is_rendezvous:
+                yield Action(stream, Kind.START, self._begun[stream])
+            elif not flights:
+                yield Action(stream, Kind.RUN, self._begun[stream])
+        for flight in flights:
+            if not flight.moved:
+                yield Action(stream, Kind.MOVE, flight.number)
+        if flights and flights[0].moved:
+            yield Action(stream, Kind.COMPLETE, flights[0].number)
+
+    def _is_met(self, runner: Runner, item: Item) -> bool:
+        tokens = self.tokens[runner.unit]
+        return all(len(tokens[semaphore]) >= count for semaphore, count in item.waits)
+
+    def do(self, action: Action) -> None:
+        """Does one thing that `ready` has offered."""
+        self.log.append(action)
+        runner = self.runners[action.stream]
+        if action.kind is Kind.RUN:
+            self._go(runner, action)
+        elif action.kind is Kind.START:
+            self._start(runner, action)
+        elif action.kind is Kind.MOVE:
+            found = self._flights[action.stream]
+            self._move(runner, next(one for one in found if one.number == action.number))
+        else:
+            self._complete(runner, self._flights[action.stream].popleft())
+
+    def _go(self, runner: Runner, action: Action) -> None:
+        item = self._begin(runner, action)
+        if not item.is_rendezvous:
+            self._execute(runner, item, 0, [])
+            runner.current()
+            return
+        self._waits_for_others.add(runner.index)
+        self._meet(runner, item, 0, [])
+        for stream in [s for s in self._waits_for_others if self.runners[s].item is None]:
+            self._waits_for_others.remove(stream)
+            self.runners[stream].current()
+
+    def _begin(self, runner: Runner, action: Action) -> Item:
+        item = runner.item
+        if item is None:
+            raise RuntimeError(f"{runner.name} has ended")
+        self.items[action.stream, action.number] = item
+        self._begun[action.stream] += 1
+        return item
+
+    def _start(self, runner: Runner, action: Action) -> None:
+        item = self._begin(runner, action)
+        for semaphore, count in item.waits:
+            for _ in range(count):
+                self.tokens[runner.unit][semaphore].popleft()
+        registers = runner.state.registers
+        kept = (list(registers.shared), dict(registers.own)) if item.dynamic is not None else None
+        flight = _Flight(action.number, item, item.step is None, kept)
+        self._flights[runner.index].append(flight)
+        runner.at += 1
+        runner.item = None
+        runner.current()
+
+    def _move(self, runner: Runner, flight: _Flight) -> None:
+        flight.moved = True
+        if flight.registers is None:
+            self._run(runner, flight.item)
+            return
+        registers = runner.state.registers
+        now = list(registers.shared), registers.own
+        registers.shared[:], registers.own = flight.registers
+        self._run(runner, flight.item)
+        registers.shared[:], registers.own = now
+
+    def _complete(self, runner: Runner, flight: _Flight) -> None:
+        for semaphore in flight.item.signals:
+            self.tokens[runner.unit][semaphore].append(0)
+
+
+class Recorded(Observer):
+    """The order of a run in time, as actions: transfers are over as soon as they start."""
+
+    def __init__(self) -> None:
+        self.log: list[Action] = []
+        self._count: dict[int, int] = defaultdict(int)
+
+    def before(self, happening: Happening) -> None:
+        """Notes it."""
+        runner, item = happening.runner, happening.item
+        number = self._count[runner.index]
+        self._count[runner.index] += 1
+        if not runner.is_dma or item.is_rendezvous:
+            self.log.append(Action(runner.index, Kind.RUN, number))
+            return
+        kinds = [Kind.START, Kind.MOVE, Kind.COMPLETE]
+        if item.step is None:
+            kinds.remove(Kind.MOVE)
+        self.log += [Action(runner.index, kind, number) for kind in kinds]

@@ -1,0 +1,79 @@
+"""Orders of a run: drawn by a seed, or as they were written down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from random import Random
+
+from nkic.simulate.debug.interleaved import Action, Interleaved, Kind
+
+_CHANGES = (0.0, 0.02, 0.2, 1.0)  # how likely another stream becomes the first, at every step
+
+
+class Transfers(Enum):
+    """When transfers move their data."""
+
+    EAGER = "eager"  # as they start, and they signal at once
+    LATE = "late"  # when nothing else is left to do
+    MIXED = "mixed"  # at any moment
+
+
+class Drawn:
+    """The `number`-th order of a seed. Streams have ranks, and the first that can go on does: so
+    that some run far ahead of others, which a fair choice between them rarely makes happen.
+    """
+
+    def __init__(self, seed: int, number: int) -> None:
+        self.number = number
+        self.random = Random(f"{seed}/{number}")
+        self.transfers = [*Transfers][number % len(Transfers)]
+        self.change = _CHANGES[number // len(Transfers) % len(_CHANGES)]
+        self._ranks: list[int] = []
+        self._at_once: list[Action] = []
+
+    def choose(self, machine: Interleaved) -> Action | None:
+        """What is done next."""
+        if self._at_once:
+            return self._at_once.pop(0)
+        if not self._ranks or self.random.random() < self.change:
+            self._ranks = list(range(len(machine.runners)))
+            self.random.shuffle(self._ranks)
+        late: list[Action] = []
+        for stream in self._ranks:
+            ready = list(machine.ready(stream))
+            if ready and self.transfers is Transfers.MIXED:
+                return self.random.choice(ready)
+            for action in ready:
+                if action.kind in (Kind.RUN, Kind.START):
+                    return self._begun(machine, action)
+            late += ready
+        return late[0] if late else None
+
+    def _begun(self, machine: Interleaved, action: Action) -> Action:
+        """With eager transfers, also what follows from it."""
+        if action.kind is Kind.START and self.transfers is Transfers.EAGER:
+            item = machine.runners[action.stream].item
+            kinds = [Kind.MOVE, Kind.COMPLETE]
+            if item is not None and item.step is None:
+                kinds.remove(Kind.MOVE)
+            self._at_once = [action._replace(kind=kind) for kind in kinds]
+        return action
+
+
+class Written:
+    """The actions of a list, those that cannot be done left out; then whatever is left to do."""
+
+    def __init__(self, actions: Sequence[Action]) -> None:
+        self.actions = actions
+        self._at = 0
+
+    def choose(self, machine: Interleaved) -> Action | None:
+        """What is done next."""
+        while self._at < len(self.actions):
+            action = self.actions[self._at]
+            self._at += 1
+            if action in machine.ready(action.stream):
+                return action
+        every = (action for s in range(len(machine.runners)) for action in machine.ready(s))
+        return next(every, None)

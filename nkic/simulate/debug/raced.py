@@ -1,0 +1,68 @@
+"""A race that other orders have shown, as an error: what two instructions do to the same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nkic.base.diagnostics import Diagnostic, Label, make
+from nkic.base.text import clean, listed
+from nkic.neff.records import Executable, PatternRecord
+from nkic.simulate.debug.fuzz import Party, Race
+from nkic.simulate.debug.writes import line_of, written
+from nkic.simulate.faults import source_of
+
+
+def diagnostic(executable: Executable, race: Race, seed: int) -> Diagnostic:
+    """The error."""
+    drawn = race.drawn
+    order = f"order {drawn.number} of seed {seed}, with {drawn.transfers.value} DMA"
+    note = f"{order}, gives {race.difference}"
+    first, second = race.first, race.second
+    help = "compile the kernel again: nkic proves the order of all that conflicts in what it writes"
+    if first is None or second is None:
+        text = "the outputs depend on an order that no semaphore gives"
+        return make("order-race", text, notes=[note], help=help)
+    if first.runner.unit != second.runner.unit:
+        help = "put `nisa.core_barrier` between them: nothing else orders what two cores do"
+    both = listed(_what(executable, one) for one in (first, second))
+    conflicts = sorted(set(_conflicts(executable, race, first, second)))
+    over = f" over {listed(conflicts)}" if conflicts else " over a register or an engine's state"
+    here, there = (source_of(executable, one.item.record.place) for one in (second, first))
+    return make(
+        "order-race",
+        f"{both} race{over}: no semaphore orders the two",
+        here,
+        labels=[Label(there, "the run in time executes this one first")] if there else [],
+        notes=[f"{note}; what decides is which of the two comes first"],
+        help=help,
+    )
+
+
+def _what(executable: Executable, party: Party) -> str:
+    record = party.item.record
+    name = record.row.name if record.row is not None else "nothing"
+    return f"{name} of line {line_of(executable, record.place)} on {party.runner.name}"
+
+
+def _conflicts(executable: Executable, race: Race, one: Party, other: Party) -> Iterator[str]:
+    """Names of the tensors over which they conflict: one of the two accesses is a write, and they
+    may share bytes.
+    """
+    memory = race.machine.memories[one.runner.rank]
+    names = executable.tensors
+    for first, writes in _accesses(executable, race, one):
+        for second, also in _accesses(executable, race, other):
+            if (writes or also) and memory.meet(first.standing, second.standing):
+                both = {names[first.tensor].name, names[second.tensor].name}
+                yield listed(f"`{clean(name)}`" for name in sorted(both))
+
+
+def _accesses(
+    executable: Executable, race: Race, party: Party
+) -> Iterator[tuple[PatternRecord, bool]]:
+    runner, item = party
+    target = race.machine.options.target_of(executable)
+    writes = written(executable, target, runner, item)
+    for operand in item.record.operands:
+        if isinstance(operand, PatternRecord):
+            yield operand, operand in writes.get(operand.tensor, ())

@@ -1,0 +1,249 @@
+"""What a stop shows: the instruction, engines, queues, tensors and memory, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean, grouped, plural, size
+from nkic.machine.memory import Buffer
+from nkic.neff.records import InstructionRecord, PatternRecord, TensorRecord
+from nkic.simulate.debug.breakpoints import Debugger
+from nkic.simulate.debug.observed import Happening, Scene
+from nkic.simulate.debug.parts import Part, part
+from nkic.simulate.debug.writes import line_of, path_of, region_of, region_text
+from nkic.simulate.io.numbers import numbers
+from nkic.simulate.stats import stats_of
+from nkic.simulate.streams import Item, Runner
+
+_MODES = {"read": "reads", "written": "writes"}
+SHOWN = 64  # elements of an array that are all shown
+EDGE = 4
+
+
+def microseconds(time: int) -> str:
+    """Picoseconds as people read them."""
+    return f"{time / 1e6:.3f} us"
+
+
+def place(scene: Scene, record: InstructionRecord) -> str:
+    """`kernel.py:12`"""
+    path = clean(path_of(scene.executable, record.place).rpartition("/")[2])
+    return f"{path}:{line_of(scene.executable, record.place)}"
+
+
+def header(stop: Happening) -> Iterator[str]:
+    """Where it stopped, in a line, and the line of source."""
+    scene, runner, item, start, _ = stop
+    row = item.record.row
+    turns = f", iteration {', '.join(map(str, runner.turns))}" if runner.turns else ""
+    name = row.name if row is not None else "nothing"
+    where = place(scene, item.record)
+    yield f"{where}: {name} on {runner.name} is about to start at {microseconds(start)}{turns}"
+    source = scene.executable.sources.get(path_of(scene.executable, item.record.place))
+    line = line_of(scene.executable, item.record.place)
+    if source is not None and 0 < line <= len(lines := source.text.splitlines()):
+        yield f"  {line} | {clean(lines[line - 1])}"
+
+
+def where(stop: Happening) -> Iterator[str]:
+    """The instruction with its operands and what it waited for."""
+    scene, runner, item, _, _ = stop
+    yield from header(stop)
+    row = item.record.row
+    if row is None:
+        return
+    facts = scene.executable.facts(item.record, scene.target, runner.record.engine)
+    for rule, operand in zip(row.operands, item.record.operands, strict=False):
+        if operand is None:
+            continue
+        does = ""
+        if isinstance(operand, PatternRecord):
+            mode = row.access_of(rule, facts)
+            does = " and ".join(w for w in ("read", "written") if getattr(mode, _MODES[w])) + ": "
+        yield f"  {rule.name} = {does}{_operand(scene, operand)}"
+    for given, value in zip(row.attributes, item.record.attributes, strict=True):
+        yield f"  {given.name} = {clean(repr(value))}"
+    for semaphore, count in item.waits:
+        who = ", ".join(_signallers(scene, runner, semaphore)) or "nobody"
+        yield f"  waited for {plural(count, 'signal')} on semaphore {semaphore}, from {who}"
+
+
+def _operand(scene: Scene, operand: object) -> str:
+    if not isinstance(operand, PatternRecord):
+        return clean(str(operand))
+    tensor = scene.tensors.record(operand.tensor)
+    box = region_text(None if operand.dynamic else region_of(scene.executable, operand))
+    return f"{_named(scene, operand.tensor)}{box} {tensor.dtype} at {_address(tensor)}"
+
+
+def _named(scene: Scene, number: int) -> str:
+    name = scene.tensors.record(number).name
+    others = scene.tensors.named[name]
+    return clean(name) + (f"#{others.index(number) + 1}" if len(others) > 1 else "")
+
+
+def _address(tensor: TensorRecord) -> str:
+    if not tensor.buffer.on_chip:
+        return tensor.buffer.value
+    first, last = tensor.partition, tensor.partition + tensor.shape[0]
+    low, high = tensor.byte, tensor.byte + tensor.bytes
+    return f"{tensor.buffer.value} partitions {first}:{last}, bytes {low:,}:{high:,}"
+
+
+def _signallers(scene: Scene, runner: Runner, semaphore: int) -> list[str]:
+    """The streams of the same core that raise it."""
+    return [
+        other.name
+        for other in scene.runners
+        if other.core == runner.core
+        and any(semaphore in getattr(item, "signals", ()) for item in other.items)
+    ]
+
+
+def engines(stop: Happening) -> Iterator[str]:
+    """Every stream: what it does at this moment, and what comes next."""
+    for runner in stop.scene.runners:
+        yield f"  {runner.name:<16} {plural(runner.count, 'instruction'):>18} started  " + _doing(
+            stop, runner
+        )
+
+
+def _doing(stop: Happening, runner: Runner) -> str:
+    scene, here, item, now, _ = stop
+    if runner is here:
+        return f"about to start {_next(scene, item.record)}"
+    coming = runner.item or _coming(runner)
+    if coming is None:
+        return f"busy until {microseconds(runner.free)}" if runner.free > now else _at_end(runner)
+    if runner.free > now:
+        return f"busy until {microseconds(runner.free)}; next {_next(scene, coming.record)}"
+    tokens = scene.machine.tokens[runner.unit]
+    lacking = [s for s, count in coming.waits if len(tokens[s]) < count]
+    if not lacking:
+        return f"next {_next(scene, coming.record)}"
+    who = ", ".join(n for s in lacking for n in _signallers(scene, runner, s)) or "nobody"
+    return f"waits for {who}; next {_next(scene, coming.record)}"
+
+
+def _coming(runner: Runner) -> Item | None:
+    """The next item, where no loop has to be asked what that is."""
+    if runner.at >= len(runner.items) or (runner.loops and runner.at == runner.loops[-1].end):
+        return None
+    item = runner.items[runner.at]
+    return item if isinstance(item, Item) else None
+
+
+def _at_end(runner: Runner) -> str:
+    return "ended" if not runner.loops and runner.at >= len(runner.items) else "at a loop's end"
+
+
+def _next(scene: Scene, record: InstructionRecord) -> str:
+    return f"{record.row.name if record.row else 'nothing'} ({place(scene, record)})"
+
+
+def queues(debugger: Debugger, stop: Happening) -> Iterator[str]:
+    """Every DMA queue, with the transfers under way."""
+    scene, now = stop.scene, stop.start
+    for runner in scene.runners:
+        if not runner.is_dma:
+            continue
+        flying = [one for one in debugger.under_way[runner.index] if one.done > now]
+        moved = f"{runner.count} started, {size(runner.bytes)} moved"
+        yield f"  {runner.name}: {len(flying)} under way, {moved}"
+        for one in flying:
+            what = _next(scene, one.item.record)
+            yield f"    {what}, {size(one.item.bytes)}, complete at {microseconds(one.done)}"
+
+
+def tensors(debugger: Debugger, stop: Happening) -> Iterator[str]:
+    """All of them: type, address, and who wrote each last."""
+    scene = stop.scene
+    for number, tensor in enumerate(scene.executable.tensors):
+        sizes = ", ".join(map(str, tensor.shape))
+        last = debugger.written.get((scene.rank, number))
+        who = "given" if tensor.role in ("input", "constant") else "not written yet"
+        if last is not None:
+            by = f"{place(scene, last.record)} on {last.stream.name}"
+            who = f"written by {by}, complete at {microseconds(last.done)}"
+        yield f"  {_named(scene, number)}: {tensor.dtype}[{sizes}] {_address(tensor)}; {who}"
+
+
+def memory(stop: Happening) -> Iterator[str]:
+    """Tensors on chip that hold something, by address, and how full that makes each memory."""
+    scene = stop.scene
+    for buffer in (Buffer.SBUF, Buffer.PSUM):
+        held = [n for n in _resident(scene) if scene.tensors.record(n).buffer is buffer]
+        total = sum(scene.tensors.record(n).bytes * scene.tensors.record(n).shape[0] for n in held)
+        yield f"  {buffer.value}: {plural(len(held), 'tensor')}, {size(total)}"
+        for number in sorted(held, key=lambda n: scene.tensors.record(n)[6:8]):
+            tensor = scene.tensors.record(number)
+            yield f"    {_named(scene, number)}: {_address(tensor)}, core {tensor.core}"
+
+
+def _resident(scene: Scene) -> list[int]:
+    """Tensors whose bytes are their own at this moment; without the check of unwritten bytes
+    nobody knows, and all are.
+    """
+    shadow = scene.tensors.shadow
+    every = range(len(scene.executable.tensors))
+    if shadow is None:
+        return list(every)
+    return [n for n in every if n in shadow.flags and shadow.flags[n].resident]
+
+
+def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:
+    """What a tensor, or a part of one, holds. Raises `UsageFailed`."""
+    wanted, number = chosen(debugger, stop, text)
+    scene = stop.scene
+    tensor = scene.tensors.record(number)
+    wanted.check(tensor.shape)
+    array = wanted.of(scene.tensors.contents(number))
+    missing = int(np.count_nonzero(wanted.of(scene.tensors.written(number)) == 0))
+    stats, shape = stats_of(array, tensor.dtype), ", ".join(map(str, array.shape))
+    last = debugger.written.get((scene.rank, number))
+    who = ""
+    if last is not None:
+        who = f", written by {place(scene, last.record)}"
+        late = last.done > stop.start and last.stream is not stop.runner.record
+        who += f", which is under way until {microseconds(last.done)}" if late else ""
+    yield f"{_named(scene, number)} {tensor.dtype}[{shape}] at {_address(tensor)}{who}"
+    some = (
+        f"min {stats.minimum:g}  mean {stats.mean:g}  max {stats.maximum:g}  "
+        if (stats.minimum is not None and stats.mean is not None and stats.maximum is not None)
+        else ""
+    )
+    unwritten = f"  unwritten {grouped(missing)}" if missing else ""
+    yield f"{some}nan {stats.nan}  inf {stats.inf}{unwritten}"
+    values = numbers(array, tensor.dtype)
+    yield from np.array2string(
+        values, max_line_width=100, precision=6, threshold=SHOWN, edgeitems=EDGE
+    ).splitlines()
+
+
+def chosen(debugger: Debugger, stop: Happening, text: str) -> tuple[Part, int]:
+    """The tensor that is meant by `NAME` or `NAME#2`: of several of one name, the one that the
+    instruction touches, else the one that was written last.
+    """
+    wanted = part(text)
+    name, mark, which = wanted.name.partition("#")
+    numbers = stop.scene.tensors.named.get(name, [])
+    if not numbers:
+        every = [one for one in stop.scene.tensors.named if one]
+        help = did_you_mean(name, every) or f"there are: {', '.join(map(clean, every))}"
+        raise UsageFailed([make("bad-value", f"there is no tensor `{clean(name)}`", help=help)])
+    if mark:
+        if not which.isdigit() or not 0 < int(which) <= len(numbers):
+            text = f"there are {len(numbers)} tensors `{clean(name)}`, and no #{clean(which)}"
+            help = f"write {clean(name)}#1 to {clean(name)}#{len(numbers)}"
+            raise UsageFailed([make("bad-value", text, help=help)])
+        return wanted, numbers[int(which) - 1]
+    operands = stop.item.record.operands
+    here = [o.tensor for o in operands if isinstance(o, PatternRecord) and o.tensor in numbers]
+    if here:
+        return wanted, here[0]
+    rank, known = stop.scene.rank, debugger.written
+    return wanted, max(numbers, key=lambda n: known[rank, n].done if (rank, n) in known else -1)

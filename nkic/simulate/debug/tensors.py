@@ -1,0 +1,73 @@
+"""The tensors of a program by their names, with what they hold at the moment."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.neff.records import Executable, PatternRecord, TensorRecord
+from nkic.simulate.memory import Memory
+from nkic.simulate.shadow import Mask, Shadow
+from nkic.simulate.tile import Tile
+
+Stored = NDArray[np.generic]  # in the storage type of the element type
+
+
+class Tensors:
+    """Those of one rank. Several may have one name: a loop that was unrolled makes one each time.
+    `shadow`: what of them is written, where that is followed.
+    """
+
+    def __init__(
+        self, executable: Executable, memory: Memory, shadow: Shadow | None, precise: bool
+    ) -> None:
+        self.executable = executable
+        self.memory = memory
+        self.shadow = shadow
+        self.precise = precise
+        self.named: dict[str, list[int]] = defaultdict(list)
+        for number, tensor in enumerate(executable.tensors):
+            self.named[tensor.name].append(number)
+        self._tiles: dict[int, Tile] = {}
+
+    def record(self, number: int) -> TensorRecord:
+        """What the file says of it."""
+        return self.executable.tensors[number]
+
+    def contents(self, number: int) -> Stored:
+        """A copy of all of it, in its shape."""
+        tensor = self.record(number)
+        if not tensor.buffer.on_chip:
+            return np.array(self.memory.contents_of(number, self.precise))
+        if number not in self._tiles:
+            pattern = whole(number, tensor)
+            self._tiles[number] = Tile(self.memory, pattern, self.precise).bound()
+        return np.array(self._tiles[number].bits()).reshape(tensor.shape)
+
+    def written(self, number: int) -> Mask:
+        """Which of its elements have been written; all, where that is not followed."""
+        tensor, shadow = self.record(number), self.shadow
+        if shadow is None or number not in shadow.flags or not self._is_noted(number, shadow):
+            return np.ones(tensor.shape, np.bool_)
+        flags = shadow.flags[number]
+        partitions, size = flags.shape
+        every: Mask = flags.array.repeat(flags.rows, axis=0)[:partitions]
+        every = every.repeat(flags.columns, axis=1)[:, :size]
+        if flags.parts is not None:
+            every = every | flags.parts.repeat(flags.grain, axis=1)[:, :size]
+        found: Mask = every.reshape(-1, tensor.dtype.size).all(axis=1).reshape(tensor.shape)
+        return found
+
+    def _is_noted(self, number: int, shadow: Shadow) -> bool:
+        return self.record(number).buffer.on_chip or shadow.is_noted(number)
+
+
+def whole(number: int, tensor: TensorRecord) -> PatternRecord:
+    """All of a tensor on chip."""
+    sizes = tensor.shape[1:] or (1,)
+    steps = [*accumulate(reversed(sizes[1:]), lambda one, other: one * other, initial=1)][::-1]
+    dims = tuple(zip(steps, sizes, strict=True))
+    return PatternRecord(number, tensor.dtype, 0, tensor.shape[0], 0, dims)

@@ -1,0 +1,82 @@
+"""Every change of a tensor, as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nkic.base.text import clean, plural
+from nkic.simulate.debug.observed import Happening, Observer, Scene
+from nkic.simulate.debug.parts import Part
+from nkic.simulate.debug.tensors import Stored
+from nkic.simulate.debug.writes import Write, Writes, region_text
+from nkic.simulate.stats import Stats, stats_of
+
+
+class Changed(NamedTuple):
+    """A write after which a tensor, or the part that is watched, is not what it was. `changes` is
+    how many elements differ; all of them at the first write. `stats` are of the watched part.
+    """
+
+    part: Part
+    write: Write
+    changes: int
+    stats: Stats
+
+
+class Watches(Observer):
+    """Tells of every change of `parts`."""
+
+    def __init__(self, parts: Sequence[Part], tell: Callable[[Changed], object]) -> None:
+        self.parts = parts
+        self.tell = tell
+        self._writes: list[Writes] = []
+        self._seen: dict[tuple[int, int, Part], Stored] = {}  # by rank, tensor and part
+
+    def begin(self, scene: Scene) -> None:
+        """Raises `UsageFailed` for a tensor that nobody writes, or a part that it does not have."""
+        writes = Writes(scene)
+        for part in self.parts:
+            writes.check("--watch", part.name)
+            for number in scene.tensors.named[part.name]:
+                part.check(scene.tensors.record(number).shape)
+        self._writes.append(writes)
+
+    def after(self, happening: Happening) -> None:
+        """Compares what was written with what was there."""
+        for write in self._writes[happening.scene.rank].of(happening):
+            for part in self.parts:
+                if part.name == write.name:
+                    self._look(happening.scene, part, write)
+
+    def _look(self, scene: Scene, part: Part, write: Write) -> None:
+        key, now = (scene.rank, write.tensor, part), part.of(scene.tensors.contents(write.tensor))
+        before = self._seen.get(key)
+        count = now.size if before is None else int(np.count_nonzero(_bits(now) != _bits(before)))
+        self._seen[key] = now
+        if count:
+            dtype = scene.tensors.record(write.tensor).dtype
+            self.tell(Changed(part, write, count, stats_of(now, dtype)))
+
+
+def _bits(array: Stored) -> Stored:
+    """A NaN is what it was if its bits are; -0 is not 0."""
+    found: Stored = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")
+    return found
+
+
+def text(changed: Changed) -> str:
+    """A change, in a line."""
+    write, stats = changed.write, changed.stats
+    row = write.record.row.name if write.record.row else ""
+    turns = f" iteration {', '.join(map(str, write.turns))}" if write.turns else ""
+    turns += f" ({write.unrolled})" if write.unrolled else ""
+    values = "" if stats.minimum is None else f"min {stats.minimum:g}  max {stats.maximum:g}  "
+    rank = f"rank {write.rank}: " if write.rank else ""
+    return (
+        f"{rank}{clean(changed.part.text)}  line {write.line}{turns}  {write.done / 1e6:.3f} us  "
+        f"{write.stream.name} {row}  wrote {region_text(write.region)}, "
+        f"{plural(changed.changes, 'element')} changed  {values}nan {stats.nan}"
+    )

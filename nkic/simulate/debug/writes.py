@@ -1,0 +1,173 @@
+"""Who writes what: every write of a run, with its place in the source."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.suggest import did_you_mean
+from nkic.base.text import clean
+from nkic.machine.targets import Target
+from nkic.neff.places import users
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
+from nkic.simulate.debug.observed import Happening, Scene
+from nkic.simulate.streams import Item, Runner
+
+_TURN = re.compile(r"=(-?\d+)")
+Region = tuple[tuple[int, int], ...]  # first and one past the last index, by dimension
+
+
+class Write(NamedTuple):
+    """A tensor that an item has written. `region` holds what was written; None: at offsets that
+    are known at run time only. `turns` are those of the device loops around it, `unrolled` of the
+    Python loops that made it, as "i=3 j=0", where the file keeps them.
+    """
+
+    rank: int
+    stream: StreamRecord
+    record: InstructionRecord
+    tensor: int
+    name: str
+    line: int
+    region: Region | None
+    turns: tuple[int, ...]
+    unrolled: str
+    start: int
+    done: int
+
+    @property
+    def key(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Puts the writes of a line into the order of the program: streams run unrolled iterations
+        in any order that the data allows.
+        """
+        return tuple(int(turn) for turn in _TURN.findall(self.unrolled)), self.turns
+
+
+class Writes:
+    """Those of one rank."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.executable = scene.executable
+        self.target = scene.target
+        self._known: dict[int, tuple[tuple[int, Region | None], ...]] = {}  # by the item's id
+        self.lines: dict[str, set[int]] = defaultdict(set)  # that write a tensor, by its name
+        self.tensors: dict[tuple[str, int], list[int]] = defaultdict(list)  # by name and line
+        for runner in scene.runners:
+            for item in runner.items:
+                if isinstance(item, Item) and item.record.row is not None:
+                    for number in written(scene.executable, scene.target, runner, item):
+                        name = scene.executable.tensors[number].name
+                        line = line_of(scene.executable, item.record.place)
+                        self.lines[name].add(line)
+                        self.tensors[name, line].append(number)
+
+    def of(self, happening: Happening) -> Iterator[Write]:
+        """What an item has written, after it."""
+        scene, runner, item, start, done = happening
+        line = line_of(self.executable, item.record.place)
+        for number, region in self._of(runner, item):
+            name, turns = self.executable.tensors[number].name, tuple(runner.turns)
+            yield Write(
+                *(scene.rank, runner.record, item.record, number, name, line),
+                *(region, turns, unrolled(self.executable, item.record), start, done),
+            )
+
+    def _of(self, runner: Runner, item: Item) -> tuple[tuple[int, Region | None], ...]:
+        found = self._known.get(id(item))
+        if found is None:
+            regions = written(self.executable, self.target, runner, item)
+            found = tuple((number, self._region(patterns)) for number, patterns in regions.items())
+            self._known[id(item)] = found
+        return found
+
+    def _region(self, patterns: Sequence[PatternRecord]) -> Region | None:
+        if any(pattern.dynamic is not None for pattern in patterns):
+            return None
+        boxes = [region_of(self.executable, pattern) for pattern in patterns]
+        return tuple(
+            (min(o[0] for o in one), max(o[1] for o in one)) for one in zip(*boxes, strict=True)
+        )
+
+    def check(self, option: str, name: str, line: int | None = None) -> None:
+        """Raises `UsageFailed` for a tensor that nobody writes, or not this line."""
+        lines = sorted(self.lines.get(name, ()))
+        if lines and (line is None or line in lines):
+            return
+        where = f"line {line} does not write" if line is not None else "nothing writes"
+        help = f"it is written in lines {', '.join(map(str, lines))}" if lines else ""
+        help = help or did_you_mean(name, self.lines) or f"there are: {', '.join(self.lines)}"
+        text = f"{option}: {where} a tensor `{clean(name)}`"
+        raise UsageFailed([make("bad-value", text, help=help)])
+
+    def check_line(self, option: str, line: int) -> None:
+        """Raises `UsageFailed` for a line that writes nothing."""
+        known = sorted(set().union(*self.lines.values()))
+        if line not in known:
+            near = sorted(known, key=lambda one: (abs(one - line), one))[:3]
+            text = f"{option}: no instruction of line {line} writes a tensor"
+            help = f"the nearest lines that do: {', '.join(map(str, sorted(near)))}"
+            raise UsageFailed([make("bad-value", text, help=help)])
+
+
+def written(
+    executable: Executable, target: Target, runner: Runner, item: Item
+) -> dict[int, list[PatternRecord]]:
+    """The tensors that an item writes, with the patterns."""
+    record, row = item.record, item.record.row
+    found: dict[int, list[PatternRecord]] = {}
+    if row is None:
+        return found
+    facts = executable.facts(record, target, runner.record.engine)
+    for rule, operand in zip(row.operands, record.operands, strict=False):
+        if isinstance(operand, PatternRecord) and row.access_of(rule, facts).writes:
+            found.setdefault(operand.tensor, []).append(operand)
+    return found
+
+
+def line_of(executable: Executable, place: int) -> int:
+    """The user's line; 0 where the file does not say."""
+    places = executable.places
+    return places[users(executable, place)].line if 0 <= place < len(places) else 0
+
+
+def unrolled(executable: Executable, record: InstructionRecord) -> str:
+    """The turns of Python's loops that made it; nothing where the file does not keep them."""
+    number, known = getattr(record, "turns", -1), getattr(executable, "turns", ())
+    return str(known[number]) if 0 <= number < len(known) else ""
+
+
+def path_of(executable: Executable, place: int) -> str:
+    """The file that this line is in."""
+    places = executable.places
+    if not 0 <= place < len(places):
+        return ""
+    return executable.files[places[users(executable, place)].file].path
+
+
+def region_of(executable: Executable, pattern: PatternRecord) -> Region:
+    """The smallest box of indices that holds a fixed access."""
+    tensor = executable.tensors[pattern.tensor]
+    on_chip = tensor.buffer.on_chip
+    sizes = (tensor.shape[1:] if on_chip else tensor.shape) or (1,)
+    flat = np.array([pattern.offset])
+    for step, count in pattern.dims:
+        flat = np.unique(flat[:, None] + step * np.arange(count))
+    elements = flat * pattern.dtype.size // tensor.dtype.size
+    last = (flat * pattern.dtype.size + pattern.dtype.size - 1) // tensor.dtype.size
+    places = np.unravel_index(np.concatenate([elements, last]), sizes)
+    free = tuple((int(p.min()), int(p.max()) + 1) for p in places)
+    if not on_chip:
+        return free
+    return ((pattern.start, pattern.start + pattern.partitions), *free)[: len(tensor.shape)]
+
+
+def region_text(region: Region | None) -> str:
+    """`[0:128, 0:64]`"""
+    if region is None:
+        return "[at run-time offsets]"
+    return f"[{', '.join(f'{low}:{high}' for low, high in region)}]"

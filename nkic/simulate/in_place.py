@@ -1,0 +1,175 @@
+"""Tiles that are pieces of an HBM tensor, so that a transfer between the two copies nothing.
+
+*Loaded*: one transfer fills the tile from a tensor that came in and that nobody writes; from then
+on it holds what is there. *Stored*: one instruction fills the tile, and one transfer takes it to a
+place in a tensor that nobody reads, where no other writes; what is computed earlier than the device
+would store it is seen by nobody. Such a tile's memory on the host is that piece. Its addresses, the
+checks of written bytes and all times are as they are: only values lie somewhere else.
+
+Programs with loops on the device are left alone: what is written once there is written many times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+from nkic.machine.patterns import merged
+from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
+from nkic.simulate.tensor_usage import TensorUse, flags_of
+
+
+class Piece(NamedTuple):
+    """What a tile is: the access to the HBM tensor, and the elements from one partition's to the
+    next one's.
+    """
+
+    pattern: PatternRecord
+    pitch: int
+
+
+class InPlace:
+    """The tiles of a program that are pieces of HBM tensors: `loaded` and `stored` by tensor."""
+
+    def __init__(self) -> None:
+        self.loaded: dict[int, Piece] = {}
+        self.stored: dict[int, Piece] = {}
+
+    def get(self, tensor: int) -> Piece | None:
+        """What a tile is a piece of, if it is one."""
+        return self.loaded.get(tensor) or self.stored.get(tensor)
+
+    def is_done(self, record: InstructionRecord) -> bool:
+        """The record copies a piece to itself."""
+        if record.row is None or not record.row.copies:
+            return False
+        dst, src = record.operands[:2]
+        if type(dst) is not PatternRecord or type(src) is not PatternRecord:
+            return False
+        stored = self.stored.get(src.tensor)
+        return dst.tensor in self.loaded or (stored is not None and stored.pattern == dst)
+
+
+def find(
+    executable: Executable,
+    uses: list[TensorUse],
+    is_kept: Callable[[int], bool],
+    alike: Callable[[int, int], bool],
+) -> InPlace:
+    """The tiles of `executable`. `is_kept` says whether an HBM tensor came in with contents;
+    `alike`, whether a tile and an HBM tensor are kept in the same form.
+    """
+    found, on_chip = InPlace(), [tensor.buffer.on_chip for tensor in executable.tensors]
+    stores: dict[int, list[tuple[int, Piece]]] = {}
+    for dst, src in _transfers(executable, on_chip):
+        tile, other = (dst, src) if on_chip[dst.tensor] else (src, dst)
+        use = uses[other.tensor]
+        if use.written if tile is dst else use.read or is_kept(other.tensor):
+            continue
+        piece = _piece(tile, other, executable, uses[tile.tensor])
+        if piece is None:
+            continue
+        if tile is dst and is_kept(other.tensor):
+            found.loaded[tile.tensor] = piece
+        elif tile is src and alike(tile.tensor, other.tensor):
+            stores.setdefault(other.tensor, []).append((tile.tensor, piece))
+    _take(found, stores, executable, uses)
+    return found
+
+
+def _transfers(
+    executable: Executable, on_chip: list[bool]
+) -> Iterator[tuple[PatternRecord, PatternRecord]]:
+    """dst and src of plain transfers between a tile and HBM; none where there are loops."""
+    if any(type(item) is LoopRecord for stream in executable.streams for item in stream.items):
+        return
+    for stream in executable.streams:
+        for record in stream.items:
+            row, operands = record.row, record.operands  # type: ignore[union-attr]
+            if row is None or not row.copies or len(operands) != 2:
+                continue
+            dst, src = operands
+            if on_chip[dst.tensor] != on_chip[src.tensor]:  # type: ignore[union-attr]
+                yield dst, src  # type: ignore[misc]
+
+
+def _piece(
+    tile: PatternRecord, other: PatternRecord, executable: Executable, use: TensorUse
+) -> Piece | None:
+    """What a whole tile is in HBM, if one instruction fills it and all places are known."""
+    if use.writer is None or not use.is_static or use.types != [other.dtype]:
+        return None
+    (row, operands, *_), written = use.writer
+    if row is None or len(operands) != len(row.operands):  # it may leave out rows
+        return None
+    shape, pitch = executable.tensors[tile.tensor].shape, _pitch(other, tile.partitions)
+    is_plain = pitch and _is_whole(tile, shape) and (written is tile or _is_whole(written, shape))
+    return Piece(other, pitch) if is_plain else None
+
+
+def _is_whole(pattern: PatternRecord, shape: tuple[int, ...]) -> bool:
+    """The access is to all of a tile, in order."""
+    size = prod(shape[1:])
+    at_once = _merged(pattern.dims) == (((1, size),) if size > 1 else ())
+    place = (pattern.start, pattern.partitions, pattern.offset)
+    return at_once and place == (0, shape[0], 0) and pattern.dynamic is None
+
+
+_merged = lru_cache(maxsize=4096)(merged)
+
+
+def _pitch(pattern: PatternRecord, partitions: int) -> int:
+    """The elements from the row of one partition to that of the next; 0 where rows have gaps or
+    places are not known.
+    """
+    dims, size = _merged(pattern.dims), prod([num for _, num in pattern.dims])
+    row = size // partitions
+    if pattern.dynamic is not None or row * partitions != size:
+        return 0
+    if dims in (((1, size),), ()):
+        return row
+    if len(dims) == 2 and dims[0][1] == partitions and dims[1] == (1, row):
+        return dims[0][0]
+    return dims[0][0] if row == 1 and len(dims) == 1 else 0
+
+
+def _take(
+    found: InPlace,
+    stores: dict[int, list[tuple[int, Piece]]],
+    executable: Executable,
+    uses: list[TensorUse],
+) -> None:
+    """Keeps the stores into tensors of which no element is written twice, nor by another way."""
+    results = {p.tensor for p in executable.outputs}
+    for number, pairs in stores.items():
+        tiles = {tile for tile, _ in pairs}
+        if number not in results or not len(tiles) == len(pairs) == uses[number].writes:
+            continue
+        written = _Written(executable, uses[number], number)
+        if all(written.add(piece.pattern) for _, piece in pairs):
+            found.stored |= {tile: p for tile, p in pairs if tile not in found.loaded}
+
+
+class _Written:
+    """Which elements of an HBM tensor are written, in granules that no access splits."""
+
+    def __init__(self, executable: Executable, use: TensorUse, number: int) -> None:
+        tensor = executable.tensors[number]
+        self.grain = use.columns
+        size = prod(tensor.shape) * tensor.dtype.size
+        self.array = np.zeros(-(-size // self.grain), np.bool_)
+
+    def add(self, pattern: PatternRecord) -> bool:
+        """One more access that writes; whether all that it writes is new."""
+        size = pattern.dtype.size
+        shape, strides = flags_of(pattern.dims, size, self.grain)
+        window = np.ndarray(
+            shape, np.bool_, self.array, pattern.offset * size // self.grain, strides
+        )
+        is_new = not window.any()
+        window.fill(True)
+        return is_new

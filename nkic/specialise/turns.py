@@ -1,0 +1,69 @@
+"""In which turn of Python's loops a kernel is: what tells the instructions of one line apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nkic.base.source import SHIPPED, Span
+from nkic.evaluate.code import AT, FUNCTION, Code, Frame
+from nkic.syntax import nodes
+from nkic.syntax.bindings import Resolved, SourceModule
+from nkic.syntax.walk import walk
+
+
+def variables(module: SourceModule | None, span: Span) -> tuple[str, ...]:
+    """The variables of the loops around a place in a function, outermost first; none in nkic's
+    own library.
+    """
+    if module is None or span.path.startswith(SHIPPED):
+        return ()
+    targets = (node for loop in module.loops_around(span) for node in walk(loop.target))
+    return tuple(dict.fromkeys(node.id for node in targets if isinstance(node, nodes.Name)))
+
+
+def words(names: Sequence[str], local: Mapping[str, Any]) -> Iterator[str]:
+    """`i=3` for each of the variables that is an integer."""
+    for name in names:
+        value = local.get(name)
+        if value.__class__ is int:
+            yield f"{name}={value}"
+
+
+class _Slot(NamedTuple):
+    """Where frames have a variable, and whether it is in a cell there."""
+
+    name: str
+    place: int
+    boxed: bool
+
+
+class Turns:
+    """The turns of one evaluation; the variables of each node are looked up once."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self.resolved = resolved
+        self._known: dict[int, tuple[nodes.Node, tuple[_Slot, ...]]] = {}
+
+    def of(self, stack: Sequence[Frame]) -> str:
+        """Those around every call on the stack, outermost first, as "i=3 j=0"."""
+        found: list[str] = []
+        for frame in stack:
+            known = self._known.get(id(frame[AT])) or self._look(frame)
+            for name, place, boxed in known[1]:
+                value = frame[place]
+                if boxed:
+                    value = value[0] if value else None
+                if value.__class__ is int:
+                    found.append(f"{name}={value}")
+        return " ".join(found)
+
+    def _look(self, frame: Frame) -> tuple[nodes.Node, tuple[_Slot, ...]]:
+        node = frame[AT]
+        code: Code | None = getattr(frame[FUNCTION], "code", None)
+        known = code.names if code is not None else {}
+        module = self.resolved.library.modules.get(node.span.path)
+        names = variables(module, node.span)
+        slots = tuple(_Slot(name, *known[name]) for name in names if name in known)
+        self._known[id(node)] = (node, slots)
+        return node, slots

@@ -1,0 +1,92 @@
+"""The table of stages: microseconds per instruction, memory, bytes of the file, by size.
+
+Each size is compiled in a process of its own, so that its peak of memory is its own, with all
+that Python and nkic take before. Times are of the processor.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from subprocess import run
+from time import process_time_ns
+from typing import Any
+
+from nkic.base.source import SourceFile
+from nkic.driver import pipeline
+from nkic.driver.compiled import Compiled
+from nkic.driver.pipeline import compile_source
+from nkic.specialise.arguments import parse_arg
+from nkic.specialise.request import Request
+from tests.bench.runs import KERNELS
+
+SIZES = (1_000, 10_000, 100_000)
+LARGEST = 1_000_000
+REPEATS = {1_000: 10, 10_000: 3}
+
+
+def shapes(kernel: str, instructions: int) -> dict[str, str]:
+    """Arguments for about so many instructions."""
+    if kernel == "add":  # 4 for each tile of 128 × 512
+        rows = max(1, round(instructions / 32)) * 128
+        return dict.fromkeys("ab", f"float32[{rows}, 4096]")
+    columns = max(1, round(instructions / 26 / 4)) * 512  # 3 × 8 + 2 for each 128 × 512
+    return {"a": "bfloat16[1024, 512]", "b": f"bfloat16[1024, {columns}]"}
+
+
+def compiled(kernel: str, instructions: int) -> Compiled:
+    types = dict(parse_arg(f"{n}={text}") for n, text in shapes(kernel, instructions).items())
+    source = SourceFile("kernels.py", KERNELS.read_text("utf-8"))
+    return compile_source(source, Request(kernel=kernel, args=types), lambda name, at: None)
+
+
+def measured(kernel: str, instructions: int) -> dict[str, Any]:
+    """What this process takes for it: the least nanoseconds of each stage."""
+    stages: dict[str, int] = {}
+    for _ in range(REPEATS.get(instructions, 1)):
+        done = compiled(kernel, instructions)
+        for timing in done.timings:
+            stages[timing.stage] = min(timing.ns, stages.get(timing.stage, timing.ns))
+    count = sum(len(stream.items) for stream in done.executable.streams)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"count": count, "stages": stages, "mb": peak / 1024, "bytes": len(done.data)}
+
+
+def in_a_process(kernel: str, instructions: int) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tests.bench.stages", kernel, str(instructions)]
+    found = run(command, capture_output=True, check=True, text=True)
+    return dict(json.loads(found.stdout))
+
+
+def bench_stages(large: bool = False) -> None:
+    """A table for an elementwise kernel, and one for a product."""
+    print("\n## Stages, µs of processor time per instruction\n")
+    sizes = (*SIZES, LARGEST) if large else SIZES
+    for kernel, title in (("add", "elementwise"), ("matmul_naive", "matmul")):
+        print(table(title, [in_a_process(kernel, n) for n in sizes]), flush=True)
+
+
+def table(title: str, columns: list[dict[str, Any]]) -> str:
+    """Markdown: a row for each stage, and for what they make together."""
+    rows = [
+        (stage, [f"{c['stages'].get(stage, 0) / 1e3 / c['count']:.1f}" for c in columns])
+        for stage in columns[0]["stages"]
+    ]
+    totals = [sum(c["stages"].values()) for c in columns]
+    pairs = list(zip(totals, columns, strict=True))
+    rows.append(("**all stages**", [f"{t / 1e3 / c['count']:.1f}" for t, c in pairs]))
+    rows.append(("seconds", [f"{t / 1e9:.2f}" for t in totals]))
+    rows.append(("peak of memory, MB", [f"{c['mb']:,.0f}" for c in columns]))
+    rows.append(
+        ("file, bytes per instruction", [f"{c['bytes'] / c['count']:.1f}" for c in columns])
+    )
+    counts = [f"{c['count']:,} instr" for c in columns]
+    head = f"| {title} | {' | '.join(counts)} |"
+    lines = [f"| {name} | {' | '.join(cells)} |" for name, cells in rows]
+    return "\n".join([head, f"|---|{'---:|' * len(columns)}", *lines, ""])
+
+
+if __name__ == "__main__":
+    pipeline.perf_counter_ns = process_time_ns  # others share the machine
+    print(json.dumps(measured(sys.argv[1], int(sys.argv[2]))))

@@ -1,0 +1,46 @@
+# test: compile
+# args: a=float32[4,128,64] w=float32[4,128,128]
+"""Turns that depend on each other, and those that only add to one place."""
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def kernel(a, w):
+    out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    rest = nl.ndarray((2, 128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+    total = nl.zeros((128, 64), dtype=nl.float32)
+    greatest = nl.full((128, 64), -1e30, dtype=nl.float32)
+    psum = nl.zeros((128, 64), dtype=nl.float32, buffer=nl.psum)
+    scratch = nl.ndarray((128, 64), dtype=nl.float32)
+    for i in nl.affine_range(4):
+        tile = nl.load(a[i])
+        psum += nisa.nc_matmul(nl.load(w[i]), tile)
+        total += tile
+        greatest[...] = nl.maximum(greatest, tile)
+        scratch[...] = nl.exp(tile)
+        scratch[0:128, 0:32] = nl.copy(tile[0:128, 0:32])
+        nl.store(out[i], scratch)
+    nl.store(rest[0], nl.add(total, greatest))
+    last = nl.zeros((128, 64), dtype=nl.float32)
+    for i in nl.affine_range(4):  # warning[loop-carried]: turn 1 of this affine_range reads `last`
+        nl.store(rest[1], last)
+        last[...] = nl.load(a[i])
+    for i in nl.affine_range(4):  # warning[loop-carried]: turn 1 of this affine_range reads `total`
+        total += nl.load(a[i])
+        nl.store(out[i], total)
+    for i in nl.affine_range(3):  # warning[loop-carried]: reads `scratch` where turn 0 wrote it
+        scratch[:, 16 + 16 * i : 32 + 16 * i] = nl.copy(scratch[:, 16 * i : 16 + 16 * i])
+    for i in nl.affine_range(4):  # warning[loop-carried]: turn 1 of this affine_range reads `total`
+        total[...] = nl.multiply(total, 0.5)
+        total += nl.load(a[i])
+    for i in nl.sequential_range(4):
+        total[...] = nl.multiply(total, 0.5)
+        total += nl.load(a[i])
+    made = nl.zeros((128, 64), dtype=nl.float32)
+    for i in nl.sequential_range(4):  # warning[loop-carried]: a tile that turn 0 made: the body
+        made = nl.add(made, nl.load(a[i]))
+    nl.store(rest[1], nl.add(total, scratch))
+    nl.store(out[0], made)
+    return out, rest

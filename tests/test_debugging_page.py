@@ -1,0 +1,78 @@
+"""docs/debugging.md does what it says: its commands run, and print what follows them.
+
+NKIC_BLESS=1 writes what the commands print into the page.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nkic
+from nkic.cli.common import run
+from nkic.cli.nki_run import command as nki_run
+from nkic.cli.nkic import command as compiler
+from tests.harness.bless import blessing
+
+PAGE = Path(__file__).resolve().parents[1] / "docs/debugging.md"
+COMMANDS = {"nkic": compiler, "nki-run": nki_run}
+CODES = {"--expect-at": 1}  # the exit code where one of its options says what is to be found
+_BLOCK = re.compile(r"^```(\w+)(?: file=(\S+))?\n(.*?)^```\n", re.M | re.S)
+
+
+def said(line: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> str:
+    tool, *words = shlex.split(line)
+    if "<" in words:
+        monkeypatch.setattr("sys.stdin", io.StringIO(Path(words.pop()).read_text("utf-8")))
+        words.remove("<")
+    wanted = next((code for word, code in CODES.items() if word in words), 0)
+    assert run(COMMANDS[tool], tool, words) == wanted
+    out, err = capfd.readouterr()
+    return out + err
+
+
+def test_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = made = PAGE.read_text("utf-8")
+    printed, texts = "", []
+    for language, file, text in _BLOCK.findall(page):
+        if file:
+            Path(file).write_text(text, encoding="utf-8")
+        if file.endswith("reference.py"):
+            subprocess.run([sys.executable, file], check=True)
+        if language == "console":
+            lines = [line.removeprefix("$ ") for line in text.splitlines()]
+            printed = "".join(said(line, monkeypatch, capfd) for line in lines)
+        elif language == "text":
+            texts.append(printed)
+            made = made.replace(f"```text\n{text}```\n", f"```text\n{printed}```\n", 1)
+            assert blessing() or text == printed
+    if blessing():
+        PAGE.write_text(made, "utf-8")
+    assert "norm.py:18:5: error[NKI1009]: after line 18, `total` is not what" in texts[0]
+    _mended()
+
+
+def _mended() -> None:
+    """What the page finds is all that is wrong."""
+    text = Path("norm.py").read_text("utf-8").replace("1 / 128", "1 / width")
+    Path("right.py").write_text(text, encoding="utf-8")
+    artifact = nkic.compile("right.py")
+    assert run(nki_run, "nki-run", ["norm.neff", "--inputs", "x.npz", "-q", "--expected", "e.npz"])
+    x, there = np.load("x.npz")["x"], np.load("e.npz")["output_0"]
+    near = {"rtol": 1e-4, "atol": 1e-5}
+    mean = np.load("mean.npz")["total"]
+    result = nkic.run(
+        artifact, {"x": x}, dump=["total@18"], expect_at={18: {"total": mean}}, **near
+    )
+    np.testing.assert_allclose(result.outputs["output_0"], there, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(result.dumped("total"), [mean], atol=1e-6)
