@@ -51,7 +51,7 @@ class RunOptions:
         """Tiles may be pieces of HBM tensors: nobody looks at memory before the end, nor at bytes
         that were not written, and rounding is where it belongs.
         """
-        looks = self.taps or self.report_bounds or self.check_races
+        looks = self.report_bounds or self.check_races
         return self.check_init and self.precise and not looks
 
     def target_of(self, executable: Executable) -> Target:
