@@ -114,4 +114,4 @@ def _compared(indices: Indices, node: cst.Comparison) -> Mask:
     end = less(bound.base if exact else added(bound.base, "1"), added(index.base, axis.start))
     if is_upper:
         return Mask({axis: ("0", f"min({axis.count}, {end})")})
-    return Mask({axis: (f"max(0, {end})", axis.count)})
+    return Mask({axis: (end if end.isdecimal() else f"max(0, {end})", axis.count)})
