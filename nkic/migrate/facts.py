@@ -80,7 +80,7 @@ def with_others(facts: Facts, source: SourceFile, request: Request, load: Load) 
     return replace(facts, others=tuple(found))
 
 
-OTHERS, TRIED = 2, 6  # how many are wanted, and tried for
+OTHERS, TRIED = 2, 12  # how many are wanted, and tried for
 LARGE = 5_000  # instructions from which on the given shapes must do
 
 
