@@ -23,6 +23,7 @@ Sizes = tuple[int, ...]
 _FORMATS = {
     **{"float32": "f", "float16": "e", "bool": "?"},
     **{"int8": "b", "int16": "h", "int32": "i", "uint8": "B", "uint16": "H", "uint32": "I"},
+    "bfloat16": "H",  # the upper half of a float32
 }
 
 
@@ -72,7 +73,8 @@ class ConstantArray:
 
     def _numbers(self) -> Iterator[Number]:
         code = _FORMATS[self._dtype.name]
-        return (number for (number,) in struct.iter_unpack(f"<{code}", self._data))
+        found = (number for (number,) in struct.iter_unpack(f"<{code}", self._data))
+        return map(_widened, found) if self._dtype is dtypes.BFLOAT16 else found
 
     def __repr__(self) -> str:
         return f"array(shape={self._shape}, dtype={self._dtype.name})"
@@ -160,10 +162,25 @@ def _packed(numbers: Any, shape: Sizes, dtype: DType) -> ConstantArray:
     convert: Callable[[Any], Any] = float if dtype.is_float else bool if code == "?" else int
     values = [convert(number) for number in numbers]
     try:
+        if dtype is dtypes.BFLOAT16:
+            values = [_narrowed(value) for value in values]
         data = struct.pack(f"<{len(values)}{code}", *values)
     except (struct.error, OverflowError) as error:
         raise _wrong(f"a number of the array is outside the range of {dtype.name}") from error
     return ConstantArray(dtype, shape, data)
+
+
+def _narrowed(value: float) -> int:
+    """A number as bfloat16: the nearest, and of two the even one."""
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    if value != value:
+        return (bits >> 16) | 0x40
+    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
+
+
+def _widened(bits: int) -> float:
+    (value,) = struct.unpack("<f", struct.pack("<I", bits << 16))
+    return float(value)
 
 
 def _flatten(values: Any, into: list[Number], allow: Callable[[int], None]) -> Sizes:

@@ -51,6 +51,11 @@ class DType:
         return self.size * 8
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of one element, by NumPy's name."""
+        return self.size
+
+    @property
     def is_float(self) -> bool:
         """A floating-point number, not packed."""
         return self.kind == "float"

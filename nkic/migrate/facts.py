@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from nkic.base.diagnostics import Level, NkicError
 from nkic.base.source import CallChain, SourceFile, Span
@@ -16,6 +17,7 @@ from nkic.driver import pipeline
 from nkic.driver.compiled import Compiled, CompileOptions
 from nkic.ir.program import Body, Instruction, Item, Loop, Program
 from nkic.ir.tensors import Tensor
+from nkic.migrate.shapes import variants
 from nkic.resolve.library import Load
 from nkic.specialise.request import Request
 
@@ -29,7 +31,8 @@ class Facts:
 
     `conditions` are the tests of `while` loops over a register, `outputs` the calls that make what
     the kernel returns. `known` says that the kernel was evaluated at all, `errors` how many errors
-    that found.
+    that found. `others` are the same for other shapes, which tell what is a size of the kernel's
+    own and what comes from its arguments.
     """
 
     known: bool = False
@@ -38,6 +41,7 @@ class Facts:
     tensors: Mapping[Spot, tuple[Tensor, ...]] = field(default_factory=dict)
     conditions: frozenset[Spot] = frozenset()
     outputs: frozenset[Spot] = frozenset()
+    others: tuple[Facts, ...] = ()
 
 
 def spot(span: Span) -> Spot:
@@ -59,6 +63,25 @@ def facts_of(source: SourceFile, request: Request, load: Load) -> Facts:
         if isinstance(program, Program)
         else Facts(False, errors)
     )
+
+
+def with_others(facts: Facts, source: SourceFile, request: Request, load: Load) -> Facts:
+    """The facts with those for other shapes that the kernel takes, if it is not too large."""
+    size = sum(map(len, facts.instructions.values()))
+    if not facts.known or facts.errors or size > LARGE:
+        return facts
+    found: list[Facts] = []
+    for variant in islice(variants(request), 1, 1 + TRIED):
+        one = facts_of(source, variant, load)
+        if one.known and not one.errors:
+            found.append(one)
+        if len(found) == OTHERS:
+            break
+    return replace(facts, others=tuple(found))
+
+
+OTHERS, TRIED = 2, 12  # how many are wanted, and tried for
+LARGE = 5_000  # instructions from which on the given shapes must do
 
 
 def _facts(program: Program, path: str, errors: int) -> Facts:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.migrate.facts import Facts, facts_of
+from nkic.migrate.facts import Facts, facts_of, with_others
 from nkic.resolve.former import PREFIX
 from nkic.resolve.library import Load
 from nkic.specialise.request import Request
@@ -30,7 +30,11 @@ def spoken(
     if said is None and PREFIX in source.text:
         said = Profile.BETA1
     if said is not None:
-        return Spoken(said, said, facts_of(source, replace(request, profile=said), load))
+        request = replace(request, profile=said)
+        facts = facts_of(source, request, load)
+        if said is Profile.BETA1:
+            facts = with_others(facts, source, request, load)
+        return Spoken(said, said, facts)
     tried: list[Spoken] = []
     for profile in (p for p in reversed(Profile) if Profile.BETA2 <= p <= goal):
         facts = facts_of(source, replace(request, profile=profile), load)

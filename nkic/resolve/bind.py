@@ -110,8 +110,9 @@ def _with_changes(tree: nodes.Module, bindings: dict[str, Binding]) -> dict[str,
     same = _aliases(tree)
     changes: dict[str, list[int]] = {}
     told = 0
+    registries = _Registries(bindings)
     for index, statement in enumerate(tree.body):
-        for name in sorted(set(_changed(statement))):
+        for name in sorted({*_changed(statement), *registries.changed_by(statement)}):
             told += len(same.get(name, [name]))
             if told > MAX_SHARED:
                 raise _shared_too_much(name, statement)
@@ -151,10 +152,47 @@ def _join(same: dict[str, list[str]], one: str, other: str) -> None:
 
 def _changing(binding: Binding, changes: list[int]) -> Binding:
     later = [index for index in changes if index > binding.statements[0]]
-    if binding.kind in _SETTLED or not later:
+    if not later or _is_settled(binding):
         return binding
     statements = tuple(sorted({*binding.statements, *later}))
     return Binding(binding.name, BindingKind.VALUE, statements, binding.span, binding.node)
+
+
+def _is_settled(binding: Binding) -> bool:
+    """What the name stands for has no value that another statement changes; a decorator may have
+    put something else in a function's place.
+    """
+    return binding.kind in _SETTLED and not (binding.node and binding.node.decorators)
+
+
+class _Registries:
+    """What decorators of module-level definitions change: `@kind.register(int)` changes `kind`,
+    `@register("a")` what the function `register` of the same file changes.
+    """
+
+    def __init__(self, bindings: dict[str, Binding]) -> None:
+        self._bindings = bindings
+        self._by_function: dict[str, frozenset[str]] = {}
+
+    def changed_by(self, statement: nodes.Statement) -> Iterator[str]:
+        """The names that a definition changes besides its own."""
+        if not isinstance(statement, nodes.FunctionDef | nodes.ClassDef):
+            return
+        for decorator in statement.decorators:
+            function = decorator.func if isinstance(decorator, nodes.Call) else decorator
+            if isinstance(function, nodes.Name):
+                yield from self._of_function(function.id)
+            else:
+                yield from _root(function)
+
+    def _of_function(self, name: str) -> frozenset[str]:
+        if name not in self._by_function:
+            binding = self._bindings.get(name)
+            node = binding.node if binding is not None else None
+            inside = walk(node) if isinstance(node, nodes.FunctionDef) else ()
+            found = (one for part in inside for one in _changed_by(part))
+            self._by_function[name] = frozenset(one for one in found if one in self._bindings)
+        return self._by_function[name]
 
 
 def _changed(statement: nodes.Statement) -> Iterator[str]:
@@ -174,7 +212,7 @@ def _changed(statement: nodes.Statement) -> Iterator[str]:
             yield from _changed_by(node)
 
 
-def _changed_by(statement: nodes.Statement) -> Iterator[str]:
+def _changed_by(statement: nodes.Node) -> Iterator[str]:
     if isinstance(statement, nodes.Expr) and isinstance(statement.value, nodes.Call):
         yield from _method_owner(statement.value)
     elif isinstance(statement, nodes.Assign | nodes.Delete):

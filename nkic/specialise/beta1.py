@@ -59,7 +59,6 @@ def classes(known: Mapping[type, Class]) -> dict[type, Class]:
 def _dtype(known: Class) -> Class:
     """An element type, which kernels of Beta 1 also have as NumPy's."""
     more = {
-        "itemsize": Getter("itemsize", lambda m, dtype: dtype.size),
         "type": Getter("type", lambda m, dtype: HostFunction("type", _number(dtype))),
     }
     return Class(known.name, known.bases, {**known.members, **more}, payload=DType)

@@ -58,7 +58,7 @@ SURFACE: dict[type, str] = {
     NkiBlockGrid: f"{_GRID} block_shape",
     DynamicSlice: "start size __iter__",
     DynamicRange: "",
-    DType: "name size bits kind is_float is_integer lowest highest smallest",
+    DType: "name size itemsize bits kind is_float is_integer lowest highest smallest",
     Buffer: "name value on_chip",
     Memory: "view",
     TileSize: """

@@ -98,3 +98,7 @@ DECORATORS = {"baremetal": "jit", "benchmark": "jit", "profile": "jit", "trace":
 }
 # Functions of Beta 1 with an element type for an array of NumPy, which converts it itself since.
 CONVERTED = {"shared_constant": "dtype"}
+# Words of Beta 1 that are others now, by instruction and parameter, and what functions of
+# `nki.language` were given where nothing was said.
+WORDS = {("nc_matmul", "perf_mode"): {"double_row_gen3": "double_row"}}
+DEFAULTS = {"rand": ("dtype", "float32")}

@@ -6,7 +6,7 @@ writes the tile, the instruction with its dst, and the tile's name in the name's
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import libcst as cst
@@ -14,7 +14,7 @@ import libcst as cst
 from nkic.migrate.arguments import named, word
 from nkic.migrate.beta1.results import Result
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
+from nkic.migrate.tree import names_set, walk
 
 RESULTS = "an instruction that returned a tile"
 RETURNING = "make dst with nl.ndarray, and pass it"
@@ -82,11 +82,11 @@ class Hoisting:
         self.lines: list[cst.SimpleStatementLine] = []
         self.names: dict[str, cst.BaseExpression] = {}
 
-    def hoisted(self, statement: cst.SimpleStatementLine) -> Any:
-        """The statement, or all the lines in its place."""
+    def hoisted(self, statement: cst.SimpleStatementLine, condition: str = "") -> Any:
+        """The statement, or all the lines in its place; under a condition, but for the tiles."""
         found = [*self.pending.inside(statement)]
         if not found:
-            return statement
+            return _under(condition, [], [statement]) if condition else statement
         needed = [self._written(one, statement.body[0]) for one in found]
         if all(needed):
             kept = replaced_names(statement, self.names)
@@ -96,6 +96,9 @@ class Hoisting:
         last = self.lines[-1]
         trailing = statement.trailing_whitespace
         self.lines[-1] = last.with_changes(trailing_whitespace=trailing)
+        if condition:
+            made = [one for one in self.lines if is_allocation(one)]
+            return _under(condition, made, [one for one in self.lines if one not in made])
         return cst.FlattenSentinel(self.lines)
 
     def _written(self, name: cst.Name, part: cst.BaseSmallStatement) -> bool:
@@ -130,6 +133,30 @@ class Hoisting:
         self.sheet.done[RESULTS] += 1
         self.lines.append(_line(_with_dst(new, target)))
         return False
+
+
+def is_allocation(line: cst.SimpleStatementLine) -> bool:
+    """The line makes a tile: `t = nl.ndarray(…)`."""
+    part = line.body[0]
+    value = part.value if isinstance(part, cst.Assign | cst.AnnAssign) else None
+    name = value.func if isinstance(value, cst.Call) else None
+    return isinstance(name, cst.Attribute) and name.attr.value == "ndarray"
+
+
+def _under(
+    condition: str,
+    before: Sequence[cst.SimpleStatementLine],
+    lines: Sequence[cst.SimpleStatementLine],
+) -> Any:
+    """`if condition:` with the lines inside."""
+    if not lines:
+        return cst.FlattenSentinel(before)
+    first, *rest = lines
+    leading = () if before else first.leading_lines
+    inside = first.with_changes(leading_lines=first.leading_lines if before else ())
+    test = cst.parse_expression(condition)
+    made = cst.If(test, cst.IndentedBlock([inside, *rest]), leading_lines=leading)
+    return cst.FlattenSentinel([*before, made])
 
 
 def only_target(part: cst.BaseSmallStatement | None) -> cst.BaseExpression | None:
@@ -180,3 +207,35 @@ def _mentions(node: cst.CSTNode, name: str) -> bool:
 
 def _line(value: cst.BaseExpression) -> cst.SimpleStatementLine:
     return cst.SimpleStatementLine([cst.Expr(value)])
+
+
+def joined(statements: Sequence[cst.BaseStatement]) -> list[cst.BaseStatement]:
+    """The statements, neighbours under the same condition joined where nothing is said between."""
+    made: list[cst.BaseStatement] = []
+    for one in statements:
+        last = made[-1] if made else None
+        if isinstance(one, cst.If) and isinstance(last, cst.If) and _is_like(last, one):
+            assert isinstance(last.body, cst.IndentedBlock)
+            assert isinstance(one.body, cst.IndentedBlock)
+            first, *rest = one.body.body
+            if isinstance(first, cst.SimpleStatementLine):
+                first = first.with_changes(leading_lines=one.leading_lines)
+            body = last.body.with_changes(body=[*last.body.body, first, *rest])
+            made[-1] = last.with_changes(body=body)
+        else:
+            made.append(one)
+    return made
+
+
+def _is_like(last: cst.If, one: cst.If) -> bool:
+    """The second may stand in the first: same condition, which nothing in the first changes."""
+    blocks = isinstance(last.body, cst.IndentedBlock) and isinstance(one.body, cst.IndentedBlock)
+    if last.orelse is not None or one.orelse is not None or not blocks:
+        return False
+    names = {node.value for node in walk(one.test) if isinstance(node, cst.Name)}
+    is_changed = any(set(names_set(node)) & names for node in walk(last.body))
+    return not is_changed and _text(last.test) == _text(one.test)
+
+
+def _text(node: cst.CSTNode) -> str:
+    return cst.Module([]).code_for_node(node)

@@ -6,30 +6,35 @@ as source text.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from nkic.migrate import tree
-from nkic.migrate.scopes import bound, scope_of
+from nkic.migrate.flow import Flow
+from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import children, walk
 
+_CREATE = ("ndarray", "zeros", "ones", "full", "empty", "load")
+MAKERS = tuple(f"nki.language.{name}" for name in _CREATE)
 ARANGE, MGRID = "nki.language.arange", "nki.language.mgrid"
-# The attributes of what mgrid gives, by the number of axes.
-_FIELDS = {1: "p", 2: "px", 3: "pyx", 4: "pzyx", 5: "pwzyx"}
+_FIELDS = "pxyzw"  # the attributes of what mgrid gives, for its dimensions in their order
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a result: `place` of `rank`, its count, and where it begins."""
+    """One axis of a result: `place` of `rank`, its count, and where it begins. `grid` are the
+    counts of all axes of a grid that it is one of: its result has all of them.
+    """
 
     rank: int
     place: int
     start: str
     count: str
+    grid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,13 @@ class Index:
 
     base: str
     parts: tuple[tuple[str, Axis], ...] = ()
+
+    @property
+    def repeated(self) -> dict[int, str]:
+        """The axes along which it is the same all over, with their counts: those of its grids."""
+        grids = [axis.grid for _, axis in self.parts]
+        own = {axis.place for _, axis in self.parts}
+        return {n: one for grid in grids for n, one in enumerate(grid) if n not in own}
 
     @property
     def rank(self) -> int:
@@ -54,13 +66,12 @@ class Indices:
         for one in _assignments(sheet.tree):
             self._assigned[id(scope_of(sheet, one[0])), one[0].value].append(one)
         self._known: dict[tuple[int, str], bool] = {}
-        self._times: dict[int, Counter[str]] = {}
+        self.flow = Flow(sheet)
 
-    def of(self, node: cst.BaseExpression, use: cst.CSTNode | None = None) -> Index | None:
+    def of(self, node: cst.BaseExpression) -> Index | None:
         """The index that an expression is, None for what is none or cannot be followed."""
-        use = use or node
         if isinstance(node, cst.Name):
-            return self._of_name(node, use)
+            return self._of_name(node)
         if isinstance(node, cst.Subscript):
             return self._of_arange(node)
         if isinstance(node, cst.Call) and self.sheet.name_of(node.func) == ARANGE:
@@ -68,7 +79,13 @@ class Indices:
         if isinstance(node, cst.Attribute):
             return self._of_field(node)
         if isinstance(node, cst.BinaryOperation):
-            return self._of_operation(node, use)
+            return self._of_operation(node)
+        if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+            found = self.of(node.expression)
+            is_axis = found is not None and bool(found.parts)
+            return _multiple("-1", found) if found is not None and is_axis else Index(code(node))
+        if isinstance(node, cst.IfExp) and self.has_index(node):
+            return self._of_choice(node)
         return None if self.has_index(node) else Index(code(node))
 
     def has_index(self, node: cst.CSTNode) -> bool:
@@ -98,15 +115,48 @@ class Indices:
         found = self._assigned.get((id(scope_of(self.sheet, name)), name.value), [])
         return [(place, value) for target, place, value in found if target is not name]
 
-    def _of_name(self, name: cst.Name, use: cst.CSTNode) -> Index | None:
-        found = [one for one in self.definitions(name) if self.has_index(one[1])]
-        if not found:
+    def definition(self, name: cst.Name) -> tuple[int, cst.BaseExpression] | None:
+        """The value that a name has where it stands; None where that may be one of several."""
+        found = {id(self._statement(one[1])): one for one in self.definitions(name)}
+        statements = [self._statement(value) for _, value in found.values()]
+        reaching = self.flow.reaching(name.value, statements, name)
+        return found[id(reaching)] if reaching is not None else None
+
+    def is_tile(self, node: cst.BaseExpression) -> bool:
+        """A tile on the chip, or a part of one: no number."""
+        if isinstance(node, cst.Subscript):
+            return self.is_tile(node.value)
+        if not isinstance(node, cst.Name):
+            return False
+        for _, value in self.definitions(node):
+            made = self.sheet.facts.tensors.get(self.sheet.spot(value), ())
+            if isinstance(value, cst.Call) and any(one.on_chip for one in made):
+                return True
+        return False
+
+    def is_whole(self, name: cst.Name) -> bool:
+        """The name is a tensor that a call made or the kernel was given, no part of one."""
+        values = [value for _, value in self.definitions(name)]
+        makers = [
+            isinstance(one, cst.Call) and self.sheet.name_of(one.func) in MAKERS for one in values
+        ]
+        scope = scope_of(self.sheet, name)
+        is_kernel = scope is not None and bool(scope.decorators)
+        return all(makers) if values else is_kernel
+
+    def _statement(self, value: cst.CSTNode) -> cst.CSTNode:
+        kinds = cst.Assign | cst.AnnAssign
+        return next(one for one in self.sheet.parents(value) if isinstance(one, kinds))
+
+    def _of_name(self, name: cst.Name) -> Index | None:
+        if not any(self.has_index(value) for _, value in self.definitions(name)):
             return Index(name.value)
-        if len(found) != 1 or len(self.definitions(name)) != 1:
+        found = self.definition(name)
+        if found is None:
             return None
-        place, value = found[0]
-        made = self._of_grid(value, place) if place >= 0 else self.of(value, use)
-        if made is None or not self._stays(made, value, use):
+        place, value = found
+        made = self._of_grid(value, place) if place >= 0 else self.of(value)
+        if made is None or not self._stays(made, value, name):
             return None
         return made
 
@@ -119,24 +169,8 @@ class Indices:
         names = {
             n.value for t in texts for n in walk(cst.parse_expression(t)) if isinstance(n, cst.Name)
         }
-        scope = scope_of(self.sheet, value)
-        return scope is None or all(self._is_stable(name, scope, value, use) for name in names)
-
-    def _is_stable(
-        self, name: str, scope: cst.FunctionDef, value: cst.CSTNode, use: cst.CSTNode
-    ) -> bool:
-        if id(scope) not in self._times:
-            set_ = [one for node in walk(scope.body) for one in _set_by(node)]
-            self._times[id(scope)] = Counter([*set_, *_parameters(scope)])
-        if self._times[id(scope)][name] <= 1:
-            return True
-        around = [
-            one
-            for one in self.sheet.parents(value)
-            if isinstance(one, cst.For) and name in _set_by(one)
-        ]
-        inside = bool(around) and any(one is around[0] for one in self.sheet.parents(use))
-        return inside and name not in bound(around[0].body)
+        set_at = self._statement(value)
+        return all(self.flow.is_same(name, set_at, use) for name in names)
 
     # ---- expressions -----------------------------------------------------------------------
 
@@ -156,25 +190,50 @@ class Indices:
             return None
         axes = [_grid_axis(one, n, len(value.slice)) for n, one in enumerate(value.slice)]
         axis = axes[place] if place < len(axes) else None
-        return Index("0", (("1", axis),)) if axis is not None else None
+        if axis is None:
+            return None
+        counts = tuple(one.count if one is not None else "" for one in axes)
+        return Index("0", (("1", replace(axis, grid=counts)),))
 
     def _of_field(self, node: cst.Attribute) -> Index | None:
         """`i.p`, where `i = nl.mgrid[…]`."""
         if isinstance(node.value, cst.Name):
-            found = self.definitions(node.value)
-            if len(found) == 1 and found[0][0] < 0 and self._is_grid(found[0][1]):
-                grid = found[0][1]
+            found = self.definition(node.value)
+            if found is not None and found[0] < 0 and self._is_grid(found[1]):
+                grid = found[1]
                 assert isinstance(grid, cst.Subscript)
-                fields = _FIELDS.get(len(grid.slice), "")
-                place = fields.find(node.attr.value)
-                return self._of_grid(grid, place) if place >= 0 else None
+                place = _FIELDS.find(node.attr.value)
+                made = self._of_grid(grid, place) if place >= 0 else None
+                is_same = made is not None and self._stays(made, grid, node)
+                return made if is_same else None
         return None if self.has_index(node) else Index(code(node))
+
+    def grid(self, value: cst.BaseExpression) -> list[Index]:
+        """All axes of `nl.mgrid[0:128, 0:512]`, which may stand as an index by itself; [] for
+        other expressions.
+        """
+        if isinstance(value, cst.Name) and (found := self.definition(value)) is not None:
+            return self.grid(found[1]) if found[0] < 0 else []
+        if not isinstance(value, cst.Subscript) or not self._is_grid(value):
+            return []
+        made = [self._of_grid(value, n) for n in range(len(value.slice))]
+        return [one for one in made if one is not None]
 
     def _is_grid(self, value: cst.BaseExpression) -> bool:
         return isinstance(value, cst.Subscript) and self.sheet.name_of(value.value) == MGRID
 
-    def _of_operation(self, node: cst.BinaryOperation, use: cst.CSTNode) -> Index | None:
-        left, right = self.of(node.left, use), self.of(node.right, use)
+    def _of_choice(self, node: cst.IfExp) -> Index | None:
+        """`i if flag else 2 * i`: the same axes, with other factors."""
+        yes, no = self.of(node.body), self.of(node.orelse)
+        if yes is None or no is None or [a for _, a in yes.parts] != [a for _, a in no.parts]:
+            return None
+        test = code(node.test)
+        pairs = zip(yes.parts, no.parts, strict=True)
+        parts = tuple((_chosen(test, one, other), axis) for (one, axis), (other, _) in pairs)
+        return Index(_chosen(test, yes.base, no.base), parts)
+
+    def _of_operation(self, node: cst.BinaryOperation) -> Index | None:
+        left, right = self.of(node.left), self.of(node.right)
         if left is None or right is None:
             return None
         if not left.parts and not right.parts:
@@ -240,6 +299,10 @@ def code(node: cst.CSTNode) -> str:
     return " ".join(text.split()) if "\n" in text else text
 
 
+def _chosen(test: str, yes: str, no: str) -> str:
+    return yes if yes == no else f"({yes} if {test} else {no})"
+
+
 def _difference(left: Index, right: Index) -> Index | None:
     if right.parts:
         negated = _multiple("-1", right)
@@ -285,6 +348,8 @@ def _assignments(tree: cst.Module) -> Iterator[Assigned]:
         if isinstance(node, cst.Assign):
             for target in node.targets:
                 yield from _targets(target.target, node.value)
+        elif isinstance(node, cst.AnnAssign) and node.value is not None:
+            yield from _targets(node.target, node.value)
 
 
 def _targets(target: cst.BaseExpression, value: cst.BaseExpression) -> Iterator[Assigned]:
@@ -299,26 +364,3 @@ def _targets(target: cst.BaseExpression, value: cst.BaseExpression) -> Iterator[
                 yield element.value, -1, values[place].value
             else:
                 yield element.value, place, value
-
-
-def _set_by(node: cst.CSTNode) -> Sequence[str]:
-    """The names that this very node sets."""
-    targets: list[cst.BaseExpression] = []
-    if isinstance(node, cst.Assign):
-        targets = [one.target for one in node.targets]
-    elif isinstance(node, cst.For | cst.AugAssign | cst.AnnAssign | cst.NamedExpr):
-        targets = [node.target]
-    return [n.value for t in targets for n in plain_names(t)]
-
-
-def plain_names(target: cst.BaseExpression) -> Iterator[cst.Name]:
-    """The names that setting a target sets."""
-    if isinstance(target, cst.Name):
-        yield target
-    elif isinstance(target, cst.Tuple | cst.List):
-        for element in target.elements:
-            yield from plain_names(element.value)
-
-
-def _parameters(scope: cst.FunctionDef) -> set[str]:
-    return {one.name.value for one in walk(scope.params) if isinstance(one, cst.Param)}

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import libcst as cst
 
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
 from nkic.migrate.arguments import word
-from nkic.migrate.beta1.indices import Axis, Indices
-from nkic.migrate.beta1.slices import NotSlices, is_indexed, sliced, subscript
+from nkic.migrate.beta1.blocks import Blocks
+from nkic.migrate.beta1.indices import Indices, added, code
+from nkic.migrate.beta1.masks import Mask
+from nkic.migrate.beta1.slices import NotSlices, is_indexed, sliced, sliced_or_ap, subscript
 from nkic.migrate.sheet import Sheet
 
 Shapes = Mapping[str, frozenset[tuple[int, ...]]]
-Limits = dict[Axis, str]
 
 
 def _operands(made: Sequence[Instruction]) -> Shapes:
@@ -40,11 +41,21 @@ class Cutter:
     """Cuts the operands of one masked call."""
 
     def __init__(
-        self, indices: Indices, shapes: Shapes, limits: Limits, made: Sequence[Instruction]
+        self,
+        indices: Indices,
+        blocks: Blocks,
+        shapes: Shapes,
+        mask: Mask,
+        made: Sequence[Instruction],
+        order: Callable[[cst.Subscript], Sequence[int]],
     ) -> None:
+        self.order = order
         self.indices = indices
+        self.blocks = blocks
+        self.own = shapes
         self.shapes = {**shapes, **_operands(made)}
-        self.limits = limits
+        self.limits = mask.limits
+        self.condition = mask.condition
 
     def call(self, old: cst.Call, new: cst.Call) -> cst.Call:
         """The call without its mask, on what the mask leaves. Raises `NotSlices`."""
@@ -60,14 +71,66 @@ class Cutter:
     def operand(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
         """One operand, cut; numbers and the like as they are."""
         if isinstance(old, cst.Subscript) and is_indexed(self.indices, old):
-            assert isinstance(new, cst.Subscript)
-            return subscript(new.value, sliced(self.indices, old, self.limits))
+            return self.indexed(old)
+        if not self.limits:
+            return new
         if isinstance(old, cst.Name) and self.is_tile(old):
             part = self.part(self.shapes.get(old.value) or self.full())
             return cst.parse_expression(f"{old.value}[{part}]") if part else new
-        if isinstance(old, cst.BinaryOperation | cst.Call | cst.Subscript):
-            raise NotSlices("an operand of the masked call is an expression: give it a name")
+        if isinstance(old, cst.Subscript):
+            return self.sliced(old)
+        if isinstance(old, cst.BinaryOperation | cst.Call):
+            return self.expression(old, new)
         return new
+
+    def indexed(self, old: cst.Subscript) -> cst.BaseExpression:
+        """`t[i_p, i_f]`."""
+        value = old.value
+        if self.blocks.count(old):
+            return self.blocks.indexed(old, value, sliced(self.indices, old, self.limits))
+        texts = sliced_or_ap(self.indices, old, self.limits, self.order)
+        if isinstance(texts, str):
+            return cst.parse_expression(f"{code(value)}{texts}")
+        return subscript(value, texts)
+
+    def expression(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
+        """What is computed on the whole, and used in part."""
+        made = self.indices.sheet.facts.tensors.get(self.indices.sheet.spot(old), ())
+        if not made:
+            return new  # a number
+        part = self.part(frozenset(one.shape for one in made))
+        if not part:
+            return new
+        text = code(new)
+        whole = text if isinstance(new, cst.Call | cst.Name) else f"({text})"
+        return cst.parse_expression(f"{whole}[{part}]")
+
+    def sliced(self, old: cst.Subscript) -> cst.BaseExpression:
+        """`t[k, :, 0:512]`: its slices are the axes of the mask."""
+        ranks = {axis.rank for axis in self.limits}
+        parts = [one.slice for one in old.slice]
+        axes = [n for n, one in enumerate(parts) if isinstance(one, cst.Slice)]
+        if ranks != {len(axes)} or any(_is_other(one) for one in parts):
+            raise NotSlices("a tile of the masked call has other dimensions than the mask")
+        texts = [code(one).rstrip(", ") for one in old.slice]
+        for axis, (low, high) in self.limits.items():
+            place = axes[axis.place]
+            texts[place] = self._cut(old, parts[place], place, low, high)
+        return self.blocks.indexed(old, old.value, texts)
+
+    def _cut(self, old: cst.Subscript, part: cst.BaseSlice, place: int, low: str, high: str) -> str:
+        assert isinstance(part, cst.Slice)
+        if part.step is not None:
+            raise NotSlices("a tile of the masked call is sliced with a step")
+        start = code(part.lower) if part.lower is not None else "0"
+        if part.upper is not None:
+            if code(part.upper) == added(start, "1"):
+                return f"{start}:{code(part.upper)}"
+        elif isinstance(old.value, cst.Name):
+            shapes = self.own.get(old.value.value, frozenset())
+            if any(len(shape) > place and shape[place] == 1 for shape in shapes):
+                return ":"
+        return f"{added(start, low)}:{added(start, high)}"
 
     def target(
         self, old: cst.BaseAssignTargetExpression, new: cst.BaseAssignTargetExpression
@@ -76,13 +139,21 @@ class Cutter:
         if not isinstance(old, cst.Subscript) or not isinstance(new, cst.Subscript):
             return new
         if is_indexed(self.indices, old):
-            return subscript(new.value, sliced(self.indices, old, self.limits))
+            made = self.indexed(old)
+            if not isinstance(made, cst.Subscript):
+                made = cst.parse_expression(f"{code(made)}[...]")
+            assert isinstance(made, cst.Subscript)
+            return made
+        if not self.limits:
+            return new
         whole = [
             isinstance(one.slice, cst.Index) and isinstance(one.slice.value, cst.Ellipsis)
             for one in old.slice
         ]
         if whole != [True] or not isinstance(old.value, cst.Name):
-            raise NotSlices("its result goes to a part of a tile that slices say")
+            made = self.sliced(old)
+            assert isinstance(made, cst.Subscript)
+            return made
         part = self.part(self.shapes.get(old.value.value) or self.full())
         return subscript(new.value, [part]) if part else new
 
@@ -98,13 +169,15 @@ class Cutter:
 
     def part(self, shapes: frozenset[tuple[int, ...]]) -> str:
         """The slices of a tile that the mask leaves: "" for all of it. Raises `NotSlices`."""
+        if not self.limits:
+            return ""
         ranks = {axis.rank for axis in self.limits}
         shapes = frozenset(shape for shape in shapes if {len(shape)} == ranks)
         if not shapes:
             raise NotSlices("a tile of the masked call has other dimensions than the mask")
-        by_place = {axis.place: limit for axis, limit in self.limits.items()}
+        by_place = {axis.place: ":".join(limit) for axis, limit in self.limits.items()}
         texts = [
-            f"0:{by_place[dim]}" if dim in by_place and self._is_long(shapes, dim) else ":"
+            by_place[dim] if dim in by_place and self._is_long(shapes, dim) else ":"
             for dim in range(ranks.pop())
         ]
         while texts and texts[-1] == ":":
@@ -116,3 +189,8 @@ class Cutter:
         if len(sizes) != 1:
             raise NotSlices("a tile of the masked call has one element in some turns only")
         return not sizes.pop()
+
+
+def _is_other(part: cst.BaseSlice) -> bool:
+    """No slice, and no number."""
+    return isinstance(part, cst.Index) and isinstance(part.value, cst.Ellipsis)

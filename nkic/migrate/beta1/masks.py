@@ -1,50 +1,117 @@
-"""Masks that are bounds: `mask=(i_p < rows) & (i_f + k * 512 < columns)` → extents of the axes."""
+"""Masks as bounds: `mask=(i_p < rows) & (i_f + k * 512 < columns)` → extents of the axes.
+
+What a mask says of numbers alone, as `mask=k * 512 < columns`, is a condition of the whole call.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import libcst as cst
 
 from nkic.migrate.beta1.indices import Axis, Indices, added, code, less
 from nkic.migrate.beta1.slices import NotSlices
 
-_MIRRORED = {cst.GreaterThan: cst.LessThan, cst.GreaterThanEqual: cst.LessThanEqual}
+_MIRRORED: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
+    cst.GreaterThan: cst.LessThan,
+    cst.GreaterThanEqual: cst.LessThanEqual,
+    cst.LessThan: cst.GreaterThan,
+    cst.LessThanEqual: cst.GreaterThanEqual,
+}
 
 
-def limits_of(indices: Indices, node: cst.BaseExpression) -> dict[Axis, str]:
-    """How many elements of each axis a mask leaves. Raises `NotSlices` where it is no bound."""
-    if isinstance(node, cst.Name):
-        return limits_of(indices, _definition(indices, node))
+class Mask(NamedTuple):
+    """What a mask leaves: of axes, the elements from `low` up to before `high`, and all of them
+    only where the conditions hold.
+    """
+
+    limits: Mapping[Axis, tuple[str, str]]
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def condition(self) -> str:
+        """One expression for all conditions; "" for none."""
+        if len(self.conditions) < 2:
+            return "".join(self.conditions)
+        return " and ".join(f"({one})" for one in self.conditions)
+
+
+def mask_of(indices: Indices, node: cst.BaseExpression) -> Mask:
+    """What a mask leaves. Raises `NotSlices` where it is no bound."""
+    if isinstance(node, cst.Name) and indices.is_index(node):
+        return mask_of(indices, _definition(indices, node))
+    if not indices.has_index(node):
+        return Mask({}, _conditions(indices, node))
     if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.BitAnd):
-        return _both(limits_of(indices, node.left), limits_of(indices, node.right))
-    if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, cst.And):
-        return _both(limits_of(indices, node.left), limits_of(indices, node.right))
+        return _both(mask_of(indices, node.left), mask_of(indices, node.right))
     if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
         return _compared(indices, node)
     raise NotSlices(f"the mask `{code(node)}` is no bound of an axis")
 
 
+def _conditions(indices: Indices, node: cst.BaseExpression) -> tuple[str, ...]:
+    """The condition that a mask of numbers is."""
+    if isinstance(node, cst.Name) and node.value in ("None", "True"):
+        return ()
+    if isinstance(node, cst.Name) and _may_be_none(indices, node):
+        return (f"{node.value} is None or {node.value}",)
+    if isinstance(node, cst.IfExp) and code(node.orelse) in ("None", "True"):
+        return (f"not ({code(node.test)}) or ({code(node.body)})",)
+    return (_inner(node),)
+
+
+def _may_be_none(indices: Indices, name: cst.Name) -> bool:
+    """The name is an argument, or set from what may be None."""
+    values = [value for _, value in indices.definitions(name)]
+    return not values or any("None" in code(value) for value in values)
+
+
+def _inner(node: cst.BaseExpression) -> str:
+    """The text without parentheses around all of it."""
+    return code(node.with_changes(lpar=(), rpar=())) if node.lpar else code(node)
+
+
 def _definition(indices: Indices, name: cst.Name) -> cst.BaseExpression:
-    found = indices.definitions(name)
-    if len(found) != 1 or found[0][0] >= 0:
+    found = indices.definition(name)
+    if found is None or found[0] >= 0:
         raise NotSlices(f"the mask `{name.value}` is set in several places")
-    return found[0][1]
+    return found[1]
 
 
-def _both(left: dict[Axis, str], right: dict[Axis, str]) -> dict[Axis, str]:
-    both = {axis: f"min({left[axis]}, {right[axis]})" for axis in left.keys() & right.keys()}
-    return left | right | both
+def _both(left: Mask, right: Mask) -> Mask:
+    both = {
+        axis: (
+            _most("max", "0", left.limits[axis][0], right.limits[axis][0]),
+            _most("min", axis.count, left.limits[axis][1], right.limits[axis][1]),
+        )
+        for axis in left.limits.keys() & right.limits.keys()
+    }
+    limits = {**left.limits, **right.limits, **both}
+    return Mask(limits, tuple(dict.fromkeys((*left.conditions, *right.conditions))))
 
 
-def _compared(indices: Indices, node: cst.Comparison) -> dict[Axis, str]:
+def _most(function: str, idle: str, a: str, b: str) -> str:
+    said = [one for one in dict.fromkeys((a, b)) if one != idle]
+    return f"{function}({a}, {b})" if len(said) == 2 else "".join(said) or idle
+
+
+def _compared(indices: Indices, node: cst.Comparison) -> Mask:
     left, operator, right = node.left, node.comparisons[0].operator, node.comparisons[0].comparator
-    if type(operator) in _MIRRORED:
+    kind = type(operator)
+    if kind not in _MIRRORED:
+        raise NotSlices(f"the mask `{code(node)}` is no bound of an axis")
+    if not indices.has_index(left):
         left, right = right, left
-        operator = _MIRRORED[type(operator)]()
+        kind = _MIRRORED[kind]
     index, bound = indices.of(left), indices.of(right)
-    is_bound = isinstance(operator, cst.LessThan | cst.LessThanEqual)
     plain = index is not None and [one for one, _ in index.parts] == ["1"]
-    if index is None or bound is None or bound.parts or not plain or not is_bound:
-        raise NotSlices(f"the mask `{code(node)}` is no upper bound of an axis")
+    if index is None or bound is None or bound.parts or not plain:
+        raise NotSlices(f"the mask `{code(node)}` is no bound of an axis")
     axis = index.parts[0][1]
-    end = bound.base if isinstance(operator, cst.LessThan) else added(bound.base, "1")
-    return {axis: f"min({axis.count}, {less(end, added(index.base, axis.start))})"}
+    is_upper = kind in (cst.LessThan, cst.LessThanEqual)
+    exact = kind in (cst.LessThan, cst.GreaterThanEqual)
+    end = less(bound.base if exact else added(bound.base, "1"), added(index.base, axis.start))
+    if is_upper:
+        return Mask({axis: ("0", f"min({axis.count}, {end})")})
+    return Mask({axis: (end if end.isdecimal() else f"max(0, {end})", axis.count)})

@@ -17,6 +17,7 @@ from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import find, word
 from nkic.migrate.beta1.indices import code
+from nkic.migrate.facts import Facts
 from nkic.migrate.sheet import Sheet
 
 
@@ -38,22 +39,26 @@ class Result(NamedTuple):
     part: str = ""
 
 
-def result_of(sheet: Sheet, call: cst.Call, row: Row | None) -> Result:
+def result_of(sheet: Sheet, call: cst.Call, row: Row | None, facts: Facts | None = None) -> Result:
     """What the evaluation found of a call; `row` is None where any one instruction will do."""
     at = sheet.spot(call)
-    made = sheet.facts.instructions.get(at, ())
+    facts = facts or sheet.facts
+    made = facts.instructions.get(at, ())
     if not made:
         raise NoResult(
             "the evaluation did not come to it"
-            if sheet.facts.known
+            if facts.known
             else "the kernel was not evaluated, so that its shape is not known"
         )
+    if row is not None:
+        made = _without_copies(made, row)
     rows = {one.row.name for one in made}
     if len(rows) != 1 or (row is not None and rows != {row.name}):
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
     views = [one.operand("dst") for one in made]
     tensors = tuple(view.tensor for view in views if isinstance(view, View))
-    own = sheet.facts.tensors.get(at, ())
+    written = {id(one) for one in tensors}
+    own = [one for one in facts.tensors.get(at, ()) if id(one) in written]
     new = {any(tensor is one for one in own) for tensor in tensors}
     if len(new) != 1:
         raise NoResult("it writes a tile of its own in some turns only")
@@ -62,10 +67,55 @@ def result_of(sheet: Sheet, call: cst.Call, row: Row | None) -> Result:
     return Result(made[0].row, tensors, made, new == {True})
 
 
-def allocation(sheet: Sheet, result: Result, call: cst.Call) -> str:
-    """`nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`."""
+def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction, ...]:
+    """Without the copies of operands out of PSUM, which an instruction that does not read it had
+    made: they are written beside it.
+    """
+    if row.name not in COPIED:
+        return tuple(made)
+    sources = [one.operand(COPIED[row.name]) for one in made if one.row.name == row.name]
+    used = {id(one.tensor) for one in sources if isinstance(one, View)}
+
+    def is_copy(one: Instruction) -> bool:
+        dst = one.operand("dst")
+        return one.row.name == "tensor_copy" and isinstance(dst, View) and id(dst.tensor) in used
+
+    return tuple(one for one in made if not is_copy(one))
+
+
+COPIED = {"affine_select": "on_true_tile"}  # the operand that is not read from PSUM
+
+
+def allocation(sheet: Sheet, result: Result, call: cst.Call, counts: str = "") -> str:
+    """The expression that makes the tile. One that is right for all shapes that were evaluated,
+    or else for the given ones. Raises `NoResult`.
+    """
+    for one in (_of_all(sheet, result, call), result):
+        try:
+            return _allocation(sheet, one, call, counts)
+        except NoResult as failure:
+            last = failure
+    raise last
+
+
+def _of_all(sheet: Sheet, result: Result, call: cst.Call) -> Result:
+    for facts in sheet.facts.others:
+        try:
+            other = result_of(sheet, call, result.row, facts)
+        except NoResult:
+            continue
+        result = result._replace(
+            tensors=(*result.tensors, *other.tensors), made=(*result.made, *other.made)
+        )
+    return result
+
+
+def _allocation(sheet: Sheet, result: Result, call: cst.Call, counts: str = "") -> str:
+    """`nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`; `counts` is the shape of what
+    is loaded, if index expressions say it.
+    """
     names = _tile_names(result, call)
-    shape = _shape(result, names)
+    shape = _shape(result, names, counts)
     dtype = _dtype(sheet, result, call, names)
     buffers = {tensor.buffer for tensor in result.tensors}
     if len(buffers) != 1:
@@ -79,11 +129,12 @@ def _name(buffer: Buffer) -> str:
     return buffer.value
 
 
-Operands = dict[str, Sequence[View]]
+Operands = dict[str, tuple[str, Sequence[View]]]
+"""By operand: the name that is passed for it, and what that was each time."""
 
 
 def _tile_names(result: Result, call: cst.Call) -> Operands:
-    """The operands that are plain names, by name: what they were each time."""
+    """The operands that are plain names."""
     found: Operands = {}
     for operand in result.row.operands:
         argument = find(call, result.row.parameters[1:], operand.name)
@@ -92,18 +143,46 @@ def _tile_names(result: Result, call: cst.Call) -> Operands:
         values = [one.operand(operand.name) for one in result.made]
         views = [value for value in values if isinstance(value, View)]
         if len(views) == len(values):
-            found[argument.value.value] = views
+            found[operand.name] = (argument.value.value, views)
     return found
 
 
-def _shape(result: Result, names: Operands) -> str:
+def _shape(result: Result, names: Operands, counts: str) -> str:
     shapes = [tensor.shape for tensor in result.tensors]
-    for name, views in names.items():
+    for name, views in names.values():
         if [view.tensor.shape for view in views] == shapes:
             return f"{name}.shape"
-    if len(set(shapes)) != 1:
+    if counts:
+        return counts
+    ranks = {len(shape) for shape in shapes}
+    if len(ranks) != 1:
         raise NoResult("its shape changes from turn to turn")
-    return str(shapes[0])
+    texts = [_size(result, names, dim) for dim in range(ranks.pop())]
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
+
+
+def _size(result: Result, names: Operands, dim: int) -> str:
+    """One dimension, by that of an operand that is the same each time, or as a number."""
+    sizes = [tensor.shape[dim] for tensor in result.tensors]
+    rank = len(result.tensors[0].shape)
+    operand, place = PRODUCTS.get(result.row.name, {}).get(dim, ("", dim))
+    for said, (name, views) in names.items():
+        shapes = [view.tensor.shape for view in views]
+        fits = all(len(shape) > max(place, 0) for shape in shapes)
+        is_like = dim == 0 or all(len(shape) == rank for shape in shapes)
+        is_it = said == operand if operand else is_like
+        if is_it and fits and [shape[place] for shape in shapes] == sizes:
+            return f"{name}.shape[{place}]"
+    if len(set(sizes)) != 1:
+        raise NoResult("its shape changes from turn to turn")
+    return str(sizes[0])
+
+
+# Where the sizes of a product come from, by dimension: the operand, and its dimension.
+PRODUCTS = {
+    "nc_matmul": {0: ("stationary", 1), 1: ("moving", 1)},
+    "nc_transpose": {0: ("data", 1), 1: ("data", 0)},
+}
 
 
 def _dtype(sheet: Sheet, result: Result, call: cst.Call, names: Operands) -> str:
@@ -111,7 +190,7 @@ def _dtype(sheet: Sheet, result: Result, call: cst.Call, names: Operands) -> str
     if said is not None:
         return code(said.value)
     dtypes = [tensor.dtype for tensor in result.tensors]
-    for name, views in names.items():
+    for name, views in names.values():
         if [view.dtype for view in views] == dtypes:
             return f"{name}.dtype"
     if len(set(dtypes)) != 1:

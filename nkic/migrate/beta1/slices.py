@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import libcst as cst
 
 from nkic.migrate.beta1.indices import Axis, Index, Indices, added, code, less, times
 
-Limits = Mapping[Axis, str]
-"""For axes of a mask: how many of their elements are there."""
+Limits = Mapping[Axis, tuple[str, str]]
+"""For axes of a mask: the first element that is there, and the one behind the last."""
 
 
 class NotSlices(Exception):
@@ -32,11 +33,14 @@ def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
 
 def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
     """What stands between the brackets, one text for each dimension. Raises `NotSlices`."""
-    found = [_index(indices, one) for one in node.slice]
-    rank = max(one.rank for one in found if one is not None)
-    if any(one is None for one in found):
-        raise NotSlices("slices and index expressions stand in one index")
-    dims = [one for one in found if one is not None]
+    dims = _sums(indices, node)
+    rank = max(one.rank for one in dims)
+    if any(
+        indices.is_tile(one.slice.value) for one in node.slice if isinstance(one.slice, cst.Index)
+    ):
+        raise SeveralAxes("its rows are those that a tile says")
+    if _repeated(dims):
+        raise SeveralAxes("an axis of the grid is in none of its dimensions")
     places = [[axis.place for _, axis in one.parts] for one in dims]
     if any(len(one) > 1 for one in places):
         raise SeveralAxes("two axes are added in one dimension: t.ap(pattern) says that")
@@ -48,6 +52,28 @@ def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
         _slice(one, limits) if one.parts else (_one(one.base) if n in single else one.base)
         for n, one in enumerate(dims)
     ]
+
+
+def sliced_or_ap(
+    indices: Indices,
+    node: cst.Subscript,
+    limits: Limits,
+    order: Callable[[cst.Subscript], Sequence[int]],
+) -> list[str] | str:
+    """What stands between the brackets, or `.ap(…)` where no slices say it, its axes in another
+    order if there is one for it. Raises `NotSlices`.
+    """
+    try:
+        return sliced(indices, node, limits)
+    except NotSlices:
+        return pattern(indices, node, limits, order(node))
+
+
+def _repeated(dims: Sequence[Index]) -> dict[int, str]:
+    """The axes of grids that are in no dimension, with their counts."""
+    own = {axis.place for one in dims for _, axis in one.parts}
+    found = {place: count for one in dims for place, count in one.repeated.items()}
+    return {place: count for place, count in found.items() if place not in own and count != "1"}
 
 
 def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
@@ -76,7 +102,7 @@ def _single(places: Sequence[Sequence[int]], rank: int) -> set[int]:
 
 def _last(free: Sequence[int], count: int) -> set[int]:
     if count > len(free):
-        raise NotSlices("the result has more dimensions than the index: reshape it")
+        raise SeveralAxes("the result has more dimensions than the index: reshape it")
     return set(free[len(free) - count :])
 
 
@@ -86,15 +112,23 @@ def _one(base: str) -> str:
 
 def _slice(index: Index, limits: Limits) -> str:
     (step, axis), *_ = index.parts
-    count = limits.get(axis, axis.count)
-    low = added(index.base, times(step, axis.start))
+    first, last = limits.get(axis, ("0", axis.count))
+    base = added(index.base, times(step, axis.start))
+    low = added(base, times(step, first))
     if step == "1":
-        return f"{low}:{added(low, count)}"
+        return f"{low}:{added(base, last)}"
     if step.startswith("-"):
         raise NotSlices("an axis runs backwards")
-    last = less(count, "1")
-    end = added(low, added(times(step, last), "1"))
+    end = added(base, added(times(step, less(last, "1")), "1"))
     return f"{low}:{end}:{step}"
+
+
+def limited(axis: Axis, limits: Limits) -> Axis:
+    """The axis with what a mask leaves of it."""
+    if axis not in limits:
+        return axis
+    low, high = limits[axis]
+    return replace(axis, start=added(axis.start, low), count=less(high, low))
 
 
 def subscript(value: cst.BaseExpression, texts: Sequence[str]) -> cst.Subscript:
@@ -104,17 +138,20 @@ def subscript(value: cst.BaseExpression, texts: Sequence[str]) -> cst.Subscript:
     return made.with_changes(value=value)
 
 
-def viewed(indices: Indices, node: cst.Subscript) -> str:
+def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
     """What follows the tensor's name where a dimension is made of several axes: slices, a shape in
-    which each axis has a dimension, and their order. Raises `NotSlices`.
+    which each axis has a dimension, and their order; without the first dimensions, if some are
+    those of a list. Raises `NotSlices`.
     """
-    dims = [one for one in (_index(indices, part) for part in node.slice) if one is not None]
-    if len(dims) != len(node.slice):
-        raise NotSlices("slices and index expressions stand in one index")
+    if _gathered(indices, node):
+        raise NotSlices("its rows are those that a tile says")
+    dims = _sums(indices, node)[skip:]
     slices, shape, order = [], [], []
     for one in dims:
         axes = _nested(one)
-        slices.append(f"0:{_product([axis.count for axis in axes])}")
+        size = _product([axis.count for axis in axes])
+        low = added(one.base, axes[0].start) if len(axes) == 1 else one.base
+        slices.append(f"{low}:{added(low, size)}")
         shape += [axis.count for axis in axes]
         order += [axis.place for axis in axes]
     rank = max(one.rank for one in dims)
@@ -128,12 +165,12 @@ def viewed(indices: Indices, node: cst.Subscript) -> str:
 
 def _nested(index: Index) -> list[Axis]:
     """The axes of a dimension that they cover without a gap: `n * i + j`, j below n."""
-    if index.base != "0" or not index.parts:
-        raise NotSlices("a view of several axes begins at 0 in each dimension")
+    if not index.parts:
+        raise NotSlices("a number stands in a dimension beside several axes")
     axes: list[Axis] = []
     step = "1"
     for text, axis in sorted(index.parts, key=lambda one: one[0] != "1"):
-        if text != step or axis.start != "0":
+        if text != step or (axis.start != "0" and len(index.parts) > 1):
             raise NotSlices("an axis leaves out elements: t.ap(pattern) says that")
         axes.insert(0, axis)
         step = axis.count if step == "1" else times(step, axis.count)
@@ -144,4 +181,107 @@ def _product(counts: Sequence[str]) -> str:
     text = "1"
     for count in counts:
         text = times(text, count)
+    return text
+
+
+def counts(indices: Indices, node: cst.BaseExpression) -> str:
+    """The shape of a tensor indexed by index expressions, "" where they do not say it."""
+    if not is_indexed(indices, node):
+        return ""
+    assert isinstance(node, cst.Subscript)
+    try:
+        dims = _sums(indices, node)
+    except NotSlices:
+        return ""
+    found = {axis.place: axis.count for one in dims for _, axis in one.parts}
+    rank = max(one.rank for one in dims)
+    texts = [found.get(place, "1") for place in range(rank)]
+    return f"({', '.join(texts)}{',' * (rank == 1)})"
+
+
+# ---- access patterns -----------------------------------------------------------------------------
+
+
+def pattern(
+    indices: Indices, node: cst.Subscript, limits: Limits, order: Sequence[int] = ()
+) -> str:
+    """`.ap([[step, count], …], offset=…)` of a tensor as a whole, its axes in another order if
+    one is given. Raises `NotSlices`.
+    """
+    name = node.value
+    if not isinstance(name, cst.Name) or not indices.is_whole(name):
+        raise NotSlices("two axes are added in one dimension, or stand in another order")
+    gathered = _gathered(indices, node)
+    if gathered:
+        if limits or order:
+            raise NotSlices("its rows are those that a tile says, under a mask")
+        return gathered
+    dims = _sums(indices, node)
+    rank = max(one.rank for one in dims)
+    steps = [_stride(name.value, dim, len(dims)) for dim in range(len(dims))]
+    pairs: dict[int, tuple[str, str]] = {}
+    offset = "0"
+    for one, step in zip(dims, steps, strict=True):
+        offset = added(offset, times(one.base, step))
+        for text, axis in one.parts:
+            axis = limited(axis, limits)
+            offset = added(offset, times(times(text, axis.start), step))
+            before = pairs.get(axis.place, ("0", axis.count))[0]
+            pairs[axis.place] = added(before, times(text, step)), axis.count
+    found = _in_order(pairs, rank, dims)
+    texts = ["[{}, {}]".format(*found[place]) for place in order or range(rank)]
+    tail = f", offset={offset}" if offset != "0" else ""
+    return f".ap([{', '.join(texts)}]{tail})"
+
+
+def _gathered(indices: Indices, node: cst.Subscript) -> str:
+    """`t[rows, i_f]` with a tile of rows; "" for everything else. Raises `NotSlices`."""
+    parts = [one.slice.value for one in node.slice if isinstance(one.slice, cst.Index)]
+    tiles = [n for n, one in enumerate(parts) if indices.is_tile(one)]
+    if not tiles:
+        return ""
+    if tiles != [0] or len(parts) != len(node.slice) or len(parts) != 2:
+        raise NotSlices("a tile says which elements of other dimensions than the first")
+    rows, column = parts[0], indices.of(parts[1])
+    plain = column is not None and [(one, axis.place) for one, axis in column.parts] == [("1", 1)]
+    if column is None or not plain or not isinstance(node.value, cst.Name):
+        raise NotSlices("a tile says which rows, and its columns are no slice")
+    text = code(rows)
+    if isinstance(rows, cst.Subscript):
+        text = f"{code(rows.value)}[{', '.join(sliced(indices, rows, {}))}]"
+    axis = column.parts[0][1]
+    name = node.value.value
+    start = added(column.base, axis.start)
+    offset = f", offset={start}" if start != "0" else ""
+    pairs = f"[[{name}.shape[1], {text}.shape[0]], [1, {axis.count}]]"
+    return f".ap({pairs}{offset}, vector_offset={text}, indirect_dim=0)"
+
+
+def _sums(indices: Indices, node: cst.Subscript) -> list[Index]:
+    """The index of each dimension. Raises `NotSlices`."""
+    only = node.slice[0].slice
+    if len(node.slice) == 1 and isinstance(only, cst.Index) and (grid := indices.grid(only.value)):
+        return grid
+    found = [_index(indices, one) for one in node.slice]
+    dims = [one for one in found if one is not None]
+    if len(dims) != len(node.slice):
+        raise NotSlices("slices and index expressions stand in one index")
+    return dims
+
+
+def _in_order(
+    pairs: Mapping[int, tuple[str, str]], rank: int, dims: Sequence[Index]
+) -> list[tuple[str, str]]:
+    """The pairs of all axes: those of a grid that are in no dimension are repeated."""
+    repeated = _repeated(dims)
+    return [
+        pairs.get(place, ("0", repeated[place]) if place in repeated else ("1", "1"))
+        for place in range(rank)
+    ]
+
+
+def _stride(name: str, dim: int, rank: int) -> str:
+    text = "1"
+    for later in range(dim + 1, rank):
+        text = times(text, f"{name}.shape[{later}]")
     return text

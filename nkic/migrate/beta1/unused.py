@@ -5,8 +5,9 @@ from __future__ import annotations
 import libcst as cst
 
 from nkic.base.source import SourceFile
-from nkic.migrate.beta1.indices import ARANGE, Indices, plain_names
+from nkic.migrate.beta1.indices import ARANGE, Indices
 from nkic.migrate.facts import Facts
+from nkic.migrate.flow import plain_names
 from nkic.migrate.scopes import read_in, scope_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
@@ -21,9 +22,9 @@ def without_unused(source: SourceFile, like: Sheet) -> str:
     open_ = [
         one for one in walk(sheet.tree) if isinstance(one, cst.Assign) and _is_index(indices, one)
     ]
-    gone: set[int] = set()
-    while found := {id(one) for one in open_ if not _is_read(sheet, one, gone)} - gone:
-        gone |= found
+    gone = {id(one) for one in open_}
+    while read := {id(one) for one in open_ if id(one) in gone and _is_read(sheet, one, gone)}:
+        gone -= read
     made = sheet.tree.visit(_Remover(gone))
     assert isinstance(made, cst.Module)
     return made.code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 import libcst as cst
@@ -9,26 +10,47 @@ import libcst as cst
 from nkic.base.source import Span
 from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
+from nkic.machine.dtypes import BOOL, FLOAT32, DType
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import replaced, row_of, with_args, word
-from nkic.migrate.beta1.blocks import Blocks, front
-from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls
+from nkic.migrate.arguments import find, replaced, row_of, with_args, word
+from nkic.migrate.beta1 import allocators
+from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
+from nkic.migrate.beta1.folds import Folds
+from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls, joined
 from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, code
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
-from nkic.migrate.beta1.masks import limits_of
+from nkic.migrate.beta1.masks import mask_of
+from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
 from nkic.migrate.beta1.results import NoResult, allocation, result_of
-from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript, viewed
+from nkic.migrate.beta1.slices import (
+    NotSlices,
+    SeveralAxes,
+    counts,
+    is_indexed,
+    pattern,
+    sliced,
+    subscript,
+    viewed,
+)
+from nkic.migrate.beta1.wider import Wider
+from nkic.migrate.rules.calls import shared_outputs
 from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
 
 INDICES, MASKS = "an index expression", "a mask"
 BLOCKS, METHODS = "a block dimension", "a method of tiles"
+NUMBERS = "a limit of an element type"
+FOLDS = "a sum over the turns of a loop"
+ADDRESSES = "an allocator"
 _INDEXING = "slice the tensor, or use t.ap(pattern)"
 _MASKING = "slice to the part that is there, `t[0:min(128, rows - start)]`"
+_PATTERNS = "write the pattern, [[step, count], …]"
+_PLACING = "pass address=(partition, byte)"
 _RETURNING = "make dst with nl.ndarray, and pass it"
 LOAD, ZEROS = "nki.language.load", "nki.language.zeros"
-AXIS = "axis"
+AXIS, PREDICATE = "axis", "predicate"
 _BY_PLACE = cst.MaybeSentinel.DEFAULT
 
 
@@ -40,8 +62,10 @@ class Writer(cst.CSTTransformer):
         self.sheet = sheet
         self.indices = Indices(sheet)
         self.shapes = shapes_by_name(sheet)
-        self.blocks = Blocks(sheet)
+        self.blocks = Blocks(self.indices)
         self.pending = PendingCalls()
+        self.wider = Wider(sheet, self.indices, self.shapes)
+        self.folds = Folds(sheet, self.indices)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
@@ -68,21 +92,31 @@ class Writer(cst.CSTTransformer):
             self.sheet.done[INDICES] += 1
         elif not blocks:
             return self._column(old, updated_node)
-        return subscript(updated_node.value, front(texts, blocks) if blocks else texts)
+        return self.blocks.indexed(old, updated_node.value, texts)
 
     def _viewed(
         self, old: cst.Subscript, new: cst.Subscript, failure: NotSlices
     ) -> cst.BaseExpression:
         """`t[i_p, n * i + j]`: a view with a dimension for each axis."""
         try:
-            text = viewed(self.indices, old) + self._axes_last(old)
+            text = self._view(old)
         except NotSlices:
             self.sheet.leave(old, f"this index is no slice: {failure}", _INDEXING)
             return new
         if isinstance(next(self.sheet.parents(old)), cst.AssignTarget):
             text += "[...]"
         self.sheet.done[INDICES] += 1
-        return cst.parse_expression(f"{code(new.value)}{text}")
+        return cst.parse_expression(text)
+
+    def _view(self, old: cst.Subscript) -> str:
+        """A tensor of which no slices are taken. Raises `NotSlices`."""
+        element, skip = self.blocks.element(old)
+        try:
+            return element + viewed(self.indices, old, skip) + self._axes_last(old)
+        except NotSlices:
+            if skip:
+                raise
+            return element + pattern(self.indices, old, {}, self._new_order(old))
 
     def _axes_last(self, old: cst.Subscript) -> str:
         """What brings the axes that the call around an index reduces to the end."""
@@ -100,6 +134,11 @@ class Writer(cst.CSTTransformer):
         self._axes[id(call)] = last
         order = [*(n for n in range(rank) if n not in axes), *axes]
         return f".permute({tuple(order)})"
+
+    def _new_order(self, old: cst.Subscript) -> list[int]:
+        """The same as an order of the axes of a pattern; [] where they stay."""
+        text = self._axes_last(old).removeprefix(".permute")
+        return list(ast.literal_eval(text)) if text else []
 
     def _index(self, element: cst.SubscriptElement) -> Index | None:
         part = element.slice
@@ -159,6 +198,25 @@ class Writer(cst.CSTTransformer):
             return updated_node
         return updated_node.with_changes(targets=[new.with_changes(target=made)])
 
+    def leave_Attribute(  # noqa: N802
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        """`nl.fp32.min` → the number; the least number of a type whose tensor is filled with it."""
+        if self.sheet.name_of(original_node) == "nki.language.fp32.min":
+            self.sheet.done[NUMBERS] += 1
+            return cst.parse_expression(repr(FLOAT32.lowest))
+        value = original_node.value
+        name = self.sheet.name_of(value.func) if isinstance(value, cst.Call) else ""
+        if name != "nki.language.finfo":
+            return updated_node
+        maker = next((p for p in self.sheet.parents(value) if isinstance(p, cst.Call)), None)
+        made = self.sheet.facts.tensors.get(self.sheet.spot(maker), ()) if maker else ()
+        found = {_limit(one.dtype, original_node.attr.value) for one in made}
+        if len(found) != 1 or None in found:
+            return updated_node
+        self.sheet.done[NUMBERS] += 1
+        return cst.parse_expression(repr(found.pop()))
+
     # ---- calls -----------------------------------------------------------------------------
 
     def leave_Call(  # noqa: N802
@@ -166,31 +224,97 @@ class Writer(cst.CSTTransformer):
     ) -> cst.BaseExpression:
         """Masks, then results."""
         old, new = original_node, self._method(original_node, updated_node)
-        new = self._reduced(old, new)
-        if (moved := self.blocks.made(old, new)) is not new:
-            self.sheet.done[BLOCKS] += 1
-            new = moved
+        if self.sheet.name_of(old.func) in MAKERS:
+            return self._tensor(old, new)
+        if (address := allocators.address_of(self.sheet, old, new)) is not None:
+            self.sheet.done[ADDRESSES] += 1
+            return address
         row, mask = row_of(self.sheet.name_of(old.func)), _mask(old)
         cutter = None
         if mask is not None and self._is_nki(old):
             try:
                 made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
-                limits = limits_of(self.indices, mask)
-                cutter = Cutter(self.indices, self.shapes, limits, made)
+                found = mask_of(self.indices, mask)
+                cutter = Cutter(
+                    self.indices, self.blocks, self.shapes, found, made, self._new_order
+                )
                 new = cutter.call(old, new)
             except NotSlices as failure:
                 self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
                 return new
             self.sheet.done[MASKS] += 1
             self.cutters[id(old)] = cutter
+        new = self._reduced(old, new)
+        new = self._as_bits(old, new)
         is_load = self.sheet.name_of(old.func) == LOAD
+        if row is not None:
+            try:
+                made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+                new = rewritten_patterns(self.indices, row, old, new, made)
+                new = self.wider.repeated(row, old, new)
+            except NotSlices as failure:
+                self.sheet.leave(old, f"no pattern says this: {failure}", _PATTERNS)
+                return new
         if is_load and (cutter is not None or self._writes_target(old)):
             return self._with_result(old, new, None, cutter) or new
         if row is not None and _returns(row, old):
             return self._with_result(old, new, row, cutter) or new
+        if (combined := self._combined(old, new)) is not new:
+            return combined
         if cutter is None and self._writes_target(old):
             return self._product(old, new)
-        return self._unfilled(old, new)
+        new = shared_outputs(self.sheet, old, new) or new
+        return self.wider.written(old, new)
+
+    def _combined(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        """`nl.atomic_rmw(t, value=v, op=np.add)` → `nisa.dma_compute(t, [v, t], reduce_op=…)`."""
+        if self.sheet.name_of(old.func) != "nki.language.atomic_rmw":
+            return new
+        names = ("dst", "value", "op")
+        dst, value = (find(new, names, name) for name in names[:2])
+        op = find(old, names, "op")
+        operator = self.sheet.name_of(op.value).rpartition(".")[2] if op is not None else ""
+        if dst is None or value is None or not operator or len(new.args) != len(names):
+            return new
+        self.sheet.done[FOLDS] += 1
+        operator = rewritten.OPERATORS.get(operator, operator)
+        today = code(self.sheet.of_module("nki.language", operator))
+        function = code(self.sheet.of_module("nki.isa", "dma_compute"))
+        target = code(dst.value)
+        text = f"{function}({target}, [{code(value.value)}, {target}], reduce_op={today})"
+        made = cst.parse_expression(text)
+        assert isinstance(made, cst.Call)
+        return made
+
+    def _as_bits(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        """A predicate of bool, which instructions take as numbers of a byte now."""
+        made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+        views = [one.operand(PREDICATE) for one in made if PREDICATE in one.row.operand_index]
+        as_bool = [isinstance(one, View) and one.tensor.dtype is BOOL for one in views]
+        said = next((one for one in new.args if word(one) == PREDICATE), None)
+        if said is None or not views or not all(as_bool):
+            return new
+        byte = code(self.sheet.of_module("nki.language", "uint8"))
+        value = cst.parse_expression(f"{code(said.value)}.view({byte})")
+        return replaced(new, said, said.with_changes(value=value))
+
+    def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
+        """`nl.ndarray(shape, …)`: blocks, addresses, and what is written at first."""
+        new = unmarked(self.sheet, old, new)
+        new = self._unfilled(old, new)
+        new = shared_outputs(self.sheet, old, new) or new
+        try:
+            made = self.blocks.made(old, new)
+            if made is not new:
+                self.sheet.done[BLOCKS] += 1
+                return made
+            made = allocators.plain(self.sheet, old, new)
+        except NotSlices as failure:
+            self.sheet.leave(old, f"its place is not known: {failure}", _PLACING)
+            return new
+        if made is not new:
+            self.sheet.done[ADDRESSES] += 1
+        return made
 
     def _writes_target(self, call: cst.Call) -> bool:
         """The call is one instruction, and what it writes is what the statement assigns to."""
@@ -246,7 +370,8 @@ class Writer(cst.CSTTransformer):
         try:
             result = result_of(self.sheet, old, row)
             part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
-            made = allocation(self.sheet, result, old) if result.is_new else ""
+            shape = counts(self.indices, old.args[0].value) if row is None and old.args else ""
+            made = allocation(self.sheet, result, old, shape) if result.is_new else ""
         except (NoResult, NotSlices) as failure:
             self._leave_result(old, failure)
             return None
@@ -278,7 +403,39 @@ class Writer(cst.CSTTransformer):
         """Instructions stand on lines of their own, before what uses their results."""
         if len(updated_node.body) != 1:
             return updated_node
-        return Hoisting(self.sheet, self.pending).hoisted(updated_node)
+        part = original_node.body[0]
+        if isinstance(part, cst.Assign) and allocators.is_alias(self.sheet, part):
+            return cst.RemoveFromParent()
+        if (folded := self.folds.written(original_node, updated_node)) is not None:
+            self.sheet.done[FOLDS] += 1
+            return folded
+        condition = self._condition(part)
+        if condition is None:
+            text = "parts of this statement have other masks than the whole"
+            self.sheet.leave(part, text, "write each call in a statement of its own")
+            return original_node
+        return Hoisting(self.sheet, self.pending).hoisted(updated_node, condition)
+
+    def _condition(self, part: cst.BaseSmallStatement) -> str | None:
+        """The condition under which a statement is run; None where its parts have several."""
+        cutters = [(one, self.cutters[id(one)]) for one in walk(part) if id(one) in self.cutters]
+        conditions = {cutter.condition for _, cutter in cutters} - {""}
+        if not conditions:
+            return ""
+        whole = self.cutters.get(id(getattr(part, "value", None)))
+        if len(conditions) > 1 or whole is None or not whole.condition:
+            return None
+        return whole.condition
+
+    def leave_IndentedBlock(  # noqa: N802
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        """Neighbours under the same condition stand under one."""
+        return updated_node.with_changes(body=joined(updated_node.body))
+
+
+def _limit(dtype: DType, name: str) -> float | None:
+    return {"min": dtype.lowest, "max": dtype.highest}.get(name)
 
 
 def _mask(call: cst.Call) -> cst.BaseExpression | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import libcst as cst
 
+from nkic.base.profiles import Profile
 from nkic.ir.tensors import View
 from nkic.language.enums import OF_ATTRIBUTE, OPERATORS
 from nkic.language.versions import rewritten
@@ -189,3 +190,26 @@ def converted(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     array = code(first.value) if simple else f"({code(first.value)})"
     value = cst.parse_expression(f"{array}.astype({code(dtype.value)})")
     return without(replaced(new, first, first.with_changes(value=value)), dtype)
+
+
+def words(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`perf_mode="double_row_gen3"` → `perf_mode="double_row"`."""
+    row = row_of(sheet.name_of(old.func))
+    for argument in new.args:
+        known = rewritten.WORDS.get((row.name, word(argument)), {}) if row is not None else {}
+        said = argument.value
+        today = known.get(str(said.evaluated_value)) if isinstance(said, cst.SimpleString) else None
+        if today is not None and isinstance(said, cst.SimpleString):
+            value = said.with_changes(value=f"{said.quote}{today}{said.quote}")
+            return replaced(new, argument, argument.with_changes(value=value))
+    return None
+
+
+def defaults(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`nl.rand(shape)` → `nl.rand(shape, dtype=nl.float32)`, which it was."""
+    module, _, name = sheet.name_of(old.func).rpartition(".")
+    found = rewritten.DEFAULTS.get(name) if module == "nki.language" else None
+    if found is None or not sheet.is_before(Profile.BETA2) or len(new.args) != 1:
+        return None
+    value = sheet.of_module("nki.language", found[1])
+    return new.with_changes(args=[*new.args, named(found[0], value)])

@@ -10,7 +10,7 @@ import libcst as cst
 from nkic.language.provide import MODULES
 from nkic.language.versions.rewritten import DECORATORS, FRAMEWORKS
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import code
+from nkic.migrate.tree import code, walk
 from nkic.resolve.former import PREFIX, ROOT
 
 Import = cst.Import | cst.ImportFrom
@@ -29,7 +29,9 @@ def move_import(sheet: Sheet, old: cst.Import, new: cst.Import) -> cst.Import | 
     return new.with_changes(names=names)
 
 
-def move_import_from(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> Import | None:
+def move_import_from(
+    sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom
+) -> Import | cst.RemovalSentinel | None:
     """`from neuronxcc import nki` → `import nki`, `from neuronxcc.nki import x` → `from nki …`."""
     module = code(new.module) if new.module is not None and not new.relative else ""
     if f"{module}.".startswith(f"{PREFIX}."):
@@ -37,7 +39,7 @@ def move_import_from(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> 
         if today not in MODULES:
             sheet.leave(old, f"`nki` has no module `{today}`", "leave the import out")
             return None
-        return new.with_changes(module=_parsed(today))
+        return _without_decorators(sheet, new.with_changes(module=_parsed(today)), today)
     if module != ROOT or isinstance(new.names, cst.ImportStar):
         return None
     if len(new.names) != 1 or code(new.names[0].name) != "nki":
@@ -47,6 +49,31 @@ def move_import_from(sheet: Sheet, old: cst.ImportFrom, new: cst.ImportFrom) -> 
         return None
     alias = new.names[0].with_changes(comma=cst.MaybeSentinel.DEFAULT)
     return cst.Import([_short(alias)])
+
+
+def _without_decorators(
+    sheet: Sheet, new: cst.ImportFrom, module: str
+) -> cst.ImportFrom | cst.RemovalSentinel:
+    """Without decorators that are gone, which another rule takes away where they stand."""
+    if module != "nki" or isinstance(new.names, cst.ImportStar):
+        return new
+    kept = [one for one in new.names if not _is_gone(sheet, one)]
+    if len(kept) == len(new.names):
+        return new
+    if not kept:
+        return cst.RemoveFromParent()
+    kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return new.with_changes(names=kept)
+
+
+def _is_gone(sheet: Sheet, alias: cst.ImportAlias) -> bool:
+    """`trace`, and nothing but decorators uses it."""
+    name = code(alias.name)
+    bound = code(alias.asname.name) if alias.asname is not None else name
+    uses = [n for n in walk(sheet.tree) if isinstance(n, cst.Name) and n.value == bound]
+    around = [next(sheet.parents(one)) for one in uses]
+    plain = all(isinstance(one, cst.Decorator | cst.ImportAlias | cst.AsName) for one in around)
+    return plain and not DECORATORS.get(name, "?")
 
 
 def move_name(sheet: Sheet, old: cst.Attribute, new: cst.Attribute) -> cst.Name | None:
@@ -89,3 +116,12 @@ def decorator(
         return cst.RemoveFromParent()
     owner = function.value if isinstance(function, cst.Attribute) else cst.Name("nki")
     return new.with_changes(decorator=cst.Attribute(owner, cst.Name(DECORATORS[name])))
+
+
+def decorator_by_name(sheet: Sheet, old: cst.Attribute, new: cst.Attribute) -> cst.Attribute | None:
+    """`kernel = nki.trace`, a name for a decorator → `kernel = nki.jit`."""
+    parent = next(sheet.parents(old))
+    name = sheet.name_of(old).removeprefix("nki.")
+    if name not in DECORATORS or "." in name or not isinstance(parent, cst.Assign):
+        return None
+    return new.with_changes(attr=cst.Name("jit"))

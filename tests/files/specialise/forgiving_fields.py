@@ -1,6 +1,7 @@
 # test: compile
 # args: a=float32[128,512]
 """Classes of NKI may leave out the types and the defaults of their fields."""
+
 from dataclasses import dataclass
 
 import nki

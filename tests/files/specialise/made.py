@@ -2,6 +2,7 @@
 # args: a=float32[128,64]
 # kernel: copying(2)
 """A call makes the kernel; in later versions, too."""
+
 import nki
 import nki.isa as nisa
 import nki.language as nl

@@ -1,6 +1,7 @@
 # test: compile
 # args: a=float32[128,512]
 """A whole tensor is true as any object is; a part of one asks for values nobody knows yet."""
+
 import nki
 import nki.isa as nisa
 import nki.language as nl

@@ -1,6 +1,7 @@
 # test: check
 # args: a=float32[128,64]
 """One mistake in an unrolled loop is one error, however often the loop turns."""
+
 import nki
 import nki.isa as nisa
 import nki.language as nl

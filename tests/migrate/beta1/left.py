@@ -20,7 +20,7 @@ def kernel(a):
     spare = nl.ndarray((2, nl.par_dim(128), 512), dtype=a.dtype, buffer=nl.sbuf)
     spare[0] = nl.copy(low)
     spare[1] = nl.copy(tile)
-    nl.store(out[i_p, i_f], value=add(spare))  # left: `spare` has block dimensions
+    nl.store(out[i_p, i_f], value=add(spare))
     return out
 
 

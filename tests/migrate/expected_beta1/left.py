@@ -17,10 +17,10 @@ def kernel(a):
     i_p, i_f = nl.mgrid[0:128, 0:512]  # left: there is no `nki.language.mgrid`
     tile = nl.load(a[0:128, 0:512])
     low = nl.copy(tile, mask=i_p < i_f)  # left: the mask is no extent
-    spare = nl.ndarray((2, nl.par_dim(128), 512), dtype=a.dtype, buffer=nl.sbuf)
-    spare[0] = nl.copy(low)
-    spare[1] = nl.copy(tile)
-    nl.store(out[0:128, 0:512], value=add(spare))  # left: `spare` has block dimensions
+    spare = [nl.ndarray((nl.par_dim(128), 512), dtype=a.dtype, buffer=nl.sbuf) for i in range(2)]
+    spare[0][...] = nl.copy(low)
+    spare[1][...] = nl.copy(tile)
+    nl.store(out[0:128, 0:512], value=add(spare))
     return out
 
 

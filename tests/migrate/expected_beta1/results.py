@@ -23,7 +23,7 @@ def kernel(x, y):
         right = nl.load(y[k * 128 : (k + 1) * 128, 0:512])
         nisa.nc_matmul(total, left, right)
     product = nl.copy(total)
-    row: nl.tile_size = nl.ndarray((128, 1), dtype=product.dtype, buffer=nl.sbuf)
+    row: nl.tile_size = nl.ndarray((product.shape[0], 1), dtype=product.dtype, buffer=nl.sbuf)
     nisa.tensor_reduce(row, nl.maximum, product, axis=1, keepdims=True)  # a column
     tile = nl.ndarray(product.shape, dtype=nl.float32, buffer=nl.sbuf)
     nisa.tensor_scalar(tile, product, nl.subtract, row)

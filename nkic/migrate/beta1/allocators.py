@@ -1,0 +1,209 @@
+"""Allocators of Beta 1: `buffer=ncc.sbuf.mod_alloc(base_addr=0)` → `address=(0, 0)`.
+
+What an allocator says of blocks that share their places becomes arithmetic on the block's number.
+Source: NKI's documentation up to SDK 2.26, direct allocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+
+import libcst as cst
+
+from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
+from nkic.migrate.arguments import is_plain, named, word
+from nkic.migrate.beta1.indices import added, code, factor, times
+from nkic.migrate.beta1.slices import NotSlices
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
+
+_MODULES = {"nki.compiler.sbuf": Buffer.SBUF, "nki.compiler.psum": Buffer.PSUM}
+_MODULO, _BY_FUNCTION, _ANY = "mod_alloc", "alloc", "auto_alloc"
+_COUNTS = ("num_bank_tiles", "num_par_tiles", "num_free_tiles")
+_BUFFER = "buffer"
+_OF_NKI = "nki."
+
+
+def is_allocated(sheet: Sheet, call: cst.Call) -> bool:
+    """The call says where its tensor is."""
+    return _allocator(sheet, call) is not None
+
+
+def plain(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
+    """A call that makes one tile, with its address. Raises `NotSlices`."""
+    return of_block(sheet, old, new, ())
+
+
+def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -> cst.Call:
+    """A call that makes the tile of a block, whose numbers are names. Raises `NotSlices`."""
+    found = _allocator(sheet, old)
+    if found is None:
+        return new
+    buffer = next(one for one in new.args if word(one) == _BUFFER)
+    said = called(sheet, found)
+    if said is None:
+        return _elsewhere(sheet, old, new, buffer, block)
+    where, function = said
+    assert isinstance(found, cst.Call) or function in ("", _ANY)
+    address = ""
+    if function == _MODULO:
+        assert isinstance(found, cst.Call)
+        address = _modulo(where, _words(found), block, lambda: _tile(sheet, old))
+    elif function == _BY_FUNCTION:
+        address = _numbers(sheet, old, block)
+    return _placed(sheet, new, buffer, where, address)
+
+
+def _placed(sheet: Sheet, call: cst.Call, buffer: cst.Arg, where: Buffer, address: str) -> cst.Call:
+    args = []
+    for one in call.args:
+        if one is not buffer:
+            args.append(one)
+            continue
+        value = sheet.of_module("nki.language", where.value)
+        if not address:
+            args.append(one.with_changes(value=value))
+            continue
+        comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+        args.append(one.with_changes(value=value, comma=comma))
+        args.append(named("address", cst.parse_expression(address)).with_changes(comma=one.comma))
+    return call.with_changes(args=args)
+
+
+def _elsewhere(
+    sheet: Sheet, old: cst.Call, new: cst.Call, buffer: cst.Arg, block: Sequence[str]
+) -> cst.Call:
+    """`buffer=` is an expression of the kernel's own, which gives an address now."""
+    if block:
+        raise NotSlices("the addresses of its blocks come from an expression of the kernel's own")
+    where = next(one.buffer for one in sheet.facts.tensors[sheet.spot(old)])
+    return _placed(sheet, new, buffer, where, code(buffer.value))
+
+
+def _allocator(sheet: Sheet, call: cst.Call) -> cst.BaseExpression | None:
+    """What stands after `buffer=`, if it is an allocator."""
+    value = next((one.value for one in call.args if word(one) == _BUFFER), None)
+    if value is None:
+        return None
+    if called(sheet, value) is not None:
+        return value
+    made = sheet.facts.tensors.get(sheet.spot(call), ())
+    own = not sheet.name_of(value).startswith(_OF_NKI)
+    return value if own and any(one.fixed is not None for one in made) else None
+
+
+def called(sheet: Sheet, value: cst.BaseExpression) -> tuple[Buffer, str] | None:
+    """The memory and the function that an expression calls: `ncc.sbuf.alloc(…)`, or "" for
+    `ncc.sbuf` as it is.
+    """
+    function = value.func if isinstance(value, cst.Call) else value
+    name = sheet.name_of(function) or aliases(sheet).get(code(function), "")
+    if name in _MODULES:
+        return _MODULES[name], ""
+    module, _, last = name.rpartition(".")
+    return (_MODULES[module], last) if module in _MODULES else None
+
+
+def aliases(sheet: Sheet) -> Mapping[str, str]:
+    """The names at the top of the file that stand for such a function."""
+    found = {}
+    for statement in sheet.tree.body:
+        for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
+            if isinstance(part, cst.Assign) and is_alias(sheet, part):
+                found[code(part.targets[0].target)] = sheet.name_of(part.value)
+    return found
+
+
+def is_alias(sheet: Sheet, part: cst.Assign) -> bool:
+    """`sb_mod = nki.compiler.sbuf.mod_alloc`."""
+    name = sheet.name_of(part.value)
+    at_top = not any(isinstance(p, cst.FunctionDef) for p in sheet.parents(part))
+    return at_top and name.rpartition(".")[0] in _MODULES and len(part.targets) == 1
+
+
+def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression | None:
+    """`return sb_mod(base_addr=a, …)` of an allocator of the kernel's own → `return (0, a)`."""
+    found = called(sheet, old)
+    if found is None or found[1] != _MODULO or not is_plain(old):
+        return None
+    return cst.parse_expression(_modulo(found[0], _words(new), (), lambda: 0))
+
+
+def _words(call: cst.Call) -> dict[str, cst.BaseExpression]:
+    names = ("base_addr",)
+    return {word(one) or names[n]: one.value for n, one in enumerate(call.args)}
+
+
+def _modulo(
+    where: Buffer,
+    said: Mapping[str, cst.BaseExpression],
+    block: Sequence[str],
+    tile: Callable[[], int],
+) -> str:
+    """The address that mod_alloc gives a block of so many bytes in each partition."""
+    byte = code(said["base_addr"]) if "base_addr" in said else "0"
+    bank = code(said["base_bank"]) if "base_bank" in said else "0"
+    first = code(said["base_partition"]) if "base_partition" in said else "0"
+    banks, partitions, free = (_number(said.get(name), block) for name in _COUNTS)
+    if partitions != "0":
+        raise NotSlices("its blocks share partitions")
+    byte = added(byte, times(free, str(tile()))) if free != "0" else byte
+    if where is Buffer.PSUM:
+        byte = added(times(added(bank, banks), str(PSUM_BANK_BYTES)), byte)
+    return f"({first}, {byte})"
+
+
+def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> str:
+    """The place of a block among so many, counting round."""
+    if counts is None or not block:
+        return "0"
+    if not isinstance(counts, cst.Tuple | cst.List):
+        raise NotSlices(f"`{code(counts)}` is not written out")
+    sizes = [code(one.value) for one in counts.elements]
+    text = "0"
+    for place, (counter, size) in enumerate(zip(block, sizes, strict=False)):
+        if size == "1":
+            continue
+        step = "1"
+        for later in sizes[place + 1 :]:
+            step = times(step, later)
+        one = f"{counter} % {factor(size)}"
+        text = added(text, one if step == "1" else f"({one}) * {factor(step)}")
+    return f"({text})" if " " in text else text
+
+
+def _tile(sheet: Sheet, call: cst.Call) -> int:
+    """The bytes of one block in each partition, which the evaluation found."""
+    made = sheet.facts.tensors.get(sheet.spot(call), ())
+    sizes = {prod(one.shape[1:]) * one.dtype.size for one in made}
+    if len(sizes) != 1:
+        raise NotSlices("its size is not known, or changes from turn to turn")
+    return sizes.pop()
+
+
+def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
+    """The address that the evaluation found."""
+    made = sheet.facts.tensors.get(sheet.spot(call), ())
+    places = {(one.fixed.partition, one.fixed.byte) for one in made if one.fixed is not None}
+    if len(places) == 1:
+        first, byte = places.pop()
+        return f"({first}, {byte})"
+    per_turn = list(dict.fromkeys((o.fixed.partition, o.fixed.byte) for o in made if o.fixed))
+    if len(block) != 1 or len(made) % len(per_turn) or not per_turn:
+        raise NotSlices("its address is computed by a function")
+    turns = [per_turn] * (len(made) // len(per_turn))
+    if [place for turn in turns for place in turn] != [
+        (one.fixed.partition, one.fixed.byte) for one in made if one.fixed
+    ]:
+        raise NotSlices("its address is computed by a function")
+    return f"({', '.join(map(str, per_turn))})[{block[0]}]"
+
+
+def uses_none(sheet: Sheet, node: cst.CSTNode) -> bool:
+    """Nothing inside names an allocator."""
+    return all(
+        sheet.name_of(one) not in _MODULES
+        for one in walk(node)
+        if isinstance(one, cst.Attribute | cst.Name)
+    )

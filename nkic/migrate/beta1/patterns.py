@@ -1,0 +1,159 @@
+"""Instructions that took index expressions or shapes, and take patterns and a dst now.
+
+`nisa.iota(expr, dtype)`, `nisa.affine_select(pred=…)`, `nisa.memset(shape, …)`. Source: migration
+guide, 0.1.0 to 0.2.0; the pages of the three instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import libcst as cst
+
+from nkic.ir.program import Instruction
+from nkic.ir.tensors import View
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Row
+from nkic.migrate.arguments import find, named, with_args
+from nkic.migrate.beta1.indices import Index, Indices, added, code, less, times
+from nkic.migrate.beta1.slices import NotSlices
+
+_COMPARED: dict[type[Any], str] = {
+    cst.GreaterThan: "greater",
+    cst.GreaterThanEqual: "greater_equal",
+    cst.LessThan: "less",
+    cst.LessThanEqual: "less_equal",
+    cst.Equal: "equal",
+    cst.NotEqual: "not_equal",
+}
+_SELECT = ("pred", "on_true_tile", "on_false_value")
+_IOTA = ("expr", "dtype")
+_MEMSET = ("shape", "value", "dtype")
+
+
+def rewritten(
+    indices: Indices, row: Row, old: cst.Call, new: cst.Call, made: Sequence[Instruction]
+) -> cst.Call:
+    """The call in the form of today, without its dst. Raises `NotSlices`."""
+    if row.name == "iota" and find(old, _IOTA, "expr") is not None:
+        return _iota(indices, old, new)
+    if row.name == "affine_select" and find(old, _SELECT, "pred") is not None:
+        return _selected(indices, old, new, made)
+    if row.name == "memset":
+        return _filled(new)
+    return new
+
+
+def _filled(new: cst.Call) -> cst.Call:
+    """`memset(shape, value, dtype)` → `memset(value)`."""
+    gone = [find(new, _MEMSET, name) for name in ("shape", "dtype")]
+    value = find(new, _MEMSET, "value")
+    kept = [
+        one.with_changes(keyword=cst.Name("value")) if one is value and one.keyword else one
+        for one in new.args
+        if all(one is not other for other in gone)
+    ]
+    return with_args(new, kept)
+
+
+def _iota(indices: Indices, old: cst.Call, new: cst.Call) -> cst.Call:
+    said = find(old, _IOTA, "expr")
+    assert said is not None
+    index = indices.of(said.value)
+    if index is None or not index.parts:
+        raise NotSlices(f"`{code(said.value)}` is no sum of numbers and axes")
+    ones = ["1"] * index.rank
+    return new.with_changes(args=_pattern(index, ones, index.rank))
+
+
+def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
+    """`pattern`, `offset`, `channel_multiplier` of an index, as arguments."""
+    steps = ["0"] * rank
+    sizes = [*counts]
+    offset = index.base
+    for place, count in index.repeated.items():
+        sizes[place] = count if place < rank else sizes[place]
+    for text, axis in index.parts:
+        if axis.place >= rank:
+            raise NotSlices("the tile has other dimensions than the index expression")
+        steps[axis.place] = added(steps[axis.place], text)
+        sizes[axis.place] = axis.count
+        offset = added(offset, times(text, axis.start))
+    pairs = [f"[{step}, {size}]" for step, size in zip(steps[1:], sizes[1:], strict=True)]
+    texts = {
+        "pattern": f"[{', '.join(pairs) or '[0, 1]'}]",
+        "offset": offset,
+        "channel_multiplier": steps[0],
+    }
+    comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    args = [named(name, cst.parse_expression(text)) for name, text in texts.items()]
+    return [*(one.with_changes(comma=comma) for one in args[:-1]), args[-1]]
+
+
+def _selected(
+    indices: Indices, old: cst.Call, new: cst.Call, made: Sequence[Instruction]
+) -> cst.Call:
+    asked = find(old, _SELECT, "pred")
+    tile, other = (find(new, _SELECT, name) for name in _SELECT[1:])
+    was = find(old, _SELECT, "on_true_tile")
+    if asked is None or tile is None or other is None or was is None:
+        raise NotSlices("its arguments are not all there")
+    index, compared = _difference(indices, asked.value)
+    shape = _counts(was.value, made)
+    rank = len(shape) or index.rank
+    args = _pattern(index, shape or ["1"] * rank, rank)
+    args[-1] = args[-1].with_changes(comma=args[0].comma)
+    value = tile.value
+    if _copied(made):
+        copy = indices.sheet.of_module("nki.language", "copy")
+        value = cst.Call(copy, [cst.Arg(value)])
+    operator = indices.sheet.of_module("nki.language", compared)
+    more = [
+        named("on_true_tile", value),
+        named("on_false_value", other.value),
+        named("cmp_op", operator),
+    ]
+    more[:-1] = [one.with_changes(comma=args[0].comma) for one in more[:-1]]
+    return new.with_changes(args=[*args, *more])
+
+
+def _difference(indices: Indices, node: cst.BaseExpression) -> tuple[Index, str]:
+    """What is compared with 0, and how."""
+    if isinstance(node, cst.Name):
+        found = indices.definition(node)
+        if found is None or found[0] >= 0:
+            raise NotSlices(f"`{node.value}` is set in several places")
+        return _difference(indices, found[1])
+    if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
+        raise NotSlices(f"`{code(node)}` is no comparison of two index expressions")
+    operator = _COMPARED.get(type(node.comparisons[0].operator))
+    left, right = indices.of(node.left), indices.of(node.comparisons[0].comparator)
+    if operator is None or left is None or right is None:
+        raise NotSlices(f"`{code(node)}` is no comparison of two index expressions")
+    negated = tuple((_negative(one), axis) for one, axis in right.parts)
+    return Index(less(left.base, right.base), (*left.parts, *negated)), operator
+
+
+def _negative(text: str) -> str:
+    return text[1:] if text.startswith("-") and text[1:].isdecimal() else times("-1", text)
+
+
+def _counts(tile: cst.BaseExpression, made: Sequence[Instruction]) -> list[str]:
+    """The sizes of the tile that is selected from, as texts."""
+    views = [one.operand("on_true_tile") for one in made if one.row.name == "affine_select"]
+    shapes = {view.shape for view in views if isinstance(view, View)}
+    if len(shapes) == 1:
+        return [str(size) for size in shapes.pop()]
+    if shapes:
+        rank = {len(shape) for shape in shapes}
+        if len(rank) == 1 and isinstance(tile, cst.Name):
+            return [f"{tile.value}.shape[{n}]" for n in range(rank.pop())]
+    return []
+
+
+def _copied(made: Sequence[Instruction]) -> bool:
+    """The tile is in PSUM, which the engine does not read: it is copied before."""
+    copies = [one for one in made if one.row.name == "tensor_copy"]
+    sources = [one.operand("src") for one in copies]
+    return any(isinstance(s, View) and s.tensor.buffer is Buffer.PSUM for s in sources)

@@ -1,0 +1,82 @@
+"""Operands of one partition, which Beta 1 repeated over those of the other operand.
+
+`nl.add(a, b)` of (128, 512) and (1, 512) is `nl.add(a, nl.broadcast_to(b, (128, 512)))`.
+Source: NKI's documentation up to SDK 2.26, nki.language.add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import libcst as cst
+
+from nkic.ir.tensors import View
+from nkic.machine.operands import Row
+from nkic.migrate.arguments import find, replaced
+from nkic.migrate.beta1.indices import Indices, code
+from nkic.migrate.sheet import Sheet
+
+BINARY = tuple(
+    f"nki.language.{name}"
+    for name in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "power")
+)
+
+
+class Wider:
+    """Writes the operands of such calls."""
+
+    def __init__(
+        self, sheet: Sheet, indices: Indices, shapes: Mapping[str, frozenset[tuple[int, ...]]]
+    ) -> None:
+        self.sheet = sheet
+        self.indices = indices
+        self.shapes = shapes
+
+    def written(self, old: cst.Call, new: cst.Call) -> cst.Call:
+        """The call with both operands of as many partitions."""
+        if self.sheet.name_of(old.func) not in BINARY or len(old.args) < 2:
+            return new
+        shapes = [self._shape(one.value) for one in old.args[:2]]
+        if None in shapes or not all(isinstance(one.value, cst.Name) for one in new.args[:2]):
+            return new
+        first, second = (shape or () for shape in shapes)
+        if len(first) != 2 or len(second) != 2 or first[0] == second[0]:
+            return new
+        whole = tuple(map(max, first, second))
+        function = self.sheet.of_module("nki.language", "broadcast_to")
+        text = cst.parse_expression(str(whole))
+        place = 0 if first[0] == 1 else 1
+        args = list(new.args)
+        value = cst.Call(function, [cst.Arg(args[place].value), cst.Arg(text)])
+        args[place] = args[place].with_changes(value=value)
+        return new.with_changes(args=args)
+
+    def repeated(self, row: Row, old: cst.Call, new: cst.Call) -> cst.Call:
+        """An instruction whose operands were repeated along dimensions of one element."""
+        made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+        for operand in REPEATED.get(row.name, ()):
+            views = [v for one in made if isinstance(v := one.operand(operand), View)]
+            shapes = {view.shape for view in views}
+            said = find(new, row.parameters[1:], operand)
+            if said is None or len(shapes) != 1 or not all(map(_is_repeated, views)):
+                continue
+            if not isinstance(said.value, cst.Name | cst.Subscript) or "broadcast" in code(said):
+                continue
+            function = self.sheet.of_module("nki.language", "broadcast_to")
+            shape = cst.parse_expression(str(shapes.pop()))
+            value = cst.Call(function, [cst.Arg(said.value), cst.Arg(shape)])
+            new = replaced(new, said, said.with_changes(value=value))
+        return new
+
+    def _shape(self, value: cst.BaseExpression) -> tuple[int, ...] | None:
+        """The one shape that a tile of this name has."""
+        found = self.shapes.get(value.value, frozenset()) if isinstance(value, cst.Name) else ()
+        return next(iter(found)) if len(found) == 1 else None
+
+
+REPEATED = {"tensor_tensor": ("data1", "data2")}
+
+
+def _is_repeated(view: View) -> bool:
+    """Some dimension has the same element all over."""
+    return any(not s and n > 1 for s, n in zip(view.strides, view.shape, strict=True))

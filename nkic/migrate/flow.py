@@ -1,0 +1,138 @@
+"""Which assignment a name has its value from, where it is read."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from nkic.migrate.scopes import scope_of
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
+
+Place = tuple[int, int]
+_LOOPS = cst.For | cst.While
+
+
+class Flow:
+    """The assignments of a file, function by function."""
+
+    def __init__(self, sheet: Sheet) -> None:
+        self.sheet = sheet
+        self._setters: dict[int, dict[str, list[cst.CSTNode]]] = {}
+
+    def reaching(
+        self, name: str, candidates: Sequence[cst.CSTNode], use: cst.CSTNode
+    ) -> cst.CSTNode | None:
+        """The one of the nodes, which set the name, whose value `use` reads; None where it may
+        be another.
+        """
+        if len(candidates) == 1 and self._is_left_behind(candidates[0], use):
+            return candidates[0] if self.is_same(name, candidates[0], use) else None
+        before = [one for one in candidates if self._dominates(one, use)]
+        found = max(before, key=self._start, default=None)
+        return found if found is not None and self.is_same(name, found, use) else None
+
+    def is_same(self, name: str, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
+        """The name has the value at `use` that it has right after `set_at`, or at it."""
+        inside = {id(one) for one in self._loops(use)} - {id(one) for one in self._loops(set_at)}
+        for setter in self._all_setters(set_at).get(name, ()):
+            if setter is set_at or self._is_around(setter, set_at, use):
+                continue
+            if isinstance(setter, _LOOPS) and id(setter) in inside:
+                return False
+            if inside & {id(one) for one in self._loops(setter)}:
+                return False
+            is_after = self._start(set_at) < self._start(setter)
+            is_between = is_after and self._end(setter) <= self._start(use)
+            if is_between and not self._exclude(setter, use):
+                return False
+        return True
+
+    def _is_around(self, setter: cst.CSTNode, set_at: cst.CSTNode, use: cst.CSTNode) -> bool:
+        """Both nodes are in the loop that sets the name."""
+        both = all(any(setter is p for p in self.sheet.parents(one)) for one in (set_at, use))
+        return both and isinstance(setter, _LOOPS)
+
+    def _dominates(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
+        """The node is run before `use`, whatever else is."""
+        if self._end(node) > self._start(use):
+            return False
+        block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
+        return any(one is block for one in self.sheet.parents(use))
+
+    def _is_left_behind(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
+        """The node stands right in loops that have ended before `use`."""
+        while True:
+            block = next(p for p in self.sheet.parents(node) if isinstance(p, _BLOCKS))
+            if isinstance(block, cst.Module) or any(one is block for one in self._around(use)):
+                return self._end(node) <= self._start(use)
+            node = next(self.sheet.parents(block))
+            if not isinstance(node, cst.For):
+                return False
+
+    def _around(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        return self.sheet.parents(node)
+
+    def _exclude(self, a: cst.CSTNode, b: cst.CSTNode) -> bool:
+        """The nodes are in different branches of one `if`."""
+        around = [one for one in self.sheet.parents(a) if isinstance(one, cst.If)]
+        return any(
+            one is other and self._branch(one, a) is not self._branch(one, b)
+            for one in around
+            for other in self.sheet.parents(b)
+        )
+
+    def _branch(self, node: cst.If, inside: cst.CSTNode) -> cst.CSTNode | None:
+        chain = [inside, *self.sheet.parents(inside)]
+        return next((one for one in chain if one is node.body or one is node.orelse), None)
+
+    def _loops(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """The loops around a node, up to its function; a loop is not around what it counts."""
+        for one in self.sheet.parents(node):
+            if isinstance(one, cst.FunctionDef):
+                return
+            if isinstance(one, _LOOPS):
+                yield one
+
+    def _all_setters(self, node: cst.CSTNode) -> dict[str, list[cst.CSTNode]]:
+        scope = scope_of(self.sheet, node)
+        if id(scope) not in self._setters:
+            found: defaultdict[str, list[cst.CSTNode]] = defaultdict(list)
+            for one in walk(scope.body if scope is not None else self.sheet.tree):
+                if scope_of(self.sheet, one) is scope if one is not self.sheet.tree else False:
+                    for name in set_by(one):
+                        found[name].append(one)
+            self._setters[id(scope)] = found
+        return self._setters[id(scope)]
+
+    def _start(self, node: cst.CSTNode) -> Place:
+        span = self.sheet.span(node)
+        return (span.line, span.column)
+
+    def _end(self, node: cst.CSTNode) -> Place:
+        span = self.sheet.span(node)
+        return (span.end_line, span.end_column)
+
+
+_BLOCKS = cst.IndentedBlock | cst.SimpleStatementSuite | cst.Module
+
+
+def set_by(node: cst.CSTNode) -> Sequence[str]:
+    """The names that this very node sets."""
+    targets: list[cst.BaseExpression] = []
+    if isinstance(node, cst.Assign):
+        targets = [one.target for one in node.targets]
+    elif isinstance(node, cst.For | cst.AugAssign | cst.AnnAssign | cst.NamedExpr):
+        targets = [node.target]
+    return [n.value for t in targets for n in plain_names(t)]
+
+
+def plain_names(target: cst.BaseExpression) -> Iterator[cst.Name]:
+    """The names that setting a target sets."""
+    if isinstance(target, cst.Name):
+        yield target
+    elif isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from plain_names(element.value)
