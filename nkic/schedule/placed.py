@@ -20,21 +20,27 @@ class Placed(NamedTuple):
 
 
 class Timings:
-    """Timings of instructions, computed once per signature."""
+    """Timings of instructions, computed once per signature, and looked up once per instruction:
+    the program must outlive them.
+    """
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.known: dict[tuple[object, ...], Timing] = {}
+        self.known: dict[tuple[object, ...], dict[Engine, Timing]] = {}
+        self.of_each: dict[int, dict[Engine, Timing]] = {}  # by identity
 
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
         """The timing of `instruction` on its engine; of a transfer, on that DMA queue."""
-        shapes = (_shape(o) for o in instruction.operands)
+        alike = self.of_each.get(id(instruction))
+        if alike is None:
+            shapes = [_shape(o) for o in instruction.operands]
+            key = (instruction.row, instruction.attributes, instruction.engine, *shapes)
+            alike = self.of_each[id(instruction)] = self.known.setdefault(key, {})
         by = self.target.queue_engines[queue]
-        key = (instruction.row, instruction.attributes, instruction.engine, by, *shapes)
-        found = self.known.get(key)
+        found = alike.get(by)
         if found is None:
             facts = instruction.facts(self.target)
-            found = self.known[key] = timing(instruction.row, facts, engine_of(instruction), queue)
+            found = alike[by] = timing(instruction.row, facts, engine_of(instruction), queue)
         return found
 
 
