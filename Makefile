@@ -11,8 +11,8 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all fuzz bless bench timing faults mutate demo samples conformance accuracy \
-	grammar docs stubs clean
+.PHONY: help setup check lint types test test-all fuzz bless bench pictures timing schedules faults mutate demo samples \
+	conformance accuracy grammar docs stubs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -55,6 +55,9 @@ PEER ?=
 bench: $(STAMP)  ## time the compiler and the simulator: make bench [ARGS=runs] [PEER=folder]
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.bench $(ARGS) $(if $(PEER),--peer $(PEER))
 
+pictures: $(STAMP)  ## draw the README's pictures from real runs
+	$(PY) -m tests.pictures
+
 timing: $(STAMP)  ## simulated times beside published ones, for docs/timing.md
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.timing
 
@@ -83,6 +86,10 @@ conformance: $(STAMP)  ## run nki-library's suite: make conformance NKILIB=… C
 	'$(CONFORMANCE)/run.sh' -q -n 2 $(if $(ARGS),$(ARGS),@quick$(if $(filter trn3,$(PLATFORM)),_trn3).txt)
 
 # NKISAMPLES and NKILIB are checkouts; either may be left out. ARGS is a pattern of names.
+schedules: $(STAMP)  ## public kernels' schedules beside a bound: make schedules NKISAMPLES=… NKILIB=… [ARGS=…]
+	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.timing.library $(if $(NKISAMPLES),--samples '$(NKISAMPLES)') \
+		$(if $(NKILIB),--library '$(NKILIB)') $(ARGS)
+
 accuracy: $(STAMP)  ## worst errors of public kernels: make accuracy NKISAMPLES=… NKILIB=… [ARGS=…]
 	$(PY) -m tests.conformance.samples $(if $(NKISAMPLES),--samples '$(NKISAMPLES)') \
 		$(if $(NKILIB),--library '$(NKILIB)') $(ARGS)

@@ -1,5 +1,5 @@
 """docs/performance.md does what it says: its commands run, print what follows them, and following
-the verdicts makes the kernel more than three times as fast.
+the verdicts makes the kernel more than six times as fast.
 
 NKIC_BLESS=1 writes what the commands print into the page. Figures are not compared with the page.
 """
@@ -63,7 +63,7 @@ def test_the_page(
     assert "less time: load lhsT and rhs once and keep them in SBUF" in runs[0]
     assert "less time: multiply bfloat16, not float32" in runs[1]
     slow, once, fast = (int(_cycles(text)) for text in runs[:3])
-    assert slow > 3 * once and once > 1.5 * fast
+    assert slow > 2.5 * once and once > 1.5 * fast and slow > 6 * fast
     same_results()
 
 

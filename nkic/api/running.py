@@ -169,7 +169,8 @@ def run(
     `fill` makes what is missing ("zeros", "randn(0)", …), `cast` converts other element types.
     Other options: `init_check`, `precise_fp`, `accumulate`, `report_error_bound`, `machine`,
     `max_cycles`, `max_memory` (bytes), `timeout` (seconds), `levels` of warnings, `dump`, `watch`
-    and `expect_at` to look into it, as those of `nki-run`. Raises `RunError`; warnings come as `NkicWarning`.
+    and `expect_at` to look into it, as those of `nki-run`. Raises `RunError`; warnings come as
+    `NkicWarning`.
     """
     options.check("run", how, Running)
     return _run(artifact, [inputs], fill, cast, how)[0]

@@ -121,10 +121,15 @@ class Reach:
         if binding is not None:
             self._check_sub_kernel(holder, name, binding)
             self._follow(holder, binding, functions=follow)
-        elif name.id in names.BUILTINS or name.id in self.given(module.name):
+        elif self._is_known(module, name.id):
             return
         elif not self.library.provided_stars(module):
             self._unknown(module, name, near)
+
+    def _is_known(self, module: SourceModule, name: str) -> bool:
+        """The name has a value without an import."""
+        memory = self.profile is Profile.BETA2 and name in names.MEMORIES
+        return memory or name in names.BUILTINS or name in self.given(module.name)
 
     def _unknown(self, module: SourceModule, name: nodes.Name, near: frozenset[str]) -> None:
         if names.is_special(name.id):

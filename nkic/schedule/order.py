@@ -24,23 +24,14 @@ from heapq import heappop, heappush
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Instruction
 from nkic.ir.schedule import StreamId
-from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, semaphore_ps
-from nkic.schedule.placed import Placed, Timings, engine_of, table_of
+from nkic.schedule.placed import Placed, Timings, engine_of, queues_of, table_of
 from nkic.schedule.replay import replayed
 
 COLLECTIVES = 1  # the pipe whose queue they take
 ENOUGH = 1.005  # of the busiest engine's time: what is as near is not tried otherwise
-
-
-def _leaves_chip(instruction: Instruction) -> bool:
-    """A transfer to HBM, or to the debug stream, which has no dst."""
-    if "dst" not in instruction.row.operand_index:
-        return True
-    dst = instruction.operand("dst")
-    return isinstance(dst, AccessPattern) and not dst.tensor.on_chip
 
 
 @dataclass
@@ -82,11 +73,10 @@ class _Queues:
         """The queue of the cores' rendezvous for that pipe: one that takes data away."""
         return len(self.busy) - 1 - pipe % self.half
 
-    def choose(self, start: int, away: bool, trigger: int) -> int:
-        """The queue for a transfer that could start at `start`; `away`: from on chip. An engine
-        that has other work is taken where it saves more than the `trigger` costs it.
+    def choose(self, start: int, queues: range, trigger: int) -> int:
+        """The one of `queues` for a transfer that could start at `start`. An engine that has other
+        work is taken where it saves more than the `trigger` costs it.
         """
-        queues = range(self.half, len(self.busy)) if away else range(self.half)
         return min(queues, key=lambda q: (self._cost(q, start, trigger), self.busy[q], q))
 
     def _cost(self, queue: int, start: int, trigger: int) -> int:
@@ -295,7 +285,7 @@ class ListScheduler:
         if instruction.row.is_rendezvous:  # the same on all cores
             pipe = instruction.row.queue
             return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
-        return self.queues.choose(start, _leaves_chip(instruction), trigger)
+        return self.queues.choose(start, queues_of(instruction, self.orderer.target), trigger)
 
     def next_start(self) -> int | None:
         """When the next instruction can start, if one is ready or will be."""

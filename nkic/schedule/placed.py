@@ -53,3 +53,17 @@ def _shape(operand: Operand) -> object:
     if type(operand) is AccessPattern:
         return (operand.tensor.buffer, operand.dtype, operand.partitions, operand.dims)
     return operand
+
+
+def queues_of(instruction: Instruction, target: Target) -> range:
+    """The DMA queues that a transfer may take: half of them lead towards the chip."""
+    half = max(1, target.dma_queues // 2)
+    return range(half, target.dma_queues) if _leaves_chip(instruction) else range(half)
+
+
+def _leaves_chip(instruction: Instruction) -> bool:
+    """A transfer to HBM, or to the debug stream, which has no dst."""
+    if "dst" not in instruction.row.operand_index:
+        return True
+    dst = instruction.operand("dst")
+    return isinstance(dst, AccessPattern) and not dst.tensor.on_chip

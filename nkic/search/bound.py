@@ -10,7 +10,7 @@ from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
-from nkic.schedule.placed import Timings, engine_of
+from nkic.schedule.placed import Timings, engine_of, queues_of
 
 
 def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
@@ -46,8 +46,21 @@ def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
     by_engine: dict[Engine, list[_Job]] = defaultdict(list)
     for job in code:
         by_engine[job.engine].append(job)
+        if job.trigger:
+            by_engine[job.by].append(job)
     paths = [job.earliest + job.rest for job in code]
-    return max([*map(_busy, by_engine.values()), *paths], default=0)
+    return max([*(_busy(e, jobs) for e, jobs in by_engine.items()), *paths], default=0)
+
+
+def most_busy(program: Program) -> dict[Engine, int]:
+    """Picoseconds that each engine is busy at least, on the core where it is most."""
+    target = program.target.used_by(len(program.cores))
+    timings, found = Timings(target), dict.fromkeys(Engine, 0)
+    for body in program.cores:
+        code = [_Job(one, target, timings) for one in instructions(body)]
+        for engine in Engine:
+            found[engine] = max(found[engine], sum(job.on(engine) for job in code))
+    return found
 
 
 class _Job:
@@ -56,12 +69,21 @@ class _Job:
     def __init__(self, one: Instruction, target: Target, timings: Timings) -> None:
         self.number = one.number
         self.engine = engine_of(one)
-        queues = range(target.dma_queues) if self.engine is Engine.DMA else range(1)
-        time = min((timings.of(one, queue) for queue in queues), key=lambda t: t.start)
+        queues = queues_of(one, target) if self.engine is Engine.DMA else range(1)
+        times = [timings.of(one, queue) for queue in queues]
+        time = min(times, key=lambda t: t.start)
+        self.by = time.by
+        self.trigger = time.trigger if {t.by for t in times} == {time.by} else 0
         self.hold = time.hold
         self.busy = time.pool if self.engine is Engine.DMA else time.hold
         self.length = time.start + time.hold + time.latency
         self.earliest = self.rest = 0
+
+    def on(self, engine: Engine) -> int:
+        """How long that engine is busy with it: a transfer, also the one that must trigger it."""
+        if engine is self.engine:
+            return self.busy
+        return self.trigger if engine is self.by else 0
 
     def until(self, other: _Job, signal: int) -> int:
         """From its start to that of `other`, which waits for it: on one engine a sum that is added
@@ -87,11 +109,11 @@ def _set_rest(code: Sequence[_Job], before: Mapping[int, list[_Job]], signal: in
             one.rest = max(one.rest, one.until(job, signal) + job.rest)
 
 
-def _busy(jobs: list[_Job]) -> int:
+def _busy(engine: Engine, jobs: list[_Job]) -> int:
     longest = total = 0
     shortest = jobs[0].rest if jobs else 0
     for job in sorted(jobs, key=lambda job: (-job.earliest, job.number)):
-        total += job.busy
-        shortest = min(shortest, job.rest - job.busy)
+        total += job.on(engine)
+        shortest = min(shortest, job.rest - job.on(engine))
         longest = max(longest, job.earliest + total + shortest)
     return longest

@@ -48,11 +48,10 @@ class RunOptions:
 
     @property
     def copies_less(self) -> bool:
-        """Tiles may be pieces of HBM tensors: nobody looks at memory before the end, nor at bytes
-        that were not written, and rounding is where it belongs.
+        """Tiles may be pieces of HBM tensors: no option looks at bytes that were not written, and
+        rounding is where it belongs.
         """
-        looks = self.report_bounds or self.check_races
-        return self.check_init and self.precise and not looks
+        return self.check_init and self.precise and not (self.report_bounds or self.check_races)
 
     def target_of(self, executable: Executable) -> Target:
         """The target of `executable`, with the figures that hold for this run."""

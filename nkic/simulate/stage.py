@@ -89,15 +89,10 @@ class _Rank:
     """One of the kernels that run together."""
 
     def __init__(
-        self,
-        executable: Executable,
-        inputs: Arrays,
-        options: RunOptions,
-        rank: int,
-        observed: bool,
+        self, executable: Executable, inputs: Arrays, options: RunOptions, rank: int, watched: bool
     ) -> None:
         contents = _contents(executable, inputs)
-        self.memory = Memory(executable, contents, options.copies_less and not observed)
+        self.memory = Memory(executable, contents, options.copies_less and not watched)
         races = options.check_races and executable.cores > 1
         shadow = Shadow(executable, self.memory) if options.check_init or races else None
         self.shadow = shadow if options.check_init else None
@@ -132,8 +127,8 @@ def _run(
     if options.max_cycles is not None:
         limit = options.max_cycles * 1_000_000 // target.base_clock_mhz
     with quiet():
-        observed = make is not plain  # somebody looks at memory before the end
-        ranks = [_Rank(executable, own, options, rank, observed) for rank, own in enumerate(inputs)]
+        watched = make is not plain  # somebody looks into memory before the end
+        ranks = [_Rank(executable, own, options, rank, watched) for rank, own in enumerate(inputs)]
         runners = [runner for rank in ranks for runner in rank.runners]
         shadows, memories = [rank.shadow for rank in ranks], [rank.memory for rank in ranks]
         machine = make(executable, runners, shadows, options, limit, target, memories=memories)

@@ -18,6 +18,7 @@ from nkic.evaluate.objects import UNSET, Class
 from nkic.language import library, provide
 from nkic.language.namespace import Namespace, names_of, submodule
 from nkic.language.trace import Trace
+from nkic.language.versions import memories
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.specialise import numpy_names, surface
@@ -86,6 +87,8 @@ class World:
         )
         self.spaces = spaces
         machine = self.interpreter.machine
+        if trace.profile is Profile.BETA2:
+            machine.builtins = {**machine.builtins, **memories.MEMORIES}
         if trace.profile is Profile.BETA1:
             from nkic.specialise import beta1  # rarely needed
 

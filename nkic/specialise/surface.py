@@ -34,6 +34,7 @@ from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction
 from nkic.language.versions import configs
+from nkic.language.versions.memories import Memory
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 from nkic.syntax.names import words
@@ -59,6 +60,7 @@ SURFACE: dict[type, str] = {
     DynamicRange: "",
     DType: "name size itemsize bits kind is_float is_integer lowest highest smallest",
     Buffer: "name value on_chip",
+    Memory: "view",
     TileSize: """
         pmax psum_bank_fmax psum_bank_fmax_bytes gemm_stationary_fmax gemm_moving_fmax
         bn_stats_fmax psum_min_align sbuf_min_align psum_num_banks sbuf_size_bytes

@@ -30,6 +30,9 @@ BUILTINS = frozenset(
     """)
 )
 
+# Of Beta 2 alone: memories that tensors are made in.
+MEMORIES = ("sbuf", "psum", "hbm")
+
 _FILES = "kernels are compiled from their source and arguments alone and cannot touch files"
 _CODE = "kernel source is compiled as it stands; pass functions, or choose with `if`"
 _INSIDE = "keep the values you need in variables, a dict or a class"

@@ -14,14 +14,14 @@ P = 128
 CHUNK = 512
 
 
-def add_into(out, a, b):
+def add_into(out, a, b, width=CHUNK):
     M, N = a.shape
     for m in range(M // P):
-        for n in range(N // CHUNK):
-            rows, columns = nl.ds(m * P, P), nl.ds(n * CHUNK, CHUNK)
-            x = nl.ndarray((P, CHUNK), dtype=a.dtype, buffer=nl.sbuf)
-            y = nl.ndarray((P, CHUNK), dtype=a.dtype, buffer=nl.sbuf)
-            z = nl.ndarray((P, CHUNK), dtype=a.dtype, buffer=nl.sbuf)
+        for n in range(N // width):
+            rows, columns = nl.ds(m * P, P), nl.ds(n * width, width)
+            x = nl.ndarray((P, width), dtype=a.dtype, buffer=nl.sbuf)
+            y = nl.ndarray((P, width), dtype=a.dtype, buffer=nl.sbuf)
+            z = nl.ndarray((P, width), dtype=a.dtype, buffer=nl.sbuf)
             nisa.dma_copy(dst=x, src=a[rows, columns])
             nisa.dma_copy(dst=y, src=b[rows, columns])
             nisa.tensor_tensor(dst=z, data1=x, data2=y, op=nl.add)
@@ -208,9 +208,9 @@ def grown(sum, shrink, part):
 
 
 @nki.jit
-def add(a, b):
+def add(a, b, width=CHUNK):
     out = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)
-    add_into(out, a, b)
+    add_into(out, a, b, width)
     return out
 
 

@@ -97,6 +97,7 @@ def test_every_write_is_dumped_with_its_place_and_time(nki: Run, folder: Path) -
     assert np.array_equal(contents, [A[:128], A[128:]])
     halves = [_array(folder / "d", row) for row in by_line[HALVE]]
     assert np.array_equal(halves, [SUM[:128] / 2, SUM[128:] / 2])
+    assert all(row["unrolled"] == f"i={row['time']}" for row in rows)
     (first, second) = by_line[ADD]
     assert first["region"] == [[0, 128], [0, 4]] and first["engine"] == "core0.vector"
     assert first["unwritten"] == second["unwritten"] == 128 * 4
@@ -150,7 +151,10 @@ def test_a_watch_tells_every_change(nki: Run) -> None:
         assert event["changed"] == np.count_nonzero(values)
         assert event["engine"] == "core0.vector" and event["region"] == [[0, 128], [0, 8]]
     shown = nki(*RUN, "--watch", "y").err
-    assert f"y  line {LOAD_B}  " in shown and "wrote [0:128, 0:8], 1,024 elements changed" in shown
+    assert (
+        f"y  line {LOAD_B} (i=0)  " in shown
+        and "wrote [0:128, 0:8], 1,024 elements changed" in shown
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,7 +215,7 @@ def test_the_first_line_where_they_part(nki: Run, reference: dict[str, Any]) -> 
     text = refused(nki(*RUN, *at, "-O", "output_0=@o.npy"), 1, "intermediate-differs")
     assert f"k.py:{HALVE}:9: error" in text
     assert f"after line {HALVE}, `acc` is not what `wrong.npz` has: 1 of 1,024" in text
-    assert "written the 2nd time" in text and "1 comparison before it agreed" in text
+    assert "written the 2nd time (i=1) at " in text and "1 comparison before it agreed" in text
     assert "first: [3, 5] is" in text and "off by 0.25" in text
     text = refused(nki(*RUN, *at, "--expect-at", f"{LOAD}=x.npz"), 1, "intermediate-differs")
     assert f"after line {LOAD}, `x`" in text and "1 after it did not" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +37,13 @@ def test_annotated_source_and_timeline(nki: Run, folder: Path) -> None:
     assert [row for row in done.out.splitlines() if row.startswith("DVE ")]
     without = nki(*RUN, "--annotate", "-O", "a=@a.npy")
     assert "dma_copy" not in without.out and "|   14" in without.out
+
+
+def test_a_timeline_has_colours_on_a_terminal(nki: Run) -> None:
+    words = (*RUN, "--timeline", "-O", "a=@a.npy")
+    plain, coloured = (nki(*words, "--color", how).out for how in ("never", "always"))
+    assert re.search(r"(?m)^\x1b\[31mDMA", coloured) and "\x1b" not in plain
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
 
 
 def test_a_window_needs_a_timeline(nki: Run) -> None:

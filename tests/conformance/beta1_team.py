@@ -17,11 +17,12 @@ TEAM = "contributed/neuron-team-kernels/"
 REFERENCE = "src/nki_samples/reference/"
 
 PRIVATE = "asks for modules of the vendor's compiler that are not public: "
+IMPORTED = "has helpers alone, which rmsnorm_quant.py uses, and runs with it"
 MODE = "gives nl.load a `mode=`, which no public version has"
 REASONS = {
     f"{TEAM}attention_token_gen.py": f"{PRIVATE}_private.private_api, _private_kernels",
     f"{TEAM}blockwise_mm.py": MODE,
-    f"{TEAM}blockwise_mm_bwd.py": MODE,
+    f"{TEAM}blockwise_mm_bwd.py": "uses blockwise_mm.py",
     f"{TEAM}collective_matmul.py": f"{PRIVATE}nccl.collectives, _private.private_api",
     f"{TEAM}helper_kernels.py": "has functions alone, of tiles and their `shape_2d`; "
     f"{PRIVATE}language.iterators",
@@ -30,15 +31,17 @@ REASONS = {
     f"{TEAM}transpose.py": "imports `nki.language.constants` beside neuronxcc",
     f"{TEAM}attention_build_blocks.py": "has functions alone, of tiles",
     **{
-        f"{TEAM}flash_paged_attn_varlen/{name}.py": f"{PRIVATE}nki.typing.scalar; {MODE}"
-        for name in (
-            "flash_attn_core",
-            "flash_attn_impl",
-            "paged_cache",
-            "utils",
-            "varlen_attention_kernel",
-        )
+        f"{TEAM}flash_paged_attn_varlen/{name}.py": why
+        for name, why in {
+            "flash_attn_core": "has functions alone, of tiles",
+            "flash_attn_impl": f"{PRIVATE}nki.typing.scalar",
+            "paged_cache": "has functions alone, of tiles",
+            "utils": MODE,
+            "varlen_attention_kernel": f"{MODE}, and loops over nki.typing.scalar",
+        }.items()
     },
+    f"{REFERENCE}util/kernel_helpers.py": IMPORTED,
+    f"{REFERENCE}rmsnorm_quant/rmsnorm_quant_constants.py": IMPORTED,
 }
 
 
@@ -133,7 +136,7 @@ def kernel(image, taps):
     "contributed/pipelined_attention.py",
     "flash_fwd",
     65536,
-    why="is for sequences of 16,384, which take too long here",
+    why="gives instructions a `name=`, which no public version has, and is for sequences of 16,384",
 )
 def _pipelined(draw: Draw) -> Wanted:
     q, k = draw.bf16(1, 128, 16384), draw.bf16(1, 128, 16384)

@@ -25,26 +25,27 @@ HEAD = """\
 
 def main() -> int:
     """Exit status."""
-    options = _options()
+    wanted = options(__doc__)
     nkic.install()
     good = True
     print(HEAD)
-    for case, package in _cases(options):
+    for case, package in chosen(wanted):
         outcome = run(case, package)
         print(row(outcome), flush=True)
         good &= outcome.good or outcome.expected
     return not good
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+def options(description: str | None) -> argparse.Namespace:
+    """The command line: checkouts, and which cases."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--samples", type=Path, help="a checkout of nki-samples")
     parser.add_argument("--library", type=Path, help="a checkout of nki-library")
     parser.add_argument("only", nargs="?", default="", help="cases whose name has this pattern")
     return parser.parse_args()
 
 
-def _cases(options: argparse.Namespace) -> Iterator[tuple[Case, str]]:
+def chosen(options: argparse.Namespace) -> Iterator[tuple[Case, str]]:
     """Cases, and the package that they are in."""
     found: list[tuple[Case, str]] = []
     if options.samples:

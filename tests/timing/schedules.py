@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from nkic.driver.compiled import LEVELS, Compiled, CompileOptions
+from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
 from nkic.driver.request import RawOptions, request_for
 from nkic.ir.program import Program, instructions
-from nkic.search.bound import bound_ns, has_loops
+from nkic.machine.engines import Engine
+from nkic.search.bound import bound_ns, has_loops, most_busy
 from samples.run import Case, cases, folders
 
+BINDS = 0.8  # of the bound: an engine that is busy for longer is what binds
 HEAD = """\
-| sample | instructions | bound | serial | -O0 | -O1 | -O2 | -O1 over the bound |
-|---|---:|---:|---:|---:|---:|---:|---:|"""
+| sample | instructions | bound | what binds | serial | -O0 | -O1 | -O2 | -O1 over the bound |
+|---|---:|---:|---|---:|---:|---:|---:|---:|"""
 
 
 def compiled(case: Case, options: CompileOptions) -> Compiled:
@@ -34,6 +36,15 @@ def least(found: Compiled) -> float | None:
     return bound_ns(program, found.results["depend"]) / 1000
 
 
+def binds(found: Compiled, bottom: float) -> str:
+    """What decides the bound: the engine that is busy for most of it, or the longest path."""
+    program: Program = found.results["lower"]
+    most = most_busy(program)
+    engine = max(most, key=lambda one: most[one])
+    name = "DMA" if engine is Engine.DMA else engine.value
+    return name if most[engine] / 1e6 > BINDS * bottom else "longest path"
+
+
 def microseconds(found: Compiled) -> float:
     """The time of a run, which the compiler notes in the file."""
     return float(found.executable.meta["estimate_ns"]) / 1000
@@ -41,15 +52,21 @@ def microseconds(found: Compiled) -> float:
 
 def row(case: Case) -> str | None:
     """A line of the table; None for device loops, which have no bound yet."""
-    one = compiled(case, CompileOptions())
+    return line(case.name, lambda n, serial: compiled(case, CompileOptions(serial, level=n)))
+
+
+def line(name: str, compile_with: Callable[[int, bool], Compiled]) -> str | None:
+    """A line of the table, of a kernel that is compiled at that level, or serially."""
+    one = compile_with(DEFAULT.level, False)
     bottom = least(one)
     if bottom is None:
         return None
-    serial = microseconds(compiled(case, CompileOptions(serial=True)))
-    times = [microseconds(compiled(case, CompileOptions(level=level))) for level in LEVELS]
+    serial = microseconds(compile_with(DEFAULT.level, True))
+    times = [microseconds(compile_with(level, False)) for level in LEVELS]
     count = sum(1 for body in one.results["lower"].cores for _ in instructions(body))
-    cells = [f"{time:,.1f}" for time in (bottom, serial, *times)]
-    return f"| {case.name} | {count} | {' | '.join(cells)} | {times[1] / bottom:.2f} |"
+    cells = [f"{time:,.1f}" for time in (serial, *times)]
+    head = f"| {name} | {count} | {bottom:,.1f} | {binds(one, bottom)}"
+    return f"{head} | {' | '.join(cells)} | {times[1] / bottom:.2f} |"
 
 
 def table() -> Iterator[str]:

@@ -185,7 +185,6 @@ def test_an_input_is_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         RunOptions(check_init=False),
         RunOptions(precise=False),
-        RunOptions(taps=(("z", 16),)),
         RunOptions(report_bounds=True),
         RunOptions(check_races=True),
     ],

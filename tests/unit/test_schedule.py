@@ -77,6 +77,13 @@ def test_queue_order_needs_no_semaphore_on_an_engine_but_on_a_dma_queue() -> Non
     )
 
 
+def test_loads_are_spread_over_the_queues_towards_the_chip() -> None:
+    """A queue triggers a transfer when the one before has moved its data."""
+    body = [load(i, f"%{2 + i}{TILE}", "%0[0; 512x128, 1x512]") for i in range(5)]
+    done = scheduled(program("\n".join([tiles(5), "core", *(f"  {line}" for line in body)])))
+    assert [(s.id.queue, len(s.items)) for s in done.cores[0]] == [(0, 2), (1, 1), (2, 1), (3, 1)]
+
+
 def test_a_wait_that_another_implies_is_dropped() -> None:
     """#2 needs #0 and #1; #1 has waited for #0 already."""
     body = [

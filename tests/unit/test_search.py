@@ -25,7 +25,7 @@ from nkic.prove import prove_addresses, prove_order, read
 from nkic.schedule import schedule
 from nkic.schedule.placed import Timings
 from nkic.search import Found, search
-from nkic.search.bound import bound
+from nkic.search.bound import bound, most_busy
 from nkic.search.plan import plan
 from nkic.search.stage import run_ns
 from nkic.specialise.arguments import parse_arg
@@ -173,3 +173,14 @@ def test_what_program_order_has_no_room_for_is_planned_to_fit() -> None:
     with pytest.raises(CompileFailed):
         allocate(lowered, depend(lowered), Reporter())
     assert TRN2.sbuf_usable >= peak(made.results["allocate"], Buffer.SBUF) > 64 * 1024
+
+
+def test_the_bound_counts_triggers_of_the_engine_that_must_make_them() -> None:
+    """Rows of 4 bytes are moved in no time, but sync triggers every load."""
+    head = ["%0 a: float32[128, 64] shared_hbm", "input a = %0"]
+    tiles = [declare(1 + i, f"t{i}", "128, 1") for i in range(40)]
+    body = [load(i, f"%{1 + i}[0+128, 0; 1x1]", f"%0[{i}; 64x128, 1x1]") for i in range(40)]
+    found = program("\n".join([head[0], *tiles, head[1], "core", *(f"  {line}" for line in body)]))
+    trigger = TRN2.figures["dma.trigger_hwdge_ns"]
+    assert 40 * trigger < lower_bound(found) < 44 * trigger
+    assert most_busy(found)[Engine.SYNC] == 40_000 * trigger

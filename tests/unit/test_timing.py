@@ -14,7 +14,7 @@ SCANS = [case for case in CASES if case.module == "scans"]
 
 def test_a_blocked_product_takes_what_was_measured() -> None:
     found = predicted(PRODUCTS["v4"])
-    assert abs(found.error) < 1
+    assert abs(found.error) < 2
     assert found.estimate == pytest.approx(found.predicted, rel=1e-6)
 
 

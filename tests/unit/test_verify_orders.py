@@ -72,6 +72,19 @@ def test_what_the_compiler_writes_is_ordered(body: list[str]) -> None:
     verify_ordered(executable(*body))
 
 
+def test_columns_of_a_tile_of_rows_may_be_written_in_any_order() -> None:
+    whole, halves = "[0+128, 0; 8x4, 1x8]", [f"[0+128, {at}; 8x4, 1x4]" for at in (0, 4)]
+    head = [line.replace("128, 512", "128, 4, 8") for line in HEAD]
+    body = [
+        load(0, f"%2{whole}", "%0[0; 32x128, 1x32]"),
+        op(1, "reciprocal", dst=f"%3{halves[0]}", data=f"%2{halves[0]}"),
+        copy(2, f"%3{halves[1]}", f"%2{halves[1]}", "gpsimd"),
+        load(3, "%1[0; 32x128, 1x32]", f"%3{whole}"),
+    ]
+    found = make(program("\n".join([*head, *(f"  {line}" for line in body)]))).file()
+    verify_ordered(found)
+
+
 def test_every_wait_of_an_instruction_that_is_dropped_is_found() -> None:
     found, count = executable(*STRAIGHT), 0
     for stream, at, item in slots(found):

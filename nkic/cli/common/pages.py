@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -47,15 +47,19 @@ def markdown(text: str, colour: str) -> str:
 
 def difference(text: str, colour: str) -> str:
     """A unified difference."""
+    heads = {"---": "bold", "+++": "bold", "@@ ": "cyan"}
+    signs = {"+": "green", "-": "red"}
+    return styled(text, colour, lambda line: heads.get(line[:3], signs.get(line[:1], "")))
+
+
+def styled(text: str, colour: str, style_of: Callable[[str], str]) -> str:
+    """Lines, each in the style that `style_of` gives it, as long as they are."""
     if not wants_colour(sys.stdout, colour, os.environ):
         return text
     from rich.text import Text
 
-    styles = {"---": "bold", "+++": "bold", "@@ ": "cyan"}
-    signs = {"+": "green", "-": "red"}
-    lines = text.splitlines()
-    styled = (Text(s, styles.get(s[:3], signs.get(s[:1], ""))) for s in lines)
-    return _shown(Text("\n").join(styled), folds=False)
+    lines = (Text(line, style_of(line)) for line in text.splitlines())
+    return _shown(Text("\n").join(lines), folds=False)
 
 
 def aligned(rows: Rows) -> str:

@@ -16,7 +16,7 @@ from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
-from nkic.cli.common import Session
+from nkic.cli.common import Session, pages
 from nkic.cli.nki_run import comparing
 from nkic.cli.nki_run.options import CommandLine
 from nkic.neff.records import Executable
@@ -108,7 +108,8 @@ def write(line: CommandLine, session: Session, found: Insight, run: RunReport) -
     if line.annotate:
         files.write(STANDARD, annotate.annotated(found, texts))
     if line.timeline:
-        files.write(STANDARD, _lanes(line, found))
+        text = pages.styled(_lanes(line, found), session.color, lanes.style_of)
+        files.write(STANDARD, text)
     if line.summary_json is not None:
         values = {run.id: summary.summary(found)}
         _file(session, "json", line.summary_json, json.dumps(values, indent=1) + "\n")

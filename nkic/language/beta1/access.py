@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import Dynamic, View
-from nkic.language.beta1.indices import NO_AXES, Dim, Index, as_index, merged
+from nkic.language.beta1.indices import NO_AXES, ONE, Dim, Index, as_index, merged
 from nkic.language.hosted import plain
 from nkic.language.tensors import reshapes
 from nkic.language.tensors.indexing import DynamicSlice
@@ -24,11 +24,22 @@ from nkic.language.texts import brief
 Axes = tuple[frozenset[int], ...]
 
 
+class Outside(NamedTuple):
+    """An index that goes beyond a dimension, over the dimensions of what it takes."""
+
+    part: Index
+    size: int
+    axis: int
+
+
 class Indexed(NamedTuple):
-    """A view, and the `arange` calls that each of its dimensions comes from."""
+    """A view, the `arange` calls that each of its dimensions comes from, and what only a mask
+    keeps inside of the tensor.
+    """
 
     view: View
     axes: Axes
+    outside: tuple[Outside, ...] = ()
 
 
 class AtRunTime(NamedTuple):
@@ -126,11 +137,13 @@ def _edge(value: Any, size: int, default: int) -> int:
 def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     shape, strides, kept = list[int](), list[int](), list[frozenset[int]]()
     offset, axis = view.offset, 0
+    beyond = list[tuple[int, Index, int]]()
     for part in parts:
         if part is None:
             _add(shape, strides, kept, 1, 0, NO_AXES)
             continue
         stride = view.strides[axis]
+        _note_beyond(beyond, view, axis, part, len(shape))
         if isinstance(part, slice):
             start, size, step = _sliced(view, axis, part)
             offset += start * stride
@@ -144,7 +157,31 @@ def _basic(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     if not shape or (len(shape) < 2 and on_chip(view)):  # a tile has two dimensions at least
         _add(shape, strides, kept, 1, 1, NO_AXES)
     found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, view.dynamic)
-    return Indexed(found, tuple(kept))
+    return Indexed(found, tuple(kept), _placed(view, beyond, len(shape), 0))
+
+
+def _note_beyond(
+    beyond: list[tuple[int, Index, int]], view: View, axis: int, part: Part, place: int
+) -> None:
+    """Adds a part that goes beyond its dimension; its own dimensions stand at a place."""
+    size = view.shape[axis]
+    if isinstance(part, slice):
+        start, count, step = _sliced(view, axis, part)
+        part = Index(start, (Dim(count, step if count > 1 else 0),))
+    if isinstance(part, Index) and not 0 <= part.bounds[0] <= part.bounds[1] < size:
+        beyond.append((place, part, axis))
+
+
+def _placed(
+    view: View, beyond: list[tuple[int, Index, int]], rank: int, shift: int
+) -> tuple[Outside, ...]:
+    """The parts over all dimensions of what was taken, of which there are `rank`."""
+    found = []
+    for place, index, axis in beyond:
+        before = (ONE,) * (place + shift)
+        dims = before + index.dims + (ONE,) * (rank - len(before) - len(index.dims))
+        found.append(Outside(Index(index.start, dims[:rank]), view.shape[axis], axis))
+    return tuple(found)
 
 
 def _add(
@@ -183,6 +220,8 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     at, axis = -1, 0
     dynamic = view.dynamic
     partition: list[int] = []
+    beyond = list[tuple[int, Index, int]]()
+    after = list[tuple[int, Index, int]]()
     for part in parts:
         if isinstance(part, Index | AtRunTime) and at < 0:
             at = len(shape)
@@ -191,11 +230,14 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
             continue
         stride = view.strides[axis]
         if isinstance(part, slice):
+            _note_beyond(beyond if at < 0 else after, view, axis, part, len(shape))
             start, size, step = _sliced(view, axis, part)
             offset += start * stride
             whole = size == view.shape[axis]
             _add(shape, strides, kept, size, stride * step, axes[axis] if whole else NO_AXES)
-        else:
+        elif isinstance(part, Index):
+            _note_beyond(beyond, view, axis, merged(part, Index(0, together))[0], at)
+        if not isinstance(part, slice):
             index = part.rest if isinstance(part, AtRunTime) else part
             if isinstance(part, AtRunTime):
                 dynamic = _dynamic(view, axis, part, dynamic)
@@ -208,12 +250,15 @@ def _advanced(view: View, axes: Axes, parts: Sequence[Part]) -> Indexed:
     shape[at:at] = [dim.size for dim in together]
     strides[at:at] = steps
     kept[at:at] = [dim.axes for dim in together]
+    length = len(shape)
     if on_chip(view):
         _check_partition(view, parts[0], partition, at, shape, strides, kept)
     elif dynamic is not None and dynamic is not view.dynamic and dynamic.kind == "vector":
         strides[at] = dynamic.stride  # of the rows, wherever they are
     found = View(view.tensor, tuple(shape), tuple(strides), offset, view.dtype, dynamic)
-    return Indexed(found, tuple(kept))
+    rest = [(place + rank, index, axis) for place, index, axis in after]
+    shift = int(len(shape) > length)
+    return Indexed(found, tuple(kept), _placed(view, [*beyond, *rest], len(shape), shift))
 
 
 def _together(parts: Sequence[Part]) -> tuple[Dim, ...]:

@@ -19,6 +19,7 @@ from nkic.language.beta1.masks import (
     as_mask,
     bounding,
     elements,
+    range_over,
     rearranged,
 )
 from nkic.language.beta1.tiles import Tile
@@ -61,6 +62,28 @@ def extent(mask: Any, shape: Shape, axes: Axes) -> Extent:
     return Extent(None if whole and rest is None else box, rest)
 
 
+def check_inside(tile: Tile, where: Extent) -> None:
+    """Raises where the part that an instruction works on goes beyond a dimension of the tensor.
+
+    Within a mask that is no box, what is asked beside its bounds may be what keeps it inside.
+    """
+    if not tile._outside or where.empty or where.rest is not None:
+        return
+    box = where.box or Box((0,) * len(tile.shape), tile.shape)
+    for index, size, axis in tile._outside:
+        if len(index.dims) != len(box.sizes):
+            continue
+        low, high = range_over(index, box)
+        if low < 0 or high >= size:
+            shape = tile._access.tensor.shape
+            raise KernelError(
+                "index-out-of-bounds",
+                f"the index of dimension {axis} goes from {low} to {high}, which has {size} "
+                f"elements: the shape of `{tile._access.tensor.name}` is {shape}",
+                help=f"hide what is outside: mask=(index < {size})",
+            )
+
+
 def reordered(where: Extent, order: Sequence[int]) -> Extent:
     """The same part, the dimensions of the tile in another order."""
     if where.box is None:
@@ -83,6 +106,8 @@ def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
 
 def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
     """A tile repeated to a shape, the part of it that an instruction works on."""
+    if tile.shape == shape:
+        check_inside(tile, where)
     view = broadcast(tile._access, shape)
     if view is None:
         raise KernelError(

@@ -92,7 +92,7 @@ class Compared(Mask):
         return Compared(_over(self.index, axes, shape), self.symbol)
 
     def holds(self, box: Box) -> bool | None:
-        low, high = _range(self.index, box)
+        low, high = range_over(self.index, box)
         if self.symbol == ">=":
             return True if low >= 0 else False if high < 0 else None
         outside = low > 0 or high < 0
@@ -240,7 +240,7 @@ def _over(index: Index, axes: Axes, shape: Shape) -> Index:
     return Index(index.start, tuple(found))
 
 
-def _range(index: Index, box: Box) -> tuple[int, int]:
+def range_over(index: Index, box: Box) -> tuple[int, int]:
     """The least and the greatest value within a box."""
     low = high = index.start
     for dim, start, size in zip(index.dims, box.starts, box.sizes, strict=True):

@@ -17,6 +17,7 @@ from nkic.language.beta1.extents import (
     ALL,
     Extent,
     axes_of,
+    check_inside,
     cut,
     extent,
     predicate,
@@ -75,6 +76,7 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
         source = source.expand_dims(-1)
     made._axes = source._axes
     where = extent(mask, source.shape, source._axes)
+    check_inside(source, where)
     if where.empty:
         hide(made)
         return made
@@ -121,6 +123,9 @@ def store(dst: Any, value: Any, *, mask: Any = None) -> None:
     where = extent(mask, goal.shape, axes_of(goal.shape, goal, source))
     if where.empty:
         return
+    check_inside(goal, where)
+    if source.shape == goal.shape:
+        check_inside(source, where)
     if where.rest is not None:
         copy_boxes(goal, Tile(view), where)
     else:

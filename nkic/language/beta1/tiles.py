@@ -32,13 +32,14 @@ class Tile(NkiTensor):
     still write elsewhere instead. What makes instructions is in nkic/language/beta1/methods.py.
     """
 
-    __slots__ = ("__weakref__", "_axes", "_written_by")
+    __slots__ = ("__weakref__", "_axes", "_outside", "_written_by")
     __hash__ = None
 
     def __init__(self, view: View, axes: Axes | None = None, made: Any = None) -> None:
         super().__init__(view)
         self._axes = axes or (NO_AXES,) * len(view.shape)
         self._written_by = made
+        self._outside: tuple[access.Outside, ...] = ()
 
     # Indexing
 
@@ -46,7 +47,10 @@ class Tile(NkiTensor):
         active().viewing()
         if isinstance(key, Mask):
             return self._masked(key)
-        return Tile(*access.take(self._access, self._axes, key, tile_view))
+        found = access.take(self._access, self._axes, key, tile_view)
+        made = Tile(found.view, found.axes)
+        made._outside = found.outside
+        return made
 
     def _masked(self, mask: Mask) -> Tile:
         """`t[mask]`, of a mask that hides nothing of it."""

@@ -21,7 +21,7 @@ _EFFORT = 6  # of gzip: more takes twice the time for a hundredth of the bytes
 
 def trace(found: Insight) -> bytes:
     """The whole trace."""
-    lines = ",\n".join(map(_ENCODER.encode, _events(found)))
+    lines = ",\n".join([*map(_ENCODER.encode, _events(found)), *_flows(found), *_levels(found)])
     head = json.dumps({"kernel": found.trace.executable.name, "end_ps": found.trace.end})
     return (
         f'{{"displayTimeUnit": "ns", "otherData": {head}, "traceEvents": [\n{lines}\n]}}\n'.encode()
@@ -38,7 +38,6 @@ def _events(found: Insight) -> Iterator[dict[str, Any]]:
     for place, (stream, name) in enumerate(tracks.track_names(found).items()):
         yield _meta("thread_name", {"name": name}, stream)
         yield _meta("thread_sort_index", {"sort_index": place}, stream)
-    events = found.trace.events
     for one in (*tracks.slices(found), *tracks.triggers(found)):
         kind = "trigger" if one.name == "trigger" else "instruction"
         yield {
@@ -46,15 +45,25 @@ def _events(found: Insight) -> Iterator[dict[str, Any]]:
             **{"tid": one.track + 1, "ts": _us(one.start), "dur": _us(one.end - one.start)},
             "args": one.args,
         }
+
+
+def _flows(found: Insight) -> Iterator[str]:
+    """Lines of JSON: of numbers alone, which need no encoder. There are most of these."""
+    events = found.trace.events
     for number, (before, after) in enumerate(tracks.flows(found)):
         source, target = events[before], events[after]
-        both = {"cat": "signal", "name": "signal", "id": number, "pid": PROCESS}
-        yield {"ph": "s", **both, "tid": source.stream + 1, "ts": _us(source.start)}
-        yield {"ph": "f", "bp": "e", **both, "tid": target.stream + 1, "ts": _us(target.start)}
+        both = f'"cat": "signal", "name": "signal", "id": {number}, "pid": {PROCESS}, "tid": '
+        yield f'{{"ph": "s", {both}{source.stream + 1}, "ts": {_us(source.start)!r}}}'
+        yield f'{{"ph": "f", "bp": "e", {both}{target.stream + 1}, "ts": {_us(target.start)!r}}}'
+
+
+def _levels(found: Insight) -> Iterator[str]:
+    """The same of counters."""
     for counter in tracks.counters(found):
+        name, unit = json.dumps(counter.name), json.dumps(counter.unit)
+        both = f'{{"ph": "C", "name": {name}, "pid": {PROCESS}, "tid": {_COUNTERS}, "ts": '
         for time, value in counter.values:
-            both = {"ph": "C", "name": counter.name, "pid": PROCESS, "tid": _COUNTERS}
-            yield {**both, "ts": _us(time), "args": {counter.unit: value}}
+            yield f'{both}{_us(time)!r}, "args": {{{unit}: {value!r}}}}}'
 
 
 def _meta(name: str, args: dict[str, Any], stream: int = -1) -> dict[str, Any]:

@@ -37,6 +37,10 @@ ON_PATH = {
     Engine.DMA: "D",
 }
 _ORDER = (*ON_PATH,)
+STYLES = {  # of lanes on a terminal, by the engine's short name
+    **{"PE": "blue", "ACT": "yellow", "DVE": "green", "POOL": "magenta"},
+    **{"SP": "white", "DMA": "red", "path": "bold"},
+}
 
 
 class Window(NamedTuple):
@@ -152,6 +156,15 @@ def text(found: Insight, width: int, blocks: str = BLOCKS, window: Window | None
     rows.append(f"{'path'.ljust(left)}{path_row(found, shown)}".rstrip())
     rows.append(LEGEND)
     return "\n".join(row.rstrip() for row in rows) + "\n"
+
+
+def style_of(line: str) -> str:
+    """The style of a row: its engine's colour; what lanes wait for is dim."""
+    words = line.split()
+    if line[:1] == " " or not words:
+        return "dim"
+    name = words[2] if words[0] == "core" and len(words) > 2 else words[0]
+    return STYLES.get(name, "")
 
 
 LEGEND = (

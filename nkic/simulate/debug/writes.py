@@ -13,6 +13,7 @@ from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
 from nkic.machine.targets import Target
+from nkic.neff.places import turns as unrolled
 from nkic.neff.places import users
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord, StreamRecord
 from nkic.simulate.debug.observed import Happening, Scene
@@ -133,12 +134,6 @@ def line_of(executable: Executable, place: int) -> int:
     """The user's line; 0 where the file does not say."""
     places = executable.places
     return places[users(executable, place)].line if 0 <= place < len(places) else 0
-
-
-def unrolled(executable: Executable, record: InstructionRecord) -> str:
-    """The turns of Python's loops that made it; nothing where the file does not keep them."""
-    number, known = getattr(record, "turns", -1), getattr(executable, "turns", ())
-    return str(known[number]) if 0 <= number < len(known) else ""
 
 
 def path_of(executable: Executable, place: int) -> str:

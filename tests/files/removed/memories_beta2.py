@@ -1,17 +1,15 @@
-# test: check
+# test: compile
 # args: a=float32[128,512]
 # nki: beta2
 """Memories without their module, as the first examples of NKI Beta 2 have them."""
 import nki
 import nki.isa as nisa
-import nki.language as nl
 
 
 @nki.jit
 def kernel(a):
-    x = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+    x = sbuf.view(dtype=a.dtype, shape=a.shape)
     nisa.dma_copy(dst=x, src=a)
-    # error@+1[unknown-name]: `hbm` is not defined
     out = hbm.view(dtype=a.dtype, shape=a.shape)
     nisa.dma_copy(dst=out, src=x)
     return out

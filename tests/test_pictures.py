@@ -1,0 +1,53 @@
+"""The README's pictures show what the commands print now. NKIC_BLESS=1 draws them anew."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests import pictures
+from tests.harness.bless import blessing
+
+MOST = 24_000  # bytes of a picture
+_CELLS = re.compile(r"[drobtic?\s]+|path\s+[PAVGSD\s]+")  # what lanes wait for, and the path
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, str]:
+    return dict(pictures.pictures())
+
+
+def words(svg: str) -> set[str]:
+    """What a picture says, without what changes with the machine's figures: numbers, names of
+    engines, and how high lanes stand and what they wait for at each time.
+    """
+    lines = pictures.texts(svg).split("\n")
+    kept = "\n".join(line for line in lines if not _CELLS.fullmatch(line))
+    return set(re.findall(r"[A-Za-z]{4,}", kept)) - {"POOL"}
+
+
+@pytest.mark.parametrize("name", [picture.name for picture in pictures.PICTURES])
+def test_pictures_are_up_to_date(drawn: dict[str, str], name: str) -> None:
+    path = pictures.FOLDER / f"{name}.svg"
+    if blessing():
+        path.write_text(drawn[name], encoding="utf-8")
+    kept = path.read_text("utf-8")
+    assert words(kept) == words(drawn[name])
+    assert len(kept.encode()) < MOST
+    assert "@font-face" not in kept and "<image" not in kept and "url(http" not in kept
+
+
+def test_the_pictures_show_what_they_are_called(drawn: dict[str, str]) -> None:
+    assert "error[NKI0301]" in pictures.texts(drawn["error"])
+    verdict = pictures.texts(drawn["verdict"]).replace("\n", " ")
+    assert "less time: load lhsT and rhs once" in verdict
+    assert "height: busy; waiting for d data" in pictures.texts(drawn["timeline"])
+
+
+def test_a_page_shows_every_picture() -> None:
+    readme = (pictures.PROJECT / "README.md").read_text("utf-8")
+    guide = pictures.PAGE.read_text("utf-8")
+    for picture in pictures.PICTURES:
+        assert f"docs/pictures/{picture.name}.svg" in readme
+    assert "pictures/timeline.svg" in guide

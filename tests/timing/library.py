@@ -1,0 +1,68 @@
+"""How near schedules of public kernels come to what is possible, as Markdown.
+
+    python -m tests.timing.library --samples ../nki-samples --library ../nki-library [REGEX]
+
+Kernels and shapes are those of `make accuracy`; nothing of the checkouts is written. Kernels with
+device loops have no bound yet and are left out, and so is what nkic refuses.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from dataclasses import replace
+from typing import Any
+
+import nkic
+from nkic.api.arrays import array_of, type_of
+from nkic.api.compiling import TracedCompilation, compile_options, given_for, of_live
+from nkic.driver import pipeline
+from nkic.driver.compiled import Compiled
+from tests.conformance.samples import chosen, options
+from tests.conformance.worst_errors import Case, Draw
+from tests.timing.schedules import HEAD, line
+
+
+def compiled(function: Any, inputs: dict[str, Any], **how: Any) -> Compiled:
+    """A kernel as a call with these arguments compiles it."""
+    kernel = getattr(function, "__wrapped__", function)
+    bound = inspect.signature(kernel).bind(**inputs)
+    arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
+    consts = {name: v for name, v in bound.arguments.items() if name not in arrays}
+    given = replace(given_for(how), args={name: type_of(a, name) for name, a in arrays.items()})
+    job, _ = of_live(function, given, consts, None, compile_options(how))
+    if isinstance(job, TracedCompilation):
+        return pipeline.compile_traced(job.trace(), job.options)
+    return pipeline.compile_source(job.source, job.request, job.loader, job.options)
+
+
+def row(case: Case, package: str) -> str | None:
+    """A line of the table; None for what is left out."""
+    draw = Draw(package)
+    try:
+        with redirect_stdout(sys.stderr):  # kernels tell of their memory
+            inputs, _ = case.build(draw)
+            function = draw.name(case.kernel)
+            return line(
+                case.name,
+                lambda n, serial: compiled(function, inputs, **case.how, optimise=n, serial=serial),
+            )
+    except Exception:  # of the module as well, where it is imported
+        return None
+
+
+def table() -> Iterator[str]:
+    """The whole table."""
+    yield HEAD.replace("sample", "kernel", 1)
+    for case, package in chosen(options(__doc__ or "")):
+        found = row(case, package)
+        if found is not None:
+            yield found
+
+
+if __name__ == "__main__":
+    nkic.install()
+    for one in table():
+        print(one, flush=True)
