@@ -102,3 +102,20 @@ CONVERTED = {"shared_constant": "dtype"}
 # `nki.language` were given where nothing was said.
 WORDS = {("nc_matmul", "perf_mode"): {"double_row_gen3": "double_row"}}
 DEFAULTS = {"rand": ("dtype", "float32")}
+
+# Instructions of Beta 1 that took an index expression, a comparison of two, or a shape: the
+# parameters that they had.
+BY_INDEX = {"iota": ("expr", "dtype")}
+BY_CONDITION = {"affine_select": ("pred", "on_true_tile", "on_false_value")}
+BY_SHAPE = {"memset": ("shape", "value", "dtype")}
+# The operand that such an instruction does not read from PSUM, where Beta 1 copied it before.
+COPIED = {"affine_select": "on_true_tile"}
+# Where the sizes of a result come from, by dimension: the operand, and its dimension.
+SIZES = {
+    "nc_matmul": {0: ("stationary", 1), 1: ("moving", 1)},
+    "nc_transpose": {0: ("data", 1), 1: ("data", 0)},
+}
+# Operands that were repeated along dimensions of one element.
+REPEATED = {"tensor_tensor": ("data1", "data2")}
+# The function that combined with what a tensor in HBM holds: its parameters, and what does so now.
+COMBINED = ("atomic_rmw", ("dst", "value", "op"), "dma_compute")

@@ -13,12 +13,14 @@ import libcst as cst
 
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
+from nkic.language.versions.rewritten import BY_CONDITION, BY_INDEX, BY_SHAPE
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import find, named, with_args
 from nkic.migrate.beta1.indices import Index, Indices, added, code, less, times
 from nkic.migrate.beta1.slices import NotSlices
 
+Names = tuple[str, ...]
 _COMPARED: dict[type[Any], str] = {
     cst.GreaterThan: "greater",
     cst.GreaterThanEqual: "greater_equal",
@@ -27,28 +29,26 @@ _COMPARED: dict[type[Any], str] = {
     cst.Equal: "equal",
     cst.NotEqual: "not_equal",
 }
-_SELECT = ("pred", "on_true_tile", "on_false_value")
-_IOTA = ("expr", "dtype")
-_MEMSET = ("shape", "value", "dtype")
 
 
 def rewritten(
     indices: Indices, row: Row, old: cst.Call, new: cst.Call, made: Sequence[Instruction]
 ) -> cst.Call:
     """The call in the form of today, without its dst. Raises `NotSlices`."""
-    if row.name == "iota" and find(old, _IOTA, "expr") is not None:
-        return _iota(indices, old, new)
-    if row.name == "affine_select" and find(old, _SELECT, "pred") is not None:
-        return _selected(indices, old, new, made)
-    if row.name == "memset":
-        return _filled(new)
+    name = row.name
+    if name in BY_INDEX and find(old, BY_INDEX[name], BY_INDEX[name][0]) is not None:
+        return _iota(indices, old, new, BY_INDEX[name])
+    if name in BY_CONDITION and find(old, BY_CONDITION[name], BY_CONDITION[name][0]) is not None:
+        return _selected(indices, old, new, made, BY_CONDITION[name])
+    if name in BY_SHAPE:
+        return _filled(new, BY_SHAPE[name])
     return new
 
 
-def _filled(new: cst.Call) -> cst.Call:
+def _filled(new: cst.Call, names: Names) -> cst.Call:
     """`memset(shape, value, dtype)` → `memset(value)`."""
-    gone = [find(new, _MEMSET, name) for name in ("shape", "dtype")]
-    value = find(new, _MEMSET, "value")
+    gone = [find(new, names, name) for name in (names[0], names[2])]
+    value = find(new, names, names[1])
     kept = [
         one.with_changes(keyword=cst.Name("value")) if one is value and one.keyword else one
         for one in new.args
@@ -57,8 +57,8 @@ def _filled(new: cst.Call) -> cst.Call:
     return with_args(new, kept)
 
 
-def _iota(indices: Indices, old: cst.Call, new: cst.Call) -> cst.Call:
-    said = find(old, _IOTA, "expr")
+def _iota(indices: Indices, old: cst.Call, new: cst.Call, names: Names) -> cst.Call:
+    said = find(old, names, names[0])
     assert said is not None
     index = indices.of(said.value)
     if index is None or not index.parts:
@@ -92,11 +92,10 @@ def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
 
 
 def _selected(
-    indices: Indices, old: cst.Call, new: cst.Call, made: Sequence[Instruction]
+    indices: Indices, old: cst.Call, new: cst.Call, made: Sequence[Instruction], names: Names
 ) -> cst.Call:
-    asked = find(old, _SELECT, "pred")
-    tile, other = (find(new, _SELECT, name) for name in _SELECT[1:])
-    was = find(old, _SELECT, "on_true_tile")
+    asked, was = find(old, names, names[0]), find(old, names, names[1])
+    tile, other = (find(new, names, name) for name in names[1:])
     if asked is None or tile is None or other is None or was is None:
         raise NotSlices("its arguments are not all there")
     index, compared = _difference(indices, asked.value)
@@ -141,7 +140,7 @@ def _negative(text: str) -> str:
 
 def _counts(tile: cst.BaseExpression, made: Sequence[Instruction]) -> list[str]:
     """The sizes of the tile that is selected from, as texts."""
-    views = [one.operand("on_true_tile") for one in made if one.row.name == "affine_select"]
+    views = [one.operand("on_true_tile") for one in made if one.row.name in BY_CONDITION]
     shapes = {view.shape for view in views if isinstance(view, View)}
     if len(shapes) == 1:
         return [str(size) for size in shapes.pop()]
@@ -154,6 +153,6 @@ def _counts(tile: cst.BaseExpression, made: Sequence[Instruction]) -> list[str]:
 
 def _copied(made: Sequence[Instruction]) -> bool:
     """The tile is in PSUM, which the engine does not read: it is copied before."""
-    copies = [one for one in made if one.row.name == "tensor_copy"]
-    sources = [one.operand("src") for one in copies]
+    copies = [one for one in made if one.row.name not in BY_CONDITION]
+    sources = [one.operand("src") for one in copies if "src" in one.row.operand_index]
     return any(isinstance(s, View) and s.tensor.buffer is Buffer.PSUM for s in sources)

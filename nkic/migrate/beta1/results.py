@@ -13,6 +13,7 @@ import libcst as cst
 
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import Tensor, View
+from nkic.language.versions.rewritten import COPIED, SIZES
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import find, word
@@ -78,12 +79,9 @@ def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction,
 
     def is_copy(one: Instruction) -> bool:
         dst = one.operand("dst")
-        return one.row.name == "tensor_copy" and isinstance(dst, View) and id(dst.tensor) in used
+        return one.row.name not in COPIED and isinstance(dst, View) and id(dst.tensor) in used
 
     return tuple(one for one in made if not is_copy(one))
-
-
-COPIED = {"affine_select": "on_true_tile"}  # the operand that is not read from PSUM
 
 
 def allocation(sheet: Sheet, result: Result, call: cst.Call, counts: str = "") -> str:
@@ -165,7 +163,7 @@ def _size(result: Result, names: Operands, dim: int) -> str:
     """One dimension, by that of an operand that is the same each time, or as a number."""
     sizes = [tensor.shape[dim] for tensor in result.tensors]
     rank = len(result.tensors[0].shape)
-    operand, place = PRODUCTS.get(result.row.name, {}).get(dim, ("", dim))
+    operand, place = SIZES.get(result.row.name, {}).get(dim, ("", dim))
     for said, (name, views) in names.items():
         shapes = [view.tensor.shape for view in views]
         fits = all(len(shape) > max(place, 0) for shape in shapes)
@@ -176,13 +174,6 @@ def _size(result: Result, names: Operands, dim: int) -> str:
     if len(set(sizes)) != 1:
         raise NoResult("its shape changes from turn to turn")
     return str(sizes[0])
-
-
-# Where the sizes of a product come from, by dimension: the operand, and its dimension.
-PRODUCTS = {
-    "nc_matmul": {0: ("stationary", 1), 1: ("moving", 1)},
-    "nc_transpose": {0: ("data", 1), 1: ("data", 0)},
-}
 
 
 def _dtype(sheet: Sheet, result: Result, call: cst.Call, names: Operands) -> str:

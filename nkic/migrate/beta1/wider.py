@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from nkic.ir.tensors import View
+from nkic.language.versions.rewritten import REPEATED
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import find, replaced
 from nkic.migrate.beta1.indices import Indices, code
@@ -72,9 +73,6 @@ class Wider:
         """The one shape that a tile of this name has."""
         found = self.shapes.get(value.value, frozenset()) if isinstance(value, cst.Name) else ()
         return next(iter(found)) if len(found) == 1 else None
-
-
-REPEATED = {"tensor_tensor": ("data1", "data2")}
 
 
 def _is_repeated(view: View) -> bool:

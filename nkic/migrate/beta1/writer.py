@@ -268,20 +268,20 @@ class Writer(cst.CSTTransformer):
 
     def _combined(self, old: cst.Call, new: cst.Call) -> cst.Call:
         """`nl.atomic_rmw(t, value=v, op=np.add)` → `nisa.dma_compute(t, [v, t], reduce_op=…)`."""
-        if self.sheet.name_of(old.func) != "nki.language.atomic_rmw":
+        called, names, today = rewritten.COMBINED
+        if self.sheet.name_of(old.func) != f"nki.language.{called}":
             return new
-        names = ("dst", "value", "op")
         dst, value = (find(new, names, name) for name in names[:2])
-        op = find(old, names, "op")
+        op = find(old, names, names[2])
         operator = self.sheet.name_of(op.value).rpartition(".")[2] if op is not None else ""
         if dst is None or value is None or not operator or len(new.args) != len(names):
             return new
         self.sheet.done[FOLDS] += 1
         operator = rewritten.OPERATORS.get(operator, operator)
-        today = code(self.sheet.of_module("nki.language", operator))
-        function = code(self.sheet.of_module("nki.isa", "dma_compute"))
+        by = code(self.sheet.of_module("nki.language", operator))
+        function = code(self.sheet.of_module("nki.isa", today))
         target = code(dst.value)
-        text = f"{function}({target}, [{code(value.value)}, {target}], reduce_op={today})"
+        text = f"{function}({target}, [{code(value.value)}, {target}], reduce_op={by})"
         made = cst.parse_expression(text)
         assert isinstance(made, cst.Call)
         return made
