@@ -155,7 +155,7 @@ HOMONYMS = {
     "language/names.py": {"tile_size"},
     "language/scalars.py": {"scalar_compute"},  # which no kernel calls by name
     "simulate/bounds/algebra.py": {"reciprocal"},
-    "simulate/definedness.py": {"shuffle_mask"},
+    "simulate/storage/definedness.py": {"shuffle_mask"},
     "simulate/io/fills.py": {"iota"},
     "simulate/numerics/activation.py": {"reciprocal"},
     "simulate/numerics/alu.py": {"reciprocal"},

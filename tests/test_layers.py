@@ -141,7 +141,7 @@ def test_a_forbidden_import_is_seen_wherever_it_hides(tmp_path: Path) -> None:
     path.write_text(
         "from nkic.base import source\n"
         "from nkic import pipeline\n"
-        "def f():\n    import nkic.simulate.memory\n"
+        "def f():\n    import nkic.simulate.storage.memory\n"
     )
     layers = {layer_of(name) for name in imports_of(path)}
     assert layers == {"base", "pipeline", "simulate"}

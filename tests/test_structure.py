@@ -81,7 +81,6 @@ CROWDED = {
     "machine/instructions": 22,
     "neff": 21,
     "parse": 21,
-    "simulate": 30,
     "simulate/semantics": 22,
 }
 

@@ -13,11 +13,11 @@ from nkic.api.errors import no_sources
 from nkic.base.render import render
 from nkic.ir.program import Returned
 from nkic.machine.codecs import storage
-from nkic.simulate import compare_report
-from nkic.simulate.compare import Comparison, compare
+from nkic.simulate.comparison import compare_report
+from nkic.simulate.comparison.compare import Comparison, compare
+from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
 from nkic.simulate.io.numbers import Numbers, numbers, unpacked_shape
 from nkic.simulate.io.signature import ArrayParameter
-from nkic.simulate.tolerance import EVERY, ToleranceSettings
 
 
 def compared(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.options import Running
 from nkic.base.diagnostics import ProgramFault, UsageFailed, make
+from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
 from nkic.simulate.debug.dumps import Dump, Dumps, Tap
 from nkic.simulate.debug.expectations import Expectations, Expected
 from nkic.simulate.debug.observed import Observed, Observer
@@ -16,7 +17,6 @@ from nkic.simulate.debug.parts import part
 from nkic.simulate.debug.watches import Changed, Watches, text
 from nkic.simulate.debug.writes import Region
 from nkic.simulate.stage import MachineMaker, plain
-from nkic.simulate.tolerance import EVERY, ToleranceSettings
 
 EVERYTHING = "all"
 

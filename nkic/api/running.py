@@ -44,10 +44,10 @@ from nkic.simulate import EngineUse, RunOptions, simulate_ranks
 from nkic.simulate import Result as Simulated
 from nkic.simulate.debug.fuzz import Fuzz
 from nkic.simulate.debug.raced import diagnostic
-from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.specs import Spec, Value, parse_fill
 from nkic.simulate.result import Busy
+from nkic.simulate.storage.footprint import check_memory
 from nkic.simulate.tracing.replay import Recorded
 
 MAX_TIMELINE = 100_000  # instructions whose times a result keeps

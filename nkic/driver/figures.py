@@ -17,10 +17,10 @@ from nkic.report.resources import resources
 from nkic.report.run_report import BoundRow, EngineRow, InputRow, OutputRow, PrintRow, RunReport
 from nkic.report.trust import trust_of
 from nkic.simulate import Result, RunOptions
+from nkic.simulate.comparison.stats import stats_of
 from nkic.simulate.io.bind import BoundInputs
 from nkic.simulate.io.numbers import numbers
 from nkic.simulate.io.signature import signature_of
-from nkic.simulate.stats import stats_of
 
 PRECISE_VARIABLE = "NKI_PRECISE_FP"
 THREADS_VARIABLE = "NKIC_BLAS_THREADS"

@@ -25,12 +25,12 @@ from nkic.neff.load import load
 from nkic.neff.records import Executable
 from nkic.resolve.library import Load
 from nkic.simulate import RunOptions, simulate
-from nkic.simulate.compare import compare
+from nkic.simulate.comparison.compare import compare
+from nkic.simulate.comparison.tolerance import ToleranceSettings
 from nkic.simulate.io.bind import Wanted, bind
 from nkic.simulate.io.numbers import numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.io.specs import parse_fill
-from nkic.simulate.tolerance import ToleranceSettings
 from nkic.specialise.request import Request
 
 SHAPES = 4  # that are compared at most

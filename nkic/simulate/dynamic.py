@@ -32,9 +32,9 @@ from nkic.simulate.indirect_operands import (
     written_of,
 )
 from nkic.simulate.plans import Planner
-from nkic.simulate.shadow import Check, Mark, Shadow
-from nkic.simulate.strangers import Written
-from nkic.simulate.tensor_usage import leaves_out
+from nkic.simulate.storage.shadow import Check, Mark, Shadow
+from nkic.simulate.storage.strangers import Written
+from nkic.simulate.storage.tensor_usage import leaves_out
 from nkic.simulate.tile import Tile
 
 Mask = NDArray[np.bool_]

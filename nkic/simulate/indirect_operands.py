@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from nkic.machine.indirection import group
 from nkic.machine.operands import Row
 from nkic.neff.records import PatternRecord
-from nkic.simulate.memory import Memory
+from nkic.simulate.storage.memory import Memory
 from nkic.simulate.tile import Tile
 
 Indices = NDArray[np.int64]

@@ -31,10 +31,10 @@ from nkic.simulate.decode import Refused
 from nkic.simulate.faults import called_from, fault, source_of
 from nkic.simulate.options import RunOptions
 from nkic.simulate.races import RaceDetector
-from nkic.simulate.shadow import Shadow
+from nkic.simulate.storage.shadow import Shadow
+from nkic.simulate.storage.unwritten import Unwritten
 from nkic.simulate.streams import Item, Runner, nothing, unlimited
 from nkic.simulate.tracing.recorder import Recorder
-from nkic.simulate.unwritten import Unwritten
 
 WATCHED = 256  # the same, between two words on how far the run is
 CLOCK_CHECK = 4096  # items or loop iterations between two looks at the host's clock

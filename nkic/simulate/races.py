@@ -27,9 +27,9 @@ from nkic.machine.targets import Target
 from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.faults import fault, span_of
 from nkic.simulate.indirect_operands import IndirectOperand, written_of
-from nkic.simulate.shadow import Shadow
+from nkic.simulate.storage.shadow import Shadow
+from nkic.simulate.storage.tensor_usage import flags_of
 from nkic.simulate.streams import Item, Runner
-from nkic.simulate.tensor_usage import flags_of
 
 Clock = NDArray[np.int64]
 Granules = NDArray[np.int64]

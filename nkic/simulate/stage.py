@@ -18,19 +18,19 @@ from nkic.neff.verify import verify_ordered
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.decode import Decoder
 from nkic.simulate.machine import Machine
-from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
 from nkic.simulate.options import RunOptions
 from nkic.simulate.printing import Prints
 from nkic.simulate.races import RaceDetector
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.result import Busy, EngineUse, Result
-from nkic.simulate.shadow import Shadow
+from nkic.simulate.storage.memory import Memory
+from nkic.simulate.storage.shadow import Shadow
+from nkic.simulate.storage.unwritten import never_written
 from nkic.simulate.streams import Runner, prepare
 from nkic.simulate.threads import blas_threads
 from nkic.simulate.tracing.recorder import Recorder
 from nkic.simulate.tracing.replay import recorded
-from nkic.simulate.unwritten import never_written
 
 Arrays = Mapping[str, NDArray[np.generic]]
 

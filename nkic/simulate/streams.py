@@ -19,8 +19,8 @@ from nkic.simulate.options import MAX_TURNS
 from nkic.simulate.plans import Planner, Window
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
-from nkic.simulate.shadow import Check, Mark, Shadow
-from nkic.simulate.strangers import Strangers, Written
+from nkic.simulate.storage.shadow import Check, Mark, Shadow
+from nkic.simulate.storage.strangers import Strangers, Written
 from nkic.simulate.tile import Tile
 
 

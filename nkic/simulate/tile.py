@@ -21,7 +21,7 @@ from nkic.machine.codecs import decode, encode, round_to_grid
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.patterns import merged, repeats
 from nkic.neff.records import PatternRecord
-from nkic.simulate.memory import Memory
+from nkic.simulate.storage.memory import Memory
 
 Array = NDArray[np.float32]
 Load = Callable[[], Array]

@@ -35,7 +35,7 @@ from nkic.neff.verify import verify
 from nkic.neff.write import write
 from nkic.schedule import schedule
 from nkic.simulate import Result, RunOptions, simulate_ranks
-from nkic.simulate.memory import GRID_TYPES
+from nkic.simulate.storage.memory import GRID_TYPES
 from tests.harness.reference import numpy_type, stored
 from tests.programs import op, program
 
@@ -235,7 +235,7 @@ class Built(NamedTuple):
     def run(self, precise: bool = True, raw: bool = False) -> Outcome:
         """`raw`: no memory is kept as decoded numbers."""
         kept = frozenset() if raw else GRID_TYPES
-        with patch("nkic.simulate.memory.GRID_TYPES", kept):
+        with patch("nkic.simulate.storage.memory.GRID_TYPES", kept):
             return self.run_ranks([{t: t.contents for t in self.own}], RunOptions(precise=precise))[
                 0
             ]

@@ -24,9 +24,9 @@ from nkic.neff.records import (
     TensorRecord,
 )
 from nkic.simulate.decode import Decoder
-from nkic.simulate.memory import Memory
 from nkic.simulate.numerics import quiet
 from nkic.simulate.printing import Prints
+from nkic.simulate.storage.memory import Memory
 from nkic.simulate.streams import Item, Runner, prepare
 
 Arrays = Mapping[str, NDArray[Any]]

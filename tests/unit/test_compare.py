@@ -14,11 +14,11 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import DTYPES, DType
-from nkic.simulate import compare_report
-from nkic.simulate.compare import Comparison, compare
+from nkic.simulate.comparison import compare_report
+from nkic.simulate.comparison.compare import Comparison, compare
+from nkic.simulate.comparison.stats import stats_of
+from nkic.simulate.comparison.tolerance import EVERY, Tolerance, ToleranceSettings
 from nkic.simulate.io.numbers import stored
-from nkic.simulate.stats import stats_of
-from nkic.simulate.tolerance import EVERY, Tolerance, ToleranceSettings
 
 Array = NDArray[Any]
 F32, BF16, I32 = DTYPES["float32"], DTYPES["bfloat16"], DTYPES["int32"]

@@ -14,7 +14,7 @@ from nkic.base.source import SourceFile
 from nkic.driver.pipeline import compile_source
 from nkic.neff.records import Executable
 from nkic.simulate import Result, RunOptions, simulate
-from nkic.simulate.memory import Memory
+from nkic.simulate.storage.memory import Memory
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 

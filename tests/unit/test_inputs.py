@@ -16,12 +16,12 @@ from nkic.base.diagnostics import Diagnostic, InputFailed, Level, LimitHit, Usag
 from nkic.machine.dtypes import DTYPES, find
 from nkic.machine.memory import Buffer
 from nkic.neff.records import Executable, TensorRecord
-from nkic.simulate import footprint
 from nkic.simulate.io import fills, numbers, specs
 from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.expected import load_expected
 from nkic.simulate.io.signature import ArrayParameter, Signature
 from nkic.simulate.io.specs import NpyFile, RawFile, Value, parse_fill, parse_inputs
+from nkic.simulate.storage import footprint
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 

@@ -10,8 +10,8 @@ from nkic.machine.targets import TARGETS
 from nkic.neff.records import PatternRecord
 from nkic.pace.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Registers
-from nkic.simulate.memory import Memory
 from nkic.simulate.plans import Plan, Planner
+from nkic.simulate.storage.memory import Memory
 from tests.harness.instruction import call, run, tile
 from tests.harness.memories import access, executable, tensor
 

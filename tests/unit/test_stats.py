@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from nkic.machine.dtypes import FLOAT8_E4M3, FLOAT32, INT32, UINT8, DType
-from nkic.simulate import stats
-from nkic.simulate.stats import stats_of
+from nkic.simulate.comparison import stats
+from nkic.simulate.comparison.stats import stats_of
 
 
 def test_figures_of_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

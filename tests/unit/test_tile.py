@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nkic.neff.records import PatternRecord
-from nkic.simulate.memory import Memory
 from nkic.simulate.scratch import Scratch
+from nkic.simulate.storage.memory import Memory
 from nkic.simulate.tile import Tile, refined
 from tests.harness.memories import HBM, access, executable, tensor
 

@@ -19,10 +19,10 @@ from nkic.base.text import clean, plural
 from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.writing import presented
+from nkic.simulate.comparison.stats import Stats, stats_of
 from nkic.simulate.debug.dumps import Dump, Dumps, Tap
 from nkic.simulate.debug.watches import Changed
 from nkic.simulate.debug.writes import Write
-from nkic.simulate.stats import Stats, stats_of
 
 INDEX = "index.json"
 _WORDS = re.compile(r"([^@=]+)@(\d{1,9})=(.+)")

@@ -31,16 +31,17 @@ from nkic.report import run_report
 from nkic.report.insight.verdict import Insight
 from nkic.report.resources import executions, resources
 from nkic.report.run_report import RunReport
-from nkic.simulate import Result, RunOptions, compare_report, simulate_ranks
-from nkic.simulate.compare import Comparison, compare
+from nkic.simulate import Result, RunOptions, simulate_ranks
+from nkic.simulate.comparison import compare_report
+from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.debug.breakpoints import Quit
-from nkic.simulate.footprint import check_memory
 from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.expected import load_expected
 from nkic.simulate.io.numbers import Numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.io.specs import parse_fill, parse_inputs
 from nkic.simulate.options import MAX_TURNS
+from nkic.simulate.storage.footprint import check_memory
 
 OUTPUTS_DIFFER = 1
 Arrays = Mapping[str, NDArray[Any]]

@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.suggest import did_you_mean
 from nkic.cli.nki_run.options import CommandLine
+from nkic.simulate.comparison.tolerance import EVERY, MODES, ToleranceSettings
 from nkic.simulate.io.signature import Signature
-from nkic.simulate.tolerance import EVERY, MODES, ToleranceSettings
 
 # Field of a rule to its option, and the range of its values.
 _NUMBERS = {

@@ -21,8 +21,8 @@ from nkic.cli.common import Session
 from nkic.cli.nki_run.options import CommandLine
 from nkic.machine import codecs
 from nkic.machine.dtypes import DType
+from nkic.simulate.comparison.tolerance import ToleranceSettings
 from nkic.simulate.io.signature import ArrayParameter, Signature
-from nkic.simulate.tolerance import ToleranceSettings
 
 Arrays = Mapping[str, NDArray[Any]]
 SIDECAR = ".json"  # after the whole name of a blessed file

@@ -107,6 +107,10 @@ DEFAULTS = {"rand": ("dtype", "float32")}
 # parameters that they had.
 BY_INDEX = {"iota": ("expr", "dtype")}
 BY_CONDITION = {"affine_select": ("pred", "on_true_tile", "on_false_value")}
+# What such an expression is said by today: step and size of each axis, where it begins, its step
+# over partitions; and what a comparison chooses from.
+AS_PATTERN = ("pattern", "offset", "channel_multiplier")
+AS_CHOICE = ("on_true_tile", "on_false_value", "cmp_op")
 BY_SHAPE = {"memset": ("shape", "value", "dtype")}
 # The operand that such an instruction does not read from PSUM, where Beta 1 copied it before.
 COPIED = {"affine_select": "on_true_tile"}

@@ -13,7 +13,7 @@ import libcst as cst
 
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
-from nkic.language.versions.rewritten import BY_CONDITION, BY_INDEX, BY_SHAPE
+from nkic.language.versions.rewritten import AS_CHOICE, AS_PATTERN, BY_CONDITION, BY_INDEX, BY_SHAPE
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import find, named, with_args
@@ -68,7 +68,7 @@ def _iota(indices: Indices, old: cst.Call, new: cst.Call, names: Names) -> cst.C
 
 
 def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
-    """`pattern`, `offset`, `channel_multiplier` of an index, as arguments."""
+    """An index as arguments: a pattern, where it begins, its step over partitions."""
     steps = ["0"] * rank
     sizes = [*counts]
     offset = index.base
@@ -81,13 +81,12 @@ def _pattern(index: Index, counts: Sequence[str], rank: int) -> list[cst.Arg]:
         sizes[axis.place] = axis.count
         offset = added(offset, times(text, axis.start))
     pairs = [f"[{step}, {size}]" for step, size in zip(steps[1:], sizes[1:], strict=True)]
-    texts = {
-        "pattern": f"[{', '.join(pairs) or '[0, 1]'}]",
-        "offset": offset,
-        "channel_multiplier": steps[0],
-    }
+    texts = (f"[{', '.join(pairs) or '[0, 1]'}]", offset, steps[0])
     comma = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
-    args = [named(name, cst.parse_expression(text)) for name, text in texts.items()]
+    args = [
+        named(name, cst.parse_expression(text))
+        for name, text in zip(AS_PATTERN, texts, strict=True)
+    ]
     return [*(one.with_changes(comma=comma) for one in args[:-1]), args[-1]]
 
 
@@ -108,11 +107,7 @@ def _selected(
         copy = indices.sheet.of_module("nki.language", "copy")
         value = cst.Call(copy, [cst.Arg(value)])
     operator = indices.sheet.of_module("nki.language", compared)
-    more = [
-        named("on_true_tile", value),
-        named("on_false_value", other.value),
-        named("cmp_op", operator),
-    ]
+    more = list(map(named, AS_CHOICE, (value, other.value, operator)))
     more[:-1] = [one.with_changes(comma=args[0].comma) for one in more[:-1]]
     return new.with_changes(args=[*args, *more])
 
@@ -140,7 +135,7 @@ def _negative(text: str) -> str:
 
 def _counts(tile: cst.BaseExpression, made: Sequence[Instruction]) -> list[str]:
     """The sizes of the tile that is selected from, as texts."""
-    views = [one.operand("on_true_tile") for one in made if one.row.name in BY_CONDITION]
+    views = [one.operand(AS_CHOICE[0]) for one in made if one.row.name in BY_CONDITION]
     shapes = {view.shape for view in views if isinstance(view, View)}
     if len(shapes) == 1:
         return [str(size) for size in shapes.pop()]

@@ -18,7 +18,7 @@ from nkic.simulate.bounds.run_time import Transfer, placed
 from nkic.simulate.bounds.seen import Errors, Lanes, Seen, values_of
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.dynamic import Dynamic
-from nkic.simulate.memory import Memory
+from nkic.simulate.storage.memory import Memory
 
 Doubles = NDArray[np.float64]
 _NOWHERE: Lanes = {}

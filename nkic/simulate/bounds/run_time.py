@@ -18,7 +18,7 @@ from nkic.simulate.bounds.algebra import stored
 from nkic.simulate.bounds.seen import values_of
 from nkic.simulate.bounds.store import Store
 from nkic.simulate.dynamic import Dynamic
-from nkic.simulate.memory import Memory
+from nkic.simulate.storage.memory import Memory
 
 Doubles = NDArray[np.float64]
 DST, SRC = 0, 1  # the operands of a transfer

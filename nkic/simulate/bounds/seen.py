@@ -12,8 +12,8 @@ from nkic.machine.dtypes import FLOAT32, DType
 from nkic.neff.records import InstructionRecord, PatternRecord
 from nkic.simulate.bounds.algebra import Bounded
 from nkic.simulate.bounds.store import Store
-from nkic.simulate.memory import Memory
 from nkic.simulate.semantics.mx import mx_numbers
+from nkic.simulate.storage.memory import Memory
 from nkic.simulate.tile import Tile
 
 Doubles = NDArray[np.float64]

@@ -15,16 +15,16 @@ from nkic.base.diagnostics import Diagnostic, InputFailed, Label, LimitHit, Usag
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, grouped, plural
 from nkic.neff.records import TensorRecord
-from nkic.simulate.compare import Comparison, compare
-from nkic.simulate.compare_report import diagnostic
+from nkic.simulate.comparison.compare import Comparison, compare
+from nkic.simulate.comparison.compare_report import diagnostic
+from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
 from nkic.simulate.debug.observed import Happening, Observer, Scene
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes
 from nkic.simulate.faults import source_of
 from nkic.simulate.io.expected import numbers_of, shape_as
 from nkic.simulate.io.numbers import Numbers
-from nkic.simulate.shadow import Mask
-from nkic.simulate.tolerance import EVERY, ToleranceSettings
+from nkic.simulate.storage.shadow import Mask
 
 MAX_BYTES = 1 << 30  # of a file that comes through a pipe; of all that is to be compared
 Given = Mapping[str, Offer]  # arrays by tensor's name

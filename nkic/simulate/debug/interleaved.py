@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 from nkic.simulate.debug.observed import Happening, Observer
 from nkic.simulate.machine import Machine
-from nkic.simulate.memory import Memory
+from nkic.simulate.storage.memory import Memory
 from nkic.simulate.streams import Item, Runner, nothing, unlimited
 
 

@@ -11,7 +11,7 @@ from nkic.machine.targets import Target
 from nkic.neff.records import Executable
 from nkic.simulate.debug.tensors import Tensors
 from nkic.simulate.machine import Machine
-from nkic.simulate.memory import Memory
+from nkic.simulate.storage.memory import Memory
 from nkic.simulate.streams import Item, Runner
 
 

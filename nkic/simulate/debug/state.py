@@ -11,12 +11,12 @@ from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, grouped, plural, size
 from nkic.machine.memory import Buffer
 from nkic.neff.records import InstructionRecord, PatternRecord, TensorRecord
+from nkic.simulate.comparison.stats import stats_of
 from nkic.simulate.debug.breakpoints import Debugger
 from nkic.simulate.debug.observed import Happening, Scene
 from nkic.simulate.debug.parts import Part, part
 from nkic.simulate.debug.writes import line_of, path_of, region_of, region_text
 from nkic.simulate.io.numbers import numbers
-from nkic.simulate.stats import stats_of
 from nkic.simulate.streams import Item, Runner
 
 _MODES = {"read": "reads", "written": "writes"}

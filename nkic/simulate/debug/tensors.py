@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
-from nkic.simulate.memory import Memory
-from nkic.simulate.shadow import Mask, Shadow
+from nkic.simulate.storage.memory import Memory
+from nkic.simulate.storage.shadow import Mask, Shadow
 from nkic.simulate.tile import Tile
 
 Stored = NDArray[np.generic]  # in the storage type of the element type

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nkic.base.text import clean, plural
+from nkic.simulate.comparison.stats import Stats, stats_of
 from nkic.simulate.debug.observed import Happening, Observer, Scene
 from nkic.simulate.debug.parts import Part
 from nkic.simulate.debug.tensors import Stored
 from nkic.simulate.debug.writes import Write, Writes, region_text
-from nkic.simulate.stats import Stats, stats_of
 
 
 class Changed(NamedTuple):

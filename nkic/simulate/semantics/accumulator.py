@@ -11,11 +11,11 @@ import numpy as np
 
 from nkic.machine.operators import ALU
 from nkic.simulate.decode import Decoded
-from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.alu import ARITHMETIC
 from nkic.simulate.semantics.binding import Floats, vector
 from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.semantics.validity import Fresh
+from nkic.simulate.storage.memory import PARTITIONS
 from nkic.simulate.tile import Tile
 
 MINUS_ONE = np.float32(-1)

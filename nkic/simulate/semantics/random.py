@@ -11,10 +11,10 @@ import numpy as np
 
 from nkic.machine.engines import Engine
 from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.xorwow import Words, draw, seeded, uniform
 from nkic.simulate.semantics.binding import result, vector
 from nkic.simulate.semantics.copying import as_held, constant
+from nkic.simulate.storage.memory import PARTITIONS
 from nkic.simulate.tile import Tile
 
 GENERATORS = {Engine.VECTOR: 4, Engine.GPSIMD: 1}  # in each lane

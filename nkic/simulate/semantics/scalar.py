@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.activation import FUNCTIONS
 from nkic.simulate.semantics.binding import Floats, result, shape_of, vector
 from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.semantics.validity import Fresh, in_range
+from nkic.simulate.storage.memory import PARTITIONS
 
 Compute = Callable[[], Floats]
 NO_PARAMETER = np.zeros((), np.float32)  # functions that take one are refused

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from nkic.machine.operators import ACTIVATIONS, Activation
 from nkic.simulate.decode import Decoded
-from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.remarks import Remark
 from nkic.simulate.semantics.binding import Floats
+from nkic.simulate.storage.memory import PARTITIONS
 from nkic.simulate.tile import Tile
 
 Watch = Callable[[Floats], None]

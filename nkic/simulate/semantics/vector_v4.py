@@ -8,13 +8,13 @@ import numpy as np
 
 from nkic.machine.operators import ALU
 from nkic.simulate.decode import Decoded, Step, semantics
-from nkic.simulate.memory import PARTITIONS
 from nkic.simulate.numerics.activation import FUNCTIONS
 from nkic.simulate.numerics.alu import ARITHMETIC
 from nkic.simulate.semantics.accumulator import Accumulator
 from nkic.simulate.semantics.binding import Floats, binary, result, shape_of, vector
 from nkic.simulate.semantics.summing import Reduction
 from nkic.simulate.semantics.validity import Fresh, in_range
+from nkic.simulate.storage.memory import PARTITIONS
 from nkic.simulate.tile import Load, Sizes
 
 NO_PARAMETER = np.zeros((), np.float32)

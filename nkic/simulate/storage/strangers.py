@@ -17,7 +17,7 @@ from nkic.machine.patterns import run
 from nkic.machine.psum import History, Rectangle, Write, is_matmul
 from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.remarks import Remark, Remarks
-from nkic.simulate.shadow import Mark
+from nkic.simulate.storage.shadow import Mark
 
 
 def _once() -> Sequence[int]:

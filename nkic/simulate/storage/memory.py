@@ -23,10 +23,10 @@ from nkic.machine.dtypes import DTYPES, DType
 from nkic.machine.memory import Buffer
 from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
-from nkic.simulate.in_place import InPlace, find
-from nkic.simulate.pages import zeros
 from nkic.simulate.scratch import Scratch
-from nkic.simulate.tensor_usage import tensor_usage
+from nkic.simulate.storage.in_place import InPlace, find
+from nkic.simulate.storage.pages import zeros
+from nkic.simulate.storage.tensor_usage import tensor_usage
 
 PARTITIONS = 128
 ALIGN = 8  # bytes: rows begin at multiples, so that every element is aligned on the host

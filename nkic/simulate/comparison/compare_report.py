@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nkic.base.diagnostics import Diagnostic, make
 from nkic.base.text import clean, grouped, plural
 from nkic.machine.memory import PARTITIONS
-from nkic.simulate.compare import Comparison, Mask, Point
+from nkic.simulate.comparison.compare import Comparison, Mask, Point
 
 RANGES = 6  # of indices that a line shows
 MAP_ROWS, MAP_COLUMNS = 16, 64

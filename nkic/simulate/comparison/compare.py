@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.dtypes import FLOAT8_E8M0FNU, TFLOAT32, DType
+from nkic.simulate.comparison.tolerance import Tolerance
 from nkic.simulate.io.numbers import Numbers, numbers, stored
-from nkic.simulate.tolerance import Tolerance
 
 Mask = NDArray[np.bool_]
 # Upper ends of the histogram's bins: in tolerances, or in steps of the grid.

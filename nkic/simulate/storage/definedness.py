@@ -21,7 +21,7 @@ from nkic.machine.instructions.gpsimd_gather import CORE
 from nkic.machine.instructions.mx import GROUP, LANES, QUADRANT, SCALES_PER_QUADRANT
 from nkic.machine.operands import Depends, Operand, Row
 from nkic.neff.records import InstructionRecord, PatternRecord
-from nkic.simulate.shadow import Shadow
+from nkic.simulate.storage.shadow import Shadow
 
 Mask = NDArray[np.bool_]  # partitions (1 in HBM), elements of each
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from nkic.machine.patterns import merged
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
-from nkic.simulate.tensor_usage import TensorUse, flags_of
+from nkic.simulate.storage.tensor_usage import TensorUse, flags_of
 
 
 class Piece(NamedTuple):

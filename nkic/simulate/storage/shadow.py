@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.neff.records import Executable, PatternRecord
-from nkic.simulate.memory import Home, Memory
-from nkic.simulate.tensor_usage import TensorUse, flags_of
+from nkic.simulate.storage.memory import Home, Memory
+from nkic.simulate.storage.tensor_usage import TensorUse, flags_of
 
 Segment = tuple[int, int, int]
 Check = Callable[[], bool]
