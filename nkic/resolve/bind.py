@@ -183,7 +183,11 @@ class _Registries:
             if isinstance(function, nodes.Name):
                 yield from self._of_function(function.id)
             else:
-                yield from _root(function)
+                yield from filter(self._has_value, _root(function))
+
+    def _has_value(self, name: str) -> bool:
+        """It names a value of this file: a module or a function (`@nki.jit`) is not changed."""
+        return name in self._bindings and not _is_settled(self._bindings[name])
 
     def _of_function(self, name: str) -> frozenset[str]:
         if name not in self._by_function:

@@ -162,9 +162,9 @@ def test_error_bounds_are_reported_where_they_are_asked_for(nki: Run) -> None:
 def test_options_reach_the_simulator(nki: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[RunOptions] = []
 
-    def spy(executable: Any, inputs: Any, options: RunOptions) -> Any:
+    def spy(executable: Any, inputs: Any, options: RunOptions, make: Any) -> Any:
         seen.append(options)
-        return simulate_ranks(executable, inputs, options)
+        return simulate_ranks(executable, inputs, options, make)
 
     monkeypatch.setattr(running, "simulate_ranks", spy)
     nki(*RUN)
