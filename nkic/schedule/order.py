@@ -28,7 +28,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, semaphore_ps
 from nkic.schedule.placed import Placed, Timings, engine_of, queues_of, table_of
-from nkic.schedule.replay import replayed
+from nkic.schedule.replay import Accesses, replayed
 
 COLLECTIVES = 1  # the pipe whose queue they take
 ENOUGH = 1.005  # of the busiest engine's time: what is as near is not tried otherwise
@@ -93,6 +93,7 @@ class Orderer:
         self.target = target
         self.keeps_order = in_order
         self.timings = Timings(target)
+        self.accesses = Accesses(target)
         self.tables = Tables(target)
         self.semaphore_ps = semaphore_ps(target)
         self.now = 0
@@ -117,7 +118,7 @@ class Orderer:
     ) -> tuple[list[Placed], int]:
         """The order that it finds, and the picoseconds that it takes."""
         begun, order = self.now, scheduler.go()
-        time = replayed(order, waits, self.timings)
+        time = replayed(order, waits, self.timings, self.accesses)
         return order, self.now - begun if time is None else time
 
     def waits(self, here: Mapping[int, Instruction]) -> dict[int, list[int]]:
@@ -201,11 +202,20 @@ class ListScheduler:
         return heights
 
     def busiest(self) -> int:
-        """How long the engine is busy that has most to do, at least."""
-        busy = dict.fromkeys(Engine, 0)
+        """How long the engine is busy that has most to do, at least, triggers included that no
+        other engine can take.
+        """
+        busy, target = dict.fromkeys(Engine, 0), self.orderer.target
         for number, times in self.times.items():
             engine = self._engine(number)
-            busy[engine] += times.pool if engine is Engine.DMA else times.hold
+            if engine is not Engine.DMA:
+                busy[engine] += times.hold
+                continue
+            busy[engine] += times.pool
+            queues = queues_of(self.code[number], target)
+            named = times.by is not target.queue_engines[0]  # by the kernel
+            if times.trigger and (named or len({target.queue_engines[q] for q in queues}) == 1):
+                busy[times.by] += times.trigger
         return max(busy.values())
 
     def go(self) -> list[Placed]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from nkic.ir.program import Instruction
 from nkic.ir.schedule import StreamId
@@ -17,27 +18,29 @@ from nkic.machine.clock.passing import Entry, Line, Passing
 from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
 from nkic.machine.targets import Target
-from nkic.schedule.placed import Placed, Timings, table_of
+from nkic.schedule.placed import Placed, Timings, engine_of, table_of
 
 Places = tuple[list[int], list[int]]  # of operands: those waited for, and those written
 
 
 def replayed(
-    placed: Sequence[Placed], waits: Mapping[int, Sequence[int]], timings: Timings
+    placed: Sequence[Placed],
+    waits: Mapping[int, Sequence[int]],
+    timings: Timings,
+    accesses: Accesses,
 ) -> int | None:
     """Picoseconds from the first issue to the last completion; None if it comes to a stop. `waits`
     are what each instruction waits for, by number.
     """
     wires = _Wires(placed, waits)
     streams: dict[StreamId, list[Entry]] = defaultdict(list)
-    accesses = _Accesses(timings.target)
     before: dict[StreamId, set[int]] = defaultdict(set)
     for one, stream in placed:
-        reads, writes, fixed = accesses.of(one)
-        follows = stream.engine is not Engine.DMA and not before[stream].isdisjoint(reads)
+        reads, writes, fixed, table = accesses.of(one)
+        follows = not before[stream].isdisjoint(reads)  # a queue does not wait for its own
         entry = Entry(
             timings.of(one, stream.queue),
-            table_of(one),
+            table,
             follows or not fixed,
             False,  # the other cores are not known
             wires.waits[one.number],
@@ -101,22 +104,42 @@ def _latest(
     return list(found.values())
 
 
-class _Accesses:
-    """The tensors that instructions touch, as `pace.Clock.touched` says it of records."""
+class Access(NamedTuple):
+    """The tensors that an instruction reads and writes (none for a transfer), whether all places
+    are known before the run, and the activation table that it needs.
+    """
+
+    reads: set[int]
+    writes: set[int]
+    fixed: bool
+    table: str
+
+
+class Accesses:
+    """What the instructions of one core touch, as `pace.Clock.touched` says it of records."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.known: dict[tuple[Row, tuple[object, ...]], Places] = {}
+        self.of_each: dict[int, Access] = {}  # by number
 
-    def of(self, one: Instruction) -> tuple[set[int], set[int], bool]:
-        """Those read, those written, and whether all places are known before the run."""
+    def of(self, one: Instruction) -> Access:
+        """What `one` touches."""
+        found = self.of_each.get(one.number)
+        if found is None:
+            found = self.of_each[one.number] = self._of(one)
+        return found
+
+    def _of(self, one: Instruction) -> Access:
+        operands = one.operands
+        fixed = not any(type(o) is AccessPattern and o.dynamic is not None for o in operands)
+        if engine_of(one) is Engine.DMA:
+            return Access(set(), set(), fixed, "")
         key = (one.row, one.attributes)
         if key not in self.known:
             self.known[key] = self._places(one)
         reads, writes = self.known[key]
-        operands = one.operands
-        fixed = not any(type(o) is AccessPattern and o.dynamic is not None for o in operands)
-        return _tensors(one, reads), _tensors(one, writes), fixed
+        return Access(_tensors(one, reads), _tensors(one, writes), fixed, table_of(one))
 
     def _places(self, one: Instruction) -> Places:
         row, facts = one.row, one.facts(self.target)
