@@ -108,6 +108,12 @@ def test_a_merged_run_fills_whole_rows() -> None:
     assert box(whole_rows) == ((0, 8), (1, 3), (0, 12))
 
 
+def test_a_run_over_two_rows_of_two_planes_leaves_the_other_rows_out() -> None:
+    owner = tensor([4, 4, 8], "float32")
+    rows = AccessPattern(owner, DTYPES["float32"], 0, 128, 0, ((64, 2), (1, 16)))
+    assert box(rows) == ((0, 128), (0, 3), (0, 2), (0, 32))
+
+
 @given(st.data(), SIZES)
 @settings(max_examples=100, deadline=None)
 def test_boxes_share_a_cell_exactly_when_they_share_a_byte(

@@ -12,9 +12,9 @@ from nkic.base.diagnostics import ArtifactFailed, ProgramFault
 from nkic.base.source import SourceFile
 from nkic.driver.compiled import CompileOptions
 from nkic.driver.pipeline import compile_source
-from nkic.machine.targets import TRN1
+from nkic.machine.targets import TRN1, TRN2
 from nkic.neff.read import read
-from nkic.neff.records import Executable, StreamRecord
+from nkic.neff.records import Executable, InstructionRecord, StreamRecord
 from nkic.neff.verify import verify
 from nkic.simulate import Result, RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
@@ -172,6 +172,26 @@ def test_pipes_and_the_gpsimd_engine() -> None:
     swapped = np.concatenate([HALVES[1], HALVES[0]])
     assert np.array_equal(result.outputs["output_0"], np.roll(swapped, 32, axis=1))
     assert result.engines["core1.gpsimd"].instructions == 1
+
+
+TWO_PIPES = """\
+    r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.sendrecv(t[:, 0:32], r[:, 32:64], other, other, pipe_id=0)
+    nisa.sendrecv(t[:, 32:64], r[:, 0:32], other, other, pipe_id=1)
+    nisa.dma_copy(dst=out[core * 128 : core * 128 + 128, :], src=r)
+    return out
+"""
+
+
+def test_each_pipe_has_a_queue_from_the_last_one_down() -> None:
+    queues = {
+        (item.attributes[item.row.attribute_index["pipe_id"]], stream.queue)
+        for stream in compiled(TWO_PIPES).streams
+        for item in stream.items
+        if isinstance(item, InstructionRecord) and item.row and item.row.name == "sendrecv"
+    }
+    last = TRN2.dma_queues - 1
+    assert queues == {(0, last), (1, last - 1)}
 
 
 LOOPED = """\
