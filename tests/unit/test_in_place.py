@@ -180,6 +180,32 @@ def test_an_input_is_never_written(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(np.array_equal(given[n], before[n], equal_nan=True) for n in given)
 
 
+PRODUCT = """
+    x, y, z = tile(a), tile(a), tile(a, 64)
+    nisa.dma_copy(dst=x, src=a[0:128, :])
+    nisa.memset(dst=y[0:64, :], value=1.0)
+    acc = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(dst=acc, stationary=x, moving=y)
+    nisa.tensor_copy(dst=z, src=acc)
+    for i in range(4):
+        nisa.dma_copy(dst=out[nl.ds(i * 64, 64), :], src=z)
+    return out
+"""
+
+
+def test_a_product_with_what_nobody_wrote_leaves_its_input_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Zeros of an input meet uninitialised bytes, which are cleared before the product."""
+    given = inputs()
+    given["a"] = np.ones_like(given["a"])
+    given["a"][64:128] = 0
+    given["a"].flags.writeable = False
+    found = executable(PRODUCT)
+    assert (simulate(found, given).outputs["output_0"] == 64).all()
+    both(found, given, monkeypatch)
+
+
 @pytest.mark.parametrize(
     "options",
     [

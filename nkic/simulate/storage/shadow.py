@@ -212,7 +212,9 @@ class Shadow:
     def clear(self, pattern: PatternRecord) -> None:
         """Zeros in the place of the elements of the access that were not written."""
         window = self.memory.window(pattern)
-        window[~self.elements(pattern).reshape(window.shape)] = 0
+        unwritten = ~self.elements(pattern).reshape(window.shape)
+        if unwritten.any():  # a tile that was loaded whole may be a piece of an input
+            window[unwritten] = 0
 
     def set_elements(self, pattern: PatternRecord, mask: Mask) -> None:
         """Marks the elements of `mask` written, and the others of the access as not."""
