@@ -11,6 +11,7 @@ from dataclasses import replace
 import msgpack
 import pytest
 
+from nkic.base.collector import without_collector
 from nkic.machine.dtypes import UINT8
 from nkic.neff.layout import CodeRecord
 from nkic.neff.limits import LIMITS, Limits
@@ -160,14 +161,16 @@ LONG = {  # well-formed; what is small in the file and large in memory
 @pytest.mark.parametrize("section", ["layout", "code", "lines"])
 def test_bombs_are_refused_fast(name: str, section: str) -> None:
     data = rebuilt(DATA, {section: BOMBS[name]})
-    start = time.process_time()
-    assert outcome(data)[0] in ("NKI0805", "NKI0806")
-    assert time.process_time() - start < 1
+    with without_collector():  # which would go through all that other tests keep
+        start = time.process_time()
+        assert outcome(data)[0] in ("NKI0805", "NKI0806")
+        assert time.process_time() - start < 1
 
 
 MEASURE = """
 import resource, sys
 import msgpack
+from nkic.base.collector import without_collector
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.neff.read import read
 from tests.harness.executables import ROWS
