@@ -5,7 +5,7 @@ Values that mean something outside of kernels are what they are there; all other
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 from functools import cache
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from nkic.language import provide
-from nkic.language.beta1 import MODULES, ROOT, allocators, names, operators
+from nkic.language.beta1 import ROOT, allocators, names, operators
 from nkic.language.enums import Operator
 from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
@@ -123,8 +123,3 @@ def np_dtype(dtype: Any) -> Any:
     with suppress(ImportError):
         import_module("ml_dtypes")
     return np.dtype(dtype)
-
-
-def submodules(package: str) -> Iterator[str]:
-    """The modules within a package."""
-    return (name for name in MODULES if name.startswith(f"{package}."))

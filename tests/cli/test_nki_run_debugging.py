@@ -12,13 +12,14 @@ import numpy as np
 import pytest
 
 from nkic.cli.common import run
-from nkic.cli.nki_run import command
 from nkic.cli.nkic import command as compiler
 from nkic.neff.load import load
 from nkic.neff.records import Executable, InstructionRecord
 from nkic.neff.write import write
-from tests.cli.nki_run_fixtures import process, refused
-from tests.harness.commands import Ran, Run
+from tests.cli.nki_run_fixtures import nki, process, refused
+from tests.harness.commands import Run
+
+__all__ = ["nki"]  # a fixture, which asks for the folder of this file
 
 KERNEL = """\
 # /// nkic
@@ -72,16 +73,6 @@ def folder(made: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     bits = (B.view(np.uint32) >> 16).astype(np.uint16).view("V2")  # exact: small integers
     np.savez("data.npz", a=A, b=bits)
     return tmp_path
-
-
-@pytest.fixture
-def nki(folder: Path, capfd: pytest.CaptureFixture[str]) -> Run:
-    def call(*words: str) -> Ran:
-        capfd.readouterr()
-        code = run(command, "nki-run", words)
-        return Ran(code, *capfd.readouterr())
-
-    return call
 
 
 def test_every_write_is_dumped_with_its_place_and_time(nki: Run, folder: Path) -> None:

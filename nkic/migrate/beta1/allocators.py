@@ -16,7 +16,6 @@ from nkic.migrate.arguments import is_plain, named, word
 from nkic.migrate.beta1.indices import added, code, factor, times
 from nkic.migrate.beta1.slices import NotSlices
 from nkic.migrate.sheet import Sheet
-from nkic.migrate.tree import walk
 
 _MODULES = {"nki.compiler.sbuf": Buffer.SBUF, "nki.compiler.psum": Buffer.PSUM}
 _MODULO, _BY_FUNCTION, _ANY = "mod_alloc", "alloc", "auto_alloc"
@@ -198,12 +197,3 @@ def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
     ]:
         raise NotSlices("its address is computed by a function")
     return f"({', '.join(map(str, per_turn))})[{block[0]}]"
-
-
-def uses_none(sheet: Sheet, node: cst.CSTNode) -> bool:
-    """Nothing inside names an allocator."""
-    return all(
-        sheet.name_of(one) not in _MODULES
-        for one in walk(node)
-        if isinstance(one, cst.Attribute | cst.Name)
-    )
