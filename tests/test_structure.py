@@ -13,6 +13,7 @@ import pytest
 from tests.test_layers import ALLOWED, FILES, FREE, PROJECT, ROOT, dotted
 
 MODULES = {dotted(path): path for path in FILES}
+TESTS = PROJECT / "tests"
 PACKAGES = [path for path in FILES if path.name == "__init__.py"]
 
 # Packages that are not everywhere.
@@ -83,6 +84,13 @@ CROWDED = {
     "parse": 21,
     "simulate/semantics": 22,
 }
+
+# Folders of tests with more.
+CROWDED_TESTS = {"api": 20, "cli": 22, "harness": 30}
+# Kernels that tests compile stand side by side, as users' files do.
+KERNELS = {"files", "data", "cases", "expected"}
+# Unit tests that concern several rooms.
+NO_ROOM = {"exact", "faults", "mutate", "timing", "worst_errors"}
 
 Statement = ast.Import | ast.ImportFrom
 
@@ -256,14 +264,33 @@ def test_no_module_is_hidden_by_its_package(path: Path) -> None:
     assert given_names(tree_of(path), package) & beside == set()
 
 
+def crowded(root: Path, packages: Sequence[Path]) -> dict[str, int]:
+    """The folders of more than MANY modules, from `root`, and how many they hold."""
+    folders = {path.parent.relative_to(root).as_posix(): path.parent for path in packages}
+    counts = {name: len([*folder.glob("*.py")]) - 1 for name, folder in folders.items()}
+    return {name: count for name, count in counts.items() if count > MANY}
+
+
 def test_no_folder_holds_too_many_modules() -> None:
-    counts = {
-        path.parent.relative_to(ROOT).as_posix(): len([*path.parent.glob("*.py")]) - 1
-        for path in PACKAGES
-    }
-    crowded = {name: count for name, count in counts.items() if count > MANY}
-    assert crowded.keys() == CROWDED.keys()
-    assert {name: count for name, count in crowded.items() if count > CROWDED[name]} == {}
+    found = crowded(ROOT, PACKAGES)
+    assert found.keys() == CROWDED.keys()
+    assert {name: count for name, count in found.items() if count > CROWDED[name]} == {}
+
+
+def test_no_folder_holds_too_many_tests() -> None:
+    packages = [p for p in TESTS.rglob("__init__.py") if not KERNELS.intersection(p.parts)]
+    found = crowded(TESTS, packages)
+    assert {
+        name: count for name, count in found.items() if count > CROWDED_TESTS.get(name, 0)
+    } == {}
+
+
+def test_unit_tests_stand_in_folders_of_rooms() -> None:
+    """tests/unit mirrors nkic/, but for what concerns several rooms."""
+    unit = TESTS / "unit"
+    folders = {p.parent.relative_to(unit) for p in unit.rglob("*.py")} - {Path()}
+    assert [str(folder) for folder in sorted(folders) if not (ROOT / folder).is_dir()] == []
+    assert {path.stem for path in unit.glob("test_*.py")} == {f"test_{name}" for name in NO_ROOM}
 
 
 def rooms_of_the_page(text: str) -> list[tuple[str, str]]:
