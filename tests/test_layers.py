@@ -57,7 +57,7 @@ ALLOWED = {
     " driver driver.compiled driver.loader driver.request driver.pipeline driver.forms"
     " driver.figures",
     "nki": "base machine language specialise driver.request api",
-    "pytest_plugin": "base machine api nki",
+    "pytest_plugin": "base driver.request api nki",
     "__main__": "api nki",
     "cli.common": "base limits",
     "cli": "limits cli.common",

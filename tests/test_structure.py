@@ -63,10 +63,10 @@ ON_DEMAND = {
     "pytest_plugin.py": {
         "nkic.api",
         "nkic.api.process",
-        "nkic.base",
+        "nkic.base.diagnostics",
         "nkic.api.comparing",
         "nkic.api.tracebacks",
-        "nkic.machine",
+        "nkic.driver.request",
         "nkic.nki",
         "nkic.nki.jit",
     },  # loaded by every run of pytest

@@ -14,10 +14,11 @@ from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.driver.forms import FORMS
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import AuditFailed, compile_source, compile_text
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.ir.text import program_text
 from nkic.neff.load import load
 from nkic.neff.records import InstructionRecord
+from nkic.specialise.request import RequestOptions
 
 SOURCE = """\
 import nki
@@ -34,12 +35,13 @@ def double(a):
     nisa.dma_copy(dst=out, src=x)
     return out
 """
-A = RawOptions(args=("a=float32[128,64]",))
+ARGS = ("a=float32[128,64]",)
+A = parse_options(args=ARGS)
 
 
 def run(
     text: str = SOURCE,
-    said: RawOptions = A,
+    said: RequestOptions = A,
     options: CompileOptions = DEFAULT,
     compiled: Compiled | None = None,
 ) -> Compiled:
@@ -85,7 +87,7 @@ def test_serial_orders_every_pair() -> None:
 
 
 def test_the_notes_of_the_build() -> None:
-    meta = run(said=RawOptions(args=A.args, nki="0.5")).executable.meta
+    meta = run(said=parse_options(args=ARGS, nki="0.5")).executable.meta
     assert meta["nki"] == "0.5"
     assert meta["serial"] == "no"
     assert (meta["sbuf_peak"], meta["psum_peak"]) == ("256", "0")
@@ -161,9 +163,9 @@ def test_no_more_errors_than_wanted() -> None:
 
 def test_wrong_arguments_are_wrong_usage() -> None:
     with pytest.raises(UsageFailed, match="no type for `a`"):
-        run(said=RawOptions())
+        run(said=parse_options())
     with pytest.raises(UsageFailed, match="`b`"):
-        run(said=RawOptions(args=(*A.args, "b=float32[1]")))
+        run(said=parse_options(args=(*ARGS, "b=float32[1]")))
 
 
 def test_after_a_failure_the_results_until_then_are_there() -> None:

@@ -17,7 +17,7 @@ from nkic.base.source import SourceFile
 from nkic.driver.compiled import CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.language.beta1 import indices, masks
 from nkic.language.trace import Trace, tracing
 from nkic.machine.targets import DEFAULT
@@ -139,7 +139,7 @@ def instructions(body: str) -> list[str]:
     text = HEAD + "".join(f"    {line}\n" for line in body.splitlines()) + "    return out\n"
     loader = Loader.beside("k.py")
     source = loader.main("k.py", text.encode())
-    request = request_for(source, RawOptions(args=["a=float32[128,512]"]), {})
+    request = request_for(source, parse_options(args=["a=float32[128,512]"]), {})
     compiled = compile_source(source, request, loader, CompileOptions(last="specialise"))
     return [one.row.name for one in code(compiled.results["specialise"])]
 

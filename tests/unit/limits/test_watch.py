@@ -14,7 +14,7 @@ from nkic.base.source import NOWHERE, Span
 from nkic.driver.compiled import CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.limits import watch
 from nkic.limits.watch import watched
 
@@ -33,9 +33,8 @@ def compiled(seconds: float) -> Diagnostic:
     loader = Loader.beside("k.py")
     source = loader.main("k.py", SLOW.encode())
     with pytest.raises(LimitHit) as failed:
-        compile_source(
-            source, request_for(source, RawOptions(), {}), loader, CompileOptions(seconds=seconds)
-        )
+        request = request_for(source, parse_options(), {})
+        compile_source(source, request, loader, CompileOptions(seconds=seconds))
     (one,) = failed.value.diagnostics
     return one
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import ArtifactFailed
-from nkic.driver.request import RawOptions
+from nkic.driver.request import parse_options
 from nkic.machine.engines import Engine
 from nkic.neff.listing.assemble import assemble
 from nkic.neff.listing.disassemble import disassemble, dump
@@ -74,7 +74,7 @@ def compiled(tmp_path: Path, body: str) -> Executable:
     """The kernel, evaluated in both ways to the same bytes."""
     path = tmp_path / "k.py"
     path.write_text(f"{HEAD}    {body}\n{TAIL}")
-    request = two_ways.request_in(path, RawOptions(args=["a=float32[2,2]"]))
+    request = two_ways.request_in(path, parse_options(args=["a=float32[2,2]"]))
     with two_ways.live_module(path) as module, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         native, closed = two_ways.both(module.kernel, two_ways.given_of(request))

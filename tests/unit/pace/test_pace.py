@@ -10,7 +10,7 @@ import pytest
 from nkic.driver.compiled import LEVELS, CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.machine.codecs import storage
 from nkic.machine.targets import TRN2
 from nkic.neff.records import Executable
@@ -27,7 +27,7 @@ def compiled(sample: str) -> Executable:
     path = str(SAMPLES / sample / "kernel.py")
     loader = Loader.beside(path)
     source = loader.main(path)
-    return compile_source(source, request_for(source, RawOptions(), {}), loader).executable
+    return compile_source(source, request_for(source, parse_options(), {}), loader).executable
 
 
 def run(executable: Executable) -> Result:
@@ -50,7 +50,7 @@ def test_the_scheduler_knows_the_time_and_never_does_worse_than_program_order(sa
     path = str(SAMPLES / sample / "kernel.py")
     loader = Loader.beside(path)
     source = loader.main(path)
-    request = request_for(source, RawOptions(), {})
+    request = request_for(source, parse_options(), {})
     times = []
     for level in LEVELS:
         made = compile_source(source, request, loader, CompileOptions(level=level))
@@ -67,7 +67,7 @@ def test_a_store_does_not_wait_for_all_loads_of_its_engine() -> None:
     path = str(SAMPLES / "06_matmul" / "kernel.py")
     loader = Loader.beside(path)
     args = ["lhsT=bfloat16[2048, 512]", "rhs=bfloat16[2048, 512]"]
-    words = RawOptions(kernel="matmul_tiled", args=args)
+    words = parse_options(kernel="matmul_tiled", args=args)
     source = loader.main(path)
     made = compile_source(source, request_for(source, words, {}), loader)
     assert run(made.executable).time_ns <= 1.02 * made.results["schedule"].estimate_ns

@@ -204,15 +204,15 @@ def named(text: str) -> TensorType:
 
 
 def test_the_command_line_wins_over_like_and_that_over_the_block() -> None:
-    command = RequestOptions(args={"a": named("int8[1]")}, consts={"n": 1})
+    unusable = TensorType(None, (4,), "--like", "no NKI dtype")
+    like = {name: named("int8[3]") for name in ("a", "b", "d")} | {"c": unusable}
+    command = RequestOptions(args={"a": named("int8[1]")}, consts={"n": 1}, like=like)
     block = RequestOptions(
         kernel="k",
         args={name: named("int8[2]") for name in ("a", "n", "b", "c")},
         consts={"a": 5, "m": 6, "d": 7},
     )
-    unusable = TensorType(None, (4,), "--like", "no NKI dtype")
-    like = {name: named("int8[3]") for name in ("a", "b", "d")} | {"c": unusable}
-    request = combine(command, block, like)
+    request = combine(command, block)
     assert {k: str(v) for k, v in request.args.items()} == {"a": "int8[1]"}  # `c` is an error
     assert request.consts == {"m": 6, "n": 1}
     assert sorted(request.like) == ["b", "c", "d"]

@@ -7,7 +7,7 @@ import pytest
 from nkic.base.diagnostics import CompileFailed, UsageFailed
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 
 SOURCE = """
 from dataclasses import dataclass
@@ -59,7 +59,8 @@ def kernel(
 def printed(*consts: str) -> str:
     loader = Loader.beside("k.py")
     source = loader.main("k.py", SOURCE.encode())
-    request = request_for(source, RawOptions(args=["a=float32[128,64]"], consts=list(consts)), {})
+    options = parse_options(args=["a=float32[128,64]"], consts=consts)
+    request = request_for(source, options, {})
     return "".join(compile_source(source, request, loader).messages).strip()
 
 

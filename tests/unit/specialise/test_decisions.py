@@ -10,7 +10,7 @@ import pytest
 
 from nkic.base.diagnostics import Diagnostic, Level
 from nkic.base.profiles import DEFAULT
-from nkic.driver.request import RawOptions
+from nkic.driver.request import parse_options
 from nkic.language.meanings import MEANT
 from nkic.language.namespace import names_of
 from nkic.specialise.native.surface import spaces
@@ -93,7 +93,7 @@ def _errors(said: tuple[Diagnostic, ...]) -> list[Diagnostic]:
 def test_both_ways_say_the_same(body: str, message: str, advice: str, tmp_path: Path) -> None:
     path = tmp_path / "decides.py"
     path.write_text(_text(body))
-    request = two_ways.request_in(path, RawOptions(args=["a=float32[128,64]"]))
+    request = two_ways.request_in(path, parse_options(args=["a=float32[128,64]"]))
     with two_ways.live_module(path) as module:
         native, closed = two_ways.both(module.kernel, two_ways.given_of(request))
     assert native.places == closed.places

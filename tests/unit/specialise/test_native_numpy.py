@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nkic.base.diagnostics import Diagnostic, Level
-from nkic.driver.request import RawOptions
+from nkic.driver.request import parse_options
 from nkic.neff.read import read
 from nkic.neff.records import InstructionRecord
 from tests.harness import two_ways
@@ -47,7 +47,7 @@ def ways(tmp_path: Path) -> Iterator[Ways]:
     def evaluated(body: str, nki: str = "0.6") -> list[Outcome]:
         path = tmp_path / "asks.py"
         path.write_text(HEAD.format(body=body))
-        request = two_ways.request_in(path, RawOptions(args=["a=float32[128,64]"], nki=nki))
+        request = two_ways.request_in(path, parse_options(args=["a=float32[128,64]"], nki=nki))
         with two_ways.live_module(path) as module:
             return two_ways.both(module.kernel, two_ways.given_of(request))
 
