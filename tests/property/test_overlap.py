@@ -102,6 +102,15 @@ def test_slices_are_exact(data: st.DataObject, free: list[int]) -> None:
     assert touched(pattern) == inside(box(pattern), owner)
 
 
+def test_a_run_over_the_end_of_a_row_touches_both_rows() -> None:
+    """5 elements from the last one of a row on: the box is made of whole rows."""
+    owner = tensor([4, 6])
+    over = AccessPattern(owner, owner.dtype, 0, 8, 5, ((1, 5),))
+    assert box(over) == ((0, 8), (0, 2), (0, 12))
+    inside_one = AccessPattern(owner, owner.dtype, 0, 8, 1, ((1, 5),))
+    assert box(inside_one) == ((0, 8), (0, 1), (2, 12))
+
+
 def test_a_merged_run_fills_whole_rows() -> None:
     owner = tensor([4, 6])
     whole_rows = AccessPattern(owner, owner.dtype, 0, 8, 6, ((1, 12),))

@@ -154,6 +154,23 @@ def test_addresses_outside_the_memory(address: str, text: str) -> None:
     assert text in found.errors[0].message
 
 
+def test_where_an_address_is_impossible_nothing_else_is_said() -> None:
+    """The rest of the memory is not filled, which is too small for it."""
+    fixed = declare(0, "fixed", "128, 256", more=" fixed (0, 300000)")
+    free = [declare(i, f"t{i}", f"128, {row(150 * KIB)}") for i in (1, 2)]
+    whole = f"[0+128, 0; 1x{row(150 * KIB)}]"
+    body = [
+        op(0, "memset", dst="%0[0+128, 0; 1x256]", value="0.0"),
+        op(1, "memset", dst=f"%1{whole}", value="0.0"),
+        copy(2, f"%2{whole}", f"%1{whole}"),
+    ]
+    found = program("\n".join([fixed, *free, "core", *(f"  {line}" for line in body)]))
+    report = Reporter()
+    with pytest.raises(CompileFailed):
+        allocate(found, depend(found), report)
+    assert [e.code.slug for e in report.errors] == ["fixed-address"]
+
+
 def test_the_bank_that_an_address_of_psum_is_in_is_proposed() -> None:
     tensor = declare(0, "sums", "64, 256", Buffer.PSUM, more=" fixed (32, 5000)")
     body = op(0, "memset", dst="%0[0+64, 0; 1x256]", value="0.0")

@@ -148,6 +148,7 @@ def test_loads_before_they_are_needed() -> None:
     early = only(found, "early-load")
     assert (early.span.line, early.kind, early.numbers["loads"]) == (FIRST + 2, Kind.PASSED, 8)
     assert int(early.numbers["overtaken"]) > 7
+    assert f"on average {early.numbers['ahead_ns']:,.0f} ns" in early.message
 
 
 def test_loops_on_the_device() -> None:

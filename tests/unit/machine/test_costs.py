@@ -227,6 +227,21 @@ FORMULAS: list[tuple[str, Target, Engine | None, dict[str, Any], int]] = [
         {"op0": "subtract", "op1": "multiply", "data": HALF, "operand1": HALF},
         512,
     ),
+    # Of 16-bit floats, subtracted and multiplied, an even number: half of it (F).
+    *(
+        (
+            "scalar_tensor_tensor",
+            TRN1,
+            None,
+            {
+                "op0": "subtract",
+                "op1": op1,
+                **dict.fromkeys(("dst", "data", "operand1"), tile(f"bfloat16[128, {n}]")),
+            },
+            cycles,
+        )
+        for n, op1, cycles in ((512, "multiply", 512), (511, "multiply", 1022), (512, "add", 1024))
+    ),
     ("tensor_reduce", TRN2, None, {}, 512),
     ("tensor_reduce", TRN2, None, {"data": HALF, "dst": tile("bfloat16[128, 1]")}, 256),
     ("tensor_tensor_scan", TRN2, None, {}, 512 + 114),
