@@ -128,6 +128,27 @@ def test_one_buffer_serialises_and_several_do_not() -> None:
     assert numbers == [1, 8]
 
 
+@pytest.mark.parametrize("times", [1, 3])
+def test_what_accumulates_unasked(times: int) -> None:
+    """The first matmul overwrites what PSUM holds, those after it add to it."""
+    _, found = built(f"""
+held = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
+moving = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+sums = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+nisa.memset(dst=held, value=1.0)
+nisa.memset(dst=moving, value=1.0)
+for i in range({times}):
+    nisa.nc_matmul(dst=sums, stationary=held, moving=moving)
+x = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_copy(dst=x, src=sums)
+nisa.dma_copy(dst=out[:, 0:512], src=x)
+""")
+    one = only(found, "accumulation")
+    assert (one.span.line, one.kind) == (FIRST + 6, Kind.PASSED)
+    said = [one.numbers[name] for name in ("instructions", "overwriting", "accumulating", "split")]
+    assert said == [times, 1, times - 1, 0]
+
+
 def test_bytes_that_change_hands() -> None:
     body = TURNS.format(more="").replace("(128, 512)", "(128, 40960)").replace("dst=x,", "dst=V,")
     body = (

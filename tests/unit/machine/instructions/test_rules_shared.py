@@ -8,6 +8,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Tile
 from nkic.machine.memory import Buffer
 from nkic.machine.targets import TRN3
+from nkic.machine.tiles import start_partitions
 from tests.unit.instances import COLUMN, Case, T, tile
 
 PSUM = tile("float32[128, 512] psum")
@@ -290,3 +291,18 @@ COMMON = [
 @pytest.mark.parametrize("case", [*SHARED, *COMMON], ids=str)
 def test_rule(case: Case) -> None:
     case.holds()
+
+
+@pytest.mark.parametrize(
+    ("partitions", "starts"),
+    [
+        (1, (0, 32, 64, 96)),
+        (32, (0, 32, 64, 96)),
+        (33, (0, 64)),
+        (64, (0, 64)),
+        (65, (0,)),
+        (128, (0,)),
+    ],
+)
+def test_where_accesses_may_start(partitions: int, starts: tuple[int, ...]) -> None:
+    assert start_partitions(partitions) == starts
