@@ -54,6 +54,32 @@ CACHES = {
 }
 
 
+# Variables of modules that functions add to, and why they do not grow.
+KEPT = {
+    "api/cache.py:_kept": "MAX_ENTRIES",
+    "evaluate/objects.py:_active": "the kernels that are evaluated now, one inside another",
+    "ir/effects.py:_recent": "REMEMBERED",
+    "ir/effects.py:_static": "rows",
+    "language/beta1/emit.py:_states": "traces that are alive",
+    "nki/modules.py:_built": "modules of NKI",
+    # Tables that decorators fill while their module is loaded.
+    **dict.fromkeys(
+        (
+            *(f"evaluate/library/{n}.py:MODULE" for n in ("abcs", "forms", "itertools", "maths")),
+            "evaluate/library/operator.py:MODULE",
+            *(f"simulate/decode.py:{name}" for name in ("RENDEZVOUS", "SEMANTICS")),
+            "simulate/bounds/seen.py:RULES",
+        ),
+        "definitions",
+    ),
+}
+CONTAINERS = {
+    *("dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque"),
+    *("WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "ChainMap"),
+}
+ADDS = {"add", "append", "appendleft", "extend", "insert", "setdefault", "update"}
+
+
 def caches(tree: ast.AST) -> Iterator[tuple[str, int | None]]:
     """Each cache that a module makes, and its bound; None where it has none."""
     for node in ast.walk(tree):
@@ -68,7 +94,7 @@ def caches(tree: ast.AST) -> Iterator[tuple[str, int | None]]:
 def bound(made: ast.expr) -> Iterator[int | None]:
     """Of `@cache` and of `@lru_cache(maxsize=…)`; nothing for another decorator."""
     name = made.func if isinstance(made, ast.Call) else made
-    if ast.unparse(name) in ("cache", "lru_cache"):
+    if ast.unparse(name).rpartition(".")[2] in ("cache", "lru_cache"):
         sizes = [k.value for k in made.keywords] if isinstance(made, ast.Call) else []
         known = [size.value for size in sizes if isinstance(size, ast.Constant)]
         yield known[0] if known and isinstance(known[0], int) else None
@@ -86,6 +112,70 @@ def test_every_cache_is_listed_with_its_bound() -> None:
 def test_caches_are_seen() -> None:
     text = (
         "@cache\ndef a(x): ...\n@lru_cache(maxsize=4)\ndef b(x): ...\n@lru_cache\ndef c(x): ...\n"
+        "@functools.cache\ndef f2(x): ...\n"
         "@cache\ndef once(): ...\n@other\ndef d(x): ...\ne = lru_cache(maxsize=8)(d)\nf = g(1)(2)\n"
     )
-    assert dict(caches(ast.parse(text))) == {"a": None, "b": 4, "c": None, "e": 8}
+    assert dict(caches(ast.parse(text))) == {"a": None, "b": 4, "c": None, "e": 8, "f2": None}
+
+
+def containers(tree: ast.Module) -> set[str]:
+    """The variables of a module that hold what can grow."""
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and can_grow(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def can_grow(value: ast.expr | None) -> bool:
+    """A display, a comprehension, or a call of a container's class."""
+    displays = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in CONTAINERS
+    return isinstance(value, displays)
+
+
+def added_to(function: ast.AST) -> Iterator[str]:
+    """The names of what a function puts something into."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            yield ast.unparse(node.value)
+        elif isinstance(node, ast.AugAssign):
+            yield ast.unparse(node.target)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield from [ast.unparse(node.func.value)] if node.func.attr in ADDS else []
+
+
+def growing(tree: ast.Module) -> set[str]:
+    """The variables of a module that its functions add to, unless they have a name of their own."""
+    found, mine = set(), containers(tree)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside = [*ast.walk(function)]
+            own = {n.arg for n in inside if isinstance(n, ast.arg)}
+            stored = (n for n in inside if isinstance(n, ast.Name))
+            own |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+            own -= {name for n in inside if isinstance(n, ast.Global) for name in n.names}
+            found |= ({*added_to(function)} & mine) - own
+    return found
+
+
+def test_every_variable_that_grows_is_listed_with_its_bound() -> None:
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}:{name}"
+        for path in FILES
+        for name in growing(ast.parse(path.read_text("utf-8")))
+    }
+    assert found == KEPT.keys()
+
+
+def test_variables_that_grow_are_seen() -> None:
+    text = (
+        "import collections\na, b, c = {}, 1, 2\nd = {}\ne: list[int] = []\n"
+        "f = collections.OrderedDict()\ng = set()\nh = {}\nk = {}\n"
+        "def one(x):\n    global g\n    d[x] = 1\n    e.append(x)\n    g |= {x}\n"
+        "    f.setdefault(x, 1)\n"
+        "def two(h):\n    h[1] = 2\n    k = {}\n    k[1] = 2\n    return d.get(1)\n"
+    )
+    assert growing(ast.parse(text)) == {"d", "e", "f", "g"}

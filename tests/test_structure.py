@@ -73,6 +73,22 @@ ON_DEMAND = {
     "driver/request.py": {"nkic.driver.like"},  # NumPy
 }
 
+# What is imported by a name that is made at run time, which the lists above do not see.
+BY_NAME = {
+    "__init__.py": "the public functions, when they are first asked for",
+    "api/arrays.py": "ml_dtypes",
+    "cli/__init__.py": "one of the two commands",
+    "machine/dtypes.py": "ml_dtypes, NumPy",
+    "nki/arrays.py": "PyTorch, JAX, and what calls kernels in it",
+    "nki/beta1.py": "ml_dtypes",
+    "nki/modules.py": "what poses as modules of NKI",
+    "nki/packages.py": "PyTorch",
+    "simulate/semantics/__init__.py": "all modules of the folder",
+    "specialise/native/surface.py": "imports of the kernel itself",
+}
+
+IMPORTS = re.compile(r"(importlib\.)?import_module|(builtins\.)?__import__")
+
 MANY = 20  # modules in one folder, beside __init__.py
 # Folders with more. The numbers only get smaller, and a folder of at most MANY leaves the list.
 CROWDED = {
@@ -217,6 +233,20 @@ def test_imports_stand_at_the_top(path: Path) -> None:
     found = {name for node in inside_functions(tree_of(path)) for name in targets(node)}
     late = {name for name in found if name.partition(".")[0] not in OPTIONAL}
     assert late == ON_DEMAND.get(path.relative_to(ROOT).as_posix(), set())
+
+
+def imports_by_name(tree: ast.AST) -> bool:
+    """Whether a module calls Python's import as a function."""
+    calls = (ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call))
+    return any(IMPORTS.fullmatch(call) for call in calls)
+
+
+def test_imports_by_name_are_listed() -> None:
+    calling = {path for path in FILES if imports_by_name(tree_of(path))}
+    assert {path.relative_to(ROOT).as_posix() for path in calling} == BY_NAME.keys()
+    assert imports_by_name(ast.parse("def f():\n    importlib.import_module('json')\n"))
+    assert imports_by_name(ast.parse("x = __import__('json')\n"))
+    assert not imports_by_name(ast.parse("import importlib\n"))
 
 
 def test_every_listed_file_is_there() -> None:
