@@ -117,11 +117,11 @@ class _CoreLowerer:
         self.report.error(
             "accumulate-in-loop",
             f"{instruction.row.name}: `{tensor.name}` is made outside of this device loop, and no "
-            "matmul before wrote it, so accumulate=None would add in all turns but the first",
+            "matmul before wrote it, so accumulate=None would add in all iterations but the first",
             instruction.at.primary,
             labels=[Label(tensor.at.primary, f"`{tensor.name}` is made here")],
-            help="pass accumulate=False to overwrite in every turn, or do the first matmul before "
-            "the loop and pass accumulate=True in it",
+            help="pass accumulate=False to overwrite in every iteration, or do the first matmul "
+            "before the loop and pass accumulate=True in it",
         )
 
     def divided(self, instruction: Instruction, bands: list[Band]) -> list[Instruction]:

@@ -93,10 +93,10 @@ _WISHES = (
     (
         "-W",
         "warn",
-        "Warn of CODE, also where it is off by default. -Werror: every warning is an "
+        "Warn about CODE, even if it is off by default. -Werror: every warning is an "
         "error; -Werror=CODE: this one. CODE is a number, a name or a family (05).",
     ),
-    ("-A", "allow", "Say nothing of the warning CODE."),
+    ("-A", "allow", "Suppress the warning CODE."),
     ("-D", "deny", "Make the warning CODE an error."),
 )
 _OPTIONS = (
@@ -109,7 +109,7 @@ _OPTIONS = (
         callback=_kept,
         group="Messages",
         common=True,
-        help="Form of the messages on standard error.",
+        help="Format of the messages on standard error.",
     ),
     _option(
         "--message-file",
@@ -155,7 +155,7 @@ _OPTIONS = (
         multiple=True,
         callback=_limits,
         group="Limits",
-        help="What the command may take of the machine (memory, cpu, core, files, file-size, "
+        help="Limit what the command may take of the machine (memory, cpu, core, files, file-size, "
         "processes; `none` for no limit), and of nkic what a kernel may compute (steps, length, "
         "bits, width, depth). docs/security.md has the defaults.",
     ),

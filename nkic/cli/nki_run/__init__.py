@@ -20,10 +20,10 @@ EXAMPLES = (
 )
 HELP = """Run a compiled NKI kernel on a simulated Trainium, and report values and cycles.
 
-The file and the data are trusted for nothing: both are checked before they are used, and
-neither can make this tool execute code, write anywhere, or take more memory than the kernel's
-own arrays. Reading uninitialised bytes is an error. The same file and
-inputs give the same outputs and cycles on every machine. Nothing is sent anywhere.
+Neither the file nor the data is trusted: both are checked before they are used, and neither can
+make this tool execute code, write anywhere, or take more memory than the kernel's own arrays.
+Reading uninitialised bytes is an error. The same file and inputs give the same outputs and cycles
+on every machine. Nothing is sent anywhere.
 """
 
 

@@ -89,7 +89,7 @@ def _refuse_running(line: CommandLine) -> None:
     others += [] if shown else ["json"]
     if line.artifact is not None:
         _say(option, line.artifact, "it prints and does not run")
-    _refuse(line, option, [*_MODES, *others, *_ABOUT_LISTING], "it prints and leaves")
+    _refuse(line, option, [*_MODES, *others, *_ABOUT_LISTING], "it prints and exits")
 
 
 _BESIDE_DIFF = ("diff", "fail_if", "report")

@@ -46,7 +46,9 @@ def insight_of(result: Result, line: CommandLine, session: Session) -> Insight |
 
 def _too_many() -> Diagnostic:
     text = f"the run has more than {MAX_REPORTED:,} events, too many for a report"
-    return make("memory-limit", text, help="report on a smaller shape, or on fewer turns of a loop")
+    return make(
+        "memory-limit", text, help="report on a smaller shape, or on fewer iterations of a loop"
+    )
 
 
 def tell_verdict(found: Insight, session: Session) -> None:

@@ -240,7 +240,7 @@ _OPTIONS = (
         type=click.IntRange(1, MAX_RANKS),
         default=1,
         metavar="N",
-        help="Run the kernel as so many ranks together, for nki.collectives; {rank} in a path is "
+        help="Run the kernel as this many ranks together, for nki.collectives; {rank} in a path is "
         "the rank's number.",
     ),
     _option(
@@ -248,14 +248,14 @@ _OPTIONS = (
         "--max-cycles",
         type=click.IntRange(1),
         metavar="N",
-        help="Stop after so many cycles of simulated time.",
+        help="Stop after this many cycles of simulated time.",
     ),
     _option(
         _RUN,
         "--max-turns",
         type=click.IntRange(1),
         metavar="N",
-        help="Stop a loop whose end is decided at run time after so many turns.  "
+        help="Stop a loop whose end is decided at run time after this many iterations.  "
         "[default: 1000000]",
     ),
     _option(
@@ -264,7 +264,7 @@ _OPTIONS = (
         type=float,
         callback=_seconds,
         metavar="SECONDS",
-        help="Stop after so long on this machine.",
+        help="Stop after this much time on this machine.",
     ),
     _option(
         _RUN,
@@ -467,7 +467,7 @@ _OPTIONS = (
         _LOOK,
         "--print",
         type=click.Choice(("machine", "microkernels")),
-        help="Print and leave. machine: the figures of time of every target, how each is known and "
+        help="Print and exit. machine: the timing figures of every target, how each is known and "
         "from where; microkernels: a Python file that runs and profiles kernels on a device, for "
         "--calibrate.",
     ),

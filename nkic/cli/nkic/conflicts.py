@@ -28,12 +28,12 @@ def refuse_conflicts(line: CommandLine) -> None:
         advice = "messages are JSON with `--message-format json`"
         raise UsageFailed([make("conflicting-options", text, help=advice)])
     if line.print == CONFIG:
-        _refuse(line, f"--print {CONFIG}", ("list_kernels",), "it prints a table and leaves")
+        _refuse(line, f"--print {CONFIG}", ("list_kernels",), "it prints a table and exits")
         return
     if line.print is not None:
         others = ("source", "list_kernels", *_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS)
         both = (*_ABOUT_RUNNING, *_ABOUT_MIGRATING)
-        _refuse(line, "--print", (*others, *both), "it prints a table and leaves")
+        _refuse(line, "--print", (*others, *both), "it prints a table and exits")
         return
     if line.source is None:
         advice = "for example `nkic kernel.py`, or `nkic -` for standard input"
@@ -47,7 +47,7 @@ def refuse_conflicts(line: CommandLine) -> None:
     if line.list_kernels:
         about = tuple(name for name in _ABOUT_KERNELS if name != "nki")
         unwanted = (*about, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS, *_ABOUT_RUNNING, *_ABOUT_MIGRATING)
-        _refuse(line, "--list-kernels", unwanted, "it lists the kernels and leaves")
+        _refuse(line, "--list-kernels", unwanted, "it lists the kernels and exits")
     if line.check:
         unwanted = (*_ABOUT_OUTPUTS, *_ABOUT_PROGRAM)
         _refuse(line, "--check", unwanted, "it writes nothing")

@@ -112,7 +112,7 @@ _OPTIONS = (
         "--like",
         metavar="FILE.npz",
         common=True,
-        help="Take types of tensor arguments from the arrays of this file.",
+        help="Take the types of tensor arguments from the arrays in this file.",
     ),
     _option(
         _KERNEL,
@@ -165,7 +165,7 @@ _OPTIONS = (
         "optimise",
         type=click.IntRange(0, 2),
         metavar="LEVEL",
-        help="0: engines keep program order; 1: they do not, and addresses are chosen anew where "
+        help="0: engines keep program order; 1: they do not, and addresses are chosen again where "
         "that makes the kernel faster; 2: many orders and addresses are tried.  [default: 1]",
     ),
     _option(
@@ -178,7 +178,7 @@ _OPTIONS = (
         _OUTPUT,
         "--machine",
         metavar="FILE.toml",
-        help="Schedule by figures of time other than the target's own; `nki-run --print machine` "
+        help="Schedule with timing figures other than the target's own; `nki-run --print machine` "
         "lists them.",
     ),
     _option(_OUTPUT, "--embed-source", is_flag=True, help="Put the source text into the artifact."),
@@ -186,7 +186,7 @@ _OPTIONS = (
         _OUTPUT,
         "--no-cache",
         is_flag=True,
-        help="Compile, also where nothing has changed since the last time; keep nothing. "
+        help="Compile even if nothing has changed since the last time, and keep nothing. "
         "[env: NKIC_CACHE=0]",
     ),
     _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
@@ -225,14 +225,14 @@ _OPTIONS = (
         _SOURCE,
         "--stdin-name",
         metavar="PATH",
-        help="What to call the kernel's file when it comes from standard input.",
+        help="The name of the kernel's file when it comes from standard input.",
     ),
-    _option(_SHOW, "--list-kernels", is_flag=True, help="Print the kernels of the file and leave."),
+    _option(_SHOW, "--list-kernels", is_flag=True, help="Print the kernels of the file and exit."),
     _option(
         _SHOW,
         "--print",
         metavar="WHAT",
-        help="Print a table and leave: targets, ops, dtypes, passes, profiles, codes, env, "
+        help="Print a table and exit: targets, ops, dtypes, passes, profiles, codes, env, "
         "schema, completion=SHELL; config: every setting of this command line and where it "
         "comes from.",
     ),
@@ -247,7 +247,7 @@ _OPTIONS = (
         "--report",
         metavar="resources[=FILE]",
         multiple=True,
-        help="Say where every tensor lies on chip and when it is in use, as text, as FILE.json, "
+        help="Report where every tensor lies on chip and when it is in use, as text, as FILE.json, "
         "or as the picture FILE.svg.",
     ),
     _option(
@@ -255,7 +255,7 @@ _OPTIONS = (
         "--max",
         metavar="MEMORY=LIMIT",
         multiple=True,
-        help="Exit code 1 where the kernel takes more: sbuf=90%, sbuf=20MiB, psum=6 (banks).",
+        help="Exit with code 1 if the kernel takes more: sbuf=90%, sbuf=20MiB, psum=6 (banks).",
     ),
     _option(
         _SHOW,
@@ -263,7 +263,7 @@ _OPTIONS = (
         metavar="[=FILE]",
         is_flag=False,
         flag_value=STANDARD,
-        help="Say of each line of the kernel what the stages did with it, what they did not do and "
+        help="Report what the stages did with each line of the kernel, what they did not do, and "
         "why; as text, or as FILE.json.",
     ),
     _option(
@@ -279,7 +279,7 @@ _OPTIONS = (
         type=click.IntRange(1),
         default=20,
         show_default=True,
-        help="Stop after so many errors.",
+        help="Stop after this many errors.",
     ),
     _option(
         _SHOW,
@@ -288,6 +288,6 @@ _OPTIONS = (
         type=click.FloatRange(0, min_open=True),
         default=900.0,
         show_default=True,
-        help="Give up after so much time.",
+        help="Give up after this many seconds.",
     ),
 )
