@@ -346,7 +346,7 @@ def _proven(
     schedule.warn(ordered, report)
     yield "schedule-audit", None
 
-    executable = _timed(emit(ordered, sources, _notes(ordered)), program.target)
+    executable = _timed(emit(ordered, sources, _notes(ordered)), ordered, program.target)
     yield "emit", executable
     with _format_limits():
         _verify(executable)
@@ -357,9 +357,11 @@ def _proven(
     yield "file-audit", None
 
 
-def _timed(executable: Executable, target: Target) -> Executable:
+def _timed(executable: Executable, ordered: Schedule, target: Target) -> Executable:
     """With the time that a run takes in place of the scheduler's estimate, where it can be told."""
-    found = pace.duration(executable, target.used_by(executable.cores))
+    found: int | None = round(ordered.estimate_ns * 1000)
+    if not ordered.is_timed:
+        found = pace.duration(executable, target.used_by(executable.cores))
     if found is None:
         return executable
     cycles = -(-found * target.base_clock_mhz // 1_000_000)

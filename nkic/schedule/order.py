@@ -97,6 +97,8 @@ class Orderer:
         self.tables = Tables(target)
         self.semaphore_ps = semaphore_ps(target)
         self.now = 0
+        self.is_timed = True  # what is so far has the time of a run
+        self.busiest = 0  # the time of the busiest engine in the last stretch
 
     def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
         """The order of issue of `code`, a stretch without loops: the shorter one, of a list
@@ -106,7 +108,8 @@ class Orderer:
         waits = self.waits(here)
         begun, listed = self.now, ListScheduler(self, here, waits, self.keeps_order)
         order, time = self._timed(listed, waits)
-        if not self.keeps_order and time > ENOUGH * listed.busiest():
+        self.busiest = listed.busiest()
+        if not self.keeps_order and time > ENOUGH * self.busiest:
             self.now = begun
             kept, other = self._timed(ListScheduler(self, here, waits, True), waits)
             order, time = (kept, other) if other < time else (order, time)
@@ -119,6 +122,7 @@ class Orderer:
         """The order that it finds, and the picoseconds that it takes."""
         begun, order = self.now, scheduler.go()
         time = replayed(order, waits, self.timings, self.accesses)
+        self.is_timed = self.is_timed and time is not None
         return order, self.now - begun if time is None else time
 
     def waits(self, here: Mapping[int, Instruction]) -> dict[int, list[int]]:
@@ -136,6 +140,7 @@ class Orderer:
 
     def in_turn(self, code: Sequence[Instruction]) -> list[Placed]:
         """`code` in program order, each instruction after the one before it is complete."""
+        self.is_timed = False
         for instruction in code:
             times = self.timings.of(instruction)
             self.now += self.tables.loading(table_of(instruction))
