@@ -47,8 +47,8 @@ class Tried(NamedTuple):
 
 @dataclass(frozen=True)
 class Searched:
-    """What a search did: the time of the first schedule, in nanoseconds; the program and its graphs,
-    without reuse; what was tried, in order; and which of it was kept, if any.
+    """What a search did: the time of the first schedule, in nanoseconds; the program and its
+    graphs, without reuse; what was tried, in order; and which of it was kept, if any.
     """
 
     first_ns: float
