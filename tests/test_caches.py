@@ -21,6 +21,7 @@ CACHES = {
     "ir/overlap.py:_free_box": 65536,
     "ir/overlap.py:_pitch_tuple": 4096,
     "language/isa.py:_binder": "rows and profiles",
+    "language/tensors/views.py:row_major": 4096,
     "lower/accumulate.py:_bits": 4096,
     "lower/patterns.py:_dims": 65536,
     "machine/arguments.py:_checks": "rows",
