@@ -44,7 +44,7 @@ class _Walk:
             tensor: [_Cell() for _ in range(cells.count)] for tensor, cells in self.cells.items()
         }
         self.state: dict[str, _Cell] = defaultdict(_Cell)
-        self.edges: dict[int, dict[Edge, None]] = {}
+        self.edges: dict[int, tuple[Edge, ...]] = {}
         self.first_touches: dict[int, dict[int, None]] = defaultdict(dict)
         self.pinned = (0, -1)
         self.loop: Loop | None = None  # innermost loop on its second walk
@@ -53,7 +53,7 @@ class _Walk:
     def graph(self) -> DependenceGraph:
         self.walk(self.body)
         return DependenceGraph(
-            {number: tuple(found) for number, found in self.edges.items() if found},
+            self.edges,
             {tensor: tuple(found) for tensor, found in self.first_touches.items()},
             {tensor: _closers(cells) for tensor, cells in self.last.items()},
         )
@@ -75,9 +75,7 @@ class _Walk:
 
     def visit(self, instruction: Instruction) -> None:
         number = instruction.number
-        found = self.edges.get(number)
-        if found is None:
-            found = self.edges[number] = {}
+        found = dict.fromkeys(self.edges.get(number, ()))
         for touch in self.touched[number]:
             self.touch(number, touch, found)
         if instruction.row.effects is not no_effects or number in self.stateful:
@@ -86,6 +84,8 @@ class _Walk:
             found[Edge(source, "user")] = None
         if instruction.pinned or self.pinned[0]:
             self.pin(instruction, found)
+        if found:
+            self.edges[number] = tuple(found)
 
     def touch(self, number: int, touch: Touch, found: dict[Edge, None]) -> None:
         pattern, reads, writes, area = touch

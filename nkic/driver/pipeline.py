@@ -34,6 +34,7 @@ from nkic.depend import depend
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
 from nkic.driver.notes import build_notes, timed
 from nkic.emit import emit
+from nkic.ir import effects
 from nkic.ir.program import Instruction, Program, paths
 from nkic.ir.read_text import read_program, read_schedule
 from nkic.ir.schedule import Schedule
@@ -346,6 +347,7 @@ def _proven(
     yield "schedule-audit", None
 
     executable = timed(emit(ordered, sources, build_notes(ordered)), ordered)
+    effects.forget()
     yield "emit", executable
     with _format_limits():
         _verify(executable)

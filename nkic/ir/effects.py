@@ -156,6 +156,11 @@ def _reading(body: Body, target: Target) -> _Reading:
     return _recent[-1]
 
 
+def forget() -> None:
+    """Gives up what was read: nobody will ask for these bodies again."""
+    _recent.clear()
+
+
 def touches_of(body: Body, target: Target) -> Touches:
     """The accesses of all instructions of `body`, by number."""
     return _reading(body, target).touches

@@ -114,21 +114,22 @@ class Orderer:
         """
         here = {i.number: i for i in code}
         waits = self.waits(here)
-        begun, listed = self.now, ListScheduler(self, here, waits, self.keeps_order)
-        order, time = self._timed(listed, waits)
-        self.busiest = listed.busiest()
+        begun = self.now
+        order, time = self._timed(here, waits, self.keeps_order)
         if not self.keeps_order and time > ENOUGH * self.busiest:
             self.now = begun
-            kept, other = self._timed(ListScheduler(self, here, waits, True), waits)
+            kept, other = self._timed(here, waits, True)
             order, time = (kept, other) if other < time else (order, time)
         self.now = begun + time
         return order
 
     def _timed(
-        self, scheduler: ListScheduler, waits: Mapping[int, Sequence[int]]
+        self, here: dict[int, Instruction], waits: dict[int, list[int]], in_order: bool
     ) -> tuple[list[Placed], int]:
-        """The order that it finds, and the picoseconds that it takes."""
-        begun, order = self.now, scheduler.go()
+        """An order, and the picoseconds that it takes. Sets `busiest`."""
+        begun, listed = self.now, ListScheduler(self, here, waits, in_order)
+        order, self.busiest = listed.go(), listed.busiest()
+        del listed  # which takes more memory than anything else
         time = replayed(order, waits, self.timings)
         self.is_timed = self.is_timed and time is not None
         return order, self.now - begun if time is None else time
