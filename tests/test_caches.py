@@ -12,7 +12,7 @@ from tests.test_layers import FILES, ROOT
 CACHES = {
     "base/project.py:_table": 64,
     "base/render/places.py:_root": 64,
-    "check/bounds.py:_linear": 65536,
+    "check/bounds.py:_ends": 65536,
     "check/bounds.py:_on_chip": 65536,
     "check/unwritten.py:_whole": 1024,
     "check/warnings.py:_rows": 4096,
@@ -32,6 +32,7 @@ CACHES = {
     "machine/patterns.py:bounds": 65536,
     "machine/patterns.py:elements": 65536,
     "machine/rounding.py:rounder": "element types",
+    "neff/records.py:_bytes": 4096,
     "nki/packages.py:_beside": "modules",
     "parse/__init__.py:parse": 256,
     "parse/words.py:literal_pattern": "forms of quotes",
