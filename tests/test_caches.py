@@ -40,6 +40,7 @@ CACHES = {
     "resolve/mentions.py:of_definition": 2048,
     "resolve/mentions.py:of_values": 2048,
     "resolve/subset.py:violations": 2048,
+    "simulate/numerics/matmul.py:_identity": 4,
     "simulate/storage/in_place.py:_merged": 4096,
     "simulate/semantics/gpsimd.py:indices": 64,
     "simulate/storage/tensor_usage.py:_grain": 4096,

@@ -11,9 +11,10 @@ no bit of any result.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
 from nkic.simulate.scratch import Scratch
 from nkic.simulate.storage.in_place import InPlace, find
-from nkic.simulate.storage.pages import zeros
+from nkic.simulate.storage.pages import Arena, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
 PARTITIONS = 128
@@ -111,6 +112,7 @@ class Memory:
         self.contents = contents or {}
         self.uses = tensor_usage(executable)
         self.scratch = Scratch()
+        self._arena = Arena()
         self.placed: dict[int, Home] = {}
         self.in_place = InPlace()
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
@@ -201,7 +203,7 @@ class Memory:
         size = -(-(end - low) // ALIGN) * ALIGN
         if all(self.in_place.get(n) is not None for n in numbers):
             rows = size = 0  # nobody's values are here
-        region = _region(rows, size, self._grid(numbers))
+        region = _region(rows, size, self._grid(numbers), self._arena.zeros)
         kind = self._kind(tensors[0].buffer, region)
         for number, tensor in zip(numbers, tensors, strict=True):
             byte, pitch = tensor.byte - low, _pitch(tensor)
@@ -261,7 +263,8 @@ class Memory:
         number = self._staged.get(key)
         if number is None:
             number = self._staged[key] = -1 - len(self.homes)
-            region = _region(rows, -(-size // ALIGN) * ALIGN, home.region.grid)
+            width = -(-size // ALIGN) * ALIGN
+            region = _region(rows, width, home.region.grid, self._arena.zeros)
             kind = self._kind(home.kind.buffer, region)
             self.homes[number] = Home(region, kind, home.partition, 0, size)
             self.placed[number] = self.homes[number]
@@ -298,10 +301,13 @@ def _pitch(tensor: TensorRecord) -> int:
     return max(1, prod(tensor.shape[1:]) * tensor.dtype.size)
 
 
-def _region(rows: int, size: int, grid: DType | None) -> Region:
+def _region(
+    rows: int, size: int, grid: DType | None, made: Callable[..., NDArray[Any]] = zeros
+) -> Region:
+    """With zeros that are `made` for it: alone, or beside those of other regions."""
     if grid is not None:
-        return Region(zeros(rows, -(-size // grid.size), np.float32), grid)
-    return Region(zeros(rows, size, np.uint8), None)
+        return Region(made(rows, -(-size // grid.size), np.float32), grid)
+    return Region(made(rows, size, np.uint8), None)
 
 
 def _read_only(values: NDArray[np.generic]) -> NDArray[np.generic]:
