@@ -107,11 +107,11 @@ def _piece(
     if row is None or len(operands) != len(row.operands):  # it may leave out rows
         return None
     shape, pitch = executable.tensors[tile.tensor].shape, _pitch(other, tile.partitions)
-    is_plain = pitch and _is_whole(tile, shape) and (written is tile or _is_whole(written, shape))
+    is_plain = pitch and is_whole(tile, shape) and (written is tile or is_whole(written, shape))
     return Piece(other, pitch) if is_plain else None
 
 
-def _is_whole(pattern: PatternRecord, shape: tuple[int, ...]) -> bool:
+def is_whole(pattern: PatternRecord, shape: tuple[int, ...]) -> bool:
     """The access is to all of a tile, in order."""
     size = prod(shape[1:])
     at_once = _merged(pattern.dims) == (((1, size),) if size > 1 else ())
