@@ -42,6 +42,7 @@ CACHES = {
     "resolve/subset.py:violations": 2048,
     "simulate/numerics/matmul.py:_identity": 4,
     "simulate/storage/in_place.py:_merged": 4096,
+    "simulate/storage/in_place.py:_row_pitch": 4096,
     "simulate/semantics/gpsimd.py:indices": 64,
     "simulate/storage/tensor_usage.py:_grain": 4096,
     "simulate/storage/tensor_usage.py:flags_of": 4096,

@@ -276,15 +276,13 @@ class _Builder:
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
         writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
         if before and planner.engine is not Engine.DMA:
-            item.follows = any(
-                p.tensor in before
-                for i, p in zip(plan.reads, reads, strict=True)
-                if i != record.row.accumulator
-            )
+            for i in plan.awaits:
+                if operands[i].tensor in before:  # type: ignore[union-attr]
+                    item.follows = True
         if self.shadow is not None:
             item.checks = self.shadow.checks(reads)
             item.marks = self.shadow.marks(writes)
-        if self.strangers is not None:
+        if plan.fills_psum and self.strangers is not None:
             written = [Written(pattern, pattern in reads) for pattern in writes]
             item.authors = self.strangers.marks(record, planner.engine, written)
         return item, [p.tensor for p in writes]

@@ -11,7 +11,7 @@ no bit of any result.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -61,12 +61,13 @@ class WindowLayout:
 class Home:
     """Where a tensor lives: its region, first partition, and first byte within the region."""
 
-    __slots__ = ("byte", "first", "kind", "on_chip", "partition", "pitch", "region")
+    __slots__ = ("array", "byte", "first", "kind", "on_chip", "partition", "pitch", "region")
 
     def __init__(
         self, region: Region, kind: WindowLayout, partition: int, byte: int, pitch: int
     ) -> None:
         self.region = region
+        self.array = region.array
         self.kind = kind
         self.partition = partition
         self.byte = byte
@@ -234,9 +235,15 @@ class Memory:
         """The elements of an access, of the shape of its form: float32 in a decoded region,
         else of the storage type."""
         form = form or self.form(pattern)
-        home, strides = self.homes[pattern.tensor], form.strides
-        first = home.first + pattern.start * strides[0] + pattern.offset * form.unit
-        return np.ndarray(form.shape, form.storage, home.region.array, first, strides)
+        tensor, _, start, _, offset, _, _ = pattern
+        home, strides = self.homes[tensor], form.strides
+        first = home.first + start * strides[0] + offset * form.unit
+        return np.ndarray(form.shape, form.storage, home.array, first, strides)
+
+    def are_apart(self, patterns: Sequence[PatternRecord]) -> bool:
+        """Whether the accesses surely share no bytes: they are to different regions."""
+        regions = {id(self.placed[pattern.tensor].region) for pattern in patterns}
+        return len(regions) == len(patterns)
 
     def meet(self, one: PatternRecord, other: PatternRecord) -> bool:
         """Whether two accesses may share bytes."""
