@@ -202,6 +202,17 @@ def test_factors_with_gaps_between_rows_and_elements() -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
+def test_results_with_gaps_between_rows_and_elements() -> None:
+    stationary, moving = operands(64, 32, 48)
+    wanted = np.empty((32, 48), np.float32)
+    matmul(stationary, moving, wanted, order="float32")
+    for out in (np.zeros((32, 96), np.float32)[:, 48:], np.zeros((32, 96), np.float32)[:, ::2]):
+        matmul(stationary, moving, out, order="float32")
+        np.testing.assert_array_equal(out, wanted)
+        matmul(stationary, moving, out, accumulate=True, order="float32")
+        np.testing.assert_array_equal(out, wanted + wanted)
+
+
 def test_a_factor_times_itself() -> None:
     """NumPy has another way for the product of an array and its own transpose."""
     both = operands(64, 32, 32)[0]

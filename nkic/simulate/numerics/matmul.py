@@ -48,14 +48,18 @@ def matmul(
     accumulate: bool = False,
     order: SummationOrder = "exact",
 ) -> None:
-    """out[M, N] = stationary[K, M].T @ moving[K, N]; with `accumulate`, out += in float32."""
+    """out[M, N] = stationary[K, M].T @ moving[K, N]; with `accumulate`, out += in float32. `out`
+    shares no memory with the factors.
+    """
     if order != "pairwise" and _is_identity(moving) and np.isfinite(stationary).all():
         _turned(stationary, out, accumulate)
         return
     (rows, columns), size = stationary.shape, moving.shape[1]
     padded = (-(-columns // 32) * 32, -(-size // 16) * 16)
     kind, product = _PRODUCTS[order]
-    total = scratch("matmul.total", padded, kind)
+    at_once = kind is np.float32 and rows <= SLAB and not accumulate and out.shape == padded
+    is_direct = at_once and _has_whole_rows(out)
+    total = out if is_direct else scratch("matmul.total", padded, kind)
     for start in range(0, rows, SLAB):
         slab = slice(start, start + SLAB)
         left = _padded("matmul.left", stationary[slab], padded[0], kind)
@@ -68,7 +72,8 @@ def matmul(
         more = scratch("matmul.more", padded, kind)
         product(left, right, more)
         np.add(total, more, out=total)
-    _store(total[:columns, :size], out, accumulate)
+    if not is_direct:
+        _store(total[:columns, :size], out, accumulate)
 
 
 def _is_identity(values: Factor) -> bool:
@@ -97,9 +102,11 @@ def _store(total: Array, out: Floats, accumulate: bool) -> None:
     if not accumulate:
         np.copyto(out, total, casting="same_kind")
         return
-    rounded = scratch("matmul.rounded", total.shape, np.float32)
-    np.copyto(rounded, total, casting="same_kind")
-    np.add(out, rounded, out=out)
+    if total.dtype != np.float32:
+        rounded = scratch("matmul.rounded", total.shape, np.float32)
+        np.copyto(rounded, total, casting="same_kind")
+        total = rounded
+    np.add(out, total, out=out)
 
 
 def _has_whole_rows(values: Array) -> bool:
