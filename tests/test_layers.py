@@ -45,8 +45,9 @@ ALLOWED = {
     "driver.compiled": "base machine ir neff",
     "driver.like": "base machine arrays specialise",
     "driver.request": "base machine specialise driver.like",
+    "driver.notes": "machine ir allocate neff pace",
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"
-    " check lower depend allocate schedule search prove neff emit pace driver.compiled",
+    " check lower depend allocate schedule search prove neff emit driver.compiled driver.notes",
     "driver.forms": "base ir neff syntax parse driver.compiled",
     "driver.remarks": "base ir lower allocate schedule search driver.compiled",
     "driver.changes": "ir driver.compiled",

@@ -37,7 +37,6 @@ ON_DEMAND = {
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
     "cli/nki_run/carry_out.py": {
         "nkic.cli.nki_run.calibrating",  # NumPy
-        "nkic.cli.nki_run.comparing",
         "nkic.cli.nki_run.running",
     },
     "cli/nki_run/progress.py": {"rich.console", "rich.progress"},

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -165,3 +166,57 @@ def digest_under(settings: dict[str, str], script: str = DIGEST) -> str:
         check=True,
     )
     return run.stdout[:64]
+
+
+@pytest.mark.parametrize("order", ["exact", "float32"])
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_a_product_with_the_identity_is_the_other_factor_turned(
+    order: Any, accumulate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stationary = operands(64, 48, 64)[0]
+    stationary[3, 5:9] = [-0.0, 1e-42, 3e38, 0.0]
+    before = operands(64, 48, 64)[1][:48].copy()
+    before[5, 3] = -0.0
+    fast, slow = before.copy(), before.copy()
+    matmul(stationary, np.eye(64, dtype=np.float32), fast, accumulate, order)
+    monkeypatch.setattr(module, "_is_identity", lambda values: False)
+    matmul(stationary, np.eye(64, dtype=np.float32), slow, accumulate, order)
+    np.testing.assert_array_equal(fast.view(np.uint32), slow.view(np.uint32))
+
+
+def test_what_is_not_finite_spreads_through_a_product_with_the_identity() -> None:
+    stationary, out = np.zeros((4, 4), np.float32), np.empty((4, 4), np.float32)
+    stationary[1, 2] = np.inf
+    with quiet():
+        matmul(stationary, np.eye(4, dtype=np.float32), out)
+    assert np.isnan(out[2]).tolist() == [True, False, True, True]
+    assert out[2, 1] == np.inf
+
+
+def test_factors_with_gaps_between_rows_and_elements() -> None:
+    stationary, moving = operands(64, 32, 96)
+    wanted, found = np.empty((32, 48), np.float32), np.empty((32, 48), np.float32)
+    for half in (moving[:, 48:], moving[:, ::2]):
+        matmul(stationary, half.copy(), wanted, order="float32")
+        matmul(stationary, half, found, order="float32")
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_results_with_gaps_between_rows_and_elements() -> None:
+    stationary, moving = operands(64, 32, 48)
+    wanted = np.empty((32, 48), np.float32)
+    matmul(stationary, moving, wanted, order="float32")
+    for out in (np.zeros((32, 96), np.float32)[:, 48:], np.zeros((32, 96), np.float32)[:, ::2]):
+        matmul(stationary, moving, out, order="float32")
+        np.testing.assert_array_equal(out, wanted)
+        matmul(stationary, moving, out, accumulate=True, order="float32")
+        np.testing.assert_array_equal(out, wanted + wanted)
+
+
+def test_a_factor_times_itself() -> None:
+    """NumPy has another way for the product of an array and its own transpose."""
+    both = operands(64, 32, 32)[0]
+    wanted, found = np.empty((32, 32), np.float32), np.empty((32, 32), np.float32)
+    matmul(both, both.copy(), wanted, order="float32")
+    matmul(both, both, found, order="float32")
+    np.testing.assert_array_equal(found, wanted)
