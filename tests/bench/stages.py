@@ -13,9 +13,10 @@ from subprocess import run
 from time import process_time_ns
 from typing import Any
 
+from nkic.base.evaluation import Limits
 from nkic.base.source import SourceFile
 from nkic.driver import pipeline
-from nkic.driver.compiled import Compiled
+from nkic.driver.compiled import Compiled, CompileOptions
 from nkic.driver.pipeline import compile_source
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -23,24 +24,33 @@ from tests.bench.runs import KERNELS
 
 SIZES = (1_000, 10_000, 100_000)
 LARGEST = 1_000_000
+STEPS = 10_000_000_000  # of evaluation, which end at a hundredth of that otherwise
 REPEATS = {1_000: 5}
 
 
 def shapes(kernel: str, instructions: int) -> dict[str, str]:
     """Arguments for about so many instructions."""
-    if kernel == "add":  # 4 for each tile of 128 × 64, so that the largest fits into HBM
-        rows = max(1, round(instructions / 32)) * 128
+    if kernel == "add":  # 4 for each tile
+        rows = max(1, round(instructions * width(instructions) / 2048)) * 128
         return dict.fromkeys("ab", f"float32[{rows}, 512]")
-    columns = max(1, round(instructions / 26 / 4)) * 512  # 3 × 8 + 2 for each 128 × 512
-    return {"a": "bfloat16[1024, 512]", "b": f"bfloat16[1024, {columns}]"}
+    tall = 8 if instructions == LARGEST else 4  # 3 × 8 + 2 for each 128 × 512
+    columns = max(1, round(instructions / 26 / tall)) * 512
+    return {"a": f"bfloat16[1024, {128 * tall}]", "b": f"bfloat16[1024, {columns}]"}
+
+
+def width(instructions: int) -> int:
+    """Columns of a tile of `add`, so that the largest fits into the 16 GiB that files may have."""
+    return 32 if instructions == LARGEST else 64
 
 
 def compiled(kernel: str, instructions: int, into: Compiled | None = None) -> Compiled:
     """A kernel of kernels.py, compiled for about so many instructions. `into` is filled."""
     types = dict(parse_arg(f"{n}={text}") for n, text in shapes(kernel, instructions).items())
     source = SourceFile("kernels.py", KERNELS.read_text("utf-8"))
-    request = Request(kernel=kernel, args=types, consts={"width": 64} if kernel == "add" else {})
-    return compile_source(source, request, lambda name, at: None, compiled=into)
+    consts = {"width": width(instructions)} if kernel == "add" else {}
+    request = Request(kernel=kernel, args=types, consts=consts)
+    options = CompileOptions(limits=Limits(steps=STEPS))
+    return compile_source(source, request, lambda name, at: None, options, into)
 
 
 def measured(kernel: str, instructions: int) -> dict[str, Any]:
