@@ -3,7 +3,8 @@
 An instruction is issued, holds its stream for `hold`, and its result is there `latency` after
 that. A transfer is triggered by an engine, which is busy with it for `trigger`; `start` after
 that its first byte moves; then it takes `pool` of the time of all the core's DMA engines together,
-so that a transfer that uses few of them leaves room for others.
+so that a transfer that uses few of them leaves room for others. Queues are rings: a transfer may be
+triggered while earlier ones of its queue move their data, which they do in order.
 """
 
 from __future__ import annotations
@@ -46,6 +47,14 @@ def timing(row: Row, facts: Facts, engine: Engine, queue: int = 0) -> Timing:
 
 def _ps(ns: float) -> int:
     return round(ns * 1000)
+
+
+def commands_beside(engine: Engine) -> bool:
+    """That engine commands the hardware that makes descriptors while an earlier instruction of
+    its own is under way (Trainium2 architecture guide, descriptor generation engine: of the scalar
+    engine, whose next instruction comes after the command).
+    """
+    return engine is Engine.SCALAR
 
 
 def semaphore_ps(target: Target) -> int:

@@ -5,8 +5,8 @@ an engine the one with the longest way to the end goes first; ties go by program
 result is a function of the program alone. With `in_order` each engine takes its instructions in
 program order instead, ready or not. Half of the queues bring data on chip, half take it
 away, so that no load stands behind a store that waits for its data. A transfer takes the queue
-that makes it wait least, and among equals the one that has been idle longest: a queue triggers a
-transfer when the one before has moved its data.
+that makes it wait least, and among equals the one that has been idle longest: a queue is a ring,
+in which data move in order.
 
 The rendezvous of cores are issued in program order, each in the stream that its pipe decides, so
 that every core reaches them in the same order: then the orders of issue of all cores fit into one,
@@ -26,7 +26,7 @@ from nkic.ir.program import Instruction
 from nkic.ir.schedule import StreamId
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import Tables, Timing, Warmth, semaphore_ps
+from nkic.machine.timing import Tables, Timing, Warmth, commands_beside, semaphore_ps
 from nkic.schedule.placed import Placed, Timings, engine_of, queues_of, table_of
 from nkic.schedule.replay import replayed
 
@@ -64,7 +64,8 @@ class _Queues:
     """
 
     def __init__(self, target: Target, lanes: Mapping[Engine, _Lane], shared: set[Engine]) -> None:
-        self.busy = [0] * target.dma_queues
+        self.busy = [0] * target.dma_queues  # until their data have moved
+        self.commands = dict.fromkeys(Engine, 0)  # when engines end their last trigger
         self.half = max(1, target.dma_queues // 2)
         self.engines = target.queue_engines
         self.lanes = lanes
@@ -90,8 +91,14 @@ class _Queues:
 
     def _cost(self, queue: int, start: int, trigger: int) -> int:
         engine = self.engines[queue]
-        begins = max(start, self.busy[queue], self.lanes[engine].free)
-        return begins + (trigger if engine in self.shared else 0)
+        begins = self.triggered(engine, start)
+        held = max(0, begins + trigger - self.lanes[engine].free) if engine in self.shared else 0
+        return max(begins, self.busy[queue]) + min(held, trigger)
+
+    def triggered(self, engine: Engine, start: int) -> int:
+        """When that engine can trigger what could start at `start`."""
+        beside = commands_beside(engine)
+        return max(start, self.commands[engine] if beside else self.lanes[engine].free)
 
 
 class Orderer:
@@ -230,6 +237,8 @@ class ListScheduler:
             busy[engine] += times.pool
             queues = queues_of(self.code[number], target)
             named = times.by is not target.queue_engines[0]  # by the kernel
+            if commands_beside(times.by):
+                continue
             if times.trigger and (named or len({target.queue_engines[q] for q in queues}) == 1):
                 busy[times.by] += times.trigger
         return max(busy.values())
@@ -263,9 +272,10 @@ class ListScheduler:
         if lane.engine is Engine.DMA:
             queue = self._queue(self.code[number], start, times.trigger)
             times = self.orderer.timings.of(self.code[number], queue)
-            start = self._triggered(max(start, self.queues.busy[queue]), times)
-            self.queues.busy[queue] = start + hold
+            start = self._triggered(start, times)
             lane.free = start + times.pool
+            start = max(start, self.queues.busy[queue])
+            self.queues.busy[queue] = start + hold
         else:
             if lane.engine is Engine.TENSOR:
                 hold = self.warmth.stretched(start, hold)
@@ -296,9 +306,9 @@ class ListScheduler:
         """When the engine that triggers a transfer can do so; it is busy with that."""
         if not times.trigger:
             return start
-        lane = self.lanes[times.by]
-        begins = max(start, lane.free)
-        lane.free = begins + times.trigger
+        lane, begins = self.lanes[times.by], self.queues.triggered(times.by, start)
+        self.queues.commands[times.by] = begins + times.trigger
+        lane.free = max(lane.free, begins + times.trigger)
         return begins
 
     def release(self, number: int) -> None:

@@ -9,7 +9,7 @@ from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import semaphore_ps
+from nkic.machine.timing import commands_beside, semaphore_ps
 from nkic.schedule.placed import Timings, engine_of, queues_of
 
 
@@ -73,7 +73,8 @@ class _Job:
         times = [timings.of(one, queue) for queue in queues]
         time = min(times, key=lambda t: t.start)
         self.by = time.by
-        self.trigger = time.trigger if {t.by for t in times} == {time.by} else 0
+        same = {t.by for t in times} == {time.by}
+        self.trigger = time.trigger if same and not commands_beside(time.by) else 0
         self.hold = time.hold
         self.busy = time.pool if self.engine is Engine.DMA else time.hold
         self.length = time.start + time.hold + time.latency

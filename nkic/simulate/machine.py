@@ -3,8 +3,9 @@
 An item starts when its stream is free and its waits are met; its values are computed at that
 moment; it holds its engine for `busy` and signals when it is complete. Items of a stream
 complete in order. Transfers of all queues of a core share the DMA engines: their data move one
-after the other, while their fixed latencies overlap. The engine that triggers one is busy with
-that; it takes the trigger when both are ready, between two items of its own.
+after the other, while their fixed latencies overlap. A queue is a ring, which takes a transfer
+while earlier ones move their data. The engine that triggers one is busy with that; it takes the
+trigger when both are ready, between two items of its own, the scalar engine also during one.
 
 What all cores run together starts when the last of them has come to it, and ends at the same
 time on each; so do collectives, for all cores of all ranks of a group. Ranks share nothing else:
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import semaphore_ps
+from nkic.machine.timing import commands_beside, semaphore_ps
 from nkic.neff.records import Executable, LoopRecord, PatternRecord
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
@@ -80,7 +81,7 @@ class Machine:
         self.dma_free = [0] * units
         self.semaphore_ps = semaphore_ps(target)
         self.engines = {(r.unit, r.record.engine): r for r in runners if not r.is_dma}
-        self.free: dict[tuple[int, Engine], int] = {}  # of engines without a stream
+        self.commands: dict[tuple[int, Engine], int] = {}  # when engines end the last trigger
         self.triggers: dict[tuple[int, Engine], int] = {}  # how long engines were busy with them
         self.end = 0
         self.timeline: list[tuple[Runner, Item, int, int]] = []
@@ -288,26 +289,36 @@ class Machine:
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
         """Advances the stream's times over `item`, started at `start`."""
-        hold, latency, lead, pool, *_ = item.timing
+        hold, latency, lead, pool, trigger, _ = item.timing
         if runner.is_dma:
-            runner.triggered = None
-            start = max(start, self.dma_free[runner.unit])
-            self.dma_free[runner.unit] = start + pool
+            runner.free = start + trigger
+            self._enqueue(runner, start, hold, pool)
             runner.bytes += item.bytes
-        elif runner.is_tensor:
-            hold = runner.warmth.stretched(start, hold)
-        if item.table:
-            hold += runner.tables.loading(item.table)
-        runner.free = start + hold
+            start, end = runner.moved - hold, runner.moved + lead + latency
+        else:
+            if runner.is_tensor:
+                hold = runner.warmth.stretched(start, hold)
+            if item.table:
+                hold += runner.tables.loading(item.table)
+            runner.free = end = start + hold
         runner.busy += hold
-        runner.done = max(runner.done, runner.free + lead + latency)
+        runner.done = max(runner.done, end if runner.is_dma else end + latency)
         if len(self.timeline) < self.options.timeline and item.record.row is not None:
-            end = runner.free + lead + latency if runner.is_dma else runner.free
             self.timeline.append((runner, item, start, end))
         if runner.done > self.end:
             self.end = runner.done
             if self.limit_ps is not None and self.end > self.limit_ps:
                 self._too_many_cycles(item)
+
+    def _enqueue(self, runner: Runner, start: int, hold: int, pool: int) -> None:
+        """A transfer comes to its ring at `start`. Its data move when the core's DMA engines have
+        time for it, and after those of the transfers before it in the ring.
+        """
+        runner.triggered = None
+        if pool:
+            start = max(start, self.dma_free[runner.unit])
+            self.dma_free[runner.unit] = start + pool
+        runner.moved = max(start, runner.moved) + hold
 
     def _triggered(self, runner: Runner, item: Item, start: int) -> int:
         """When a transfer that could start at `start` is triggered. Engines take triggers in the
@@ -315,13 +326,14 @@ class Machine:
         """
         if runner.triggered is None:
             by, trigger = (runner.unit, item.timing.by), item.timing.trigger
-            engine = self.engines.get(by)
-            free = engine.free if engine is not None else self.free.get(by, 0)
+            engine, free = self.engines.get(by), self.commands.get(by, 0)
+            if engine is not None and not commands_beside(item.timing.by):
+                free = max(free, engine.free)
             runner.triggered = max(start, free)
+            until = self.commands[by] = runner.triggered + trigger
             if engine is not None:
-                engine.free = runner.triggered + trigger
-            else:
-                self.free[by] = runner.triggered + trigger
+                trigger = max(0, until - max(runner.triggered, engine.free))
+                engine.free = max(engine.free, until)
             self.triggers[by] = self.triggers.get(by, 0) + trigger
         return runner.triggered
 

@@ -33,8 +33,9 @@ class Event(NamedTuple):
 
     The stream was free for it at `idle`, which triggers of transfers put off, too. It was `ready`
     when its waits were met, of which `before` came last for the reason `cause` (-1: none). A
-    transfer that then found the DMA engines busy started later, at `start`, after `pool_before`.
-    It held its stream until `free`, of which `table` went into loading an activation table, and was
+    transfer is triggered then; where its ring or the DMA engines were busy, its data moved later,
+    from `start` on, after those of `pool_before`. It held its stream, a transfer the DMA engines,
+    until `free`, of which `table` went into loading an activation table, and was
     complete at `done`. `pool` is the time that it took of all the core's DMA engines together,
     `bytes` what it moved. `tokens` are the events that signalled what it waited for, `turns` the
     iterations of the device loops around it, outermost first. The engine `by` was busy with the
@@ -61,7 +62,7 @@ class Event(NamedTuple):
 
     @property
     def is_late(self) -> bool:
-        """It was ready, but other transfers had the DMA engines."""
+        """It was ready, but other transfers had its ring or the DMA engines."""
         return self.start > self.ready
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import Tables, Timing, Warmth, semaphore_ps
+from nkic.machine.timing import Tables, Timing, Warmth, commands_beside, semaphore_ps
 
 Queue = list[tuple[int, int]]  # when a line goes on, and which
 
@@ -45,6 +45,7 @@ class Line:
     entry: Entry | None = None
     free: int = 0
     triggered: int | None = None
+    moved: int = 0  # when the data of its transfers have moved
     done: int = 0
 
     def __post_init__(self) -> None:
@@ -68,7 +69,7 @@ class Passing:
         self.dma_free = [0 for _ in range(cores)]
         self.met: dict[tuple[Engine, int], dict[int, tuple[Line, int]]] = {}
         self.engines = {(o.core, o.engine): o for o in lines if not o.is_dma}
-        self.free: dict[tuple[int, Engine], int] = {}
+        self.commands: dict[tuple[int, Engine], int] = {}  # when engines end the last trigger
         self.end = 0
 
     def go(self) -> int | None:
@@ -122,13 +123,13 @@ class Passing:
         """When a transfer that could start at `start` is triggered."""
         if line.triggered is None:
             by, trigger = (line.core, entry.timing.by), entry.timing.trigger
-            engine = self.engines.get(by)
-            free = engine.free if engine is not None else self.free.get(by, 0)
+            engine, free = self.engines.get(by), self.commands.get(by, 0)
+            if engine is not None and not commands_beside(entry.timing.by):
+                free = max(free, engine.free)
             line.triggered = max(start, free)
+            self.commands[by] = line.triggered + trigger
             if engine is not None:
-                engine.free = line.triggered + trigger
-            else:
-                self.free[by] = line.triggered + trigger
+                engine.free = max(engine.free, line.triggered + trigger)
         return line.triggered
 
     def _pass(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
@@ -145,18 +146,29 @@ class Passing:
         line.next()
 
     def _pass_time(self, line: Line, entry: Entry, start: int) -> None:
-        hold, latency, lead, pool, *_ = entry.timing
+        hold, latency, lead, pool, trigger, _ = entry.timing
         if line.is_dma:
-            line.triggered = None
+            self._enqueue(line, start, hold, pool)
+            line.free = start + trigger
+            line.done = max(line.done, line.moved + lead + latency)
+        else:
+            if line.engine is Engine.TENSOR:
+                hold = line.warmth.stretched(start, hold)
+            if entry.table:
+                hold += line.tables.loading(entry.table)
+            line.free = start + hold
+            line.done = max(line.done, line.free + latency)
+        self.end = max(self.end, line.done)
+
+    def _enqueue(self, line: Line, start: int, hold: int, pool: int) -> None:
+        """A transfer comes to its ring at `start`. Its data move when the core's DMA engines have
+        time for it, and after those of the transfers before it in the ring.
+        """
+        line.triggered = None
+        if pool:
             start = max(start, self.dma_free[line.core])
             self.dma_free[line.core] = start + pool
-        elif line.engine is Engine.TENSOR:
-            hold = line.warmth.stretched(start, hold)
-        if entry.table:
-            hold += line.tables.loading(entry.table)
-        line.free = start + hold
-        line.done = max(line.done, line.free + lead + latency)
-        self.end = max(self.end, line.done)
+        line.moved = max(start, line.moved) + hold
 
     def _meet(self, line: Line, start: int, queue: Queue) -> bool:
         """The core has come to a meeting, in the stream of this name; whether all have."""

@@ -54,7 +54,7 @@ def _backwards(trace: Trace) -> Iterator[Part]:
         else:
             yield from _within(at, event, until)
         if event.is_late and not triggered:
-            at, until = event.pool_before, event.start
+            at, until = event.pool_before, min(until, event.start)
             continue
         let_go = 0
         if event.before >= 0:

@@ -89,6 +89,6 @@ class Observed(Machine):
         for observer in self.observers:
             observer.before(Happening(scene, runner, item, start))
         super()._execute(runner, item, start, queue)
-        begun = runner.free - item.timing.hold if runner.is_dma else start
+        begun = runner.moved - item.timing.hold if runner.is_dma else start
         for observer in self.observers:
             observer.after(Happening(scene, runner, item, begun, runner.done))

@@ -117,10 +117,11 @@ def _doing(stop: Happening, runner: Runner) -> str:
     if runner is here:
         return f"about to start {_next(scene, item.record)}"
     coming = runner.item or _coming(runner)
+    until = max(runner.free, runner.moved)
     if coming is None:
-        return f"busy until {microseconds(runner.free)}" if runner.free > now else _at_end(runner)
-    if runner.free > now:
-        return f"busy until {microseconds(runner.free)}; next {_next(scene, coming.record)}"
+        return f"busy until {microseconds(until)}" if until > now else _at_end(runner)
+    if until > now:
+        return f"busy until {microseconds(until)}; next {_next(scene, coming.record)}"
     tokens = scene.machine.tokens[runner.unit]
     lacking = [s for s, count in coming.waits if len(tokens[s]) < count]
     if not lacking:

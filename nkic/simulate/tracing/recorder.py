@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import semaphore_ps
+from nkic.machine.timing import commands_beside, semaphore_ps
 from nkic.neff.records import Executable
 from nkic.simulate.streams import Item, Runner
 from nkic.trace import Cause, Event, Trace
@@ -52,6 +52,7 @@ class Recorder:
         self.first = runners[0].index if runners else 0
         self._previous = [-1] * len(runners)
         self._holders: dict[tuple[int, Engine], _Bound] = {}  # of engines, triggers included
+        self._commands: dict[tuple[int, Engine], _Bound] = {}  # their last triggers alone
         self._last = [-1] * len(runners)  # complete last
         self._pool: dict[int, int] = {}  # by unit: who took the DMA engines last
         self._tokens: dict[tuple[int, int], deque[_Signal]] = defaultdict(deque)
@@ -72,14 +73,19 @@ class Recorder:
         for semaphore, count in item.waits:
             for _ in range(count):
                 self._tokens[runner.unit, semaphore].popleft()
-        late = -1
         if item.is_rendezvous and self._together is not None and start > bound.time:
             bound = _Bound(start, Cause.RENDEZVOUS, self._together.before)
         elif start > bound.time:
             bound = _Bound(start, Cause.OTHER, bound.before)
-        if runner.is_dma and shared_from > start:
-            late = self._pool.get(runner.unit, -1)
+        late = self._late(runner, item, start, shared_from) if runner.is_dma else -1
         self._open = (runner.free, start, bound, late, tokens)
+
+    def _late(self, runner: Runner, item: Item, start: int, shared_from: int) -> int:
+        """Whose data move before those of a transfer that is triggered at `start`."""
+        late, begins = -1, start
+        if item.timing.pool and shared_from > start:
+            late, begins = self._pool.get(runner.unit, -1), shared_from
+        return self._previous[runner.index - self.first] if runner.moved > begins else late
 
     def _bound(self, runner: Runner, item: Item) -> tuple[_Bound, tuple[int, ...]]:
         """What keeps the item from starting earlier, and who signalled what it waits for."""
@@ -88,7 +94,8 @@ class Recorder:
         if item.follows and runner.done > bound.time:
             bound = _Bound(runner.done, Cause.RESULT, self._last[number])
         if item.timing.trigger:
-            holder = self._holders.get((runner.unit, item.timing.by), _NOTHING)
+            holders = self._commands if commands_beside(item.timing.by) else self._holders
+            holder = holders.get((runner.unit, item.timing.by), _NOTHING)
             if holder.time > bound.time:
                 bound = holder._replace(cause=Cause.TRIGGER)
         tokens = []
@@ -105,7 +112,7 @@ class Recorder:
         if not runner.is_dma:
             return self._holders.get((runner.unit, runner.record.engine), _NOTHING)
         previous = self._previous[number]
-        return _Bound(runner.free, Cause.ENGINE, previous) if previous >= 0 else _NOTHING
+        return _Bound(runner.free, Cause.TRIGGER, previous) if previous >= 0 else _NOTHING
 
     def end(self, runner: Runner, item: Item) -> None:
         """The item holds its stream, and signals when it is complete."""
@@ -115,11 +122,12 @@ class Recorder:
         number, index = runner.index - self.first, len(self.events)
         idle, asked, bound, late, tokens = self._open
         hold, latency, lead, pool, trigger, by = item.timing
-        start = runner.free - hold if runner.is_dma else asked
-        done = runner.free + lead + latency
-        table = runner.free - start - hold if item.table else 0
+        free = runner.moved if runner.is_dma else runner.free
+        start = free - hold if runner.is_dma else asked
+        done = free + lead + latency
+        table = free - start - hold if item.table else 0
         event = Event(
-            *(number, item.record, idle, bound.time, start, runner.free, done),
+            *(number, item.record, idle, bound.time, start, free, done),
             *(bound.cause, bound.before, late, pool, table),
             *(item.bytes, tokens, tuple(runner.turns), trigger, by),
         )
@@ -133,14 +141,16 @@ class Recorder:
         self._previous[number] = index
         if event.done >= runner.done:
             self._last[number] = index
-        if runner.is_dma:
+        if event.pool:
             self._pool[runner.unit] = index
-        else:
+        if not runner.is_dma:
             engine = runner.unit, runner.record.engine
             self._holders[engine] = _Bound(runner.free, Cause.ENGINE, index)
         if event.trigger:
-            until = event.ready + event.trigger
-            self._holders[runner.unit, event.by] = _Bound(until, Cause.ENGINE, index)
+            by, until = (runner.unit, event.by), event.ready + event.trigger
+            self._commands[by] = _Bound(until, Cause.ENGINE, index)
+            if until >= self._holders.get(by, _NOTHING).time:
+                self._holders[by] = self._commands[by]
         for semaphore in item.signals:
             signal = _Signal(runner.done, index, self._last[number])
             self._tokens[runner.unit, semaphore].append(signal)

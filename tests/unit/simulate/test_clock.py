@@ -13,9 +13,10 @@ from nkic.base.diagnostics import Reporter
 from nkic.depend import depend
 from nkic.emit import emit
 from nkic.machine.clock.machine_file import MachineFile
+from nkic.machine.clock.passing import Entry, Line, Passing
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TRN2
-from nkic.machine.timing import Warmth
+from nkic.machine.timing import Timing, Warmth
 from nkic.neff.records import Executable
 from nkic.neff.verify import verify
 from nkic.schedule import schedule
@@ -106,7 +107,9 @@ def test_an_engine_triggers_one_transfer_after_the_other() -> None:
 
 
 def test_a_trigger_takes_time_of_its_engine() -> None:
-    """An activation waits for three triggers of scalar, not for three of sync."""
+    """An activation waits for three triggers of scalar, not for three of sync. The first of them
+    goes beside the activation that waits for nothing.
+    """
 
     def program_of(engine: str) -> Executable:
         loads = [fetch(i, 2 + i, "hwdge", engine) for i in range(3)]
@@ -117,7 +120,55 @@ def test_a_trigger_takes_time_of_its_engine() -> None:
     busy = simulate(program_of("scalar"), {"x": DATA}, RunOptions(check_init=False)).engines
     free = simulate(program_of("sync"), {"x": DATA}, RunOptions(check_init=False)).engines
     more = busy["core0.scalar"].busy_ns - free["core0.scalar"].busy_ns
-    assert more == 3 * F["dma.trigger_hwdge_ns"]
+    beside = cycles(round(64 + F["scalar.interval_sbuf"]), Engine.SCALAR)
+    assert more == pytest.approx(3 * F["dma.trigger_hwdge_ns"] - beside, abs=0.001)
+
+
+US = 1_000_000  # picoseconds
+
+
+def passed(*entries: list[Entry]) -> int:
+    """Picoseconds of streams: a queue of gpsimd's, the vector engine and gpsimd."""
+    engines = (Engine.DMA, Engine.VECTOR, Engine.GPSIMD)
+    lines = [
+        Line(i, 0, engine, 0, iter(found), TRN2)
+        for i, (engine, found) in enumerate(zip(engines, entries, strict=True))
+    ]
+    end = Passing(lines, 1, 1, TRN2).go()
+    assert end is not None
+    return end
+
+
+def test_a_queue_takes_a_transfer_while_the_one_before_moves_its_data() -> None:
+    """So gpsimd has long triggered both when it comes to work of its own."""
+    moving = Timing(10 * US, 0, US, 10 * US, US // 2, Engine.GPSIMD)
+    signals = Entry(Timing(10 * US, 0), signals=(0,))
+    works = Entry(Timing(30 * US, 0), waits=((0, 1),))
+    both = passed([Entry(moving), Entry(moving)], [signals], [works])
+    assert both == 40 * US + round(1000 * SIGNAL)
+
+
+def test_data_of_a_queue_move_in_order() -> None:
+    """Though two transfers that use half of the DMA engines each could move side by side."""
+    half = Timing(10 * US, 0, US, 5 * US, US // 2, Engine.GPSIMD)
+    assert passed([Entry(half), Entry(half)], [], []) == 21 * US
+
+
+def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
+    """Four transfers of one engine's partitions wait in one ring; one of all engines in another
+    moves its data meanwhile.
+    """
+    few = Entry(Timing(16 * US, 0, US, US, 8000, Engine.SYNC))
+    wide = Entry(Timing(2 * US, 0, US, 2 * US, 8000, Engine.SYNC), signals=(0,))
+    works = Entry(Timing(60 * US, 0), waits=((0, 1),))
+    lines = [
+        Line(0, 0, Engine.DMA, 0, iter([few] * 4), TRN2),
+        Line(1, 0, Engine.DMA, 1, iter([wide]), TRN2),
+        Line(2, 0, Engine.VECTOR, 0, iter([works]), TRN2),
+    ]
+    end = Passing(lines, 1, 1, TRN2).go()
+    assert end is not None
+    assert end <= (4 + 2 + 1 + 60) * US + 5 * 8000 + round(1000 * SIGNAL)
 
 
 def test_software_descriptors_take_time_of_gpsimd() -> None:
