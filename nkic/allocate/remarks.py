@@ -111,7 +111,7 @@ def _reuse(body: Body, graph: DependenceGraph) -> Iterator[Remark]:
         edges = graph.sources(number)
         others = {edge.source for edge in edges if edge.kind != "reuse"}
         for edge in edges:
-            if edge.kind == "reuse" and edge.source not in others:
+            if edge.kind == "reuse" and not edge.distance and edge.source not in others:
                 found[line_of(one.at)].append((one, code[edge.source]))
     for pairs in found.values():
         after = pairs[0][0]

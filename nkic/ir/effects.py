@@ -180,25 +180,25 @@ def state_effects(instruction: Instruction, target: Target) -> Effects:
     """Engine state and registers that `instruction` reads and writes."""
     row = instruction.row
     effects = NOTHING if row.effects is no_effects else row.effects(instruction.facts(target))
-    registers = _registers(instruction)
+    registers = registers_of(instruction)
     if not registers:
         return effects
-    reads = tuple(name for name, access in registers if access.reads)
-    writes = tuple(name for name, access in registers if access.writes)
+    reads = tuple(f"register {number}" for number, access in registers if access.reads)
+    writes = tuple(f"register {number}" for number, access in registers if access.writes)
     return Effects(effects.reads + reads, effects.writes + writes)
 
 
 NOTHING = Effects()
 
 
-def _registers(instruction: Instruction) -> list[tuple[str, Access]]:
-    """The registers among the operands, those of run-time offsets included."""
+def registers_of(instruction: Instruction) -> list[tuple[int, Access]]:
+    """The registers among the operands by number, those of run-time offsets included."""
     found = []
     for rule, operand in zip(instruction.row.operands, instruction.operands, strict=True):
         if type(operand) is Register:
-            found.append((f"register {operand.number}", rule.access))
+            found.append((operand.number, rule.access))
         elif type(operand) is AccessPattern and operand.dynamic is not None:
             source = operand.dynamic.source
             if isinstance(source, Register):
-                found.append((f"register {source.number}", Access.READ))
+                found.append((source.number, Access.READ))
     return found

@@ -114,6 +114,7 @@ class Core:
         self.unbalanced: dict[int, int] = {}  # by semaphore, a loop
         self.sent: dict[int, int] = defaultdict(int)
         self.marks: dict[Place, dict[int, int]] = defaultdict(dict)
+        self.offsets: dict[tuple[int, int, int], int] = {}  # by loop, time and semaphore
         self.users = [_semaphores(line.items) for line in lines]
         self.runners = [Runner(self, index, line) for index, line in enumerate(lines)]
 
@@ -128,14 +129,20 @@ class Core:
                         yield semaphore, other, line
 
     def compare(self, place: Place, line: int) -> None:
-        """At the edges of a loop's iterations, what one stream signalled another has taken."""
-        marks = self.marks[place]
-        signals, waits = self.users[line][place[0]]
+        """At the edges of a loop's iterations, of what one stream signalled another has taken all
+        but as many as at the first edge.
+        """
+        marks, (loop, visit, _) = self.marks[place], place
+        signals, waits = self.users[line][loop]
         counts = [(semaphore, self.sent[semaphore]) for semaphore in signals]
-        counts += [(s, self.sent[s] - len(self.tokens[s])) for s in waits]  # those taken
+        counts += [(s, len(self.tokens[s]) - self.sent[s]) for s in waits]  # less those taken
         for semaphore, count in counts:
-            if marks.setdefault(semaphore, count) != count:
-                self.unbalanced.setdefault(semaphore, place[0])
+            if semaphore not in marks:
+                marks[semaphore] = count
+                continue
+            left = marks[semaphore] + count
+            if self.offsets.setdefault((loop, visit, semaphore), left) != left:
+                self.unbalanced.setdefault(semaphore, loop)
 
 
 class AbstractRun:

@@ -19,6 +19,7 @@ from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import timing
+from nkic.schedule.carried import overlaps
 from nkic.schedule.order import ListScheduler, Orderer
 from nkic.schedule.placed import Placed, engine_of
 
@@ -285,13 +286,15 @@ def _overtaken(own: Sequence[Issue], issues: Sequence[Issue]) -> int:
 
 
 def _loop(loop: Loop) -> Remark:
-    """A loop on the device, whose turns do not overlap."""
+    """A loop on the device, and whether its turns overlap."""
     turns = loop.trips
     times = "as often as a register says" if turns is None else plural(turns, "time")
-    text = (
-        f"the loop stays one on the device and runs {times}: all engines meet between its turns, "
-        "so that no turn overlaps the next; a Python range would be unrolled"
+    how = (
+        "a turn has the tiles of the turn before, and waits for their last uses"
+        if overlaps(loop)
+        else "all engines meet between its turns, so that no turn overlaps the next"
     )
+    text = f"the loop stays one on the device and runs {times}: {how}; a Python range is unrolled"
     count = len([*instructions(loop.body)])
     numbers: Mapping[str, Number] = {"turns": -1 if turns is None else turns, "instructions": count}
     return Remark(STAGE, "device-loop", Kind.MISSED, loop.at, text, numbers)

@@ -7,11 +7,14 @@ known complete. Rules, which the runner obeys:
   interlocks); a DMA queue starts a transfer while earlier ones are still under way;
 - an item that has waited for a signal knows all that the signalling item knew, and that item
   and all before it in its stream.
-One semaphore serves one pair of streams, signaller and waiter; each wait takes one signal.
+One semaphore serves one pair of streams, signaller and waiter; each wait takes one signal. A pair
+has another one for what a turn of a device loop waits for of the turn before (`carried`): it is
+given its signals once before the loop, for the first turn, and the last ones are taken after it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +23,7 @@ from nkic.ir.program import Instruction, Loop, instructions
 from nkic.ir.schedule import Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
+from nkic.schedule.carried import At, carried, overlaps
 from nkic.schedule.placed import Placed
 
 Clock = list[int]
@@ -59,15 +63,20 @@ class _Draft:
         own = tuple(self.waits)
         waits = known.get(own)
         if waits is None:
-            waits = known[own] = tuple([Wait(s, 1) for s in own])
+            counts = Counter(own).items()
+            waits = known[own] = tuple([Wait(s, count) for s, count in counts])
         return Slot(self.instruction, waits, tuple(self.signals))
 
 
 class Wiring:
     """Builds the streams of one core, stretch by stretch."""
 
-    def __init__(self, streams: Sequence[StreamId], graph: DependenceGraph) -> None:
+    def __init__(
+        self, streams: Sequence[StreamId], graph: DependenceGraph, most: int, overlaps: bool = True
+    ) -> None:
         self.graph = graph
+        self.most = most  # semaphores
+        self.overlaps = overlaps  # turns of device loops may
         count = len(streams)
         self.lines = {
             stream: _Line(index, stream, [0] * count, [0] * count)
@@ -75,7 +84,8 @@ class Wiring:
         }
         self.order = list(self.lines.values())
         self.where: dict[int, tuple[_Line, int, Clock]] = {}  # by instruction
-        self.semaphores: dict[tuple[int, int], int] = {}
+        self.semaphores: dict[tuple[int, int, bool], int] = {}  # by pair, and whether carried
+        self.waited: dict[int, list[At]] | None = None  # by instruction, in loops that overlap
 
     def add(self, placed: Placed) -> None:
         """Appends an instruction to its stream with the waits that it needs."""
@@ -85,6 +95,8 @@ class Wiring:
         for source_line, position, clock in needed:
             self._connect(source_line.items[position - 1], source_line, draft, line)
             _join(line.known, clock)
+        if self.waited is not None:
+            self.waited[number] = [At(one.index, at, clock) for one, at, clock in needed]
         self._append(line, draft, bool(needed))
         self.where[number] = (line, len(line.items), line.done.copy())
 
@@ -116,10 +128,13 @@ class Wiring:
         ]
 
     def _connect(self, source: _Draft, from_line: _Line, draft: _Draft, line: _Line) -> None:
-        pair = (from_line.index, line.index)
-        semaphore = self.semaphores.setdefault(pair, len(self.semaphores))
+        semaphore = self._semaphore(from_line.index, line.index)
         source.signals.append(semaphore)
         draft.waits.append(semaphore)
+
+    def _semaphore(self, signaller: int, waiter: int, is_carried: bool = False) -> int:
+        pair = (signaller, waiter, is_carried)
+        return self.semaphores.setdefault(pair, len(self.semaphores))
 
     def _append(self, line: _Line, draft: _Draft, has_learnt: bool = True) -> None:
         """`has_learnt`: more is known than before the item, but for its own stream."""
@@ -135,25 +150,60 @@ class Wiring:
         return tuple(Stream(line.id, line.nested()) for line in self.order if line.items)
 
     def loop(self, loop: Loop, body: Callable[[], None]) -> None:
-        """Wires a device loop: barriers before and after, and at the end of each iteration.
+        """Wires a device loop: barriers before and after, and at the end of each iteration where
+        iterations may not overlap.
 
-        Where a register decides how often it runs, every iteration begins with one too: all
+        Where a register decides how often it runs, every such iteration begins with one too: all
         streams have decided before any goes on to change the register.
         """
         self.barrier(self.order)
+        if self.overlaps and overlaps(loop):
+            self._overlapping(loop, body)
+            return
         starts = [len(line.items) for line in self.order]
         if any(isinstance(v, Register) for v in (loop.start, loop.stop, loop.condition)):
             engines = {i.engine for i in instructions(loop.body)}
             self.barrier([line for line in self.order if line.id.engine in engines])
         body()
-        busy = [
-            line for line, start in zip(self.order, starts, strict=True) if len(line.items) > start
-        ]
-        self.barrier(busy)
-        for line, start in zip(self.order, starts, strict=True):
-            if len(line.items) > start:
-                line.brackets.append((start, len(line.items), loop))
+        self.barrier(self._since(starts))
+        self._bracket(loop, starts)
         self.barrier(self.order)
+
+    def _since(self, starts: Sequence[int]) -> list[_Line]:
+        """The lines that have got items since they were so long."""
+        pairs = zip(self.order, starts, strict=True)
+        return [line for line, start in pairs if len(line.items) > start]
+
+    def _bracket(self, loop: Loop, starts: Sequence[int]) -> None:
+        for line in self._since(starts):
+            line.brackets.append((starts[line.index], len(line.items), loop))
+
+    def _overlapping(self, loop: Loop, body: Callable[[], None]) -> None:
+        """Wires a loop whose turns wait for no more of each other than they need. The items of the
+        barriers before and after it signal for the first turn, and take what the last one gave.
+        """
+        starts = [len(line.items) for line in self.order]
+        before, self.waited = len(self.where), {}
+        body()
+        inside = list(self.where.items())[before:]
+        where = {number: At(line.index, at, clock) for number, (line, at, clock) in inside}
+        in_order = [line.id.engine is not Engine.DMA for line in self.order]
+        found = carried(self.graph, where, self.waited, in_order)
+        self.waited = None
+        pairs = {(source.line, waiter.line, True) for source, waiter in found}
+        if len(self.semaphores.keys() | pairs) > self.most:
+            self.barrier(self._since(starts))
+            found = []
+        self._bracket(loop, starts)
+        ends = [len(line.items) for line in self.order]
+        self.barrier(self.order)
+        for source, waiter in found:
+            semaphore = self._semaphore(source.line, waiter.line, True)
+            signaller, taker = self.order[source.line].items, self.order[waiter.line].items
+            signaller[source.position - 1].signals.append(semaphore)
+            taker[waiter.position - 1].waits.append(semaphore)
+            signaller[starts[source.line] - 1].signals.append(semaphore)
+            taker[ends[waiter.line]].waits.append(semaphore)
 
     def barrier(self, lines: Sequence[_Line]) -> None:
         """Makes every one of `lines` wait until all that they hold is complete."""

@@ -46,7 +46,7 @@ class _CoreScheduler:
     ) -> None:
         self.serial = serial
         self.orderer = Orderer(graph, target, in_order)
-        self.wiring = Wiring(list(_stream_ids(target)), graph)
+        self.wiring = Wiring(list(_stream_ids(target)), graph, target.semaphores, not serial)
 
     def streams(self, body: Body) -> tuple[Stream, ...]:
         self.body(body)

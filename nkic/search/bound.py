@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
@@ -14,11 +15,10 @@ from nkic.schedule.placed import Timings, engine_of, queues_of
 
 
 def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
-    """Nanoseconds that the cores without device loops take at least; `graphs` as for `bound`."""
+    """Nanoseconds that the cores take at least; `graphs` as for `bound`."""
     target = program.target.used_by(len(program.cores))
     pairs = zip(program.cores, graphs, strict=True)
-    found = (bound(body, graph, target) for body, graph in pairs if not has_loops(body))
-    return max(found, default=0) / 1000
+    return max((bound(body, graph, target) for body, graph in pairs), default=0) / 1000
 
 
 def has_loops(body: Body) -> bool:
@@ -27,17 +27,95 @@ def has_loops(body: Body) -> bool:
 
 
 def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
-    """Picoseconds that `body`, without device loops, takes at least.
+    """Picoseconds that `body` takes at least.
 
     For each engine: of the instructions that cannot start before some moment, all their time on
     it one after the other from then on, and the shortest way from any of them to the end. An
-    engine with one instruction gives the longest path. `graph` has no edges of reuse.
+    engine with one instruction gives the longest path. `graph` has no edges of reuse. Of device
+    loops: `_looped`; one whose end a register decides counts as one turn, as in an estimate.
     """
     timings = Timings(target)
-    code = [_Job(one, target, timings) for one in instructions(body)]
+    if has_loops(body):
+        return _looped(body, graph, target, timings)
+    return _straight([_Job(one, target, timings) for one in instructions(body)], graph, target)
+
+
+def _looped(body: Body, graph: DependenceGraph, target: Target, timings: Timings) -> int:
+    """What is done in loops is done in every turn: by the engine that has most to do, and by what
+    goes around from turn to turn.
+    """
+    busy: Counter[Engine] = Counter()
+    longest = 0
+    for loop in _rounds(body):
+        code = [_Job(one, target, timings) for one in loop.code]
+        for job in code:
+            for engine in {job.engine, job.by}:
+                busy[engine] += loop.times * job.on(engine)
+        if loop.times:
+            around = _around(code, graph, semaphore_ps(target)) if loop.turns > 1 else 0
+            longest = max(longest, _straight(code, graph, target) + (loop.turns - 1) * around)
+    return max(longest, *busy.values(), 0)
+
+
+class _Round(NamedTuple):
+    """The instructions that stand in a loop, but in none inside it; its turns each time that it is
+    entered, and all of them.
+    """
+
+    code: list[Instruction]
+    turns: int
+    times: int
+
+
+def _rounds(body: Body, turns: int = 1, times: int = 1) -> Iterator[_Round]:
+    yield _Round([item for item in body if isinstance(item, Instruction)], turns, times)
+    for item in body:
+        if isinstance(item, Loop):
+            inside = 1 if item.trips is None else item.trips
+            yield from _rounds(item.body, inside, times * inside)
+
+
+def _around(code: Sequence[_Job], graph: DependenceGraph, signal: int) -> int:
+    """How long a turn takes at least after the one before: the longest way from an instruction to
+    one that it waits for in the turn after, and back.
+    """
+    known = {job.number: job for job in code}
+    longest = 0
+    for first in code:
+        edges = [e for e in graph.sources(first.number) if e.distance and e.source in known]
+        ways = _ways(first, code, known, graph, signal) if edges else {}
+        sources = (known[e.source] for e in edges if e.source in ways)
+        back = [ways[one.number] + one.until(first, signal) for one in sources]
+        longest = max(longest, *back, 0)
+    return longest
+
+
+def _ways(
+    first: _Job,
+    code: Sequence[_Job],
+    known: Mapping[int, _Job],
+    graph: DependenceGraph,
+    signal: int,
+) -> dict[int, int]:
+    """The longest ways from the start of `first` to that of those that wait for it."""
+    ways = {first.number: 0}
+    for job in code:
+        before = [e.source for e in graph.sources(job.number) if not e.distance]
+        found = [ways[s] + known[s].until(job, signal) for s in before if s in ways]
+        if found:
+            ways[job.number] = max(found)
+    return ways
+
+
+def _straight(code: list[_Job], graph: DependenceGraph, target: Target) -> int:
+    """The bound of instructions that run once."""
     known = {job.number: job for job in code}
     before = {
-        job.number: [known[e.source] for e in graph.sources(job.number) if e.source in known]
+        job.number: [
+            known[e.source]
+            for e in graph.sources(job.number)
+            if e.source in known and not e.distance
+        ]
         for job in code
     }
     signal = semaphore_ps(target)
@@ -57,9 +135,9 @@ def most_busy(program: Program) -> dict[Engine, int]:
     target = program.target.used_by(len(program.cores))
     timings, found = Timings(target), dict.fromkeys(Engine, 0)
     for body in program.cores:
-        code = [_Job(one, target, timings) for one in instructions(body)]
+        jobs = [(_Job(i, target, timings), r.times) for r in _rounds(body) for i in r.code]
         for engine in Engine:
-            found[engine] = max(found[engine], sum(job.on(engine) for job in code))
+            found[engine] = max(found[engine], sum(n * job.on(engine) for job, n in jobs))
     return found
 
 

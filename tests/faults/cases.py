@@ -63,6 +63,35 @@ def kernel(a, n):
     nl.store(out, x)
     return out
 """
+TURNS = """
+# /// nkic
+# kernel = "kernel"
+# [args]
+# a = "float32[128, 512]"
+# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a):
+    out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+    total = nl.full((128, 64), 0.0, dtype=a.dtype)
+
+    def body(i):
+        x = nl.load(a[:, nl.ds(i, 64)])
+        y = nl.ndarray(x.shape, x.dtype, buffer=nl.sbuf)
+        z = nl.ndarray(x.shape, x.dtype, buffer=nl.sbuf)
+        nisa.activation(dst=y, op=nl.exp, data=x)
+        nisa.tensor_tensor(dst=z, data1=x, data2=y, op=nl.add, engine=nisa.engine.gpsimd)
+        nisa.tensor_tensor(dst=total, data1=total, data2=z, op=nl.multiply)
+        nisa.tensor_tensor(dst=y, data1=total, data2=y, op=nl.add)
+        nl.store(out[:, nl.ds(i, 64)], y)
+
+    nl.fori_loop(0, 512, body, step=64)
+    return out
+"""
 CORES = """
 # /// nkic
 # kernel = "kernel"
@@ -130,7 +159,7 @@ def kernel(a):
     nl.store(words[:, 1:2], last)
     return out, words
 """
-OWN = {"loops": LOOPS, "two_cores": CORES, "state": STATE}
+OWN = {"loops": LOOPS, "turns": TURNS, "two_cores": CORES, "state": STATE}
 
 
 @dataclass
@@ -166,8 +195,8 @@ def subject(name: str) -> Subject:
     if name in OWN:
         path, text, said = f"{name}.py", OWN[name], parse_options()
         rng = np.random.default_rng(0)
-        rows = 256 if name == "two_cores" else 128
-        inputs: Arrays = {"a": rng.standard_normal((rows, 64)).astype(np.float32)}
+        shape = {"two_cores": (256, 64), "turns": (128, 512)}.get(name, (128, 64))
+        inputs: Arrays = {"a": rng.standard_normal(shape).astype(np.float32)}
         if name == "loops":
             inputs = {**inputs, "n": np.full((1, 1), 3, np.int32)}
     else:

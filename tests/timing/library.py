@@ -2,8 +2,8 @@
 
     python -m tests.timing.library --samples ../nki-samples --library ../nki-library [REGEX]
 
-Kernels and shapes are those of `make accuracy`; nothing of the checkouts is written. Kernels with
-device loops have no bound yet and are left out, and so is what nkic refuses.
+Kernels and shapes are those of `make accuracy`; nothing of the checkouts is written. What nkic
+refuses is left out.
 """
 
 from __future__ import annotations

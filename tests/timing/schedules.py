@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.driver.loader import Loader
@@ -10,9 +11,10 @@ from nkic.driver.pipeline import compile_source
 from nkic.driver.request import parse_options, request_for
 from nkic.ir.program import Program, instructions
 from nkic.machine.engines import Engine
-from nkic.search.bound import bound_ns, has_loops, most_busy
+from nkic.search.bound import bound_ns, most_busy
 from samples.run import Case, cases, folders
 
+LOOPS = str(Path(__file__).parent / "loops.py")
 BINDS = 0.8  # of the bound: an engine that is busy for longer is what binds
 HEAD = """\
 | sample | instructions | bound | what binds | serial | -O0 | -O1 | -O2 | -O1 over the bound |
@@ -28,12 +30,9 @@ def compiled(case: Case, options: CompileOptions) -> Compiled:
     return compile_source(source, request_for(source, said, {}), loader, options)
 
 
-def least(found: Compiled) -> float | None:
-    """The lower bound in microseconds, of programs without device loops."""
-    program: Program = found.results["lower"]
-    if any(map(has_loops, program.cores)):
-        return None
-    return bound_ns(program, found.results["depend"]) / 1000
+def least(found: Compiled) -> float:
+    """The lower bound in microseconds."""
+    return bound_ns(found.results["lower"], found.results["depend"]) / 1000
 
 
 def binds(found: Compiled, bottom: float) -> str:
@@ -50,17 +49,26 @@ def microseconds(found: Compiled) -> float:
     return float(found.executable.meta["estimate_ns"]) / 1000
 
 
-def row(case: Case) -> str | None:
-    """A line of the table; None for device loops, which have no bound yet."""
+def row(case: Case) -> str:
+    """A line of the table."""
     return line(case.name, lambda n, serial: compiled(case, CompileOptions(serial, level=n)))
 
 
-def line(name: str, compile_with: Callable[[int, bool], Compiled]) -> str | None:
+def looped(name: str) -> str:
+    """A line of the table, of a kernel of `loops.py`."""
+    loader = Loader.beside(LOOPS)
+    source = loader.main(LOOPS)
+    request = request_for(source, RawOptions(kernel=name), {})
+    return line(
+        name.replace("_", " "),
+        lambda n, serial: compile_source(source, request, loader, CompileOptions(serial, level=n)),
+    )
+
+
+def line(name: str, compile_with: Callable[[int, bool], Compiled]) -> str:
     """A line of the table, of a kernel that is compiled at that level, or serially."""
     one = compile_with(DEFAULT.level, False)
     bottom = least(one)
-    if bottom is None:
-        return None
     serial = microseconds(compile_with(DEFAULT.level, True))
     times = [microseconds(compile_with(level, False)) for level in LEVELS]
     count = sum(1 for body in one.results["lower"].cores for _ in instructions(body))
@@ -73,4 +81,5 @@ def table() -> Iterator[str]:
     """The whole table, in Markdown."""
     yield HEAD
     for folder in folders():
-        yield from filter(None, map(row, cases(folder)))
+        yield from map(row, cases(folder))
+    yield from map(looped, ("loop_over_columns", "loop_over_products", "loop_that_carries"))

@@ -192,28 +192,6 @@ def test_bytes_taken_over_too_early_are_found() -> None:
     assert finding.rule == "bytes" and "takes over bytes of `a`" in finding.what
 
 
-def test_bytes_that_come_back_are_found() -> None:
-    """In a loop two tensors have the same bytes in turn: the second iteration takes them back."""
-    text = [
-        "%1 a: float32[128, 512] sbuf fixed (0, 0) scope (1,)",
-        "%2 b: float32[128, 512] sbuf fixed (0, 0) scope (1,)",
-        "core",
-        "  loop 1 $0 = 0 to 4 by 1",
-        "    " + memset(0, 1),
-        "    " + memset(1, 2, "gpsimd"),
-        "  end",
-    ]
-    found = make(program("\n".join(text)))
-    assert found.order() == []
-
-    # Waits and signals of the instructions stay; the barrier at the end goes.
-    def balanced(items: Items) -> None:
-        own = [slot(i) for i in items if slot(i).instruction is not None]
-        items[:] = [i._replace(waits=i.waits[:1], signals=i.signals[:1]) for i in own]
-
-    assert found.rules(in_loops(found.schedule, balanced)) == {"bytes"}
-
-
 # Engine state and registers
 
 
@@ -363,17 +341,6 @@ def test_a_loop_that_runs_otherwise_is_found(change: dict[str, int]) -> None:
                 items[at] = StreamLoop(replace(item.loop, **change), item.items)
 
     assert found.rules(edited(found.schedule, "vector", other)) == {"once"}
-
-
-def test_an_iteration_that_starts_too_early_is_found() -> None:
-    """Without the barrier at its end, the next iteration's reciprocal may not see the copy."""
-    found = made(tiles(2), *LOOP)
-
-    def no_barrier(items: Items) -> None:
-        own = [slot(i) for i in items if slot(i).instruction is not None]
-        items[:] = [i._replace(waits=i.waits[:1], signals=i.signals[:1]) for i in own]
-
-    assert found.rules(in_loops(found.schedule, no_barrier)) == {"memory"}
 
 
 def test_what_a_loop_may_not_do_orders_nothing_after_it() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nkic.allocate import allocate
@@ -13,6 +15,7 @@ from nkic.ir.text import schedule_text
 from nkic.machine.engines import Engine
 from nkic.prove import prove_order, read
 from nkic.schedule import schedule
+from nkic.schedule.semaphores import Wiring
 from tests.programs import copy, declare, load, op, program
 
 TILE = "[0+128, 0; 1x512]"
@@ -162,6 +165,23 @@ def test_a_device_loop_keeps_semaphores_balanced_and_is_ordered() -> None:
             for signal in slot.signals:
                 given[signal] = given.get(signal, 0) + 1
     assert taken == given
+
+
+def test_without_semaphores_for_it_turns_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams have one for each pair; turns that overlap take further ones."""
+    made = Wiring.__init__
+
+    def few(self: Wiring, streams: Any, graph: Any, most: int, overlaps: bool = True) -> None:
+        made(self, streams, graph, 13 * 12 + 8, overlaps)
+
+    overlapping = scheduled(program(LOOP))
+    monkeypatch.setattr(Wiring, "__init__", few)
+    barred = scheduled(program(LOOP))
+    counts = [
+        sum(len(item.items) for s in done.cores[0] for item in s.items if type(item) is StreamLoop)
+        for done in (overlapping, barred)
+    ]
+    assert counts == [2, 6]  # a barrier is two items of each stream
 
 
 @pytest.mark.parametrize("serial", [False, True])

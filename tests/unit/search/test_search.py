@@ -184,3 +184,26 @@ def test_the_bound_counts_triggers_of_the_engine_that_must_make_them() -> None:
     trigger = TRN2.figures["dma.trigger_hwdge_ns"]
     assert 40 * trigger < lower_bound(found) < 44 * trigger
     assert most_busy(found)[Engine.SYNC] == 40_000 * trigger
+
+
+LOOP = (
+    "loop 1 $0 = 0 to 5 by 1",
+    "  " + load(0, f"%2{TILE}", f"%0{ROW}"),
+    "  " + copy(1, f"%3{TILE}", f"%2{TILE}"),
+    "  " + load(2, f"%1{ROW}", f"%3{TILE}"),
+    "end",
+)
+
+
+def test_the_bound_of_a_loop_counts_its_turns_and_what_goes_around() -> None:
+    """Each turn loads over what the copy of the turn before has read."""
+    head = ["%0 a: float32[128, 6144] shared_hbm", "%1 b: float32[128, 6144] shared_hbm"]
+    tiles = [declare(2 + i, f"t{i}", f"128, {WIDE}") for i in range(2)]
+    found = program("\n".join([*head, *tiles, "core", *(f"  {line}" for line in LOOP)]))
+    timings, code = Timings(TRN2), list(instructions(found.cores[0]))
+    into, step, _ = (timings.of(one) for one in code)
+    turn = sum(t.start + t.hold + t.latency for t in (into, step)) + 2 * semaphore_ps(TRN2)
+    least, took = lower_bound(found) * 1000, first_found(found).schedule
+    assert least >= 5 * turn
+    assert least <= run_ns(Found(took.program, (), took)) * 1000 < 1.4 * least
+    assert most_busy(found)[Engine.VECTOR] == 5 * step.hold

@@ -171,6 +171,34 @@ def test_a_transfer_in_a_ring_leaves_the_dma_engines_to_others() -> None:
     assert end <= (4 + 2 + 1 + 60) * US + 5 * 8000 + round(1000 * SIGNAL)
 
 
+def looped(*body: str, turns: int = 4) -> Executable:
+    """A loop on the device."""
+    return build(f"loop 1 $0 = 0 to {turns} by 1", *(f"  {line}" for line in body), "end")
+
+
+def test_turns_of_a_loop_overlap_as_far_as_tiles_allow() -> None:
+    """Each turn loads a tile, multiplies it into another and stores that: the next load waits for
+    the product alone, and goes beside the store.
+    """
+    steps = (
+        load(0, f"%2{TILE}", f"%0{HBM}"),
+        op(1, "tensor_scalar", dst=f"%3{TILE}", data=f"%2{TILE}", op0="'multiply'", operand0="2.0"),
+        op(2, "dma_copy", "dma", dst=f"%1{HBM}", src=f"%3{TILE}", dge_mode="'hwdge'").replace(
+            "engine='unknown'", "engine='scalar'"
+        ),
+    )
+    multiply = cycles(64 / 2 + F["vector.duration_sbuf"], Engine.VECTOR)
+    turn = ns(looped(*steps, turns=9)) - ns(looped(*steps, turns=8))
+    assert turn == pytest.approx(transfer() + MOVING + multiply + 2 * SIGNAL, abs=0.02)
+
+
+def test_turns_that_share_nothing_run_as_if_there_were_no_loop() -> None:
+    steps = [copy(n, f"%{3 + n}{TILE}", f"%2{TILE}") for n in range(2)]
+    interval = cycles(max(64, 32 + F["vector.interval_sbuf"]), Engine.VECTOR)
+    duration = cycles(32 + F["vector.duration_sbuf"], Engine.VECTOR)
+    assert ns(looped(*steps)) == pytest.approx(2 * SIGNAL + 7 * interval + duration, abs=0.02)
+
+
 def test_software_descriptors_take_time_of_gpsimd() -> None:
     loads = build(*(fetch(i, 2 + i, "swdge") for i in range(4)), chip=4)
     found = simulate(loads, {"x": DATA}, RunOptions(check_init=False))

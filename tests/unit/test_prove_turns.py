@@ -1,0 +1,81 @@
+"""The proof of loops on the device whose turns overlap: what one waits for of the one before."""
+
+from __future__ import annotations
+
+import pytest
+
+from nkic.ir.schedule import StreamLoop
+from nkic.machine.engines import Engine
+from tests.harness.proofs import Items, Made, edited, in_loops, make, slot
+from tests.programs import op, program
+from tests.unit.test_prove_order import LOOP, LOOP_HEAD, made, memset, tiles
+
+
+def without_carried(items: Items) -> None:
+    """The vector engine does not wait for what gpsimd did in the turn before."""
+    (one,) = map(slot, items)
+    on_vector = one.instruction is not None and one.instruction.engine is Engine.VECTOR
+    items[:] = [one._replace(waits=()) if on_vector else one._replace(signals=())]
+
+
+def test_bytes_that_come_back_are_found() -> None:
+    """In a loop two tensors have the same bytes in turn: the second iteration takes them back."""
+    text = [
+        "%1 a: float32[128, 512] sbuf fixed (0, 0) scope (1,)",
+        "%2 b: float32[128, 512] sbuf fixed (0, 0) scope (1,)",
+        "core",
+        "  loop 1 $0 = 0 to 4 by 1",
+        "    " + memset(0, 1),
+        "    " + memset(1, 2, "gpsimd"),
+        "  end",
+    ]
+    found = make(program("\n".join(text)))
+    assert found.order() == []
+
+    assert found.rules(in_loops(found.schedule, without_carried)) == {"bytes"}
+
+
+def test_an_iteration_that_starts_too_early_is_found() -> None:
+    """Without a wait for the iteration before, the next one's reciprocal may not see the copy."""
+    found = made(tiles(2), *LOOP)
+    assert found.rules(in_loops(found.schedule, without_carried)) == {"memory"}
+
+
+def first_turn(found: Made) -> int:
+    """The semaphore by which the vector engine waits for gpsimd's turn before."""
+    (vector,) = (s for s in found.schedule.cores[0] if s.id.engine is Engine.VECTOR)
+    (loop,) = (item for item in vector.items if isinstance(item, StreamLoop))
+    return slot(loop.items[0]).waits[0].semaphore
+
+
+@pytest.mark.parametrize(("signals", "rule"), [(0, "deadlock"), (1, ""), (2, "memory")])
+def test_the_first_turn_takes_one_signal_from_before_the_loop(signals: int, rule: str) -> None:
+    found = made(tiles(2), *LOOP)
+    carried = first_turn(found)
+
+    def given(items: Items) -> None:
+        at = next(i for i, item in enumerate(items) if isinstance(item, StreamLoop)) - 1
+        one = slot(items[at])
+        rest = tuple(s for s in one.signals if s != carried)
+        assert len(rest) == len(one.signals) - 1
+        items[at] = one._replace(signals=(*rest, *signals * (carried,)))
+
+    assert found.rules(edited(found.schedule, "gpsimd", given)) == ({rule} if rule else set())
+
+
+def test_a_loop_that_registers_decide_overlaps_unless_a_turn_sets_them() -> None:
+    def slots_of(inside: str) -> int:
+        body = (
+            op(0, "register_load", "sync", dst="$0", src="%2[0+1, 0; 1x1]"),
+            "loop 1 $1 = 0 to $0 by 1",
+            "  " + memset(1, 4, "gpsimd"),
+            "  " + inside,
+            "end",
+        )
+        found = made(LOOP_HEAD, *body)
+        (sync, *_) = (s for s in found.schedule.cores[0] if s.id.engine is Engine.SYNC)
+        loops = [item for item in sync.items if isinstance(item, StreamLoop)]
+        return sum(len(item.items) for item in loops)
+
+    assert slots_of(op(2, "register_move", "sync", dst="$2", src="3")) == 1
+    assert slots_of(op(2, "register_move", "sync", dst="$0", src="3")) > 1
