@@ -45,9 +45,11 @@ def dma_preparing(facts: Facts) -> Cost:
     return dma_copying(Facts(facts.target, {"src": counts, "dst": made}, {}))
 
 
-@formula(UNKNOWN)
+@formula((Standing.DOCUMENTED, "Trainium3 guide: sums at 50 % of the rate before NeuronCore-v4"))
 def dma_computing(facts: Facts) -> Cost:
-    """dma_compute: one copy per source, one after another."""
+    """dma_compute: one copy per source, one after another, so that two take twice as long as one
+    (A). That v4 sums near its SBUF at the full rate is out of an instruction's reach (A).
+    """
     dst, *sources = facts.tiles.values()
     copies = [dma_copying(Facts(facts.target, {"src": tile, "dst": dst}, {})) for tile in sources]
     return copies[0]._replace(busy_ns=sum(copy.busy_ns for copy in copies))
@@ -114,11 +116,16 @@ def dma_spread(facts: Facts, src: Tile, dst: Tile, descriptors: int) -> tuple[in
 
 @formula((Standing.DOCUMENTED, "Trainium2 architecture guide, DMA transpose"))
 def dma_transposing(facts: Facts) -> Cost:
-    """dma_transpose: all engines together, at a share of the copy rate (A)."""
+    """dma_transpose: all engines together, at a share of the copy rate (A). v2 has no transposes in
+    its DMA engines: each element has a descriptor (assumed; the performance guide, opt #10, says
+    that they degrade the bandwidth significantly).
+    """
     src, figures, engines = facts.tile("src"), facts.target.figures, facts.target.dma_engines
     share = figures["dma.transpose_sbuf" if src.on_chip else "dma.transpose_hbm"]
     moving = src.elements * src.dtype.size / (engines * facts.target.dma_rate * share)
-    return Cost(0, figures["dma.done_ns"], figures["dma.descriptor_ns"] + moving, engines)
+    descriptors = 1 if facts.target.generation >= 3 else -(-src.elements // engines)
+    busy = descriptors * figures["dma.descriptor_ns"] + moving
+    return Cost(0, figures["dma.done_ns"], busy, engines)
 
 
 class Trigger(NamedTuple):
@@ -135,9 +142,10 @@ def dma_trigger(facts: Facts, queue: Engine) -> Trigger:
     """Descriptors made by hardware are commanded by `engine` or, where the kernel leaves that
     open, by the engine that has the `queue`; those made by software come from gpsimd; prepared
     ones are started by sync. Where the mode is open too: by hardware where there is one and types
-    are equal, on a queue of gpsimd's by software (profiles of trn2 show both).
+    are equal, on a queue of gpsimd's by software (profiles of trn2 show both). What has no mode,
+    dma_compute among it, is prepared (ISA dma_compute: static unless it is indirect).
     """
-    mode = facts.attributes.get("dge_mode", "unknown")
+    mode = facts.attributes.get("dge_mode", "none")
     types = {tile.dtype.name for tile in facts.tiles.values()}
     if mode == "swdge" or any(tile.indexed for tile in facts.tiles.values()):
         return _trigger(facts, Engine.GPSIMD, "swdge")

@@ -176,6 +176,21 @@ def test_who_starts_a_transfer(
     assert dma_trigger(facts_of("dma_copy", target, **changes)[1], queue) == trigger
 
 
+def test_sums_by_dma_are_prepared_before_the_run() -> None:
+    """ISA dma_compute: the only mode is static, but for rows that an index tile names."""
+    _, facts = facts_of("dma_compute")
+    assert dma_trigger(facts, Engine.SCALAR) == Trigger(Engine.SYNC, 8.0, 960.0)
+
+
+def test_transposes_by_dma_need_hardware_of_v3() -> None:
+    """Without it each element has a descriptor: slower than a copy by orders of magnitude."""
+    row, facts = facts_of("dma_transpose")
+    src, figures = facts.tile("src"), TRN1.figures
+    both = [facts_of("dma_transpose", t)[1] for t in (TRN1, TRN2)]
+    before, after = (row.cost(one).busy_ns for one in both)
+    assert before > src.elements / TRN1.dma_engines * figures["dma.descriptor_ns"] > 20 * after
+
+
 # The published formulas, in cycles of streaming; what comes to them is in `beside`.
 
 BOTH = ("dst", "src")
