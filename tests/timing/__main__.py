@@ -17,6 +17,7 @@ from nkic.machine.timing import timing
 from nkic.simulate import RunOptions, simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
+from tests.timing import sweeps
 from tests.timing.cases import CASES, LITERAL, TRANSFORMED, Case
 from tests.timing.schedules import table
 from tests.unit.instances import facts_of
@@ -28,6 +29,10 @@ Microseconds of the samples' runs beside a lower bound: the longest path, or the
 do and what must come before and after it, with no limit of memory. Table loads, triggers and
 warm-up are not in it, so that small kernels cannot reach it. The last three are loops on the
 device, in which each tile has one place: a turn waits for the last use of what it overwrites."""
+
+SWEEPS = """\
+Kernels of our own that do the same work in several ways, `tests/timing/tuned.py`: what the vendor's
+guides say is faster must be so in simulated time (`tests/unit/test_sweeps.py`)."""
 
 
 class Found(NamedTuple):
@@ -143,6 +148,8 @@ def main() -> None:
     print("\n".join(rows))
     print(f"\n## Schedules\n\n{SCHEDULES}\n")
     print("\n".join(table()))
+    print(f"\n## Sweeps\n\n{SWEEPS}\n")
+    print("\n".join(sweeps.table()))
 
 
 def differ(found: Sequence[Found]) -> float:
