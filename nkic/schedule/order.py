@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
@@ -76,9 +76,9 @@ class _Queues:
         """The queue of the cores' rendezvous for that pipe: one that takes data away."""
         return len(self.busy) - 1 - pipe % self.half
 
-    def choose(self, start: int, queues: range, trigger: int) -> int:
-        """The one of `queues` for a transfer that could start at `start`. An engine that has other
-        work is taken where it saves more than the `trigger` costs it.
+    def choose(self, start: int, queues: range, of: Callable[[int], Timing]) -> int:
+        """The one of `queues` for a transfer that could start at `start`, and has that timing on
+        each. An engine that has other work is taken where it saves more than the trigger costs it.
         """
         if queues not in self.groups:
             engines = dict.fromkeys(self.engines[q] for q in queues)
@@ -87,13 +87,13 @@ class _Queues:
         firsts = [min(group, key=busy.__getitem__) for group in self.groups[queues]]
         if len(firsts) == 1:
             return firsts[0]
-        return min(firsts, key=lambda q: (self._cost(q, start, trigger), busy[q], q))
+        return min(firsts, key=lambda q: (self._cost(q, start, of(q)), busy[q], q))
 
-    def _cost(self, queue: int, start: int, trigger: int) -> int:
-        engine = self.engines[queue]
+    def _cost(self, queue: int, start: int, times: Timing) -> int:
+        engine, trigger = self.engines[queue], times.trigger
         begins = self.triggered(engine, start)
         held = max(0, begins + trigger - self.lanes[engine].free) if engine in self.shared else 0
-        return max(begins, self.busy[queue]) + min(held, trigger)
+        return max(begins, self.busy[queue]) + times.start + min(held, trigger)
 
     def triggered(self, engine: Engine, start: int) -> int:
         """When that engine can trigger what could start at `start`."""
@@ -270,7 +270,7 @@ class ListScheduler:
         queue = 0
         hold = times.hold
         if lane.engine is Engine.DMA:
-            queue = self._queue(self.code[number], start, times.trigger)
+            queue = self._queue(self.code[number], start)
             times = self.orderer.timings.of(self.code[number], queue)
             start = self._triggered(start, times)
             lane.free = start + times.pool
@@ -317,11 +317,13 @@ class ListScheduler:
         if self.missing[number] == 0:
             self._make_ready(number)
 
-    def _queue(self, instruction: Instruction, start: int, trigger: int) -> int:
+    def _queue(self, instruction: Instruction, start: int) -> int:
         if instruction.row.is_rendezvous:  # the same on all cores
             pipe = instruction.row.queue
             return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
-        return self.queues.choose(start, self.orderer.timings.alike(instruction).queues, trigger)
+        timings = self.orderer.timings
+        queues = timings.alike(instruction).queues
+        return self.queues.choose(start, queues, lambda queue: timings.of(instruction, queue))
 
     def next_start(self) -> int | None:
         """When the next instruction can start, if one is ready or will be."""

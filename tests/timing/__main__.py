@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nkic.base.source import SourceFile
+from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
+from nkic.driver.request import RawOptions, request_for
 from nkic.machine.codecs import storage
 from nkic.machine.facts import Facts
 from nkic.machine.targets import TARGETS
@@ -116,6 +118,34 @@ def print_kernels(print_row: Callable[[str], None]) -> dict[str, list[Found]]:
     return groups
 
 
+def overview(shape: str, by_software: bool) -> float:
+    """Microseconds of an example of the DMA overview."""
+    path = str(HERE / "overview.py")
+    loader = Loader.beside(path)
+    said = RawOptions(args=[f"a=bfloat16{shape}"], consts=[f"by_software={by_software}"])
+    source = loader.main(path)
+    made = compile_source(source, request_for(source, said, {}), loader)
+    return float(made.executable.meta["estimate_ns"]) / 1000
+
+
+OVERVIEWS = {  # from the first trigger to the last semaphore; of software also what comes before
+    ("[4, 4096]", False): 10.212,
+    ("[128, 128]", True): 4.980 + 0.880,
+}
+
+
+def print_overviews(print_row: Callable[[str], None]) -> None:
+    """A line for each example of the DMA overview."""
+    print_row("\nFigures were fitted to these; times without launch.\n")
+    print_row("| source | shape | descriptors | measured | predicted | error |")
+    print_row("|---|---|---|---:|---:|---:|")
+    for (shape, by_software), us in OVERVIEWS.items():
+        one = Found(us, overview(shape, by_software))
+        how = "by software" if by_software else "by hardware"
+        head = f"DMA overview | {shape} bfloat16 | {how}"
+        print_row(f"| {head} | {one.measured:.2f} | {one.predicted:.2f} | {one.error:+.1f} % |")
+
+
 def print_instructions(print_row: Callable[[str], None]) -> dict[bool, list[Found]]:
     """A line for each instruction; by whether figures were fitted to it."""
     groups: dict[bool, list[Found]] = {True: [], False: []}
@@ -134,6 +164,7 @@ def print_instructions(print_row: Callable[[str], None]) -> dict[bool, list[Foun
 def main() -> None:
     rows: list[str] = []
     kernels = print_kernels(rows.append)
+    print_overviews(rows.append)
     instructions = print_instructions(rows.append)
     print("## Summary\n\n| | n | median | 90th percentile | worst | rank correlation |")
     print("|---|---:|---:|---:|---:|---:|")

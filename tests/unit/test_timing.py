@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nkic.report.trust import ELEMENTWISE, TENSOR, TRANSFERS
-from tests.timing.__main__ import Found, predicted, rank_correlation
+from tests.timing.__main__ import OVERVIEWS, Found, overview, predicted, rank_correlation
 from tests.timing.cases import CASES
 
 PRODUCTS = {case.version: case for case in CASES if case.module == "products"}
@@ -16,6 +16,14 @@ def test_a_blocked_product_takes_what_was_measured() -> None:
     found = predicted(PRODUCTS["v4"])
     assert abs(found.error) < 2
     assert found.estimate == pytest.approx(found.predicted, rel=1e-6)
+
+
+@pytest.mark.parametrize("example", OVERVIEWS)
+def test_the_examples_of_the_overview_take_what_their_pictures_show(
+    example: tuple[str, bool],
+) -> None:
+    """Triggers, first bytes, semaphores, a table and an exponential, one after the other."""
+    assert overview(*example) == pytest.approx(OVERVIEWS[example], rel=0.02)
 
 
 @pytest.mark.slow
