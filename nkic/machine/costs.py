@@ -198,8 +198,9 @@ def matmul(facts: Facts) -> Cost:
     passes = matmul_passes(facts, stationary, moving)
     cycles = max(min(facts.target.figures["issue.least"], held), streamed) * passes
     if stationary.dtype.name == "float32" and not _transposes(facts):
-        return tensor_cost(facts, _not_hidden(facts, cycles, held), held)
-    return tensor_cost(facts, max(cycles, held / facts.target.figures["tensor.load_rate"]), held)
+        return tensor_cost(facts, _not_hidden(facts, cycles, held), held, passes)
+    loading = held / facts.target.figures["tensor.load_rate"]
+    return tensor_cost(facts, max(cycles, loading), held, passes)
 
 
 def _not_hidden(facts: Facts, cycles: float, held: int) -> float:
@@ -239,13 +240,16 @@ def transposing(facts: Facts) -> Cost:
     if data.dtype.size == 4 and facts.target.generation >= 3:
         passes /= 2
     interval = max(data.partitions, min(facts.target.figures["issue.least"], data.free))
-    return tensor_cost(facts, interval * passes, data.free)
+    return tensor_cost(facts, interval * passes, data.free, passes)
 
 
-def tensor_cost(facts: Facts, cycles: float, columns: int) -> Cost:
-    """The array fills before its first result leaves: a constant and a cycle per column (M)."""
-    clock = facts.target.clock_mhz[Engine.TENSOR]
-    return Cost(round(cycles), facts.target.figures["tensor.fill_ns"] + columns * 1000 / clock)
+def tensor_cost(facts: Facts, cycles: float, columns: int, passes: float = 1) -> Cost:
+    """Some cycles for each instruction, of which there is one for two passes (M). The array fills
+    before its first result leaves: a constant and a cycle per column (M).
+    """
+    clock, figures = facts.target.clock_mhz[Engine.TENSOR], facts.target.figures
+    issue = figures["tensor.issue"] * max(1.0, passes / 2)
+    return Cost(round(cycles + issue), figures["tensor.fill_ns"] + columns * 1000 / clock)
 
 
 @formula(UNKNOWN)

@@ -46,7 +46,14 @@ TENSOR = (
         "ns",
         "from the last column in to its result, beside a cycle for each column held",
         fitted(140, f"{PERFORMANCE}: MATMUL with 1 and 96 columns held"),
-        fitted(113, f"{PROFILES}: MATMUL of 128 and 512 columns"),
+        fitted(108, f"{PROFILES}: MATMUL of 128 and 512 columns"),
+    ),
+    row(
+        "tensor.issue",
+        "cycles",
+        "between two instructions, beside the columns that stream; one makes two passes of 32 bits",
+        assumed(0, f"{SILENT}; the formulas have no such term"),
+        fitted(4, f"{PROFILES}: MATMUL of 128 and 512 columns, bfloat16 and LOW_HIGH"),
     ),
     row(
         "tensor.passes_32",
