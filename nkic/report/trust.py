@@ -23,7 +23,7 @@ class Trust:
     checked: str
 
 
-TENSOR = Trust("bound by PE", 5, "3 published kernels, off by 0.6 to 1.5 %")
+TENSOR = Trust("bound by PE", 5, "3 published kernels, off by 0.4 to 1.1 %")
 TRANSFERS = Trust(
     "bound by DMA",
     20,
