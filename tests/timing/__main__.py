@@ -11,7 +11,7 @@ import numpy as np
 from nkic.base.source import SourceFile
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.machine.codecs import storage
 from nkic.machine.facts import Facts
 from nkic.machine.targets import TARGETS
@@ -34,7 +34,7 @@ device, in which each tile has one place: a turn waits for the last use of what 
 
 SWEEPS = """\
 Kernels of our own that do the same work in several ways, `tests/timing/tuned.py`: what the vendor's
-guides say is faster must be so in simulated time (`tests/unit/test_sweeps.py`)."""
+guides say is faster must be so in simulated time (`tests/unit/machine/test_sweeps.py`)."""
 
 
 class Found(NamedTuple):
@@ -122,7 +122,7 @@ def overview(shape: str, by_software: bool) -> float:
     """Microseconds of an example of the DMA overview."""
     path = str(HERE / "overview.py")
     loader = Loader.beside(path)
-    said = RawOptions(args=[f"a=bfloat16{shape}"], consts=[f"by_software={by_software}"])
+    said = parse_options(args=[f"a=bfloat16{shape}"], consts=[f"by_software={by_software}"])
     source = loader.main(path)
     made = compile_source(source, request_for(source, said, {}), loader)
     return float(made.executable.meta["estimate_ns"]) / 1000

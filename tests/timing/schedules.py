@@ -58,7 +58,7 @@ def looped(name: str) -> str:
     """A line of the table, of a kernel of `loops.py`."""
     loader = Loader.beside(LOOPS)
     source = loader.main(LOOPS)
-    request = request_for(source, RawOptions(kernel=name), {})
+    request = request_for(source, parse_options(kernel=name), {})
     return line(
         name.replace("_", " "),
         lambda n, serial: compile_source(source, request, loader, CompileOptions(serial, level=n)),

@@ -6,14 +6,14 @@ python -m tests.timing.sweeps
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
+from nkic.specialise.request import RequestOptions
 
 HERE = Path(__file__).parent
 PRODUCT = HERE.parents[1] / "samples" / "06_matmul" / "kernel.py"
@@ -24,7 +24,7 @@ class Way(NamedTuple):
     """One way to do the work: what is added to the command, and what it is called."""
 
     name: str
-    words: RawOptions
+    words: RequestOptions
     path: Path = HERE / "tuned.py"
 
     def us(self) -> float:
@@ -56,20 +56,25 @@ class Sweep(NamedTuple):
 def _ways(
     kernel: str, argument: str, constant: str, values: Sequence[object], target: str = "trn2"
 ) -> tuple[Way, ...]:
-    said = RawOptions(kernel=kernel, target=target, args=[f"a={argument}"])
+    args = [f"a={argument}"]
     return tuple(
-        Way(f"{constant} {value}", replace(said, consts=[f"{constant}={value!r}"]))
+        Way(
+            f"{constant} {value}",
+            parse_options(
+                kernel=kernel, target=target, args=args, consts=[f"{constant}={value!r}"]
+            ),
+        )
         for value in values
     )
 
 
 def _types(kernel: str, shape: str, types: Sequence[str]) -> tuple[Way, ...]:
-    return tuple(Way(t, RawOptions(kernel=kernel, args=[f"a={t}{shape}"])) for t in types)
+    return tuple(Way(t, parse_options(kernel=kernel, args=[f"a={t}{shape}"])) for t in types)
 
 
 def _steps(kernels: Sequence[str]) -> tuple[Way, ...]:
     args = ["lhsT=bfloat16[1024, 512]", "rhs=bfloat16[1024, 2048]"]
-    return tuple(Way(name, RawOptions(kernel=name, args=args), PRODUCT) for name in kernels)
+    return tuple(Way(name, parse_options(kernel=name, args=args), PRODUCT) for name in kernels)
 
 
 WIDE, SMALL = "float32[128, 8192]", "float32[128, 2048]"

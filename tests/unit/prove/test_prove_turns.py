@@ -8,7 +8,7 @@ from nkic.ir.schedule import StreamLoop
 from nkic.machine.engines import Engine
 from tests.harness.proofs import Items, Made, edited, in_loops, make, slot
 from tests.programs import op, program
-from tests.unit.test_prove_order import LOOP, LOOP_HEAD, made, memset, tiles
+from tests.unit.prove.test_prove_order import LOOP, LOOP_HEAD, made, memset, tiles
 
 
 def without_carried(items: Items) -> None:
