@@ -80,7 +80,8 @@ def test_an_activation_leaves_the_sum_of_another_one() -> None:
         """
         a, b, t = nl.load(x), nl.load(y), nl.ndarray((8, 16), nl.float32, nl.sbuf)
         total = nl.ndarray((8, 1), nl.float32, nl.sbuf)
-        nisa.activation(t, op=nl.copy, data=a, reduce_op=nl.add, reduce_cmd=nisa.reduce_cmd.reset_reduce)
+        nisa.activation(t, op=nl.copy, data=a, reduce_op=nl.add,
+                        reduce_cmd=nisa.reduce_cmd.reset_reduce)
         nisa.activation(t, op=nl.exp, data=b)
         nisa.activation(t, op=nl.copy, data=b, reduce_op=nl.add, reduce_res=total,
                         reduce_cmd=nisa.reduce_cmd.reduce)
