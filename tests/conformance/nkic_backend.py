@@ -2,14 +2,12 @@
 
 A backend has `run` (compile and simulate), `run_ranks` (several devices together) and `trace`
 (compile only). `kernel` is a Python function, bare or wrapped; `inputs` are values by parameter
-name; `lnc` is the number of physical cores; `nc_version` the generation of the core. In the
-environment, INIT_CHECK=0 lets kernels use what nobody wrote, as a device does, and BOTH_WAYS=1
-compiles each in the closed world as well, which must give the same bytes.
+name; `lnc` is the number of physical cores; `nc_version` the generation of the core. INIT_CHECK=0
+in the environment lets kernels use what nobody wrote, as a device does.
 """
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,8 +30,6 @@ Inputs = Mapping[str, Any]
 def run(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> Any:
     """What the kernel returns: None, an array, or a tuple of arrays."""
     how = {**_place(lnc, nc_version), **_checks()}
-    if os.environ.get("BOTH_WAYS") == "1":
-        _compare(kernel, inputs, lnc, nc_version)
     return _handed(api.call(kernel, (), _named(inputs), **how).values)
 
 
@@ -49,17 +45,6 @@ def run_ranks(
 def trace(kernel: Any, inputs: Inputs, *, lnc: int, nc_version: str) -> api.Artifact:
     """The compiled kernel."""
     return api.prepare(kernel, (), _named(inputs), **_place(lnc, nc_version)).artifact
-
-
-def _compare(kernel: Any, inputs: Inputs, lnc: int, nc_version: str) -> None:
-    """Fails where Python and the closed world make different programs of a kernel."""
-    how = _place(lnc, nc_version)
-    native, closed = (
-        api.prepare(kernel, (), copy.deepcopy(_named(inputs)), evaluate=way, **how).artifact.data
-        for way in ("native", "closed")
-    )
-    assert native == closed, f"{kernel}: native tracing and the closed world differ"
-    print(f"both ways: {len(native)} bytes of {getattr(kernel, '__name__', kernel)}")
 
 
 class Words:
