@@ -17,7 +17,7 @@ LONGEST_FILE, LONGEST_LINE = 500, 100
 
 PACKAGE = sorted((PROJECT / "nkic").rglob("*.py"))
 # Kernels as users write them, long lines and all.
-KERNELS = {"files", "cases", "expected", "beta1", "expected_beta1"}
+KERNELS = {"authors", "files", "cases", "expected", "beta1", "expected_beta1"}
 TESTS = [
     path
     for path in sorted((PROJECT / "tests").rglob("*.py"))

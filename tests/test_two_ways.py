@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import re
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import nkic
 from nkic.driver.request import parse_options
 from samples import run
 from tests.harness import directives, two_ways
@@ -62,6 +67,46 @@ def test_files(path: Path) -> None:
     assert native.data == closed.data
     if path.stem not in LATER:
         assert native.places == closed.places
+
+
+def programs(path: Path) -> list[Any]:
+    """The kernels of a file by name, each with its arguments: `# args name: a=…`, or one tensor."""
+    text = path.read_text("utf-8")
+    said = {found[1]: found[2].split() for found in re.finditer(r"# args (\w+): (.*)", text)}
+    names = re.findall(r"^@nki\.jit\ndef (\w+)\(", text, re.MULTILINE)
+    return [(path, name, said.get(name, ["a=float32[128,64]"])) for name in names]
+
+
+AUTHORS = sorted((FILES.parent / "authors").glob("*.py"))
+PROGRAMS = [one for path in AUTHORS if path.stem != "arguments" for one in programs(path)]
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "args"), PROGRAMS, ids=[f"{path.stem}-{name}" for path, name, _ in PROGRAMS]
+)
+def test_python_as_authors_write_it(path: Path, name: str, args: list[str]) -> None:
+    """Python itself is what the closed world is held to: what is printed, and the same program."""
+    request = two_ways.request_in(path, parse_options(kernel=name, args=args))
+    with two_ways.live_module(path) as module:
+        native, closed = two_ways.both(getattr(module, name), two_ways.given_of(request))
+    assert native.raised is None and native.data is not None, native
+    assert closed.printed == native.printed
+    assert closed.data == native.data
+
+
+def test_arguments_of_calls_are_the_same_in_both() -> None:
+    outcomes: list[list[Any]] = [[], []]
+    path = FILES.parent / "authors" / "arguments.py"
+    with two_ways.live_module(path) as module:
+        for way, found in zip(two_ways.WAYS, outcomes, strict=True):
+            for kernel, args, *named in module.CASES:
+                given = copy.deepcopy((args, *named))
+                called = nkic.call(kernel, *given, evaluate=way, cache_dir=None)
+                found.append((called.result.outputs, called.artifact.data))
+    assert len(outcomes[0]) == 13
+    for (native, program), (closed, other) in zip(*outcomes, strict=True):
+        assert program == other
+        np.testing.assert_equal(native, closed)
 
 
 def test_the_harness_sees_a_difference(tmp_path: Path) -> None:

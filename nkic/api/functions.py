@@ -62,9 +62,21 @@ def _plain(path: str) -> str:
     return path[:-1] if path.endswith(".pyc") else path
 
 
+def own(function: types.FunctionType) -> types.FunctionType:
+    """The function of the user's below wrappers whose code is Python's, such as what
+    `contextlib.contextmanager` makes.
+    """
+    while names.is_host(function.__globals__.get("__name__") or ""):
+        inner = getattr(function, "__wrapped__", None)
+        if not isinstance(inner, types.FunctionType):
+            break
+        function = inner
+    return function
+
+
 def is_found_by_name(function: types.FunctionType) -> bool:
     """Its module calls it by its name, so that its source is found by that."""
-    if "<" in function.__qualname__ or module_of(function) != function.__module__:
+    if "<" in function.__qualname__ or module_of(own(function)) != function.__module__:
         return False
     found: Any = sys.modules.get(function.__module__)
     for name in function.__qualname__.split("."):
@@ -123,9 +135,9 @@ def variables(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
             if _is_plain(value) or (apart and not isinstance(value, types.ModuleType)):
                 yield module, name, value
             called = unwrapped(value)
-            if isinstance(called, types.FunctionType) and called not in seen:
-                seen.add(called)
-                waiting.append(called)
+            if isinstance(called, types.FunctionType) and own(called) not in seen:
+                seen.add(own(called))
+                waiting.append(own(called))
 
 
 def _imported(space: dict[str, Any]) -> Iterator[tuple[str, Any]]:

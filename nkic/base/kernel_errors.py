@@ -10,6 +10,11 @@ from collections.abc import Sequence
 from nkic.base.diagnostics import Label
 from nkic.base.source import Span
 
+SECOND_WAY = (
+    "a kernel that is called from Python is evaluated by Python itself, with all that it has: see "
+    "docs/python.md"
+)
+
 
 class KernelError(Exception):
     """The kernel cannot be evaluated further.

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from nkic.base.kernel_errors import SECOND_WAY
 from nkic.evaluate import attributes
 from nkic.evaluate.calls import enter_cells
 from nkic.evaluate.code import Code, Frame
@@ -214,6 +215,7 @@ def _wrong_base(m: Machine, value: Any) -> KernelError:
         "wrong-base",
         f"a kernel's class cannot inherit from `{name}`",
         help="inherit from `nl.NKIObject`, `Enum`, `NamedTuple` or a class of your own",
+        notes=[SECOND_WAY],
     )
 
 

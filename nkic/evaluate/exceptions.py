@@ -119,7 +119,7 @@ def _init(m: Machine, error: Any, *args: Any) -> None:
 _MEMBERS: dict[str, Any] = {
     "args": Getter("args", lambda m, error: error.args),
     "__cause__": Getter("__cause__", lambda m, error: error.cause),
-    "__context__": Getter("__context__", lambda m, error: None),
+    "__context__": Getter("__context__", lambda m, error: error.context),
     "__traceback__": Getter("__traceback__", lambda m, error: None),
     "add_note": Builtin("add_note", _add_note),
     "with_traceback": Builtin("with_traceback", _with_traceback),
@@ -178,6 +178,8 @@ def raised(m: Machine, value: Any, cause: Any) -> BaseException:
     error = _instance(m, value)
     if cause is not UNSET:
         error.cause = None if cause is None else _instance(m, cause)
+    if m.handling and m.handling[-1] is not error:
+        error.context = m.handling[-1]
     for note in ("nkic_frames",):
         if hasattr(error, note):
             delattr(error, note)

@@ -6,6 +6,7 @@ Values that the failing expression names are shown as they were.
 
 from __future__ import annotations
 
+import builtins
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -13,6 +14,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Diagnostic, Label, make
+from nkic.base.kernel_errors import SECOND_WAY
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.base.suggest import did_you_mean, respelt
 from nkic.evaluate import attributes, exceptions
@@ -165,10 +167,29 @@ def explain(error: BaseException, machine: Machine, resolved: Resolved) -> Diagn
         said.message,
         span if span != NOWHERE else None,
         labels=[*(given.labels if given else ()), *_turns(failure), *labels],
-        notes=[*(given.notes if given else ()), *_values(failure, said.slug), *_notes(failure)],
+        notes=[
+            *(given.notes if given else ()),
+            *_values(failure, said.slug),
+            *_notes(failure),
+            *_second_way(failure, said),
+        ],
         help=said.help,
         fixes=respelt(said.help, failure.source(span), span),
     )
+
+
+# Errors about Python that the closed world does not have, by their kind and by what they say.
+_CLOSED = frozenset({"hidden-attribute", "host-module", "not-in-nki"})
+_CLOSED_MESSAGES = re.compile("'ndarray'|'(DType|OtherType)' object is not callable|`numpy` has no")
+
+
+def _second_way(failure: Failure, said: _Said) -> list[str]:
+    """Points to the way in which Python has it, where the closed world lacks it."""
+    name = getattr(failure.error, "name", None)
+    builtin = said.slug == "unknown-name" and hasattr(builtins, str(name))
+    if builtin or said.slug in _CLOSED or _CLOSED_MESSAGES.search(said.message):
+        return [SECOND_WAY]
+    return []
 
 
 def _notes(failure: Failure) -> list[str]:
@@ -361,6 +382,8 @@ def _with_advice(said: _Said) -> _Said:
 _NONE = "None is what a function without `return` gives, and a field without a value"
 _ADVICE = [
     ("NoneType", _NONE),
+    ("'ndarray'", "use lists of numbers: there is no arithmetic with NumPy's arrays here"),
+    ("'(DType|OtherType)' object is not callable", "write the number: `float(x)`, `int(x)`"),
     ("object is not callable", "leave out the parentheses: it is a value"),
     ("can only concatenate|unsupported .*'str'", 'put values into text with f"{value}"'),
     ("not enough values|too many values", "count the names on the left"),

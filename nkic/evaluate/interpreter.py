@@ -98,11 +98,16 @@ class Interpreter:
         kernel = self.resolved.kernel
         return self.run(lambda: self.world.runtime(kernel.module).get(kernel.name))
 
-    def call(self, function: Function, arguments: Mapping[str, Any]) -> Any:
-        """Calls a function with values by the names of its parameters."""
+    def call(self, function: Any, arguments: Mapping[str, Any]) -> Any:
+        """Calls a function with values by the names of its parameters; what a decorator of the
+        kernel's own has put in its place, with values by the kernel's.
+        """
+        known = parameters(function) if isinstance(function, Function) else []
+        if not {parameter.name for parameter in known}.issuperset(arguments):
+            return self._call_decorated(function, dict(arguments))
         args: list[Any] = []
         named: dict[str, Any] = {}
-        for parameter in parameters(function):
+        for parameter in known:
             if parameter.name not in arguments:
                 continue
             value = arguments[parameter.name]
@@ -117,6 +122,15 @@ class Interpreter:
             first = list(function.code.positional)
         given = [named.pop(name) for name in first if name in named]
         return self.run(lambda: self.machine.call(function, (*given, *args), named))
+
+    def _call_decorated(self, function: Any, values: dict[str, Any]) -> Any:
+        """As a caller writes it: by position as far as the kernel's `def` allows, else by name."""
+        own, given = self.resolved.kernel.node.args, []
+        for parameter in (*own.posonlyargs, *own.args):
+            if parameter.name not in values:
+                break
+            given.append(values.pop(parameter.name))
+        return self.run(lambda: self.machine.call(function, tuple(given), values))
 
     # ---- values ----------------------------------------------------------------------------
 

@@ -145,10 +145,7 @@ def _host_error(name: str, imported: str, labels: list[Label]) -> KernelError:
     text = f"`{name}` belongs to the module `{root}`, which kernels cannot use"
     help = INSTEAD.get(root, "")
     if root in sys.stdlib_module_names:
-        help = help or (
-            "move the work to host code and pass the result in; called from Python, kernels of "
-            "NKI 0.7 may use it"
-        )
+        help = help or "move the work to host code and pass the result in"
     elif not help:
         text = f"there is no source for the module `{root}`"
         text += f", which has `{name}`" if name != root else ""

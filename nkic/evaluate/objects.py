@@ -412,6 +412,7 @@ class ErrorInstance(Exception):
         self.fields: dict[str, Any] = {}
         self.serial = 0
         self.cause: Any = None
+        self.context: Any = None
 
     __hash__ = Exception.__hash__
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from nkic.base.text import grouped
@@ -50,6 +51,8 @@ def text(m: Machine, value: Any) -> str:
             return str.__str__(value)
         if isinstance(value, ErrorInstance):
             return _error_text(m, value)
+    if isinstance(value, Enum):
+        return str(value)
     return representation(m, value)
 
 
@@ -141,6 +144,8 @@ class Writer:
                 self.container(value, *brackets)
             else:
                 self._plain_object(value)
+        elif isinstance(value, tuple) and hasattr(kind, "_fields"):
+            self.add(repr(value))  # a named tuple of the language's
         elif brackets is not None:
             self.container(value, *brackets)
         else:
@@ -251,7 +256,7 @@ def formatted(m: Machine, value: Any, spec: Any = "") -> str:
         if kind is int and value.bit_length() > 64:
             m.charge(value.bit_length() ** 2 >> 12)
         return _formatted_base(m, value, spec)
-    if kind in m.formatting:
+    if kind in m.formatting or isinstance(value, Enum):
         return _formatted_base(m, value, spec)
     return _of_object(m, value, spec)
 

@@ -12,6 +12,7 @@ from operator import is_
 from typing import Any
 
 from nkic.base.diagnostics import Level
+from nkic.base.identity import Identical
 from nkic.base.profiles import DEFAULT, Profile
 from nkic.base.suggest import did_you_mean
 from nkic.ir.program import Operand as Bound
@@ -35,7 +36,7 @@ from nkic.machine.operands import Attribute, Operand, Row
 REQUIRED: Any = object()
 
 
-class Binder:
+class Binder(Identical):
     """One row, prepared for calls."""
 
     def __init__(self, row: Row, profile: Profile = DEFAULT) -> None:
@@ -72,6 +73,13 @@ class Binder:
 
     def __repr__(self) -> str:
         return self._row.called
+
+    @property
+    def __name__(self) -> str:
+        return self._row.name
+
+    def __hash__(self) -> int:
+        return hash(self._row.name)
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
+from nkic.base.identity import Identical
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
 from nkic.ir.program import Item
@@ -48,7 +49,7 @@ def _function(row: Row) -> Callable[..., Any]:
     return Binder(row) if row.returns else Collective(row)
 
 
-class Collective:
+class Collective(Identical):
     """A function over lists of tensors."""
 
     def __init__(self, row: Row) -> None:
@@ -77,6 +78,13 @@ class Collective:
 
     def __repr__(self) -> str:
         return f"ncc.{self._row.name}"
+
+    @property
+    def __name__(self) -> str:
+        return self._row.name
+
+    def __hash__(self) -> int:
+        return hash(self._row.name)
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:
@@ -210,7 +218,7 @@ def _table(counts: NkiTensor) -> NkiTensor:
     return NkiTensor(whole(trace.declare(shape, DTYPES["uint32"], Buffer.HBM, "prepared", here())))
 
 
-class Triggering:
+class Triggering(Identical):
     """`all_to_all_v_trigger` and its like."""
 
     __signature__ = Signature(
@@ -226,6 +234,13 @@ class Triggering:
 
     def __repr__(self) -> str:
         return f"ncc.{self._row.name}"
+
+    @property
+    def __name__(self) -> str:
+        return self._row.name
+
+    def __hash__(self) -> int:
+        return hash(self._row.name)
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:

@@ -7,12 +7,12 @@ from typing import Any
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean, nearest
-from nkic.language.hosted import element, plain
+from nkic.language.hosted import plain
 from nkic.language.namespace import Absent
 from nkic.language.texts import brief
 from nkic.language.trace import active
 from nkic.machine import dtypes
-from nkic.machine.dtypes import DType
+from nkic.machine.dtypes import DType, element
 from nkic.machine.memory import Buffer
 
 BUFFERS = {

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from enum import Enum, IntEnum
 from typing import Any
 
+from nkic.base.identity import Identical
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
@@ -87,7 +88,7 @@ ENGINES: dict[engine, Engine | None] = {
 }
 
 
-class Operator:
+class Operator(Identical):
     """`nl.add` and its like: an operator for `op=`, and since 0.3 a function of tensors."""
 
     __slots__ = ("name",)
@@ -125,8 +126,15 @@ class Operator:
             return KernelError("wrong-call", text, help=help, argument=name)
         return KernelError("wrong-call", f"nl.{error}", help=_signature(self.name, known))
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # as that of the name outside of kernels (nkic.nki.names)
+
     def __repr__(self) -> str:
         return f"nl.{self.name}"
+
+    @property
+    def __name__(self) -> str:
+        return self.name
 
 
 def _fits(function: Any, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-_ELEMENTS = ("numpy", "ml_dtypes", "torch", "jax")
-
 
 def plain(value: Any) -> Any:
     """The value of the language that `value` stands for; else `value` itself.
@@ -23,15 +21,3 @@ def plain(value: Any) -> Any:
     if kind.__module__ == "numpy" and hasattr(kind, "item") and value.ndim == 0:
         return value.item()
     return value
-
-
-def element(value: Any) -> str:
-    """The name of an element type of NumPy's, ml_dtypes', PyTorch's or JAX's; else nothing."""
-    kind = value if isinstance(value, type) else type(value)
-    if kind.__module__.partition(".")[0] not in _ELEMENTS:
-        return ""
-    if isinstance(value, type):
-        return value.__name__.rstrip("_")
-    inner = getattr(value, "dtype", value)  # JAX's scalar types hold NumPy's
-    name = getattr(inner, "name", None)
-    return name if isinstance(name, str) else str(value).removeprefix("torch.")

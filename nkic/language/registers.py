@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import NoReturn
 
 from nkic.base.device import DeviceCondition
+from nkic.base.identity import Identical
 from nkic.base.kernel_errors import KernelError
 from nkic.language.trace import OpenLoop, active
 from nkic.language.versions import deprecated
 from nkic.machine.facts import Register
 
 
-class DeviceInteger(DeviceCondition):
+class DeviceInteger(Identical, DeviceCondition):
     """An integer that only the device knows: what registers and scalars have in common.
 
     `frozen`: nothing may write it, as the counter of a device loop.

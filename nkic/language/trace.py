@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from nkic.base.diagnostics import Label, Reporter
+from nkic.base.identity import Identical
 from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, CallChain, Span
@@ -41,7 +42,7 @@ class OpenLoop:
         self.body: list[Item] = []
 
 
-class NkiInstruction:
+class NkiInstruction(Identical):
     """What a call of an instruction returns: it can be ordered after others, and no more.
 
     `_place` is its place in `_body`, or negative where an error kept it from being recorded.

@@ -76,7 +76,9 @@ class DType:
 
     def __eq__(self, other: object) -> bool:
         # NKI's dtypes are documented as text (`DType = str`): kernels may be given their names.
-        return self is other or (type(other) is str and other == self.name)
+        if self is other or type(other) is DType:
+            return self is other
+        return self.name == (other if type(other) is str else _type_name(other))
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -84,9 +86,34 @@ class DType:
     def __repr__(self) -> str:
         return self.name  # kernels print types, and lists of them
 
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # A copied or unpickled type is the same object, so that identity stays equality.
         return _by_name, (self.name,)
+
+
+def _type_name(value: object) -> str:
+    """The same of what is no number, array or tensor."""
+    kind = type(value)
+    is_type = isinstance(value, type) or "dtype" in kind.__name__.lower()
+    return element(value) if is_type else ""
+
+
+_ELEMENTS = ("numpy", "ml_dtypes", "torch", "jax")
+
+
+def element(value: Any) -> str:
+    """The name of an element type of NumPy's, ml_dtypes', PyTorch's or JAX's; else nothing."""
+    kind = value if isinstance(value, type) else type(value)
+    if kind.__module__.partition(".")[0] not in _ELEMENTS:
+        return ""
+    if isinstance(value, type):
+        return value.__name__.rstrip("_")
+    inner = getattr(value, "dtype", value)  # JAX's scalar types hold NumPy's
+    name = getattr(inner, "name", None)
+    return name if isinstance(name, str) else str(value).removeprefix("torch.")
 
 
 def _float(

@@ -89,6 +89,12 @@ class Function(_Annotation):
         found = inside(self.__module__, self.__name__)
         return self if found is None else found
 
+    def __eq__(self, other: object) -> bool:
+        return self is other or other is self.__nki__()
+
+    def __hash__(self) -> int:
+        return hash(self.__name__)  # as in a kernel: tables of operators are made outside
+
     def __repr__(self) -> str:
         return f"{self.__module__}.{self.__name__}"
 

@@ -57,6 +57,7 @@ class _Definition(NamedTuple):
     simple: bool  # it does nothing else: a definition or an import on module level
 
 
+_NOTING = "__init_subclass__"
 _SIMPLE = nodes.FunctionDef | nodes.ClassDef | nodes.Import | nodes.ImportFrom
 
 
@@ -160,9 +161,16 @@ def _changing(binding: Binding, changes: list[int]) -> Binding:
 
 def _is_settled(binding: Binding) -> bool:
     """What the name stands for has no value that another statement changes; a decorator may have
-    put something else in a function's place.
+    put something else in a function's place, and a class may note its subclasses.
     """
-    return binding.kind in _SETTLED and not (binding.node and binding.node.decorators)
+    node = binding.node
+    return binding.kind in _SETTLED and not (node and (node.decorators or _notes(node)))
+
+
+def _notes(node: nodes.Statement | None) -> tuple[nodes.FunctionDef, ...]:
+    """What a class does with every subclass: its `__init_subclass__`, if it has one."""
+    body = node.body if isinstance(node, nodes.ClassDef) else ()
+    return tuple(one for one in body if isinstance(one, nodes.FunctionDef) and one.name == _NOTING)
 
 
 class _Registries:
@@ -178,12 +186,30 @@ class _Registries:
         """The names that a definition changes besides its own."""
         if not isinstance(statement, nodes.FunctionDef | nodes.ClassDef):
             return
+        if isinstance(statement, nodes.ClassDef):
+            yield from self._noted_by(statement)
         for decorator in statement.decorators:
             function = decorator.func if isinstance(decorator, nodes.Call) else decorator
             if isinstance(function, nodes.Name):
                 yield from self._of_function(function.id)
             else:
                 yield from filter(self._has_value, _root(function))
+
+    def _noted_by(self, statement: nodes.ClassDef) -> Iterator[str]:
+        """Classes of this file above it that note their subclasses, and what that changes."""
+        waiting, seen = [statement], set[str]()
+        while waiting:
+            for base in waiting.pop().bases:
+                name = base.id if isinstance(base, nodes.Name) else ""
+                node = self._bindings[name].node if name in self._bindings else None
+                if name in seen or not isinstance(node, nodes.ClassDef):
+                    continue
+                seen.add(name)
+                waiting.append(node)
+                for noting in _notes(node):
+                    yield name
+                    inside = (one for part in walk(noting) for one in _changed_by(part))
+                    yield from (one for one in inside if one in self._bindings)
 
     def _has_value(self, name: str) -> bool:
         """It names a value of this file: a module or a function (`@nki.jit`) is not changed."""

@@ -9,11 +9,13 @@ depends on them is found when the kernel is evaluated.
 
 from __future__ import annotations
 
+import builtins
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from nkic.base.diagnostics import Reporter, make
+from nkic.base.kernel_errors import SECOND_WAY
 from nkic.base.profiles import Profile
 from nkic.base.source import Span
 from nkic.base.suggest import did_you_mean, respelt
@@ -82,7 +84,8 @@ class Reach:
             self._refuse(rule, span)
         for name, span in hidden:
             text = f"`{name}` is out of reach of kernel code"
-            self.report.error("hidden-attribute", text, span, help=names.instead_of(name))
+            help = names.instead_of(name)
+            self.report.error("hidden-attribute", text, span, help=help, notes=[SECOND_WAY])
 
     def _refuse(self, rule: subset.SubsetRule, span: Span) -> None:
         never = rule.refused == subset.NEVER
@@ -137,13 +140,16 @@ class Reach:
         if name.id in names.REFUSED_BUILTINS:
             advice = names.REFUSED_BUILTINS[name.id]
             text = f"`{name.id}` is not available"
-            self.report.error("unknown-name", text, name.span, help=advice)
+            notes = [SECOND_WAY]
+            self.report.error("unknown-name", text, name.span, help=advice, notes=notes)
             return
         # As in Python, nothing is wrong until the name is evaluated.
         advice = self._guess(module, name.id, near)
         text = f"`{name.id}` is not defined"
         fixes = respelt(advice, module.source, name.span)
-        self.report.suspect(make("unknown-name", text, name.span, help=advice, fixes=fixes))
+        notes = [SECOND_WAY] if hasattr(builtins, name.id) else []
+        said = make("unknown-name", text, name.span, help=advice, fixes=fixes, notes=notes)
+        self.report.suspect(said)
 
     def _guess(self, module: SourceModule, name: str, near: frozenset[str]) -> str:
         """What was meant by an unknown name: of the first few, each of which asks all others."""

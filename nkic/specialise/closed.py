@@ -127,6 +127,6 @@ def interpreter(
     machine.classes |= surface.classes() | numpy_names.classes()
     machine.callables |= surface.callers()
     machine.hints.append(surface.hint)
-    machine.formatting = frozenset({numpy_names.NumpyFloat})
+    machine.formatting = frozenset({numpy_names.NumpyFloat, DType})
     machine.quiet = (DType, Buffer)
     return made

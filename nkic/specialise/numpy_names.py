@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import Missing
@@ -31,7 +31,7 @@ _ARRAYS = frozenset(
 _OTHER_TYPES = ("float64", "int64", "uint64", "complex64", "complex128", "longdouble")
 _SHARED_TYPES = ("float32", "float16", "int32", "int16", "int8", "uint32", "uint16", "uint8")
 _NUMBERS = ("pi", "e", "inf", "nan")
-_FUNCTIONS = ("ceil", "floor", "sqrt", "exp", "log", "log2", "log10")
+_FUNCTIONS = ("sqrt", "exp", "log", "log2", "log10")
 
 
 @dataclass(frozen=True)
@@ -98,6 +98,7 @@ def table() -> NumpyTable:
     found |= {name: dtypes.DTYPES[name] for name in _SHARED_TYPES}
     found |= {name: getattr(math, name) for name in _NUMBERS}
     found |= {name: HostFunction(name, getattr(math, name)) for name in _FUNCTIONS}
+    found |= {name: HostFunction(name, partial(_rounded, name)) for name in ("ceil", "floor")}
     found |= {"ndarray": TypingForm("ndarray"), "newaxis": None, "bool_": dtypes.DTYPES["bool"]}
     found |= {"finfo": HostFunction("finfo", _finfo), "iinfo": HostFunction("iinfo", _iinfo)}
     found["dtype"] = HostFunction("dtype", lambda value: value)
@@ -168,6 +169,11 @@ def _maker(name: str) -> Callable[..., Any]:
         return makers(allow)[name](*args, **named)
 
     return make
+
+
+def _rounded(name: str, value: float) -> float:
+    """`np.ceil` and `np.floor`: floats, other than those of `math`."""
+    return float(getattr(math, name)(value)) if math.isfinite(value) else float(value)
 
 
 def _finfo(dtype: Any) -> FloatLimits:

@@ -50,13 +50,20 @@ class BoundArguments:
 Evaluate = Callable[[nodes.Expression], Any]
 
 
-def bind(kernel: Kernel, request: Request, report: Reporter, evaluate: Evaluate) -> BoundArguments:
+def bind(
+    kernel: Kernel,
+    request: Request,
+    report: Reporter,
+    evaluate: Evaluate,
+    called: bool = False,
+) -> BoundArguments:
     """Matches the request with the kernel's parameters; errors are fatal and list them all.
 
-    `evaluate` gives the value of an annotation.
+    `evaluate` gives the value of an annotation. `called`: the arguments are those of a call in
+    Python, so that `*args` and `**kwargs` are among them.
     """
     found = tuple(parameters(kernel, evaluate))
-    _check_names(kernel, found, request, report)
+    _check_names(kernel, found, request, report, called)
     _check_lists(kernel, request, report)
     types = {p.name: _type(p, request) for p in found if p.name not in request.consts}
     tensors = {name: kind for name, kind in types.items() if kind.known and not kind.note}
@@ -107,11 +114,15 @@ def _last_name(expression: nodes.Expression) -> str:
 
 
 def _check_names(
-    kernel: Kernel, found: tuple[KernelParameter, ...], request: Request, report: Reporter
+    kernel: Kernel,
+    found: tuple[KernelParameter, ...],
+    request: Request,
+    report: Reporter,
+    called: bool,
 ) -> None:
     args = kernel.node.args
     stars = [arg.name for arg in (args.vararg, args.kwarg) if arg is not None]
-    names = [*(p.name for p in found), *(stars if request.entry is not None else ())]
+    names = [*(p.name for p in found), *(stars if called else ())]
     unknown = [name for name in (*request.args, *request.consts) if name not in names]
     if not unknown:
         return

@@ -46,7 +46,7 @@ def specialise(
     trace.module_of = resolved.library.modules.get
     with tracing(trace):
         annotation = World(resolved, trace, limits).interpreter.value
-        bound = bind(resolved.kernel, request, report, annotation)
+        bound = bind(resolved.kernel, request, report, annotation, request.entry is not None)
         inputs = tuple(inputs_of(bound, request, trace, resolved.kernel))
         if request.lnc == 1:
             trace.own_inputs = frozenset(p.tensor.number for p in inputs)

@@ -43,6 +43,7 @@ _GRID = """
     shape tile_shape element_shape index_step_elements dtype buffer data
     is_data_representable is_remainder __getitem__
 """
+_INSTRUCTIONS = (Binder, Filling, Loading, Storing, Collective, Preparing, Triggering)
 SURFACE: dict[type, str] = {
     NkiTensor: """
         shape strides offset dtype buffer name ndim size data base_tensor is_contiguous get_pattern
@@ -68,39 +69,24 @@ SURFACE: dict[type, str] = {
     """,
     NoReorder: "__enter__ __exit__",
     ConstantArray: "dtype shape ndim size reshape astype",
-    Operator: "name",
+    Operator: "name __name__",
     Kernel: "with_schedule __getitem__ __name__",
     Decorator: "__name__",
-    Binder: "",
-    Filling: "",
-    Loading: "",
-    Storing: "",
-    Collective: "",
-    Preparing: "",
-    Triggering: "",
+    **dict.fromkeys(_INSTRUCTIONS, "__name__"),
     TensorAnnotation: "shape __getitem__",
     ReplicaGroup: "groups",
     **{kind: " ".join(field.name for field in fields(kind)) for kind in configs.OPTIONS.values()},
     configs.AddressRotation: "name value",
     **dict.fromkeys(ENUMS.values(), "name value"),
 }
+_SHOWN: dict[type, str] = {ConstantArray: "ndarray"}
 # Classes whose objects are made, or asked for, under the name of the class.
 _MADE = (
     *(ParDim, DynamicSlice, NoReorder, ReplicaGroup, ndarray, TensorClass, MemoryRegion),
     *configs.OPTIONS.values(),
 )
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
-_CALLED = (
-    Binder,
-    Filling,
-    Loading,
-    Storing,
-    Collective,
-    Preparing,
-    Triggering,
-    Operator,
-    Decorator,
-)
+_CALLED = (*_INSTRUCTIONS, Operator, Decorator)
 
 
 @cache
@@ -136,7 +122,7 @@ def class_of(host: type, text: str) -> Class:
     members = {name: _member(host, name) for name in words(text)}
     makes = host in _MADE or issubclass(host, Enum)
     made = Class(
-        host.__name__,
+        _SHOWN.get(host, host.__name__),
         (OBJECT,),
         members,
         payload=host,
@@ -145,6 +131,7 @@ def class_of(host: type, text: str) -> Class:
     if issubclass(host, Enum):
         made.members |= {member.name: member for member in host}
         made.extra["iterate"] = lambda m, cls: iter(host)
+        made.extra["length"] = lambda m, cls: len(host)
         made.extra["item"] = _member_by_name(host)
     return made
 

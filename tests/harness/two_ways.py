@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,11 +28,14 @@ WAYS = ("native", "closed")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a way gave: the bytes of the artifact, or what was raised; and what was said."""
+    """What a way gave: the bytes of the artifact, or what was raised; what was said, and what the
+    kernel printed.
+    """
 
     data: bytes | None
     said: tuple[Diagnostic, ...]
     raised: BaseException | None = None
+    printed: str = ""
 
     @property
     def places(self) -> list[tuple[str, str, int, int]]:
@@ -91,14 +95,16 @@ def given_of(request: Request, kernel: Kernel | None = None) -> RequestOptions:
 
 def outcome(kernel: Any, given: RequestOptions, consts: Mapping[str, Any], way: str) -> Outcome:
     """What one way makes of a live kernel."""
+    shown = StringIO()  # Python prints at once, the closed world with the artifact
     try:
-        job, _ = of_live(function_of(kernel), given, consts, way, CompileOptions())
-        made = job.compile()
+        with redirect_stdout(shown):
+            job, _ = of_live(function_of(kernel), given, consts, way, CompileOptions())
+            made = job.compile()
     except ApiError as error:
         return Outcome(None, error.diagnostics)
     except Exception as error:
         return Outcome(None, (), error)
-    return Outcome(made.data, made.warnings)
+    return Outcome(made.data, made.warnings, None, shown.getvalue() + "".join(made.messages))
 
 
 def both(

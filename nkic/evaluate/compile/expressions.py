@@ -176,7 +176,10 @@ class Expressions:
                 return found
         starred = any(isinstance(one, nodes.Starred) for one in node.args)
         spread = any(one.arg is None for one in node.keywords)
-        arguments = self.sequence(node.args) if starred else tuple_of(self.several(node.args))
+        alone = node if len(node.args) == 1 and not node.keywords else None  # as Python places it
+        arguments = (
+            self.sequence(node.args, alone) if starred else tuple_of(self.several(node.args))
+        )
         named = self._keywords(node, spread)
         if isinstance(node.func, nodes.Attribute) and self._is_open(node.func.attr):
             return self._method_call(node, node.func, arguments, named)
@@ -254,10 +257,14 @@ class Expressions:
 
         return make
 
-    def sequence(self, elts: Sequence[nodes.Expression]) -> Evaluate:
-        """A list of elements, some of them with a star."""
+    def sequence(
+        self, elts: Sequence[nodes.Expression], place: nodes.Node | None = None
+    ) -> Evaluate:
+        """A list of elements, some of them with a star; `place` is where that is taken apart, if
+        not where it stands.
+        """
         parts = [
-            (isinstance(one, nodes.Starred), self.expression(getattr(one, "value", one)), one)
+            (True, self.expression(one.value), place or one)
             if isinstance(one, nodes.Starred)
             else (False, self.expression(one), one)
             for one in elts

@@ -247,6 +247,7 @@ def _giving_loop(
                     break
             else:
                 yield from inner(f)
+            f[AT] = node
 
     return run
 

@@ -260,7 +260,6 @@ class Statements(Comprehensions):
             m, each = f[MACHINE], values(f)
             f[AT] = header
             if isinstance(each, DeviceRange):
-                f[AT] = node
                 device_for(f, each, store, body)
                 return None if orelse is None else orelse(f)
             turns = m.iterate(each)

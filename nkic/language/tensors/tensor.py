@@ -11,6 +11,7 @@ from math import prod
 from typing import Any, NoReturn
 
 from nkic.base.diagnostics import Level
+from nkic.base.identity import Identical
 from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
@@ -30,7 +31,7 @@ from nkic.machine.facts import Register
 from nkic.machine.memory import Buffer
 
 
-class NkiTensor:
+class NkiTensor(Identical):
     """What `nl.ndarray` gives and kernel parameters are. `_access`, its view, is hidden."""
 
     __slots__ = ("_access",)

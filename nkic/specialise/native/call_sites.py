@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dis import opname
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from nkic.base.source import NOWHERE, SHIPPED, CallChain, SourceFile, Span
+from nkic.specialise.native import asked
 from nkic.specialise.native.sources import Sources
 from nkic.specialise.turns import variables, words
-from nkic.syntax import nodes
-from nkic.syntax.bindings import SourceModule
-from nkic.syntax.walk import walk
 
 _CHAINS = 1 << 16
-_DECIDING = ("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT", "GET_ITER")
-_TESTING = nodes.If | nodes.While | nodes.Assert | nodes.IfExp
 _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # functions until 3.11
 
 
@@ -42,7 +37,7 @@ class CallSite(NamedTuple):
 class _Code:
     """What is known of one code object; `source` is None where it is no kernel's."""
 
-    __slots__ = ("code", "inlined", "loops", "number", "positions", "source", "spans")
+    __slots__ = ("code", "inlined", "instructions", "loops", "number", "source", "spans")
 
     def __init__(self, number: int, code: CodeType, source: SourceFile | None) -> None:
         self.number = number
@@ -51,7 +46,7 @@ class _Code:
         self.inlined = code.co_name in _COMPREHENSIONS
         self.spans: dict[int, Span] = {}
         self.loops: dict[int, tuple[str, ...]] = {}
-        self.positions: list[Any] | None = None
+        self.instructions = asked.Instructions(code)
 
 
 _ROOT = _Code(0, run.__code__, None)
@@ -191,9 +186,7 @@ class CallSites:
     def _find(self, code: _Code, offset: int) -> Span:
         source = code.source
         assert source is not None
-        if code.positions is None:
-            code.positions = list(code.code.co_positions())
-        line, end_line, column, end_column = code.positions[max(offset, 0) // 2]
+        line, end_line, column, end_column = code.instructions.positions[max(offset, 0) // 2]
         line = line or code.code.co_firstlineno
         if column is None or end_column is None:  # Python was started without columns
             return Span(source.path, line, 1, line, len(source.line(line)) + 1)
@@ -203,25 +196,10 @@ class CallSites:
         module = self.sources.module(span.path)
         if module is None:
             return span
-        name = opname[code.code.co_code[max(offset, 0)]]
-        if name.startswith(_DECIDING):
-            return _decided(module, span)
         call = module.calls.get((span.end_line, span.end_column))
         # Of a call that spans lines, Python gives the part from the method's name on.
-        return call.span if call is not None and call.span.covers(span) else span
-
-
-def _decided(module: SourceModule, span: Span) -> Span:
-    """What a branch, a loop or a `not` asks, where Python gives the place of the whole of it."""
-    for node in walk(module.statement_at(span) or module.tree):
-        if node.span == span:
-            if isinstance(node, _TESTING):
-                return node.test.span
-            if isinstance(node, nodes.UnaryOp):
-                return node.operand.span
-            if isinstance(node, nodes.For):
-                return node.iter.span
-    return span
+        within = call.span if call is not None and call.span.covers(span) else span
+        return asked.span(code.instructions, max(offset, 0), module, span, within)
 
 
 def _characters(source: SourceFile, line: int, bytes_before: int) -> int:

@@ -90,7 +90,8 @@ class _Tracer:
     def program(self) -> Program:
         """Calls the kernel for every instance."""
         trace, request, node = self.trace, self.request, self.resolved.kernel
-        bound = bind(node, request, self.report, _annotations(self.kernel.function, node))
+        annotations = _annotations(self.kernel.function, node)
+        bound = bind(node, request, self.report, annotations, called=True)
         inputs = tuple(inputs_of(bound, request, trace, node))
         if request.lnc == 1:
             trace.own_inputs = frozenset(p.tensor.number for p in inputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nkic.base.evaluation import Limits
-from nkic.base.kernel_errors import KernelError
+from nkic.base.kernel_errors import SECOND_WAY, KernelError
 from nkic.base.source import CallChain, Span
 from nkic.language.namespace import Namespace
 from tests.harness import metalanguage
@@ -269,3 +269,33 @@ def test_names_of_the_function_itself_are_suggested() -> None:
     text = f"{HEAD}def kernel(weights):\n    return weigths\n"
     _, said = resolved(text, "kernel")
     assert [one.help for one in said] == ["did you mean `weights`?"]
+
+
+@pytest.mark.parametrize(
+    ("code", "slug"),
+    [
+        ("import numpy as np\nreturn np.float32(3)", "wrong-type"),
+        ("import numpy as np\nreturn np.arange(3) * 2", "wrong-type"),
+        ("import numpy as np\nreturn [i for i in np.arange(3)]", "wrong-type"),
+        ("import numpy as np\nreturn np.linspace(0, 1, 3)", "host-module"),
+        ("import numpy as np\nreturn np.clip(1, 2, 3)", "unknown-attribute"),
+        ("import random\nreturn random.random()", "host-module"),
+        ("import functools\nreturn functools.partialmethod(len)", "not-in-nki"),
+        ("class M(type): pass", "wrong-base"),
+        ("return ExceptionGroup('', [])", "unknown-name"),
+        ("return vars()", "unknown-name"),
+        ("return (1).__dict__", "hidden-attribute"),
+        ("try: pass\nexcept* ValueError: pass", "not-in-nki"),
+    ],
+)
+def test_what_the_closed_world_lacks_names_the_second_way(code: str, slug: str) -> None:
+    done = body(code)
+    assert done.slugs == [slug]
+    assert SECOND_WAY in done.said[0].notes
+
+
+def test_what_python_lacks_as_well_does_not() -> None:
+    done = body("return misspelt")
+    assert SECOND_WAY not in done.said[0].notes
+    assert SECOND_WAY not in body("return 3 + 'a'").said[0].notes
+    assert SECOND_WAY not in body("return 'a'.nope").said[0].notes

@@ -1,0 +1,120 @@
+"""Which part of an expression or a statement Python is at, where it gives the place of the whole.
+
+The names of instructions are those of CPython 3.11; later versions give closer places by
+themselves, which stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dis import opname
+from functools import cached_property
+from types import CodeType
+from typing import Any
+
+from nkic.base.source import Span
+from nkic.syntax import nodes
+from nkic.syntax.bindings import SourceModule
+from nkic.syntax.walk import walk
+
+_ENTERING = "BEFORE_WITH"
+_TESTING = nodes.If | nodes.While | nodes.Assert | nodes.IfExp
+_COMPREHENSIONS = nodes.ListComp | nodes.SetComp | nodes.DictComp | nodes.GeneratorExp
+_FUNCTIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+_DISPLAYS = nodes.List | nodes.Tuple | nodes.Set
+
+
+class Instructions:
+    """Those of a code object, by offset in bytes."""
+
+    def __init__(self, code: CodeType) -> None:
+        self._code = code
+
+    @property
+    def of_comprehension(self) -> bool:
+        """Python makes a function of a comprehension, which is given its first iterator."""
+        return self._code.co_name in _FUNCTIONS
+
+    @cached_property
+    def positions(self) -> list[Any]:
+        """Of every instruction: line, last line, column, last column."""
+        return list(self._code.co_positions())
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        return self._code.co_code
+
+    def name(self, offset: int) -> str:
+        """The name of the instruction at an offset."""
+        return opname[self._bytes[offset]]
+
+    def turn(self, offset: int) -> int:
+        """How many instructions of that name before it have the same place."""
+        operation, position = self._bytes[offset], self.positions[offset // 2]
+        before = (at for at in range(0, offset, 2) if self._bytes[at] == operation)
+        return sum(self.positions[at // 2] == position for at in before)
+
+
+def span(
+    code: Instructions, offset: int, module: SourceModule, whole: Span, otherwise: Span
+) -> Span:
+    """The place of what the instruction at `offset` asks of a value. `whole` is Python's, and
+    `otherwise` that of what is called, if something is.
+    """
+    name = code.name(offset)
+    find = next((find for words, find in _FINDERS if name.startswith(words)), None)
+    if find is None or (name == "CALL" and otherwise != whole):
+        return otherwise
+    for node in walk(module.statement_at(whole) or module.tree):
+        found = find(node, code, offset) if node.span == whole else None
+        if found is not None:
+            return found
+    return otherwise
+
+
+def _decided(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+    if isinstance(node, _TESTING):
+        return node.test.span
+    return node.operand.span if isinstance(node, nodes.UnaryOp) else None
+
+
+def _looped(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+    if isinstance(node, nodes.For):
+        return node.iter.span
+    if not isinstance(node, _COMPREHENSIONS):
+        return None
+    inner = code.of_comprehension and code.name(offset) == "GET_ITER"
+    return _at(node.generators, code.turn(offset) + inner, "iter")  # the first is made outside
+
+
+def _unpacked(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+    if not isinstance(node, _DISPLAYS | nodes.Call):
+        return None
+    parts = node.args if isinstance(node, nodes.Call) else node.elts
+    starred = [one for one in parts if isinstance(one, nodes.Starred)]
+    return _at(starred, code.turn(offset))
+
+
+def _managed(node: nodes.Node, code: Instructions, offset: int) -> Span | None:
+    """Managers are entered in order, and left in reverse on every way out."""
+    if not isinstance(node, nodes.With):
+        return None
+    turn = code.turn(offset) % len(node.items)
+    place = turn if code.name(offset) == _ENTERING else len(node.items) - 1 - turn
+    return _at(node.items, place, "context_expr")
+
+
+def _at(parts: Sequence[Any], place: int, field: str = "") -> Span | None:
+    if place >= len(parts):
+        return None
+    part = getattr(parts[place], field) if field else parts[place]
+    found: Span = part.span
+    return found
+
+
+_FINDERS: tuple[tuple[tuple[str, ...], Callable[..., Span | None]], ...] = (
+    (("POP_JUMP", "JUMP_IF", "TO_BOOL", "UNARY_NOT"), _decided),
+    (("GET_ITER", "FOR_ITER"), _looped),
+    (("LIST_EXTEND", "SET_UPDATE"), _unpacked),
+    ((_ENTERING, "WITH_EXCEPT_START", "CALL"), _managed),
+)
