@@ -22,6 +22,7 @@ _IN_PLACE = " ".join(
 SURFACE: dict[type, str] = {
     tiles.Tile: f"""
         shape dtype buffer name ndim size itemsize assert_shape reshape expand_dims broadcast_to
+        shape_2d as_tile
         view astype __getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__
         {_IN_PLACE}
     """,

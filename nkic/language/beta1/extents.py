@@ -47,15 +47,15 @@ class Extent(NamedTuple):
 ALL = Extent()
 
 
-def extent(mask: Any, shape: Shape, axes: Axes) -> Extent:
-    """What a mask leaves of a tile whose dimensions come from `axes`."""
+def extent(mask: Any, shape: Shape, axes: Axes, product: bool = False) -> Extent:
+    """What a mask leaves of a tile, or of a product, whose dimensions come from `axes`."""
     found = as_mask(mask)
     if found is None:
         return ALL
     if found is False:
         return Extent(empty=True)
     assert isinstance(found, Mask)
-    box, rest = bounding(found.placed(axes, shape), shape)
+    box, rest = bounding(found.placed(axes, shape, product), shape)
     if box is None:
         return Extent(empty=True)
     whole = box.sizes == shape

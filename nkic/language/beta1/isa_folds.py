@@ -7,7 +7,7 @@ from typing import Any
 
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
-from nkic.language.beta1.emit import hide, new, result
+from nkic.language.beta1.emit import Part, hide, new, note_part, result
 from nkic.language.beta1.extents import Extent, column, cut, extent
 from nkic.language.beta1.masks import Box
 from nkic.language.beta1.moving import (
@@ -47,12 +47,25 @@ def _per_partition(
     """A row of numbers about each partition of a tile."""
     source = tile(data, name)
     made = new((source.shape[0], count), kind(dtype, source.dtype))
-    where = exact(extent(mask, source.shape, source._axes), row)
+    if row == "max8":
+        source, where = _visible(source, mask)
+    else:
+        where = exact(extent(mask, source.shape, source._axes), row)
     if where.empty:
         hide(made)
         return made
     given: dict[str, Any] = {name: Tile(cut(source._access, where))}
     return result(row, made, part=rows_of(where, count), **given)
+
+
+def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
+    """What a search finds under a mask: where the mask is no bound, the least number stands in
+    place of what it hides.
+    """
+    where = extent(mask, source.shape, source._axes)
+    if where.rest is None:
+        return source, where
+    return without(source, "maximum", mask), Extent(where.box)
 
 
 def rows_of(where: Extent, *counts: int) -> Box | None:
@@ -66,8 +79,9 @@ def nc_find_index8(*, data: Any, vals: Any, mask: Any = None, dtype: Any = None)
     """The places of 8 values in each partition."""
     source = tile(data, "data")
     made = new((source.shape[0], 8), kind(dtype, dtypes.UINT32))
-    where = exact(extent(mask, source.shape, source._axes), "nc_find_index8")
+    source, where = _visible(source, mask)
     if where.empty:
+        hide(made)
         return made
     wanted = column(tile(vals, "vals"), where)
     part = Tile(cut(source._access, where))
@@ -88,6 +102,7 @@ def nc_match_replace8(
     made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
+    source = _visible(source, mask)[0]
     return recorded(
         "nc_match_replace8",
         made,
@@ -178,6 +193,7 @@ def _without(made: Tile, axes: Sequence[int]) -> Tile:
             tuple(known.part.starts[n] for n in kept), tuple(known.part.sizes[n] for n in kept)
         )
         found._written_by = known._replace(part=part)
+        note_part(found, Part(part, known.rest))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
-from nkic.language.beta1.emit import Made, emit, new, result
+from nkic.language.beta1.emit import Made, Part, emit, hide, new, note_part, result
 from nkic.language.beta1.extents import (
     Extent,
     axes_of,
@@ -138,6 +138,7 @@ def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tile:
     made._axes = tuple(dim.axes for dim in dims)
     where = extent(mask, made.shape, made._axes)
     if where.empty:
+        hide(made)
         return made
     start, sizes = index.start, index.shape
     if where.box is not None:
@@ -167,7 +168,9 @@ def affine_select(
     if where.empty:
         return made
     if isinstance(pred, bool):
-        return copy(source, mask=mask, dtype=made.dtype) if pred else _filled(made, on_false_value)
+        if pred:
+            return copy(source, mask=mask, dtype=made.dtype)
+        return recorded("memset", made, where, value=number(on_false_value))
     if not isinstance(pred, Mask):
         text = "pred is a comparison of index expressions"
         raise KernelError("argument-kind", text, help="write pred=(i_p >= i_f)", argument="pred")
@@ -183,6 +186,7 @@ def affine_select(
         given = goal
     if len(parts) == 1:
         _note(made, where)
+    note_part(made, Part(where.box, where.rest))
     return made
 
 
@@ -205,15 +209,12 @@ def _within(condition: Compared, where: Extent) -> Compared:
     return Compared(Index(index.start + moved, dims), condition.symbol)
 
 
-def _filled(made: Tile, value: Any) -> Tile:
-    return result("memset", made, value=number(value))
-
-
 def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = ANY) -> Tile:
     """A tile full of a number."""
     made = new(tuple(int(plain(size)) for size in shape), as_dtype(dtype))
     where = extent(mask, made.shape, made._axes)
     if where.empty:
+        hide(made)
         return made
     return recorded("memset", made, where, value=number(value), engine=chosen(engine))
 

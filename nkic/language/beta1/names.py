@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
+from nkic.ir.program import Instruction
 from nkic.language.beta1 import (
     ROOT,
     allocators,
@@ -29,6 +31,7 @@ from nkic.language.names import NoReorder, TileSize, num_programs, program_id, p
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
 from nkic.language.tensors.indexing import DynamicSlice
+from nkic.language.trace import active
 from nkic.machine import dtypes
 
 
@@ -67,6 +70,25 @@ _UNARY = (
     *("negative", "reciprocal", "relu", "rsqrt", "sigmoid", "sign", "silu", "silu_dx", "sin"),
     *("softplus", "sqrt", "square", "tan", "tanh", "trunc"),
 )
+
+
+def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that also takes `name=`, which its instructions are called in listings and
+    profiles. Beta 2 documents it; pages of Beta 1 only say that there is more (assumed).
+    """
+
+    @wraps(function)
+    def call(*args: Any, name: str = "", **more: Any) -> Any:
+        if not name:
+            return function(*args, **more)
+        body = active().body
+        start = len(body)
+        found = function(*args, **more)
+        made = body[start:]
+        body[start:] = [i._replace(name=name) if isinstance(i, Instruction) else i for i in made]
+        return found
+
+    return call
 
 
 def _binary(name: str) -> Function:
@@ -117,7 +139,7 @@ def language() -> dict[str, Any]:
         "affine_range": loops.affine,
         "sequential_range": loops.traced,
         "static_range": loops.unrolled,
-        "loop_reduce": loops.loop_reduce,
+        "loop_reduce": labelled(loops.loop_reduce),
         "program_id": program_id,
         "num_programs": num_programs,
         "program_ndim": program_ndim,
@@ -146,7 +168,7 @@ def instructions() -> dict[str, Any]:
     """Everything in `nki.isa`."""
     engines = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     return {
-        **{name: getattr(module, name) for module, names in _ISA for name in names},
+        **{name: labelled(getattr(module, name)) for module, names in _ISA for name in names},
         **ENUMS,
         **{f"{member.name}_engine": member for member in engines},
         "get_nc_version": get_nc_version,
