@@ -264,7 +264,7 @@ def move(value: Tile, target: Tile) -> bool:
     if trace.body is not made.body:
         return False
     item = made.body[made.place]
-    goal = _alike(target._access, value.shape)
+    goal = alike(target._access, value.shape)
     if not isinstance(item, Instruction) or goal is None or not _reaches(item, value, goal):
         return False
     if target._access.tensor.number == POISON or _too_deep(Tile(goal)):
@@ -300,7 +300,7 @@ def forget(tensor: Any) -> None:
         trace.tensors.pop()
 
 
-def _alike(view: View, shape: tuple[int, ...]) -> View | None:
+def alike(view: View, shape: tuple[int, ...]) -> View | None:
     """A target in the shape of what is written to it: sizes of 1 do not matter."""
     if view.shape == shape:
         return view

@@ -8,8 +8,8 @@ from typing import Any
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
 from nkic.language.beta1.emit import Part, hide, new, note_part, result
-from nkic.language.beta1.extents import Extent, column, cut, extent
-from nkic.language.beta1.masks import Box
+from nkic.language.beta1.extents import Extent, column, cut, extent, startable
+from nkic.language.beta1.masks import Box, rearranged, shadow
 from nkic.language.beta1.moving import (
     exact,
     in_sbuf,
@@ -132,9 +132,11 @@ def tensor_reduce(
     shape = tuple(1 if n in axes else size for n, size in enumerate(source.shape))
     made = new(shape, kind(dtype, source.dtype))
     made._axes = tuple(frozenset() if n in axes else one for n, one in enumerate(source._axes))
-    where = extent(mask, source.shape, source._axes)
-    if where.rest is not None:
+    where = startable(extent(mask, source.shape, source._axes), source.shape)
+    rest = None
+    if where.rest is not None and where.box is not None:
         source = without(source, operator_name(op), mask)
+        rest = shadow(where.rest, where.box, axes)
         where = Extent(where.box)
     if where.empty:
         hide(made)
@@ -148,6 +150,7 @@ def tensor_reduce(
             "tensor_reduce",
             made,
             part=box,
+            rest=rest,
             op=operator(op),
             data=Tile(view),
             axis=tuple(range(len(kept), len(order))),
@@ -192,8 +195,9 @@ def _without(made: Tile, axes: Sequence[int]) -> Tile:
         part = known.part and Box(
             tuple(known.part.starts[n] for n in kept), tuple(known.part.sizes[n] for n in kept)
         )
-        found._written_by = known._replace(part=part)
-        note_part(found, Part(part, known.rest))
+        rest = known.rest and rearranged(known.rest, kept)
+        found._written_by = known._replace(part=part, rest=rest)
+        note_part(found, Part(part, rest))
     return found
 
 
@@ -202,12 +206,15 @@ def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any 
     source = in_sbuf(tile(data, "data"))
     made = new((1, *source.shape[1:]), kind(dtype, source.dtype))
     where = extent(mask, source.shape, source._axes)
-    if where.rest is not None:
+    rest = None
+    if where.rest is not None and where.box is not None:
         source = without(source, operator_name(op), mask)
+        rest = shadow(where.rest, where.box, (0,))
         where = Extent(where.box)
     if where.empty:
         hide(made)
         return made
     box = where.box and Box((0, *where.box.starts[1:]), (1, *where.box.sizes[1:]))
     part = Tile(cut(source._access, where))
-    return result("tensor_partition_reduce", made, part=box, op=operator(op), data=part)
+    row = "tensor_partition_reduce"
+    return result(row, made, part=box, rest=rest, op=operator(op), data=part)

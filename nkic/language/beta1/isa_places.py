@@ -14,6 +14,7 @@ from nkic.language.beta1.extents import (
     extent,
     select,
     spread,
+    startable,
 )
 from nkic.language.beta1.indices import Index, as_index
 from nkic.language.beta1.isa_moves import ANY, chosen
@@ -136,7 +137,7 @@ def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tile:
     dims = index.dims
     made = new(index.shape, as_dtype(dtype))
     made._axes = tuple(dim.axes for dim in dims)
-    where = extent(mask, made.shape, made._axes)
+    where = startable(extent(mask, made.shape, made._axes), made.shape)
     if where.empty:
         hide(made)
         return made
@@ -212,7 +213,7 @@ def _within(condition: Compared, where: Extent) -> Compared:
 def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = ANY) -> Tile:
     """A tile full of a number."""
     made = new(tuple(int(plain(size)) for size in shape), as_dtype(dtype))
-    where = extent(mask, made.shape, made._axes)
+    where = startable(extent(mask, made.shape, made._axes), made.shape)
     if where.empty:
         hide(made)
         return made

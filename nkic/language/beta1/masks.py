@@ -6,7 +6,7 @@ on that part alone. Other masks are cut into boxes, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -373,6 +373,47 @@ def _extended(found: list[Box], new: Box) -> list[Box]:
             return [*found[:-1], Box(old.starts, sizes)]
     found.append(new)
     return found
+
+
+def shadow(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
+    """Where a placed mask leaves something of a box along some axes, as a condition on the others;
+    None where it does everywhere.
+    """
+    rank = len(box.sizes)
+    kept = [n for n in range(rank) if n not in axes]
+    found = {tuple((b.starts[n], b.sizes[n]) for n in kept) for b in boxes(mask, box)}
+    if len(kept) == 1:
+        found = {((start, end - start),) for start, end in _joined_runs(one[0] for one in found)}
+    if found == {tuple((box.starts[n], box.sizes[n]) for n in kept)}:
+        return None
+    parts = [
+        All(*(run for n, at in zip(kept, one, strict=True) for run in _within(n, *at, rank)))
+        for one in sorted(found)
+    ]
+    return parts[0] if len(parts) == 1 else Either(*parts)
+
+
+def _joined_runs(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """First and end of runs of (start, size), those that touch as one."""
+    first, end = -1, -1
+    for start, size in sorted(runs):
+        if start > end:
+            if end > first:
+                yield first, end
+            first, end = start, start + size
+        end = max(end, start + size)
+    if end > first:
+        yield first, end
+
+
+def _within(axis: int, start: int, size: int, rank: int) -> tuple[Mask, Mask]:
+    """Conditions for an index that lies in a run."""
+
+    def alone(step: int, offset: int) -> Mask:
+        dims = tuple(Dim(1, step if n == axis else 0) for n in range(rank))
+        return Compared(Index(offset, dims), ">=")
+
+    return alone(1, -start), alone(-1, start + size - 1)
 
 
 def elements(mask: Mask, shape: Shape) -> Iterator[bool]:

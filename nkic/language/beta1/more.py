@@ -87,7 +87,8 @@ def _in_part(made: Tile, name: str, other: Any, dtype: DType) -> Tile:
     """`made op other`, in the part of a result that has been written."""
     found = new(made.shape, dtype)
     found._axes = made._axes
-    where = Extent(written_part(made).box)
+    box, rest, _ = written_part(made)
+    where = Extent(box)
     if is_hidden(made):
         hide(found)
         return found
@@ -98,7 +99,7 @@ def _in_part(made: Tile, name: str, other: Any, dtype: DType) -> Tile:
         named = {"data1": part, "data2": other.reshape(part.shape), "op": OPERATORS[name]}
     else:
         named = {"data": part, "op0": OPERATORS[name], "operand0": other}
-    return result(row, found, part=where.box, **named)
+    return result(row, found, part=box, rest=rest, **named)
 
 
 def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:

@@ -14,6 +14,7 @@ from nkic.ir.tensors import View
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import (
     Part,
+    alike,
     emit,
     hide,
     is_hidden,
@@ -26,6 +27,7 @@ from nkic.language.beta1.emit import (
     written_part,
 )
 from nkic.language.beta1.extents import (
+    ALL,
     Extent,
     axes_of,
     check_inside,
@@ -34,8 +36,9 @@ from nkic.language.beta1.extents import (
     predicate,
     reordered,
     spread,
+    startable,
 )
-from nkic.language.beta1.masks import boxes
+from nkic.language.beta1.masks import bounding, boxes
 from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import plain
@@ -203,7 +206,7 @@ def made_for(
     axes = axes_of(shape, *tiles)
     made = new(shape, dtype, buffer)
     made._axes = tuple(axes)
-    where = extent(mask, shape, axes)
+    where = startable(extent(mask, shape, axes), shape)
     if where.empty:
         hide(made)
     return made, where
@@ -271,13 +274,19 @@ def assign(target: Tile, value: Any) -> None:
         return
     box, rest, bare = written_part(source)
     where = Extent(box, rest)
+    if where != ALL and source.shape != target.shape:  # what was written is said in its shape
+        target = Tile(alike(target._access, source.shape) or target._access)
     view = access.fitted(source._access, target.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
         raise KernelError("operand-shape", text, help="index both to the same shape")
     on_chip = target._access.tensor.on_chip and view.tensor.on_chip
-    on_chip = on_chip and startable(target._access) and startable(view)
+    if where != ALL and source.shape != target.shape:
+        text = f"a part of a tile of shape {source.shape} cannot be assigned to {target.shape}"
+        raise KernelError("operand-shape", text, help="index both to the same shape")
     goal, part = Tile(cut(target._access, where)), Tile(cut(view, where))
+    on_chip = on_chip and begins(goal._access) and begins(part._access)
+    bare = bare or (rest is not None and bounding(rest, source.shape)[1] is None)
     if where.rest is not None and on_chip and not bare:
         chosen = predicate(where.rest, source.shape)
         emit(
@@ -292,7 +301,7 @@ def assign(target: Tile, value: Any) -> None:
         emit("tensor_copy" if on_chip else "dma_copy", goal, src=part)
 
 
-def startable(view: View) -> bool:
+def begins(view: View) -> bool:
     """An engine can begin at the first partition of a tile. Where it cannot, DMA moves what is
     assigned there.
     """
@@ -300,7 +309,7 @@ def startable(view: View) -> bool:
 
 
 def _fill(target: Tile, value: Number) -> None:
-    if target._access.tensor.on_chip and not startable(target._access):
+    if target._access.tensor.on_chip and not begins(target._access):
         emit("dma_copy", target, src=full(target.shape, value, target.dtype))
     elif target._access.tensor.on_chip:
         emit("memset", target, value=value)
