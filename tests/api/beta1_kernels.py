@@ -320,3 +320,14 @@ def sums_in_parts(a):
             sums[:, part * 16 : part * 16 + 16] += nisa.nc_matmul(tile, columns)
     nl.store(out, sums)
     return out
+
+
+@nki.jit
+def counted(a):
+    """How many instances there are, in all and along axes."""
+    out = nl.ndarray((4, 3, 1, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+    i, j = nl.program_id(0), nl.program_id(1)
+    tile = nl.load(a)
+    for n, count in enumerate((nl.num_programs(), nl.num_programs(0), nl.num_programs([0, 1]))):
+        nl.store(out[2 * i + j, n], nl.add(tile, count))
+    return out

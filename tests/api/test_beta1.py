@@ -235,6 +235,11 @@ def test_zeros_that_products_are_added_to_in_parts(k: ModuleType) -> None:
     np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
 
 
+def test_instances_are_counted(k: ModuleType) -> None:
+    found = both(k.counted, np.zeros((1, 8), np.float32), grid=(2, 2))
+    np.testing.assert_array_equal(found[:, :, 0, 0], [[4, 2, 4]] * 4)
+
+
 def test_the_file_chooses_the_version() -> None:
     a, b = f32(128, 256), f32(128, 256)
     artifact = nkic.compile(FILE, name="added", inputs={"a": a, "b": b}, grid=(1, 1))

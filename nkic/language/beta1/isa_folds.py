@@ -59,13 +59,15 @@ def _per_partition(
 
 
 def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
-    """What a search finds under a mask: where the mask is no bound, the least number stands in
-    place of what it hides.
+    """What a search finds under a mask, counted from the tile's first column: where the mask is
+    no bound from above, the least number stands in place of what it hides.
     """
     where = extent(mask, source.shape, source._axes)
-    if where.rest is None:
+    box = where.box
+    if box is None or (where.rest is None and not any(box.starts[1:])):
         return source, where
-    return without(source, "maximum", mask), Extent(where.box)
+    rows = Box((box.starts[0], *(0 for _ in box.starts[1:])), (box.sizes[0], *source.shape[1:]))
+    return without(source, "maximum", mask), Extent(rows)
 
 
 def rows_of(where: Extent, *counts: int) -> Box | None:
@@ -102,7 +104,8 @@ def nc_match_replace8(
     made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
-    source = _visible(source, mask)[0]
+    if where.rest is not None:
+        source = without(source, "maximum", mask)
     return recorded(
         "nc_match_replace8",
         made,

@@ -92,7 +92,7 @@ def range_select(
         reduce_cmd=reduce_cmd,
         reduce_res=None if reduce_res is None else column(tile(reduce_res), where),
         reduce_op=operator(reduce_op, "reduce_op"),
-        range_start=number(range_start),
+        range_start=number(range_start) + (where.box.starts[-1] if where.box else 0),
         on_false_value=on_false_value,
     )
 

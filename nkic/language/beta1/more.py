@@ -256,6 +256,11 @@ def finfo(dtype: Any) -> FloatLimits:
     return FloatLimits(found.lowest, found.highest, 2.0**-found.mantissa_bits, found)
 
 
+def instances(axes: Any = None) -> int:
+    """`nl.num_programs`: instances of the grid along axes, or all."""
+    return num_programs(tuple(axes) if isinstance(axes, list) else axes)
+
+
 def nc(count: Any) -> int:
     """`nl.nc(n)`: a dimension of a grid that runs over cores."""
     return int(plain(count))

@@ -27,7 +27,7 @@ from nkic.language.creation import ParDim, TensorClass
 from nkic.language.dtypes_api import BUFFERS
 from nkic.language.enums import ENUMS, OPERATORS, engine
 from nkic.language.isa import NkiValidationError, get_nc_version
-from nkic.language.names import NoReorder, TileSize, num_programs, program_id, program_ndim
+from nkic.language.names import NoReorder, TileSize, program_id, program_ndim
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
 from nkic.language.tensors.indexing import DynamicSlice
@@ -59,7 +59,7 @@ class Limits:
 
 
 _BINARY = (
-    *("add", "subtract", "multiply", "maximum", "minimum", "power", "divide", "mod", "fmod"),
+    *("add", "subtract", "multiply", "maximum", "minimum", "power", "divide"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
     *("logical_and", "logical_or", "logical_xor"),
@@ -98,6 +98,15 @@ def _binary(name: str) -> Function:
     return Function(name, call)
 
 
+def _remainder(name: str) -> Function:
+    """`nl.mod` and `nl.fmod`, whose further arguments may stand without their names."""
+
+    def call(x: Any, y: Any, dtype: Any = None, mask: Any = None) -> Any:
+        return functions.binary(name, x, y, dtype, mask)
+
+    return Function(name, call)
+
+
 def _unary(name: str) -> Function:
     def call(x: Any, *, dtype: Any = None, mask: Any = None) -> Any:
         return functions.unary(name, x, dtype, mask)
@@ -117,6 +126,7 @@ def language() -> dict[str, Any]:
     """Everything in `nki.language`."""
     found: dict[str, Any] = {name: _binary(name) for name in _BINARY}
     found |= {name: _unary(name) for name in _UNARY}
+    found |= {name: _remainder(name) for name in ("mod", "fmod")}
     found |= {name: Function(name, getattr(more, name)) for name in more.REDUCTIONS}
     found |= {name: getattr(more, name) for name in more.FUNCTIONS}
     found |= {name: getattr(module, name) for module, names in _NL for name in names}
@@ -141,7 +151,7 @@ def language() -> dict[str, Any]:
         "static_range": loops.unrolled,
         "loop_reduce": labelled(loops.loop_reduce),
         "program_id": program_id,
-        "num_programs": num_programs,
+        "num_programs": more.instances,
         "program_ndim": program_ndim,
         "nc": more.nc,
         "spmd_dim": more.spmd_dim,
