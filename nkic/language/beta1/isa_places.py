@@ -16,7 +16,7 @@ from nkic.language.beta1.extents import (
     spread,
     startable,
 )
-from nkic.language.beta1.indices import Index, as_index
+from nkic.language.beta1.indices import ONE, Index, as_index
 from nkic.language.beta1.isa_moves import ANY, chosen
 from nkic.language.beta1.isa_vectors import per_partition
 from nkic.language.beta1.masks import All, Compared, Mask
@@ -129,11 +129,12 @@ def select_reduce(
 
 
 def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tile:
-    """The values of an index expression."""
+    """The values of an index expression; of a number, one element of it."""
     index = as_index(expr)
-    if index is None or not index.dims:
+    if index is None:
         text = "nisa.iota takes an index expression of 2 dimensions or more"
         raise KernelError("argument-kind", text, help="write nl.arange(n)[None, :]")
+    index = index if index.dims else Index(index.start, (ONE, ONE))
     dims = index.dims
     made = new(index.shape, as_dtype(dtype))
     made._axes = tuple(dim.axes for dim in dims)
