@@ -10,6 +10,7 @@ from nkic.evaluate.interpreter import Interpreter
 from nkic.evaluate.objects import Class, Getter, HostFunction
 from nkic.language.beta1 import allocators, indices, loops, masks, more, names, operators, tiles
 from nkic.language.beta1.access import AtRunTime
+from nkic.language.beta1.recorded import scalars
 from nkic.language.names import TileSize
 from nkic.machine.dtypes import DType
 from nkic.specialise import surface
@@ -31,6 +32,7 @@ SURFACE: dict[type, str] = {
     indices.Grid: "p x y z w __getitem__ __iter__ __len__",
     indices.MakesGrids: "__getitem__",
     AtRunTime: "",
+    scalars.Scalar: "",
     masks.Compared: "",
     masks.All: "",
     masks.Either: "",

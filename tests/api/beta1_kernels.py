@@ -6,6 +6,7 @@ import neuronxcc.nki.isa as nisa
 import neuronxcc.nki.language as nl
 import numpy as np
 from neuronxcc.nki.language import par_dim
+from neuronxcc.nki.typing import scalar
 
 
 @nki.jit
@@ -330,4 +331,36 @@ def counted(a):
     tile = nl.load(a)
     for n, count in enumerate((nl.num_programs(), nl.num_programs(0), nl.num_programs([0, 1]))):
         nl.store(out[2 * i + j, n], nl.add(tile, count))
+    return out
+
+
+@nki.jit
+def as_often_as_asked(a, count):
+    """A loop on the device: zeros and values of before it, sums in it."""
+    out = nl.ndarray((2, 128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+    products = nl.ndarray((64, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+    total = nl.zeros((128, 64), dtype=nl.float32)
+    sums = nl.zeros((64, 64), dtype=nl.float32, buffer=nl.psum)
+    at = nl.zeros((1, 1), dtype=nl.int32)
+    kept = nl.ndarray((128, 64), dtype=nl.float32)
+    before = nl.add(nl.load(a[0]), 2.0)
+    kept[...] = before
+    for _ in range(scalar(nl.load(count))):
+        tile = nl.load(a[at[0, 0]])
+        total += tile
+        kept[...] = nl.add(kept, 1.0)
+        sums += nisa.nc_matmul(tile, tile)
+        at[...] = nl.add(at, 1)
+    nl.store(out[0], total)
+    nl.store(out[1], nl.subtract(kept, before))
+    nl.store(products, sums)
+    return out, products
+
+
+@nki.jit
+def a_slice_alone(a):
+    """nl.ds between brackets is one index, not its two parts."""
+    out = nl.ndarray((32, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(a[nl.ds(2, 64)])
+    nl.store(out, tile[nl.ds(32, 32)])
     return out

@@ -240,6 +240,26 @@ def test_instances_are_counted(k: ModuleType) -> None:
     np.testing.assert_array_equal(found[:, :, 0, 0], [[4, 2, 4]] * 4)
 
 
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.filterwarnings("ignore::nkic.NkicWarning")  # zeros that products are added to
+def test_loops_on_the_device(k: ModuleType, count: int) -> None:
+    a = f32(3, 128, 64)
+    given = (a, np.array([[count]], np.int32))
+    called = api.call(k.as_often_as_asked.func, given, {}, nki="beta1", evaluate="closed")
+    (total, added), products = called.values
+    np.testing.assert_allclose(total, a[:count].sum(axis=0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(added, np.full((128, 64), count), atol=1e-5)
+    wanted = sum((one.astype(float).T @ one for one in a[:count]), np.zeros((64, 64)))
+    np.testing.assert_allclose(products, wanted, rtol=1e-4, atol=1e-3)
+    with pytest.raises(nkic.CompileError, match="Python's own range cannot count it"):
+        k.as_often_as_asked(*given)
+
+
+def test_a_slice_alone_is_one_index(k: ModuleType) -> None:
+    a = f32(100, 8)
+    np.testing.assert_array_equal(both(k.a_slice_alone, a), a[34:66])
+
+
 def test_the_file_chooses_the_version() -> None:
     a, b = f32(128, 256), f32(128, 256)
     artifact = nkic.compile(FILE, name="added", inputs={"a": a, "b": b}, grid=(1, 1))

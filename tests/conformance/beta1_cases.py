@@ -29,7 +29,8 @@ class Case:
     """One kernel on one set of inputs. `kernel` is its name, or several as `new|old`. `limit`: how
     large the error may be, in units of the result's eps times its greatest magnitude. `why`: what
     keeps it from running. `host`: the function is called from Python, with its file imported.
-    `source`: a kernel of ours that calls the function, with imports from the folder `include`. A
+    `source`: a kernel of ours that calls the function, with imports from the folder `include`;
+    `uses`: files with kernels that it goes through beside its own. A
     result may be a function, which gives the part that is compared and the reference.
     """
 
@@ -44,6 +45,7 @@ class Case:
     host: bool = False
     source: str = ""
     include: str = ""
+    uses: tuple[str, ...] = ()
 
 
 CASES: list[Case] = []
@@ -59,12 +61,13 @@ def case(
     host: bool = False,
     source: str = "",
     include: str = "",
+    uses: tuple[str, ...] = (),
     **how: Any,
 ) -> Callable[[Callable[[Draw], Wanted]], Callable[[Draw], Wanted]]:
     """Adds a case."""
 
     def register(build: Callable[[Draw], Wanted]) -> Callable[[Draw], Wanted]:
-        more = (limit, how, why, host, source, include)
+        more = (limit, how, why, host, source, include, uses)
         CASES.append(Case(name, checkout, file, kernel, build, *more))
         return build
 

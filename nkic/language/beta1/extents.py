@@ -9,7 +9,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
 from nkic.language.arrays import ConstantArray
 from nkic.language.beta1.access import broadcast, part_of
-from nkic.language.beta1.emit import emit, new, state
+from nkic.language.beta1.emit import alike, emit, new, state
 from nkic.language.beta1.indices import NO_AXES, Dim, Index
 from nkic.language.beta1.masks import (
     All,
@@ -124,7 +124,7 @@ def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
     """A tile repeated to a shape, the part of it that an instruction works on."""
     if tile.shape == shape:
         check_inside(tile, where)
-    view = broadcast(tile._access, shape)
+    view = broadcast(tile._access, shape) or alike(tile._access, shape)
     if view is None:
         raise KernelError(
             "operand-shape",

@@ -23,6 +23,7 @@ from nkic.language.beta1 import (
     moving,
 )
 from nkic.language.beta1.operators import Function
+from nkic.language.beta1.recorded import scalars
 from nkic.language.creation import ParDim, TensorClass
 from nkic.language.dtypes_api import BUFFERS
 from nkic.language.enums import ENUMS, OPERATORS, engine
@@ -218,7 +219,11 @@ def namespaces(annotation: Any) -> Mapping[str, Namespace]:
         ".nki.language": nl,
         ".nki.isa": nisa,
         ".nki.compiler": compiler(),
-        ".nki.typing": {"tensor": annotation, "mutable_tensor": annotation},
+        ".nki.typing": {
+            "tensor": annotation,
+            "mutable_tensor": annotation,
+            "scalar": scalars.scalar,
+        },
         ".nki.isa.constants": constants,
         ".nki.language.constants": {
             **{k: nl[k] for k in ("fp32", "bfp16", "tile_size")},

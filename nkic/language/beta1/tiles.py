@@ -210,7 +210,7 @@ class Blocks:
 
     def _within(self, key: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
         """The place that a key says, of all counts or of the first, and what is left of it."""
-        parts = list(key) if isinstance(key, tuple) else [key]
+        parts = list(key) if access.is_several(key) else [key]
         rank, count = len(self.shape), len(self._counts)
         if any(part is Ellipsis for part in parts):
             at = next(n for n, part in enumerate(parts) if part is Ellipsis)
