@@ -364,3 +364,33 @@ def a_slice_alone(a):
     tile = nl.load(a[nl.ds(2, 64)])
     nl.store(out, tile[nl.ds(32, 32)])
     return out
+
+
+@nki.jit
+def forms_of_the_guides(a, batches, places):
+    """Grids over a part of a tile, folded and not; tiles of 128 by 512 over 129 by 513; a batch
+    that is chosen at run time; blocks that DMA fills.
+    """
+    found = nl.ndarray((129, 513), dtype=a.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(2):
+        for j in nl.affine_range(2):
+            ip, i_f = nl.mgrid[0:128, 0:512]
+            row, column = ip + 128 * i, i_f + 512 * j
+            there = (row < 129) & (column < 513)
+            tile = nl.load(a[row, column], mask=there)
+            nl.store(found[row, column], nisa.reciprocal(tile, mask=there), mask=there)
+    part = nl.ndarray((2, 128, 8, 16), dtype=a.dtype, buffer=nl.shared_hbm)
+    three = nl.load(batches[1]).reshape((128, 16, 16))
+    ip, x, y = nl.mgrid[0:128, 0:8, 0:16]
+    nl.store(part[0], three[ip, x, y])
+    nl.store(part[1], three.reshape((128, 256))[ip, x * 16 + y])
+    chosen = nl.ndarray((128, 256), dtype=a.dtype, buffer=nl.shared_hbm)
+    at = nl.bitwise_and(nl.load(places), 3)
+    ip, i_f = nl.mgrid[0:128, 0:256]
+    nisa.dma_copy(dst=chosen[...], src=batches[at, ip, i_f])
+    blocks = nl.ndarray((4, par_dim(128), 256), dtype=a.dtype, buffer=nl.sbuf)
+    copied = nl.ndarray((4, 128, 256), dtype=a.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(4):
+        nisa.dma_copy(dst=blocks[i], src=batches[i])
+        nisa.dma_copy(dst=copied[i], src=blocks[i])
+    return found, part, chosen, copied

@@ -260,6 +260,16 @@ def test_a_slice_alone_is_one_index(k: ModuleType) -> None:
     np.testing.assert_array_equal(both(k.a_slice_alone, a), a[34:66])
 
 
+def test_forms_of_the_guides(k: ModuleType) -> None:
+    a, batches = f32(129, 513), f32(4, 128, 256)
+    places = np.array([[6]], np.int32)
+    found, part, chosen, copied = both(k.forms_of_the_guides, a, batches, places)
+    np.testing.assert_allclose(found, 1 / a, rtol=1e-5)
+    np.testing.assert_array_equal(part, [batches[1].reshape(128, 16, 16)[:, :8]] * 2)
+    np.testing.assert_array_equal(chosen, batches[2])
+    np.testing.assert_array_equal(copied, batches)
+
+
 def test_the_file_chooses_the_version() -> None:
     a, b = f32(128, 256), f32(128, 256)
     artifact = nkic.compile(FILE, name="added", inputs={"a": a, "b": b}, grid=(1, 1))
