@@ -116,8 +116,10 @@ def _judged(case: Case, folder: Path, function: ast.FunctionDef, brief: bool) ->
             return "compiles", True
         result = nkic.run(artifact, arrays)
     except Exception as refused:
-        return _first_error(f"{type(refused).__name__}: {refused}"), False
-    return _compared(case, result, wanted)
+        meant = bool(case.refused) and case.refused in str(refused)
+        return _first_error(f"{type(refused).__name__}: {refused}"), meant
+    found, good = _compared(case, result, wanted)
+    return found, good and not case.refused
 
 
 def _called(
