@@ -64,7 +64,6 @@ KEPT = {
     "api/cache.py:_kept": "MAX_ENTRIES",
     "evaluate/objects.py:_active": "the kernels that are evaluated now, one inside another",
     "ir/effects.py:_recent": "REMEMBERED",
-    "ir/effects.py:_static": "rows",
     "language/beta1/emit.py:_states": "traces that are alive",
     "nki/modules.py:_built": "modules of NKI",
     # Tables that decorators fill while their module is loaded.

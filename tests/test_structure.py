@@ -77,6 +77,7 @@ BY_NAME = {
     "__init__.py": "the public functions, when they are first asked for",
     "api/arrays.py": "ml_dtypes",
     "cli/__init__.py": "one of the two commands",
+    "cli/common/rarely.py": "what few runs need",
     "machine/dtypes.py": "ml_dtypes, NumPy",
     "nki/arrays.py": "PyTorch, JAX, and what calls kernels in it",
     "nki/beta1.py": "ml_dtypes",
@@ -105,7 +106,7 @@ CROWDED_TESTS = {"api": 20, "cli": 22, "harness": 30}
 # Kernels that tests compile stand side by side, as users' files do.
 KERNELS = {"files", "data", "cases", "expected"}
 # Unit tests that concern several rooms.
-NO_ROOM = {"exact", "faults", "mutate", "timing", "worst_errors"}
+NO_ROOM = {"exact", "faults", "flames", "mutate", "timing", "worst_errors"}
 
 Statement = ast.Import | ast.ImportFrom
 

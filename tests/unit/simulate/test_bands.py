@@ -17,7 +17,7 @@ from nkic.simulate import bands as module
 from nkic.simulate.bands import Bands
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
-from tests.unit.test_in_place import same
+from tests.unit.simulate.storage.test_in_place import same
 
 HEAD = """
 import nki
