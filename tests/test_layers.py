@@ -44,7 +44,8 @@ ALLOWED = {
     "driver.loader": "base cache parse",
     "driver.compiled": "base machine ir neff",
     "driver.like": "base machine arrays specialise",
-    "driver.request": "base machine specialise driver.like",
+    "driver.spoken": "base",
+    "driver.request": "base machine specialise driver.like driver.spoken",
     "driver.notes": "machine ir allocate neff pace",
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"
     " check lower depend allocate schedule search prove neff emit driver.compiled driver.notes",

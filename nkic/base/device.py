@@ -25,6 +25,14 @@ class DeviceRange(ABC):
         """Closes the loop after its body was evaluated."""
 
 
+class DeviceBound(ABC):
+    """A number on the device that bounds a loop there: `for i in range(bound)`."""
+
+    @abstractmethod
+    def counted(self, bounds: tuple[object, ...]) -> DeviceRange:
+        """What `range(*bounds)` gives, this one among them."""
+
+
 class DeviceCondition(ABC):
     """What `while register:` tests."""
 

@@ -7,7 +7,6 @@ NKI_COMPILER_FRONTEND; "Using Logical NeuronCores (LNC) with NKI" and the page o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -16,6 +15,7 @@ from nkic.base import profiles, project
 from nkic.base.diagnostics import CompileFailed, UsageFailed, make
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
+from nkic.driver.spoken import profile_of
 from nkic.machine import targets
 from nkic.machine.targets import Target
 from nkic.specialise.arguments import parse_arg, parse_const, parse_grid
@@ -37,7 +37,9 @@ def request_for(
     over the environment, and that over `[tool.nkic]` of the project. Without `source` there is no
     inline block. Raises `UsageFailed`, for a block that cannot be used too.
     """
-    request = combine(given, _around(block_of(source), given, environ), profile_of(source))
+    block = block_of(source)
+    spoken = profile_of(source, given.kernel or block.kernel)
+    request = combine(given, _around(block, given, environ), spoken)
     if request.lnc > request.target.max_cores:
         target = request.target
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
@@ -100,19 +102,6 @@ def _version(environ: Mapping[str, str]) -> tuple[Profile | None, str]:
         origin = project.origin("nki")
         return find_profile(str(said), origin), origin
     return None, DEFAULT
-
-
-_OLD_IMPORT = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+neuronxcc\b")
-_IMPORT = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t]+nki\b")
-
-
-def profile_of(source: SourceFile | None) -> Profile:
-    """The version of NKI that a file speaks: Beta 1 where it imports `neuronxcc`, and not `nki`
-    beside it, as files do that are for either.
-    """
-    text = source.text if source is not None else ""
-    old = "neuronxcc" in text and _OLD_IMPORT.search(text) and not _IMPORT.search(text)
-    return Profile.BETA1 if old else profiles.DEFAULT
 
 
 def block_of(source: SourceFile | None) -> RequestOptions:

@@ -28,7 +28,8 @@ _OLD = tuple(f"{OLD_ROOT}.{name}" for name in _NKI)
 _BETA1 = tuple(  # beside those, of Beta 1
     f"{OLD_ROOT}.nki.{name}" for name in ("compiler", "language.constants")
 )
-MODULES = (*_NKI, configs.MODULE, OLD_ROOT, *_OLD, *_BETA1, library.MODULE)
+_CONSTANTS = "nki.language.constants"  # which kernels of Beta 1 also find under this name
+MODULES = (*_NKI, _CONSTANTS, configs.MODULE, OLD_ROOT, *_OLD, *_BETA1, library.MODULE)
 
 
 class TensorAnnotation:
@@ -69,7 +70,10 @@ def namespaces(
         Namespace("nki.dtype", {**dtypes.DTYPES, "bool_": dtypes.BOOL}),
     ]
     current = dict(zip(_NKI, made, strict=True)) | {configs.MODULE: configs.namespace(profile)}
-    return {**current, **_former(current, whole), library.MODULE: library.namespace(load)}
+    former = _former(current, whole)
+    constants = former[f"{OLD_ROOT}.{_CONSTANTS}"] if whole is Profile.BETA1 else _no_constants()
+    spaces = {**current, _CONSTANTS: constants, **former}
+    return {**spaces, library.MODULE: library.namespace(load)}
 
 
 def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, Namespace]:
@@ -90,6 +94,10 @@ def _language_and_isa(profile: Profile, kernel_object: Any) -> tuple[Namespace, 
 
 _OF_NISA = "`nkic --print ops` lists the instructions"
 _OF_NL = f"docs/language.md lists the names of nki.language; {_OF_NISA}"
+
+
+def _no_constants() -> Namespace:
+    return Namespace(_CONSTANTS, {}, advice="nki.language has what it had")
 
 
 def given(tensor: Tensor, profile: Profile) -> NkiTensor:

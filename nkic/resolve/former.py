@@ -32,7 +32,8 @@ def check_import(
         return  # one of several ways to bind the name, such as a fallback
     name = f"{target.request}.{target.member}" if target.member else target.request
     if profile is Profile.BETA1:
-        if f"{name}.".startswith("nki.") and not module.trusted:
+        alike = f"{name}.".startswith("nki.language.constants.")
+        if f"{name}.".startswith("nki.") and not alike and not module.trusted:
             _check_later(name, binding, report)
         return
     if not f"{name}.".startswith(f"{PREFIX}."):

@@ -10,6 +10,7 @@ from nkic.evaluate.interpreter import Interpreter
 from nkic.evaluate.objects import Class, Getter, HostFunction
 from nkic.language.beta1 import allocators, indices, loops, masks, more, names, operators, tiles
 from nkic.language.beta1.access import AtRunTime
+from nkic.language.beta1.recorded import scalars
 from nkic.language.names import TileSize
 from nkic.machine.dtypes import DType
 from nkic.specialise import surface
@@ -22,6 +23,7 @@ _IN_PLACE = " ".join(
 SURFACE: dict[type, str] = {
     tiles.Tile: f"""
         shape dtype buffer name ndim size itemsize assert_shape reshape expand_dims broadcast_to
+        shape_2d as_tile
         view astype __getitem__ __setitem__ __iter__ __abs__ __int__ __float__ __index__
         {_IN_PLACE}
     """,
@@ -30,6 +32,7 @@ SURFACE: dict[type, str] = {
     indices.Grid: "p x y z w __getitem__ __iter__ __len__",
     indices.MakesGrids: "__getitem__",
     AtRunTime: "",
+    scalars.Scalar: "",
     masks.Compared: "",
     masks.All: "",
     masks.Either: "",

@@ -102,7 +102,9 @@ _READABLE = frozenset(
     """)
 )
 # Special names that a class body or module may assign.
-ASSIGNABLE = frozenset({"__slots__", "__all__", "__name__", "__match_args__", "__doc__"})
+ASSIGNABLE = frozenset(
+    {"__slots__", "__all__", "__name__", "__match_args__", "__doc__", "__annotations__"}
+)
 # Object attributes of the interpreter: frames, code, tracebacks, generators, types.
 _INTERPRETER = frozenset(
     words("""

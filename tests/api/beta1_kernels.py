@@ -6,6 +6,7 @@ import neuronxcc.nki.isa as nisa
 import neuronxcc.nki.language as nl
 import numpy as np
 from neuronxcc.nki.language import par_dim
+from neuronxcc.nki.typing import scalar
 
 
 @nki.jit
@@ -229,3 +230,167 @@ def triangles(a, b):
     both = nisa.tensor_partition_reduce(np.add, left[ip, i_f], mask=inside)
     nl.store(sums[2], nisa.nc_transpose(both))
     return out, sums
+
+
+@nki.jit
+def kept_elsewhere(a, b, chosen):
+    """What masks hide of results stays as it was where they are assigned."""
+    out = nl.ndarray((6, 64, 32), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.full((6, par_dim(64), 32), 7, dtype=nl.float32)
+    ip, i_f = nl.mgrid[0:64, 0:32]
+    first, second, where = nl.load(a), nl.load(b), nl.load(chosen)
+    some = (ip >= i_f) & (ip < 60)
+    rows = (ip < 50) & (i_f < 20)
+    tile[0, ip, i_f] = nl.where(where[ip, i_f], first[ip, i_f], second[ip, i_f], mask=rows)
+    tile[1, ip, i_f] = nl.where(where[ip, i_f], first[ip, i_f], 2.0, mask=some)
+    tile[2, ip, i_f] = nl.load(a[ip, i_f], mask=some)
+    tile[3, ip, i_f] = nisa.affine_select(
+        pred=(ip >= 2 * i_f) & (ip < 40), on_true_tile=first[ip, i_f], on_false_value=0.0, mask=rows
+    )
+    tile[4, ip, i_f] = nisa.affine_select(
+        pred=False, on_true_tile=first[ip, i_f], on_false_value=1.0, mask=rows
+    )
+    made = nl.exp(first[ip, i_f], mask=rows)
+    made[60:64, :] = 3.0
+    made[0:32, 20:32] = 4.0
+    made[32:64, 20:32] = 4.0
+    made[32:60, :] = 5.0
+    tile[5] = made
+    for n in nl.affine_range(6):
+        nl.store(out[n], tile[n])
+    return out
+
+
+@nki.jit
+def means(a):
+    """Of rows, of what a mask that is no bound leaves of them, and of none."""
+    out = nl.full((3, 64, 1), 7, dtype=nl.float32, buffer=nl.shared_hbm)
+    ip, i_f = nl.mgrid[0:64, 0:32]
+    tile = nl.load(a)
+    found = nl.full((3, par_dim(64), 1), 7, dtype=nl.float32)
+    found[0] = nl.mean(tile[ip, i_f], axis=1, keepdims=True, mask=(ip < 32) & (i_f < 10))
+    found[1] = nl.mean(tile[ip, i_f], axis=1, keepdims=True, mask=ip >= i_f)
+    found[2] = nl.var(tile[ip, i_f], axis=1, mask=ip >= i_f)
+    for n in nl.affine_range(3):
+        nl.store(out[n], found[n])
+    return out
+
+
+@nki.jit
+def searches(a):
+    """The greatest elements where a mask that is no bound hides some, their places, and a copy
+    without them.
+    """
+    out = nl.ndarray((2, 64, 8), dtype=nl.float32, buffer=nl.shared_hbm)
+    rest = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    ip, i_f = nl.mgrid[0:64, 0:64]
+    tile, seen = nl.load(a), i_f + 8 > ip
+    most = nisa.max8(src=tile[ip, i_f], mask=seen)
+    nl.store(out[0], most)
+    nl.store(out[1], nisa.nc_find_index8(data=tile[ip, i_f], vals=most, mask=seen))
+    left = nl.zeros((64, 64), dtype=nl.float32)
+    left[ip, i_f] = nisa.nc_match_replace8(data=tile[ip, i_f], vals=most, imm=-5.0, mask=seen)
+    nl.store(rest, left)
+    return out, rest
+
+
+@nki.jit
+def hidden_sides(a, b):
+    """Masks between brackets hide rows and columns of a product's sides."""
+    out = nl.ndarray((64, 96), dtype=nl.float32, buffer=nl.shared_hbm)
+    sums = nl.zeros((64, 96), dtype=nl.float32, buffer=nl.psum)
+    left, right = nl.load(a), nl.load(b)
+    ip, im, i_n = nl.arange(128)[:, None], nl.arange(64)[None, :], nl.arange(96)[None, :]
+    for k in nl.affine_range(2):
+        sums[im.reshape((64, 1)), i_n] += nisa.nc_matmul(
+            left[ip, im][im < 40], right[ip, i_n][ip + 100 * k < 150], mask=i_n < 80 + k
+        )
+    nl.store(out, sums)
+    return out
+
+
+@nki.jit
+def sums_in_parts(a):
+    """Zeros that products are added to, one part after the other."""
+    out = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.shared_hbm)
+    tile = nl.load(a)
+    sums = nl.zeros((64, 64), dtype=nl.float32, buffer=nl.psum)
+    for _ in nl.affine_range(2):
+        for part in nl.affine_range(3):
+            columns = tile[:, part * 16 : part * 16 + 16]
+            sums[:, part * 16 : part * 16 + 16] += nisa.nc_matmul(tile, columns)
+    nl.store(out, sums)
+    return out
+
+
+@nki.jit
+def counted(a):
+    """How many instances there are, in all and along axes."""
+    out = nl.ndarray((4, 3, 1, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+    i, j = nl.program_id(0), nl.program_id(1)
+    tile = nl.load(a)
+    for n, count in enumerate((nl.num_programs(), nl.num_programs(0), nl.num_programs([0, 1]))):
+        nl.store(out[2 * i + j, n], nl.add(tile, count))
+    return out
+
+
+@nki.jit
+def as_often_as_asked(a, count):
+    """A loop on the device: zeros and values of before it, sums in it."""
+    out = nl.ndarray((2, 128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+    products = nl.ndarray((64, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+    total = nl.zeros((128, 64), dtype=nl.float32)
+    sums = nl.zeros((64, 64), dtype=nl.float32, buffer=nl.psum)
+    at = nl.zeros((1, 1), dtype=nl.int32)
+    kept = nl.ndarray((128, 64), dtype=nl.float32)
+    before = nl.add(nl.load(a[0]), 2.0)
+    kept[...] = before
+    for _ in range(scalar(nl.load(count))):
+        tile = nl.load(a[at[0, 0]])
+        total += tile
+        kept[...] = nl.add(kept, 1.0)
+        sums += nisa.nc_matmul(tile, tile)
+        at[...] = nl.add(at, 1)
+    nl.store(out[0], total)
+    nl.store(out[1], nl.subtract(kept, before))
+    nl.store(products, sums)
+    return out, products
+
+
+@nki.jit
+def a_slice_alone(a):
+    """nl.ds between brackets is one index, not its two parts."""
+    out = nl.ndarray((32, 8), dtype=a.dtype, buffer=nl.shared_hbm)
+    tile = nl.load(a[nl.ds(2, 64)])
+    nl.store(out, tile[nl.ds(32, 32)])
+    return out
+
+
+@nki.jit
+def forms_of_the_guides(a, batches, places):
+    """Grids over a part of a tile, folded and not; tiles of 128 by 512 over 129 by 513; a batch
+    that is chosen at run time; blocks that DMA fills.
+    """
+    found = nl.ndarray((129, 513), dtype=a.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(2):
+        for j in nl.affine_range(2):
+            ip, i_f = nl.mgrid[0:128, 0:512]
+            row, column = ip + 128 * i, i_f + 512 * j
+            there = (row < 129) & (column < 513)
+            tile = nl.load(a[row, column], mask=there)
+            nl.store(found[row, column], nisa.reciprocal(tile, mask=there), mask=there)
+    part = nl.ndarray((2, 128, 8, 16), dtype=a.dtype, buffer=nl.shared_hbm)
+    three = nl.load(batches[1]).reshape((128, 16, 16))
+    ip, x, y = nl.mgrid[0:128, 0:8, 0:16]
+    nl.store(part[0], three[ip, x, y])
+    nl.store(part[1], three.reshape((128, 256))[ip, x * 16 + y])
+    chosen = nl.ndarray((128, 256), dtype=a.dtype, buffer=nl.shared_hbm)
+    at = nl.bitwise_and(nl.load(places), 3)
+    ip, i_f = nl.mgrid[0:128, 0:256]
+    nisa.dma_copy(dst=chosen[...], src=batches[at, ip, i_f])
+    blocks = nl.ndarray((4, par_dim(128), 256), dtype=a.dtype, buffer=nl.sbuf)
+    copied = nl.ndarray((4, 128, 256), dtype=a.dtype, buffer=nl.shared_hbm)
+    for i in nl.affine_range(4):
+        nisa.dma_copy(dst=blocks[i], src=batches[i])
+        nisa.dma_copy(dst=copied[i], src=blocks[i])
+    return found, part, chosen, copied

@@ -173,6 +173,103 @@ def test_places_as_predicates_and_values(k: ModuleType) -> None:
     np.testing.assert_array_equal(both(k.selected, a), [causal, 2 * row - column])
 
 
+def test_what_masks_hide_of_results_stays_as_it_was(k: ModuleType) -> None:
+    a, b = f32(64, 32), f32(64, 32)
+    chosen = (RNG.random((64, 32)) < 0.5).astype(np.uint8)
+    row, column = np.indices((64, 32))
+    some, rows = (row >= column) & (row < 60), (row < 50) & (column < 20)
+    inside = (row >= 2 * column) & (row < 40)
+    made = np.where(rows, np.exp(a), 0)
+    made[60:], made[:, 20:], made[32:60] = 3, 4, 5
+    wanted = [
+        np.where(rows, np.where(chosen, a, b), 7),
+        np.where(some, np.where(chosen, a, 2), 7),
+        np.where(some, a, 7),
+        np.where(rows, np.where(inside, a, 0), 7),
+        np.where(rows, 1, 7),
+        made,
+    ]
+    np.testing.assert_allclose(both(k.kept_elsewhere, a, b, chosen), wanted, rtol=1e-5)
+
+
+def test_means_under_masks(k: ModuleType) -> None:
+    a = f32(64, 32)
+    row, column = np.indices((64, 32))
+    seen = np.ma.array(a, mask=row < column)
+    wanted = [np.full(64, 7), seen.mean(axis=1), seen.var(axis=1)]
+    wanted[0][:32] = 0
+    found = both(k.means, a)[..., 0]
+    np.testing.assert_allclose(found[0, :32], a[:32, :10].mean(axis=1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(found[0, 32:], 7)
+    np.testing.assert_allclose(found[1:], wanted[1:], rtol=1e-4, atol=1e-5)
+
+
+def test_searches_under_masks_that_are_no_bounds(k: ModuleType) -> None:
+    a = f32(64, 64)
+    row, column = np.indices((64, 64))
+    seen = column + 8 > row
+    order = np.argsort(np.where(seen, -a, np.inf), axis=1)[:, :8]
+    out, rest = both(k.searches, a)
+    np.testing.assert_array_equal(out[0], np.take_along_axis(a, order, axis=1))
+    np.testing.assert_array_equal(out[1], order)
+    wanted = np.where(seen, a, 0)
+    np.put_along_axis(wanted, order, np.float32(-5), axis=1)
+    np.testing.assert_array_equal(rest, wanted)
+
+
+def test_masks_between_brackets_hide_sides_of_products(k: ModuleType) -> None:
+    a, b = f32(128, 64), f32(128, 96)
+    wanted = np.zeros((64, 96))
+    for rows, columns in ((128, 80), (50, 81)):
+        wanted[:40, :columns] += a[:rows, :40].astype(float).T @ b[:rows, :columns]
+    np.testing.assert_allclose(both(k.hidden_sides, a, b), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_zeros_that_products_are_added_to_in_parts(k: ModuleType) -> None:
+    a = f32(64, 64)
+    wanted = 2 * a.astype(float).T @ a
+    wanted[:, 48:] = 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = k.sums_in_parts(a)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_instances_are_counted(k: ModuleType) -> None:
+    found = both(k.counted, np.zeros((1, 8), np.float32), grid=(2, 2))
+    np.testing.assert_array_equal(found[:, :, 0, 0], [[4, 2, 4]] * 4)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.filterwarnings("ignore::nkic.NkicWarning")  # zeros that products are added to
+def test_loops_on_the_device(k: ModuleType, count: int) -> None:
+    a = f32(3, 128, 64)
+    given = (a, np.array([[count]], np.int32))
+    called = api.call(k.as_often_as_asked.func, given, {}, nki="beta1", evaluate="closed")
+    (total, added), products = called.values
+    np.testing.assert_allclose(total, a[:count].sum(axis=0), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(added, np.full((128, 64), count), atol=1e-5)
+    wanted = sum((one.astype(float).T @ one for one in a[:count]), np.zeros((64, 64)))
+    np.testing.assert_allclose(products, wanted, rtol=1e-4, atol=1e-3)
+    with pytest.raises(nkic.CompileError, match="Python's own range cannot count it"):
+        k.as_often_as_asked(*given)
+
+
+def test_a_slice_alone_is_one_index(k: ModuleType) -> None:
+    a = f32(100, 8)
+    np.testing.assert_array_equal(both(k.a_slice_alone, a), a[34:66])
+
+
+def test_forms_of_the_guides(k: ModuleType) -> None:
+    a, batches = f32(129, 513), f32(4, 128, 256)
+    places = np.array([[6]], np.int32)
+    found, part, chosen, copied = both(k.forms_of_the_guides, a, batches, places)
+    np.testing.assert_allclose(found, 1 / a, rtol=1e-5)
+    np.testing.assert_array_equal(part, [batches[1].reshape(128, 16, 16)[:, :8]] * 2)
+    np.testing.assert_array_equal(chosen, batches[2])
+    np.testing.assert_array_equal(copied, batches)
+
+
 def test_the_file_chooses_the_version() -> None:
     a, b = f32(128, 256), f32(128, 256)
     artifact = nkic.compile(FILE, name="added", inputs={"a": a, "b": b}, grid=(1, 1))

@@ -29,7 +29,9 @@ class Case:
     """One kernel on one set of inputs. `kernel` is its name, or several as `new|old`. `limit`: how
     large the error may be, in units of the result's eps times its greatest magnitude. `why`: what
     keeps it from running. `host`: the function is called from Python, with its file imported.
-    `source`: a kernel of ours that calls the function, with imports from the folder `include`. A
+    `source`: a kernel of ours that calls the function, with imports from the folder `include`;
+    `uses`: files with kernels that it goes through beside its own. `refused`: what is said of a
+    kernel that is there to be refused. A
     result may be a function, which gives the part that is compared and the reference.
     """
 
@@ -44,6 +46,8 @@ class Case:
     host: bool = False
     source: str = ""
     include: str = ""
+    uses: tuple[str, ...] = ()
+    refused: str = ""
 
 
 CASES: list[Case] = []
@@ -59,12 +63,14 @@ def case(
     host: bool = False,
     source: str = "",
     include: str = "",
+    uses: tuple[str, ...] = (),
+    refused: str = "",
     **how: Any,
 ) -> Callable[[Callable[[Draw], Wanted]], Callable[[Draw], Wanted]]:
     """Adds a case."""
 
     def register(build: Callable[[Draw], Wanted]) -> Callable[[Draw], Wanted]:
-        more = (limit, how, why, host, source, include)
+        more = (limit, how, why, host, source, include, uses, refused)
         CASES.append(Case(name, checkout, file, kernel, build, *more))
         return build
 
@@ -279,8 +285,7 @@ def _maxpool(draw: Draw) -> Wanted:
     return {"in_tensor": x, "pool_size": 3}, wide(x).reshape(4, 2, 3, 2, 3).max(axis=(2, 4))
 
 
-RETURNS = "returns inside of its loop"
-for _name, _rows, _why in (("pass", 128, ""), ("loop", 256, ""), ("dynamic-loop", 250, RETURNS)):
+for _name, _rows in (("pass", 128), ("loop", 256), ("dynamic-loop", 250)):
 
     @case(
         f"exp, layout {_name}",
@@ -288,7 +293,6 @@ for _name, _rows, _why in (("pass", 128, ""), ("loop", 256, ""), ("dynamic-loop"
         f"examples/layout-{_name}.py",
         "tensor_exp_kernel_",
         64,
-        _why,
     )
     def _exp(draw: Draw, rows: int = _rows) -> Wanted:
         x = draw.f32(rows, 512)
@@ -308,7 +312,7 @@ for _name in ("", "-benchmark", "-profile"):
     SDK,
     "examples/layout-violation.py",
     "tensor_exp_kernel_",
-    why="is about 256 partitions",
+    refused="a tile has at most 128 partitions",
 )
 def _violated(draw: Draw) -> Wanted:
     x = draw.f32(256, 512)

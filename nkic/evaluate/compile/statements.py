@@ -262,8 +262,9 @@ class Statements(Comprehensions):
             if isinstance(each, DeviceRange):
                 device_for(f, each, store, body)
                 return None if orelse is None else orelse(f)
-            turns = m.iterate(each)
-            if isinstance(each, TracedOnce):
+            turns, returned = m.iterate(each), None
+            once = isinstance(each, TracedOnce)
+            if once:
                 turns = each_turn(f, each, turns, bound)
             for value in turns:
                 m.left -= cost
@@ -275,9 +276,13 @@ class Statements(Comprehensions):
                 if left is not None:
                     if left is BREAK:
                         return None
-                    if left is not CONTINUE:
+                    if left is not CONTINUE and not once:
                         return left
+                    if left is not CONTINUE:  # of a body traced once: after all turns
+                        returned = left
                 f[AT] = header
+            if returned is not None:
+                return returned
             return None if orelse is None else orelse(f)
 
         return run

@@ -6,13 +6,14 @@ over the list of fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nkic.evaluate import attributes, exceptions
 from nkic.evaluate.calls import bind
 from nkic.evaluate.code import FIRST, Code
 from nkic.evaluate.compare import compare, stable_hash
+from nkic.evaluate.errors import KernelError
 from nkic.evaluate.library import records
 from nkic.evaluate.library.specs import MISSING, Spec, all_specs
 from nkic.evaluate.library.support import of_the_kernel, representation, short_name
@@ -55,6 +56,7 @@ def process(m: Machine, given: Any, options: DataclassOptions) -> Class:
     m.allocate(8000)
     records.complete(m, cls)
     specs = all_specs(m, cls, options.kw_only)
+    _check_annotations(cls, specs)
     _check_frozen(cls, options)
     explicit = _has_hash(cls)
     fields = [spec for spec in specs.values() if spec.kind == "field"]
@@ -87,6 +89,17 @@ def _has_hash(cls: Class) -> bool:
     if "__hash__" not in cls.members:
         return False
     return cls.members["__hash__"] is not None or "__eq__" not in cls.members
+
+
+def _check_annotations(cls: Class, specs: Mapping[str, Spec]) -> None:
+    """A class body may write its annotations once more, as a mapping, if they are the same."""
+    said = cls.members.get("__annotations__")
+    known = {name for base in cls.mro[1:] for name in base.extra.get("dataclass", ())}
+    same = said.__class__ is dict and set(said) | known == set(specs)
+    if said is not None and not same:
+        text = f"`__annotations__` of `{cls.name}` has other names than its fields"
+        help = "write the fields as annotated names alone: kernels never evaluate annotations"
+        raise KernelError("hidden-attribute", text, help=help)
 
 
 def _check_frozen(cls: Class, options: DataclassOptions) -> None:

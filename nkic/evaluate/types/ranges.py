@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nkic.base.device import DeviceBound, DeviceRange
 from nkic.evaluate.objects import Class
 from nkic.evaluate.tables import builtin_class, getter, method
 from nkic.evaluate.types.shared import arity, host, makes, no_keywords, own
@@ -16,10 +17,15 @@ SLICE = builtin_class("slice", slice)
 
 
 @makes(RANGE)
-def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range:
-    """`range(stop)`, `range(start, stop, step)`, of a length that could be gone through."""
+def make_range(m: Machine, cls: Class, /, *args: Any, **named: Any) -> range | DeviceRange:
+    """`range(stop)`, `range(start, stop, step)`, of a length that could be gone through; or a
+    loop on the device.
+    """
     no_keywords("range", named)
     arity("range", args, 1, 3)
+    for one in args:
+        if isinstance(one, DeviceBound):
+            return one.counted(args)
     made = range(*(one if one.__class__ is int else _bound(m, one) for one in args))
     reach = abs(made.stop - made.start)  # `len` itself fails for the largest
     m.allow_length(-(-reach // abs(made.step)) if made else 0, "the range")

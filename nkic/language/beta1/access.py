@@ -64,13 +64,18 @@ def take(view: View, axes: Axes, key: Any, tile_of: Any) -> Indexed:
     return _basic(view, axes, parts)
 
 
+def is_several(key: Any) -> bool:
+    """What stands between brackets is several indices; nl.ds(…) alone is one."""
+    return isinstance(key, tuple) and not isinstance(key, DynamicSlice)
+
+
 def _moves(part: Part) -> bool:
     return isinstance(part, Index) and bool(part.dims)
 
 
 def _parts(view: View, key: Any, tile_of: Any) -> list[Part]:
     """One part for each dimension, and None for each new one."""
-    items = list(key) if isinstance(key, tuple) else [key]
+    items = list(key) if is_several(key) else [key]
     rank = len(view.shape)
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > rank:
@@ -99,7 +104,8 @@ def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
         return _ds(item, size, tile_of)
     source = tile_of(item)
     if source is not None:
-        return AtRunTime(source, Index(0, tuple(Dim(n, 0) for n in source.shape)))
+        dims = tuple(Dim(n, 0) for n in source.shape)
+        return AtRunTime(source, Index(0, dims if prod(source.shape) > 1 else ()))
     number = plain(item)
     if isinstance(number, int) and not isinstance(number, bool):
         return Index(int(number) + (size if number < 0 else 0), ())

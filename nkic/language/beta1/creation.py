@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
+from nkic.ir.program import Instruction
 from nkic.language import creation
 from nkic.language.arrays import ConstantArray, makers
 from nkic.language.beta1.allocators import Allocator
@@ -33,8 +34,21 @@ from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 
 
-def ndarray(shape: Any, dtype: Any, *, buffer: Any = None, name: str = "") -> Any:
-    """A new tensor, its contents undefined: a tile, or blocks of tiles."""
+def ndarray(
+    shape: Any,
+    dtype: Any,
+    *,
+    buffer: Any = None,
+    name: str = "",
+    lazy_initialization: bool = False,
+) -> Any:
+    """A new tensor, its contents undefined: a tile, or blocks of tiles.
+
+    With `lazy_initialization`, which no page names, matmuls that are added to a tile in PSUM
+    begin at 0 (assumed).
+    """
+    if lazy_initialization:
+        return zeros(shape, dtype, buffer=buffer, name=name)
     return _made(shape, dtype, buffer, name, lambda made: made)
 
 
@@ -125,6 +139,9 @@ def _later(made: Tile, value: Any) -> Tile:
 
     def fill() -> None:
         emit("memset", made, value=value)
+        last = active().body[-1]
+        assert isinstance(last, Instruction)
+        state().fillings.add(last.number)
 
     if value:
         fill()

@@ -67,10 +67,16 @@ class State:
     """Tiles that only instructions under a false mask would have written."""
     sums: set[int] = field(default_factory=set)
     """Numbers of matmuls that are added to a tile in PSUM, and of what loop_reduce records."""
+    fillings: set[int] = field(default_factory=set)
+    """Numbers of what fills zeros late, wherever in a loop that is."""
     watched: set[Any] = field(default_factory=set)
     """Places of loops whose turns have been compared."""
     filled: set[int] = field(default_factory=set)
     """Tensors in PSUM that something else than a matmul wrote."""
+    begun: dict[int, list[View]] = field(default_factory=dict)
+    """Parts of tiles of zeros in PSUM that matmuls have been added to, where nothing else was."""
+    stamps: dict[int, int] = field(default_factory=dict)
+    """How often each tensor was written."""
 
 
 _states: WeakKeyDictionary[Trace, State] = WeakKeyDictionary()
@@ -133,10 +139,41 @@ def emit(row: str, dst: Any = None, **named: Any) -> NkiInstruction:
     if dst is not None:
         save_aliases(dst._access, dst)
         given = {"dst": operand(dst), **given}
+        touch(dst._access.tensor.number)
         if dst._access.tensor.buffer is Buffer.PSUM and row != "nc_matmul":
             state().filled.add(dst._access.tensor.number)
     found: NkiInstruction = binders()[row](**given)
     return found
+
+
+def touch(number: int) -> None:
+    """Notes that a tensor is written."""
+    stamps = state().stamps
+    stamps[number] = stamps.get(number, 0) + 1
+    state().begun.pop(number, None)
+
+
+class Part(NamedTuple):
+    """What of a new tile has been written, and what of that `rest` leaves; None for all. With
+    `bare`, what `rest` hides has not been written at all.
+    """
+
+    box: Box | None = None
+    rest: Mask | None = None
+    bare: bool = False
+
+
+def note_part(tile: Tile, part: Part) -> None:
+    """Remembers what of a new tile has been written, until something else is written to it."""
+    number = tile._access.tensor.number
+    tile._part = (part, number, state().stamps.get(number, 0))
+
+
+def written_part(tile: Tile) -> Part:
+    """What of a tile has been written."""
+    part, number, stamp = tile._part or (Part(), -1, 0)
+    now = tile._access.tensor.number
+    return part if number == now and stamp == state().stamps.get(number, 0) else Part()
 
 
 _DIMENSIONS = 4  # free ones, that an instruction walks
@@ -175,7 +212,7 @@ def _in_parts(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
 
 def hide(tile: Any) -> None:
     """Remembers that a mask hides all of what would have been written to a tile."""
-    if isinstance(tile, NkiTensor):
+    if isinstance(tile, NkiTensor) and tile._access.tensor.number not in state().zeros:
         state().hidden.add(tile._access.tensor.number)
 
 
@@ -203,6 +240,7 @@ def result(
     if done._place >= 0:
         place = ROWS[row].operand_index["dst"]
         tile._written_by = Made(done._body, done._place, place, part, rest)
+    note_part(tile, Part(part, rest))
     return tile
 
 
@@ -226,7 +264,7 @@ def move(value: Tile, target: Tile) -> bool:
     if trace.body is not made.body:
         return False
     item = made.body[made.place]
-    goal = _alike(target._access, value.shape)
+    goal = alike(target._access, value.shape)
     if not isinstance(item, Instruction) or goal is None or not _reaches(item, value, goal):
         return False
     if target._access.tensor.number == POISON or _too_deep(Tile(goal)):
@@ -246,6 +284,7 @@ def move(value: Tile, target: Tile) -> bool:
     operands[made.operand] = _two(view)
     made.body[made.place] = item._replace(operands=tuple(operands))
     trace.written.add(number)
+    touch(number)
     forget(old)
     value._access = goal
     value._written_by = None
@@ -261,7 +300,7 @@ def forget(tensor: Any) -> None:
         trace.tensors.pop()
 
 
-def _alike(view: View, shape: tuple[int, ...]) -> View | None:
+def alike(view: View, shape: tuple[int, ...]) -> View | None:
     """A target in the shape of what is written to it: sizes of 1 do not matter."""
     if view.shape == shape:
         return view

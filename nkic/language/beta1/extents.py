@@ -9,8 +9,8 @@ from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
 from nkic.language.arrays import ConstantArray
 from nkic.language.beta1.access import broadcast, part_of
-from nkic.language.beta1.emit import emit, new, state
-from nkic.language.beta1.indices import NO_AXES
+from nkic.language.beta1.emit import alike, emit, new, state
+from nkic.language.beta1.indices import NO_AXES, Dim, Index
 from nkic.language.beta1.masks import (
     All,
     Box,
@@ -28,6 +28,7 @@ from nkic.language.enums import OPERATORS
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.machine import dtypes
 from nkic.machine.memory import Buffer
+from nkic.machine.tiles import start_partitions
 
 Shape = tuple[int, ...]
 Axes = Sequence[frozenset[int]]
@@ -47,19 +48,34 @@ class Extent(NamedTuple):
 ALL = Extent()
 
 
-def extent(mask: Any, shape: Shape, axes: Axes) -> Extent:
-    """What a mask leaves of a tile whose dimensions come from `axes`."""
+def extent(mask: Any, shape: Shape, axes: Axes, product: bool = False) -> Extent:
+    """What a mask leaves of a tile, or of a product, whose dimensions come from `axes`."""
     found = as_mask(mask)
     if found is None:
         return ALL
     if found is False:
         return Extent(empty=True)
     assert isinstance(found, Mask)
-    box, rest = bounding(found.placed(axes, shape), shape)
+    box, rest = bounding(found.placed(axes, shape, product), shape)
     if box is None:
         return Extent(empty=True)
     whole = box.sizes == shape
     return Extent(None if whole and rest is None else box, rest)
+
+
+def startable(where: Extent, shape: Shape) -> Extent:
+    """The part of a new tile that an engine works on: it begins where engines do. A mask that
+    leaves partitions from another one on is asked where the result is assigned.
+    """
+    if where.box is None or where.box.starts[0] in start_partitions(where.box.sizes[0]):
+        return where
+    (start, *starts), (size, *sizes) = where.box
+    end = start + size
+    first = max(n for n in range(start + 1) if n in start_partitions(end - n))
+    dims = tuple(Dim(n, int(not axis)) for axis, n in enumerate(shape))
+    bound = Compared(Index(-start, dims), ">=")
+    rest = bound if where.rest is None else All(bound, where.rest)
+    return Extent(Box((first, *starts), (end - first, *sizes)), rest)
 
 
 def check_inside(tile: Tile, where: Extent) -> None:
@@ -108,7 +124,7 @@ def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
     """A tile repeated to a shape, the part of it that an instruction works on."""
     if tile.shape == shape:
         check_inside(tile, where)
-    view = broadcast(tile._access, shape)
+    view = broadcast(tile._access, shape) or alike(tile._access, shape)
     if view is None:
         raise KernelError(
             "operand-shape",
@@ -165,10 +181,11 @@ def _predicate(mask: Mask, shape: Shape) -> Tile:
 def select(dst: Tile, condition: Compared, source: Tile, other: Any) -> None:
     """affine_select of one condition on the places of a tile."""
     dims = condition.index.dims
+    sizes = dst.shape[1:]
     emit(
         "affine_select",
         dst,
-        pattern=[[dim.step, dim.size] for dim in dims[1:]] or [[0, 1]],
+        pattern=[[d.step, n] for d, n in zip(dims[1:], sizes, strict=True)] or [[0, 1]],
         channel_multiplier=dims[0].step,
         on_true_tile=source,
         on_false_value=other,

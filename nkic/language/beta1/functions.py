@@ -14,7 +14,20 @@ from nkic.language import library
 from nkic.language.beta1 import access
 from nkic.language.beta1.access import part_of
 from nkic.language.beta1.creation import full
-from nkic.language.beta1.emit import covers, emit, forget, hide, is_hidden, note_sum, operand, state
+from nkic.language.beta1.emit import (
+    Part,
+    covers,
+    emit,
+    forget,
+    hide,
+    is_hidden,
+    note_part,
+    note_sum,
+    operand,
+    overlap,
+    state,
+    touch,
+)
 from nkic.language.beta1.extents import ALL, Extent, cut, extent, spread
 from nkic.language.beta1.moving import (
     Number,
@@ -33,6 +46,7 @@ from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
 from nkic.language.hosted import plain
+from nkic.language.tensors import decisions
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine import dtypes
@@ -103,7 +117,13 @@ def _accumulated(target: Tile, source: Tile) -> bool:
         made.body.pop()
         fill()
         trace.again(item)
-        onto = True
+        state().begun[number_] = []
+    begun = state().begun.get(number_)
+    if begun is not None:  # the first product in a place overwrites its zeros
+        onto = any(overlap(one, part) for one in begun)
+    touch(number_)
+    if begun is not None:
+        state().begun[number_] = [*begun, part]
     _redirect(item, made, part, onto)
     note_sum()
     trace.written.add(number_)
@@ -126,6 +146,18 @@ def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> An
     first, second = number(x), number(y)
     if not isinstance(first, NkiTensor) and not isinstance(second, NkiTensor):
         raise KernelError("argument-kind", f"nl.{name} takes at least one tensor")
+    made: Tile = _binary(name, first, second, dtype, mask)
+    _note_computed(made, first, second)
+    return made
+
+
+def _note_computed(made: Tile, *operands: Any) -> None:
+    """Remembers what a result was computed from, for what is said where its value is asked for."""
+    views = [one._access for one in operands if isinstance(one, NkiTensor)]
+    decisions.computed(made._access, *views)
+
+
+def _binary(name: str, first: Any, second: Any, dtype: Any, mask: Any) -> Any:
     if name == "divide":
         return _divided(first, second, dtype, mask)
     if name not in ALU or name == "power":
@@ -139,13 +171,17 @@ def binary(name: str, x: Any, y: Any, dtype: Any = None, mask: Any = None) -> An
 
 def common_shape(x: Tile, y: Tile) -> tuple[int, ...]:
     """The shape that two tiles have together."""
-    rank = max(len(x.shape), len(y.shape))
-    one, two = ((1,) * (rank - len(t.shape)) + t.shape for t in (x, y))
-    if len(x.shape) != len(y.shape):  # the partitions stay first
-        one, two = _aligned(x.shape, rank), _aligned(y.shape, rank)
+    return _common(x.shape, y.shape)
+
+
+def _common(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
+    rank = max(len(x), len(y))
+    one, two = ((1,) * (rank - len(shape)) + shape for shape in (x, y))
+    if len(x) != len(y):  # the partitions stay first
+        one, two = _aligned(x, rank), _aligned(y, rank)
     for a, b in zip(one, two, strict=True):
         if a != b and 1 not in (a, b):
-            text = f"{x.shape} and {y.shape} do not go together: sizes must be equal, or 1"
+            text = f"{x} and {y} do not go together: sizes must be equal, or 1"
             raise KernelError("operand-shape", text, help="index or reshape one of them")
     return tuple(max(a, b) for a, b in zip(one, two, strict=True))
 
@@ -235,11 +271,18 @@ _ACTIVATED = frozenset(
 def unary(name: str, x: Any, dtype: Any = None, mask: Any = None) -> Tile:
     """A function of one tile."""
     source = tile(x, "x")
+    made = _unary(name, source, dtype, mask)
+    _note_computed(made, source)
+    return made
+
+
+def _unary(name: str, source: Tile, dtype: Any, mask: Any) -> Tile:
     default = _type(name, source.dtype)
     if name == "negative":
         return _with_number("multiply", source, -1, dtype, mask, False)
     if name not in _ACTIVATED and name != "reciprocal" and name not in ALU:
-        return _masked(stdlib(name, source, dtype=None if dtype is None else as_dtype(dtype)), mask)
+        kind_ = None if dtype is None else as_dtype(dtype)
+        return _masked(stdlib(name, source, dtype=kind_), mask)
     made, where = made_for(source.shape, kind(dtype, default), mask, source)
     if where.empty:
         return made
@@ -257,11 +300,12 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
     tiles = [tile(v) for v in (x, y) if isinstance(v, NkiTensor)]
     shape = asked.shape
     for one in tiles:
-        shape = common_shape(Tile(spread(asked, shape)._access), one)
+        shape = _common(shape, one.shape)
     default = library.promoted(tiles[0].dtype, tiles[-1].dtype) if tiles else dtypes.FLOAT32
     made, where = made_for(shape, kind(dtype, default), mask, asked, *tiles)
     if where.empty:
         return made
+    asked = spread(asked, shape, where)
     chosen = _with_number("not_equal", asked, 0.0, dtypes.UINT8, None, False)
     for value in (y, x):
         goal = Tile(cut(made._access, where))
@@ -278,8 +322,9 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
                 "tensor_copy_predicated",
                 goal,
                 src=spread(source, shape, where),
-                predicate=spread(chosen, shape, where),
+                predicate=chosen,
             )
+    note_part(made, Part(where.box, where.rest))
     return made
 
 

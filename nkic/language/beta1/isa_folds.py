@@ -7,9 +7,9 @@ from typing import Any
 
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
-from nkic.language.beta1.emit import hide, new, result
-from nkic.language.beta1.extents import Extent, column, cut, extent
-from nkic.language.beta1.masks import Box
+from nkic.language.beta1.emit import Part, hide, new, note_part, result
+from nkic.language.beta1.extents import Extent, column, cut, extent, startable
+from nkic.language.beta1.masks import Box, rearranged, shadow
 from nkic.language.beta1.moving import (
     exact,
     in_sbuf,
@@ -47,12 +47,27 @@ def _per_partition(
     """A row of numbers about each partition of a tile."""
     source = tile(data, name)
     made = new((source.shape[0], count), kind(dtype, source.dtype))
-    where = exact(extent(mask, source.shape, source._axes), row)
+    if row == "max8":
+        source, where = _visible(source, mask)
+    else:
+        where = exact(extent(mask, source.shape, source._axes), row)
     if where.empty:
         hide(made)
         return made
     given: dict[str, Any] = {name: Tile(cut(source._access, where))}
     return result(row, made, part=rows_of(where, count), **given)
+
+
+def _visible(source: Tile, mask: Any) -> tuple[Tile, Extent]:
+    """What a search finds under a mask, counted from the tile's first column: where the mask is
+    no bound from above, the least number stands in place of what it hides.
+    """
+    where = extent(mask, source.shape, source._axes)
+    box = where.box
+    if box is None or (where.rest is None and not any(box.starts[1:])):
+        return source, where
+    rows = Box((box.starts[0], *(0 for _ in box.starts[1:])), (box.sizes[0], *source.shape[1:]))
+    return without(source, "maximum", mask), Extent(rows)
 
 
 def rows_of(where: Extent, *counts: int) -> Box | None:
@@ -66,8 +81,9 @@ def nc_find_index8(*, data: Any, vals: Any, mask: Any = None, dtype: Any = None)
     """The places of 8 values in each partition."""
     source = tile(data, "data")
     made = new((source.shape[0], 8), kind(dtype, dtypes.UINT32))
-    where = exact(extent(mask, source.shape, source._axes), "nc_find_index8")
+    source, where = _visible(source, mask)
     if where.empty:
+        hide(made)
         return made
     wanted = column(tile(vals, "vals"), where)
     part = Tile(cut(source._access, where))
@@ -88,6 +104,8 @@ def nc_match_replace8(
     made, where = made_like(source, dtype, mask)
     if where.empty:
         return made
+    if where.rest is not None:
+        source = without(source, "maximum", mask)
     return recorded(
         "nc_match_replace8",
         made,
@@ -117,9 +135,11 @@ def tensor_reduce(
     shape = tuple(1 if n in axes else size for n, size in enumerate(source.shape))
     made = new(shape, kind(dtype, source.dtype))
     made._axes = tuple(frozenset() if n in axes else one for n, one in enumerate(source._axes))
-    where = extent(mask, source.shape, source._axes)
-    if where.rest is not None:
+    where = startable(extent(mask, source.shape, source._axes), source.shape)
+    rest = None
+    if where.rest is not None and where.box is not None:
         source = without(source, operator_name(op), mask)
+        rest = shadow(where.rest, where.box, axes)
         where = Extent(where.box)
     if where.empty:
         hide(made)
@@ -133,6 +153,7 @@ def tensor_reduce(
             "tensor_reduce",
             made,
             part=box,
+            rest=rest,
             op=operator(op),
             data=Tile(view),
             axis=tuple(range(len(kept), len(order))),
@@ -177,7 +198,9 @@ def _without(made: Tile, axes: Sequence[int]) -> Tile:
         part = known.part and Box(
             tuple(known.part.starts[n] for n in kept), tuple(known.part.sizes[n] for n in kept)
         )
-        found._written_by = known._replace(part=part)
+        rest = known.rest and rearranged(known.rest, kept)
+        found._written_by = known._replace(part=part, rest=rest)
+        note_part(found, Part(part, rest))
     return found
 
 
@@ -186,12 +209,15 @@ def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any 
     source = in_sbuf(tile(data, "data"))
     made = new((1, *source.shape[1:]), kind(dtype, source.dtype))
     where = extent(mask, source.shape, source._axes)
-    if where.rest is not None:
+    rest = None
+    if where.rest is not None and where.box is not None:
         source = without(source, operator_name(op), mask)
+        rest = shadow(where.rest, where.box, (0,))
         where = Extent(where.box)
     if where.empty:
         hide(made)
         return made
     box = where.box and Box((0, *where.box.starts[1:]), (1, *where.box.sizes[1:]))
     part = Tile(cut(source._access, where))
-    return result("tensor_partition_reduce", made, part=box, op=operator(op), data=part)
+    row = "tensor_partition_reduce"
+    return result(row, made, part=box, rest=rest, op=operator(op), data=part)

@@ -14,7 +14,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import emit, hide, new, operand
 from nkic.language.beta1.extents import Extent, axes_of, cut, extent, reordered, spread
-from nkic.language.beta1.masks import Box, asks, rearranged
+from nkic.language.beta1.masks import Box, asks, bounding, rearranged, whole
 from nkic.language.beta1.moving import copy, copy_boxes, exact, in_sbuf, kind, recorded, tile
 from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
@@ -42,7 +42,7 @@ def nc_matmul(
     perf_mode: Any = None,
 ) -> Tile:
     """stationary transposed, times moving: a float32 tile in PSUM."""
-    left, right = in_sbuf(tile(stationary, "stationary")), in_sbuf(tile(moving, "moving"))
+    left, right = _side(stationary, "stationary"), _side(moving, "moving")
     shape: tuple[int, ...] = (prod(left.shape[1:]), *right.shape[1:])
     if _mode(perf_mode) == "double_row":  # two rows of the contraction in each partition
         shape = (left.shape[-1], right.shape[-1])
@@ -75,18 +75,34 @@ def _mode(value: Any) -> Any:
     return {"double_row_gen3": "double_row"}.get(value, value) if isinstance(value, str) else value
 
 
-def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent, tuple[Tile, Tile]]:
-    """The part of a product under a mask, and the parts of both sides that it is made of.
+def _side(value: Any, name: str) -> Tile:
+    """A side of a product, of which a mask between brackets may hide a part."""
+    if not isinstance(value, Tile) or value._mask is None:
+        return in_sbuf(tile(value, name))
+    found = in_sbuf(Tile(value._access, value._axes))
+    found._mask = value._mask
+    return found
 
-    A mask over the partitions of both sides takes away terms of the sum.
+
+def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent, tuple[Tile, Tile]]:
+    """The part of a product under masks, and the parts of both sides that it is made of.
+
+    A mask over the partitions of both sides takes away terms of the sum, and so does one that
+    hides partitions of a side.
     """
-    if mask is None or len(left.shape) != 2 or len(right.shape) != 2:
+    flat = len(left.shape) == len(right.shape) == 2
+    if not flat and left._mask is right._mask is None:
         return extent(mask, made.shape, made._axes), (left, right)
+    if not flat:
+        text = f"a mask hides part of a side of {left.shape} times {right.shape}"
+        raise KernelError("bad-index", text, help="index both sides to two dimensions")
     shape = (left.shape[0], left.shape[1], right.shape[1])
     axes = (left._axes[0] | right._axes[0], left._axes[1], right._axes[1])
-    where = extent(mask, shape, axes)
+    where = extent(mask, shape, axes, product=True)
     if where.rest is not None and asks(where.rest, 0):
         where = exact(where, "nc_matmul, where it takes away terms of the sum,")
+    for side, places in ((left, (0, 1)), (right, (0, 2))):
+        where = _within_side(where, side, places, shape)
     if where.box is None:
         return where, (left, right)
     (k, m, n), (sk, sm, sn) = where.box
@@ -96,6 +112,24 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
     )
     rest = where.rest and rearranged(where.rest, (1, 2))
     return Extent(Box((m, n), (sm, sn)), rest), sides
+
+
+def _within_side(where: Extent, side: Tile, places: Sequence[int], shape: Sequence[int]) -> Extent:
+    """The part of a product that is left where a mask hides part of one side."""
+    if side._mask is None or where.empty:
+        return where
+    box, rest = bounding(side._mask, side.shape)
+    if box is None:
+        return Extent(empty=True)
+    exact(Extent(box, rest), "a tile that a matmul takes")
+    starts, sizes = map(list, where.box or whole(tuple(shape)))
+    for at, start, size in zip(places, *box, strict=True):
+        end = min(starts[at] + sizes[at], start + size)
+        starts[at] = max(starts[at], start)
+        sizes[at] = end - starts[at]
+    if min(sizes) < 1:
+        return Extent(empty=True)
+    return where._replace(box=Box(tuple(starts), tuple(sizes)))
 
 
 def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any = ANY) -> Tile:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nkic.base.kernel_errors import KernelError
-from nkic.language.beta1.emit import Made, emit, new, result
+from nkic.language.beta1.emit import Made, Part, emit, hide, new, note_part, result
 from nkic.language.beta1.extents import (
     Extent,
     axes_of,
@@ -14,8 +14,9 @@ from nkic.language.beta1.extents import (
     extent,
     select,
     spread,
+    startable,
 )
-from nkic.language.beta1.indices import Index, as_index
+from nkic.language.beta1.indices import ONE, Index, as_index
 from nkic.language.beta1.isa_moves import ANY, chosen
 from nkic.language.beta1.isa_vectors import per_partition
 from nkic.language.beta1.masks import All, Compared, Mask
@@ -91,7 +92,7 @@ def range_select(
         reduce_cmd=reduce_cmd,
         reduce_res=None if reduce_res is None else column(tile(reduce_res), where),
         reduce_op=operator(reduce_op, "reduce_op"),
-        range_start=number(range_start),
+        range_start=number(range_start) + (where.box.starts[-1] if where.box else 0),
         on_false_value=on_false_value,
     )
 
@@ -128,16 +129,18 @@ def select_reduce(
 
 
 def iota(expr: Any, dtype: Any, *, mask: Any = None) -> Tile:
-    """The values of an index expression."""
+    """The values of an index expression; of a number, one element of it."""
     index = as_index(expr)
-    if index is None or not index.dims:
+    if index is None:
         text = "nisa.iota takes an index expression of 2 dimensions or more"
         raise KernelError("argument-kind", text, help="write nl.arange(n)[None, :]")
+    index = index if index.dims else Index(index.start, (ONE, ONE))
     dims = index.dims
     made = new(index.shape, as_dtype(dtype))
     made._axes = tuple(dim.axes for dim in dims)
-    where = extent(mask, made.shape, made._axes)
+    where = startable(extent(mask, made.shape, made._axes), made.shape)
     if where.empty:
+        hide(made)
         return made
     start, sizes = index.start, index.shape
     if where.box is not None:
@@ -167,7 +170,9 @@ def affine_select(
     if where.empty:
         return made
     if isinstance(pred, bool):
-        return copy(source, mask=mask, dtype=made.dtype) if pred else _filled(made, on_false_value)
+        if pred:
+            return copy(source, mask=mask, dtype=made.dtype)
+        return recorded("memset", made, where, value=number(on_false_value))
     if not isinstance(pred, Mask):
         text = "pred is a comparison of index expressions"
         raise KernelError("argument-kind", text, help="write pred=(i_p >= i_f)", argument="pred")
@@ -183,6 +188,7 @@ def affine_select(
         given = goal
     if len(parts) == 1:
         _note(made, where)
+    note_part(made, Part(where.box, where.rest))
     return made
 
 
@@ -205,15 +211,12 @@ def _within(condition: Compared, where: Extent) -> Compared:
     return Compared(Index(index.start + moved, dims), condition.symbol)
 
 
-def _filled(made: Tile, value: Any) -> Tile:
-    return result("memset", made, value=number(value))
-
-
 def memset(shape: Any, value: Any, dtype: Any, *, mask: Any = None, engine: Any = ANY) -> Tile:
     """A tile full of a number."""
     made = new(tuple(int(plain(size)) for size in shape), as_dtype(dtype))
-    where = extent(mask, made.shape, made._axes)
+    where = startable(extent(mask, made.shape, made._axes), made.shape)
     if where.empty:
+        hide(made)
         return made
     return recorded("memset", made, where, value=number(value), engine=chosen(engine))
 

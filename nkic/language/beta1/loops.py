@@ -62,7 +62,7 @@ class Range:
 
     def __iter__(self) -> Iterator[LoopIndex]:
         loop, around = next(_loops), state().loops
-        depth = len(around)
+        depth, at = len(around), here()
         remember = active().remember if isinstance(self, TracedRange) else None
         restore = remember() if remember is not None else None
         watch = self.watch()
@@ -72,7 +72,12 @@ class Range:
                 for name in restore() if turn and restore is not None else ():
                     self.reset(name)
                 around[depth:] = [LoopIndex.of(value, loop)]
-                yield around[depth]
+                try:
+                    yield around[depth]
+                except GeneratorExit:
+                    if restore is not None and turn < len(self) - 1:  # Python left the loop
+                        active().left.append(at)
+                    raise
             watch(True)
         finally:
             del around[depth:]

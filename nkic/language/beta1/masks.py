@@ -6,7 +6,7 @@ on that part alone. Other masks are cut into boxes, row by row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -49,8 +49,10 @@ class Mask:
         )
         return True
 
-    def placed(self, axes: Axes, shape: Shape) -> Mask:
-        """The same with every condition over the dimensions of a tile of `shape`."""
+    def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
+        """The same with every condition over the dimensions of a tile of `shape`, or over those
+        of a product: terms, rows and columns.
+        """
         raise NotImplementedError
 
     def holds(self, box: Box) -> bool | None:
@@ -88,8 +90,8 @@ class Compared(Mask):
             return Compared(-self.index - 1, ">=")
         return Compared(self.index, "!=" if self.symbol == "==" else "==")
 
-    def placed(self, axes: Axes, shape: Shape) -> Mask:
-        return Compared(_over(self.index, axes, shape), self.symbol)
+    def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
+        return Compared(_over(self.index, axes, shape, product), self.symbol)
 
     def holds(self, box: Box) -> bool | None:
         low, high = range_over(self.index, box)
@@ -122,8 +124,8 @@ class All(Mask):
     def __invert__(self) -> Mask:
         return Either(*(~part for part in self.parts))
 
-    def placed(self, axes: Axes, shape: Shape) -> Mask:
-        return All(*(part.placed(axes, shape) for part in self.parts))
+    def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
+        return All(*(part.placed(axes, shape, product) for part in self.parts))
 
     def holds(self, box: Box) -> bool | None:
         found = {part.holds(box) for part in self.parts}
@@ -147,8 +149,8 @@ class Either(Mask):
     def __invert__(self) -> Mask:
         return All(*(~part for part in self.parts))
 
-    def placed(self, axes: Axes, shape: Shape) -> Mask:
-        return Either(*(part.placed(axes, shape) for part in self.parts))
+    def placed(self, axes: Axes, shape: Shape, product: bool = False) -> Mask:
+        return Either(*(part.placed(axes, shape, product) for part in self.parts))
 
     def holds(self, box: Box) -> bool | None:
         found = {part.holds(box) for part in self.parts}
@@ -220,11 +222,11 @@ def asks(mask: Mask, axis: int) -> bool:
 # ---- where a mask lies over a tile ---------------------------------------------------------------
 
 
-def _over(index: Index, axes: Axes, shape: Shape) -> Index:
+def _over(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
     """An expression with one dimension for each of a tile's.
 
     A dimension goes where the tile has the same `arange`, else to its place counted from the
-    last one.
+    last one; the first of several to the partitions, if it has as many elements.
     """
     rank = len(shape)
     found = [ONE] * rank
@@ -232,7 +234,10 @@ def _over(index: Index, axes: Axes, shape: Shape) -> Index:
     for place, dim in enumerate(index.dims):
         if dim.size == 1 or not dim.step:
             continue
-        at = next((n for n in range(rank) if dim.axes & axes[n] and shape[n] > 1), behind + place)
+        at = next((n for n in range(rank) if dim.axes & axes[n] and shape[n] > 1), -1)
+        if at < 0:  # partitions stay first where there are more dimensions than the mask has
+            deeper = not place and behind > 0 and len(index.dims) > 1 and not product
+            at = 0 if deeper and shape[0] == dim.size else behind + place
         if not 0 <= at < rank or shape[at] != dim.size:
             text = f"a mask over an index of shape {index.shape} does not fit a tile of {shape}"
             raise KernelError("bad-index", text, help="make the mask of the indices of the tile")
@@ -368,6 +373,47 @@ def _extended(found: list[Box], new: Box) -> list[Box]:
             return [*found[:-1], Box(old.starts, sizes)]
     found.append(new)
     return found
+
+
+def shadow(mask: Mask, box: Box, axes: Sequence[int]) -> Mask | None:
+    """Where a placed mask leaves something of a box along some axes, as a condition on the others;
+    None where it does everywhere.
+    """
+    rank = len(box.sizes)
+    kept = [n for n in range(rank) if n not in axes]
+    found = {tuple((b.starts[n], b.sizes[n]) for n in kept) for b in boxes(mask, box)}
+    if len(kept) == 1:
+        found = {((start, end - start),) for start, end in _joined_runs(one[0] for one in found)}
+    if found == {tuple((box.starts[n], box.sizes[n]) for n in kept)}:
+        return None
+    parts = [
+        All(*(run for n, at in zip(kept, one, strict=True) for run in _within(n, *at, rank)))
+        for one in sorted(found)
+    ]
+    return parts[0] if len(parts) == 1 else Either(*parts)
+
+
+def _joined_runs(runs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """First and end of runs of (start, size), those that touch as one."""
+    first, end = -1, -1
+    for start, size in sorted(runs):
+        if start > end:
+            if end > first:
+                yield first, end
+            first, end = start, start + size
+        end = max(end, start + size)
+    if end > first:
+        yield first, end
+
+
+def _within(axis: int, start: int, size: int, rank: int) -> tuple[Mask, Mask]:
+    """Conditions for an index that lies in a run."""
+
+    def alone(step: int, offset: int) -> Mask:
+        dims = tuple(Dim(1, step if n == axis else 0) for n in range(rank))
+        return Compared(Index(offset, dims), ">=")
+
+    return alone(1, -start), alone(-1, start + size - 1)
 
 
 def elements(mask: Mask, shape: Shape) -> Iterator[bool]:

@@ -4,16 +4,18 @@ what is shared between instances of a grid.
 
 from __future__ import annotations
 
+from math import prod as prod_of
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError
-from nkic.language.beta1.extents import extent
+from nkic.language.beta1.emit import hide, is_hidden, new, result, written_part
+from nkic.language.beta1.extents import Extent, cut, extent, predicate
 from nkic.language.beta1.functions import binary, unary
 from nkic.language.beta1.isa_folds import reduced_axes, tensor_reduce
 from nkic.language.beta1.isa_moves import dma_copy, nc_matmul, nc_transpose
 from nkic.language.beta1.isa_places import dropout as nisa_dropout
 from nkic.language.beta1.isa_vectors import tensor_scalar
-from nkic.language.beta1.moving import copy, exact, in_sbuf, kind, static_cast, stdlib, tile
+from nkic.language.beta1.moving import copy, in_sbuf, kind, static_cast, stdlib, tile
 from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
@@ -59,16 +61,45 @@ def mean(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None, keepdims: bo
     """The mean, computed in float32."""
     source = tile(x, "x")
     total = _folded("add", source, axis, dtypes.FLOAT32, mask, keepdims)
-    count = 1
-    for one in reduced_axes(axis, source):
-        count *= source.shape[one]
-    where = exact(extent(mask, source.shape, source._axes), "nl.mean")
-    if where.box is not None:
-        count = 1
-        for one in reduced_axes(axis, source):
-            count *= where.box.sizes[one]
-    found: Tile = binary("multiply", total, 1.0 / count, kind(dtype, source.dtype))
-    return found
+    where = extent(mask, source.shape, source._axes)
+    result_type = kind(dtype, source.dtype)
+    if where.rest is not None:
+        return _mean_of_rows(total, source, where, axis, keepdims, result_type)
+    sizes = source.shape if where.box is None else where.box.sizes
+    count = prod_of(sizes[one] for one in reduced_axes(axis, source))
+    return _in_part(total, "multiply", 1.0 / count, result_type)
+
+
+def _mean_of_rows(
+    total: Tile, source: Tile, where: Extent, axis: Any, keepdims: bool, dtype: DType
+) -> Tile:
+    """Sums, each over the number of elements that a mask leaves of its row: where that is none,
+    the sum of none over 1.
+    """
+    assert where.rest is not None
+    chosen = Tile(cut(predicate(where.rest, source.shape)._access, where))
+    counted = tensor_reduce(OPERATORS["add"], chosen, axis, dtype=dtypes.FLOAT32, keepdims=keepdims)
+    below = unary("reciprocal", binary("maximum", counted, 1.0))
+    return _in_part(total, "multiply", below, dtype)
+
+
+def _in_part(made: Tile, name: str, other: Any, dtype: DType) -> Tile:
+    """`made op other`, in the part of a result that has been written."""
+    found = new(made.shape, dtype)
+    found._axes = made._axes
+    box, rest, _ = written_part(made)
+    where = Extent(box)
+    if is_hidden(made):
+        hide(found)
+        return found
+    part = Tile(cut(made._access, where))
+    row = "tensor_tensor" if isinstance(other, Tile) else "tensor_scalar"
+    named: dict[str, Any]
+    if isinstance(other, Tile):
+        named = {"data1": part, "data2": other.reshape(part.shape), "op": OPERATORS[name]}
+    else:
+        named = {"data": part, "op0": OPERATORS[name], "operand0": other}
+    return result(row, found, part=box, rest=rest, **named)
 
 
 def var(x: Any, axis: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
@@ -223,6 +254,11 @@ def finfo(dtype: Any) -> FloatLimits:
     """The limits of a float type."""
     found = as_dtype(dtype)
     return FloatLimits(found.lowest, found.highest, 2.0**-found.mantissa_bits, found)
+
+
+def instances(axes: Any = None) -> int:
+    """`nl.num_programs`: instances of the grid along axes, or all."""
+    return num_programs(tuple(axes) if isinstance(axes, list) else axes)
 
 
 def nc(count: Any) -> int:

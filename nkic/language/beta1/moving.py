@@ -12,7 +12,20 @@ from nkic.base.kernel_errors import KernelError
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
 from nkic.language.beta1 import access
-from nkic.language.beta1.emit import emit, hide, is_hidden, move, new, operand, result, save_aliases
+from nkic.language.beta1.emit import (
+    Part,
+    alike,
+    emit,
+    hide,
+    is_hidden,
+    move,
+    new,
+    note_part,
+    operand,
+    result,
+    save_aliases,
+    written_part,
+)
 from nkic.language.beta1.extents import (
     ALL,
     Extent,
@@ -23,8 +36,9 @@ from nkic.language.beta1.extents import (
     predicate,
     reordered,
     spread,
+    startable,
 )
-from nkic.language.beta1.masks import boxes
+from nkic.language.beta1.masks import bounding, boxes
 from nkic.language.beta1.tiles import Blocks, Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.hosted import plain
@@ -40,9 +54,17 @@ Number = int | float
 
 
 def tile(value: Any, what: str = "this") -> Tile:
-    """A tile among arguments."""
+    """A tile among arguments, all of it there."""
     if isinstance(value, Tile):
-        return value
+        if value._mask is None:
+            return value
+        raise KernelError(
+            "bad-index",
+            f"a mask between brackets hides part of a tile of shape {value.shape}; a matmul "
+            "alone takes such a tile",
+            help="give the mask to the instruction, as mask=",
+            argument=what,
+        )
     if isinstance(value, NkiTensor):
         return Tile(value._access)
     if isinstance(value, Blocks):
@@ -68,8 +90,10 @@ def stdlib(name: str, *args: Any, **named: Any) -> Any:
     return Tile(found._access) if isinstance(found, NkiTensor) else found
 
 
-def load(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
-    """A new tile in SBUF with the elements of a tensor in HBM."""
+def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> Tile:
+    """A new tile in SBUF with the elements of a tensor in HBM. `mode` is what becomes of indices
+    that the program finds outside, as in nisa.dma_copy: no page of nl.load names it (assumed).
+    """
     source = tile(src, "src")
     made = new(_tiled(source), kind(dtype, source.dtype))
     if len(source.shape) < 2:
@@ -81,8 +105,10 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
         hide(made)
         return made
     if where.rest is None:
-        return result("dma_copy", made, part=where.box, src=Tile(cut(source._access, where)))
-    copy_boxes(made, source, where)
+        part = Tile(cut(source._access, where))
+        return result("dma_copy", made, part=where.box, src=part, oob_mode=mode)
+    copy_boxes(made, source, where, oob_mode=mode)
+    note_part(made, Part(where.box, where.rest, bare=True))
     return made
 
 
@@ -106,8 +132,8 @@ def copy_boxes(dst: Tile, src: Tile, where: Extent, **more: Any) -> None:
         emit("dma_copy", Tile(cut(dst._access, part)), src=Tile(cut(src._access, part)), **more)
 
 
-def store(dst: Any, value: Any, *, mask: Any = None) -> None:
-    """Writes a tile to a tensor in HBM."""
+def store(dst: Any, value: Any, *, mask: Any = None, mode: Any = None) -> None:
+    """Writes a tile to a tensor in HBM. `mode`: as of nl.load."""
     goal = tile(dst, "dst")
     found = number(value)
     if is_hidden(found):
@@ -127,9 +153,10 @@ def store(dst: Any, value: Any, *, mask: Any = None) -> None:
     if source.shape == goal.shape:
         check_inside(source, where)
     if where.rest is not None:
-        copy_boxes(goal, Tile(view), where)
+        copy_boxes(goal, Tile(view), where, oob_mode=mode)
     else:
-        emit("dma_copy", Tile(cut(goal._access, where)), src=Tile(cut(view, where)))
+        part = Tile(cut(goal._access, where))
+        emit("dma_copy", part, src=Tile(cut(view, where)), oob_mode=mode)
 
 
 def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
@@ -179,7 +206,7 @@ def made_for(
     axes = axes_of(shape, *tiles)
     made = new(shape, dtype, buffer)
     made._axes = tuple(axes)
-    where = extent(mask, shape, axes)
+    where = startable(extent(mask, shape, axes), shape)
     if where.empty:
         hide(made)
     return made, where
@@ -245,16 +272,22 @@ def assign(target: Tile, value: Any) -> None:
         return  # `t[...] += value` has been done
     if move(source, target):
         return
-    made = source._written_by
-    where = ALL if made is None else Extent(made.part, made.rest)
+    box, rest, bare = written_part(source)
+    where = Extent(box, rest)
+    if where != ALL and source.shape != target.shape:  # what was written is said in its shape
+        target = Tile(alike(target._access, source.shape) or target._access)
     view = access.fitted(source._access, target.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
         raise KernelError("operand-shape", text, help="index both to the same shape")
     on_chip = target._access.tensor.on_chip and view.tensor.on_chip
-    on_chip = on_chip and startable(target._access) and startable(view)
+    if where != ALL and source.shape != target.shape:
+        text = f"a part of a tile of shape {source.shape} cannot be assigned to {target.shape}"
+        raise KernelError("operand-shape", text, help="index both to the same shape")
     goal, part = Tile(cut(target._access, where)), Tile(cut(view, where))
-    if where.rest is not None and on_chip:
+    on_chip = on_chip and begins(goal._access) and begins(part._access)
+    bare = bare or (rest is not None and bounding(rest, source.shape)[1] is None)
+    if where.rest is not None and on_chip and not bare:
         chosen = predicate(where.rest, source.shape)
         emit(
             "tensor_copy_predicated",
@@ -268,7 +301,7 @@ def assign(target: Tile, value: Any) -> None:
         emit("tensor_copy" if on_chip else "dma_copy", goal, src=part)
 
 
-def startable(view: View) -> bool:
+def begins(view: View) -> bool:
     """An engine can begin at the first partition of a tile. Where it cannot, DMA moves what is
     assigned there.
     """
@@ -276,7 +309,7 @@ def startable(view: View) -> bool:
 
 
 def _fill(target: Tile, value: Number) -> None:
-    if target._access.tensor.on_chip and not startable(target._access):
+    if target._access.tensor.on_chip and not begins(target._access):
         emit("dma_copy", target, src=full(target.shape, value, target.dtype))
     elif target._access.tensor.on_chip:
         emit("memset", target, value=value)

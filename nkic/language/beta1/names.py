@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
+from nkic.ir.program import Instruction
 from nkic.language.beta1 import (
     ROOT,
     allocators,
@@ -21,14 +23,16 @@ from nkic.language.beta1 import (
     moving,
 )
 from nkic.language.beta1.operators import Function
+from nkic.language.beta1.recorded import scalars
 from nkic.language.creation import ParDim, TensorClass
 from nkic.language.dtypes_api import BUFFERS
 from nkic.language.enums import ENUMS, OPERATORS, engine
 from nkic.language.isa import NkiValidationError, get_nc_version
-from nkic.language.names import NoReorder, TileSize, num_programs, program_id, program_ndim
+from nkic.language.names import NoReorder, TileSize, program_id, program_ndim
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
 from nkic.language.tensors.indexing import DynamicSlice
+from nkic.language.trace import active
 from nkic.machine import dtypes
 
 
@@ -56,7 +60,7 @@ class Limits:
 
 
 _BINARY = (
-    *("add", "subtract", "multiply", "maximum", "minimum", "power", "divide", "mod", "fmod"),
+    *("add", "subtract", "multiply", "maximum", "minimum", "power", "divide"),
     *("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"),
     *("logical_and", "logical_or", "logical_xor"),
@@ -69,8 +73,36 @@ _UNARY = (
 )
 
 
+def labelled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that also takes `name=`, which its instructions are called in listings and
+    profiles. Beta 2 documents it; pages of Beta 1 only say that there is more (assumed).
+    """
+
+    @wraps(function)
+    def call(*args: Any, name: str = "", **more: Any) -> Any:
+        if not name:
+            return function(*args, **more)
+        body = active().body
+        start = len(body)
+        found = function(*args, **more)
+        made = body[start:]
+        body[start:] = [i._replace(name=name) if isinstance(i, Instruction) else i for i in made]
+        return found
+
+    return call
+
+
 def _binary(name: str) -> Function:
     def call(x: Any, y: Any, *, dtype: Any = None, mask: Any = None) -> Any:
+        return functions.binary(name, x, y, dtype, mask)
+
+    return Function(name, call)
+
+
+def _remainder(name: str) -> Function:
+    """`nl.mod` and `nl.fmod`, whose further arguments may stand without their names."""
+
+    def call(x: Any, y: Any, dtype: Any = None, mask: Any = None) -> Any:
         return functions.binary(name, x, y, dtype, mask)
 
     return Function(name, call)
@@ -95,6 +127,7 @@ def language() -> dict[str, Any]:
     """Everything in `nki.language`."""
     found: dict[str, Any] = {name: _binary(name) for name in _BINARY}
     found |= {name: _unary(name) for name in _UNARY}
+    found |= {name: _remainder(name) for name in ("mod", "fmod")}
     found |= {name: Function(name, getattr(more, name)) for name in more.REDUCTIONS}
     found |= {name: getattr(more, name) for name in more.FUNCTIONS}
     found |= {name: getattr(module, name) for module, names in _NL for name in names}
@@ -117,9 +150,9 @@ def language() -> dict[str, Any]:
         "affine_range": loops.affine,
         "sequential_range": loops.traced,
         "static_range": loops.unrolled,
-        "loop_reduce": loops.loop_reduce,
+        "loop_reduce": labelled(loops.loop_reduce),
         "program_id": program_id,
-        "num_programs": num_programs,
+        "num_programs": more.instances,
         "program_ndim": program_ndim,
         "nc": more.nc,
         "spmd_dim": more.spmd_dim,
@@ -146,7 +179,7 @@ def instructions() -> dict[str, Any]:
     """Everything in `nki.isa`."""
     engines = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     return {
-        **{name: getattr(module, name) for module, names in _ISA for name in names},
+        **{name: labelled(getattr(module, name)) for module, names in _ISA for name in names},
         **ENUMS,
         **{f"{member.name}_engine": member for member in engines},
         "get_nc_version": get_nc_version,
@@ -186,7 +219,11 @@ def namespaces(annotation: Any) -> Mapping[str, Namespace]:
         ".nki.language": nl,
         ".nki.isa": nisa,
         ".nki.compiler": compiler(),
-        ".nki.typing": {"tensor": annotation, "mutable_tensor": annotation},
+        ".nki.typing": {
+            "tensor": annotation,
+            "mutable_tensor": annotation,
+            "scalar": scalars.scalar,
+        },
         ".nki.isa.constants": constants,
         ".nki.language.constants": {
             **{k: nl[k] for k in ("fp32", "bfp16", "tile_size")},

@@ -29,10 +29,12 @@ from nkic.machine.memory import Buffer
 
 class Tile(NkiTensor):
     """A tensor in HBM, a tile, or a part of one. `_written_by` is what wrote it, while that may
-    still write elsewhere instead. What makes instructions is in nkic/language/beta1/methods.py.
+    still write elsewhere instead; `_part` what of it was written, if not all. `_mask` hides a part
+    of it from the matmul that it is given to. What makes instructions is in
+    nkic/language/beta1/methods.py.
     """
 
-    __slots__ = ("__weakref__", "_axes", "_outside", "_written_by")
+    __slots__ = ("__weakref__", "_axes", "_mask", "_outside", "_part", "_written_by")
     __hash__ = None
 
     def __init__(self, view: View, axes: Axes | None = None, made: Any = None) -> None:
@@ -40,6 +42,8 @@ class Tile(NkiTensor):
         self._axes = axes or (NO_AXES,) * len(view.shape)
         self._written_by = made
         self._outside: tuple[access.Outside, ...] = ()
+        self._mask: Mask | None = None
+        self._part: Any = None
 
     # Indexing
 
@@ -53,14 +57,14 @@ class Tile(NkiTensor):
         return made
 
     def _masked(self, mask: Mask) -> Tile:
-        """`t[mask]`, of a mask that hides nothing of it."""
-        if bounding(mask.placed(self._axes, self.shape), self.shape) == (whole(self.shape), None):
+        """`t[mask]`: the same tile; what the mask hides is hidden from what takes it."""
+        placed = mask.placed(self._axes, self.shape)
+        if bounding(placed, self.shape) == (whole(self.shape), None):
             return self
-        raise KernelError(
-            "bad-index",
-            f"a mask between brackets hides part of a tile of shape {self.shape}",
-            help="give it to the instruction, as mask=",
-        )
+        made = Tile(self._access, self._axes)
+        made._outside = self._outside
+        made._mask = placed if self._mask is None else self._mask & placed
+        return made
 
     def __iter__(self) -> NoReturn:
         raise KernelError(
@@ -76,6 +80,15 @@ class Tile(NkiTensor):
         """Bytes of an element."""
         return self.dtype.size
 
+    @property
+    def shape_2d(self) -> tuple[int, int]:
+        """Partitions, and elements in each: no page names it (assumed)."""
+        return self.shape[0], prod(self.shape[1:])
+
+    def as_tile(self) -> Tile:
+        """The tile itself: no page names it (assumed)."""
+        return self
+
     def assert_shape(self, shape: Any) -> Tile:
         """The tensor itself, if it has the shape."""
         if tuple(shape) != self.shape:
@@ -88,11 +101,17 @@ class Tile(NkiTensor):
         """The same elements in another shape."""
         active().recording()
         wanted = _sizes(sizes, shape, self.size)
-        found = reshaped(self._access, wanted)
-        return Tile(found, made=self._written_by if wanted == self.shape else None)
+        if wanted == self.shape:
+            return self
+        return Tile(reshaped(self._access, wanted))
 
-    def expand_dims(self, axis: int) -> Tile:
-        """With a new dimension of size 1."""
+    def expand_dims(self, axis: Any) -> Tile:
+        """With a new dimension of size 1, or with several."""
+        if isinstance(axis, tuple | list):
+            found = self
+            for one in sorted(axis):
+                found = found.expand_dims(one)
+            return found
         at = axis if axis >= 0 else axis + len(self.shape) + 1
         return self.reshape((*self.shape[:at], 1, *self.shape[at:]))
 
@@ -102,9 +121,6 @@ class Tile(NkiTensor):
 
     def __repr__(self) -> str:
         return NkiTensor.__repr__(self).replace("NkiTensor", "tensor", 1)
-
-    def __bool__(self) -> bool:
-        return True
 
 
 def _sizes(sizes: tuple[Any, ...], shape: Any, count: int) -> tuple[int, ...]:
@@ -194,7 +210,7 @@ class Blocks:
 
     def _within(self, key: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
         """The place that a key says, of all counts or of the first, and what is left of it."""
-        parts = list(key) if isinstance(key, tuple) else [key]
+        parts = list(key) if access.is_several(key) else [key]
         rank, count = len(self.shape), len(self._counts)
         if any(part is Ellipsis for part in parts):
             at = next(n for n, part in enumerate(parts) if part is Ellipsis)

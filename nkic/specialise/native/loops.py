@@ -85,6 +85,22 @@ def left_early(head: Span, places: CallSites) -> KernelError:
     return KernelError("device-loop-misuse", text, help=help, span=head)
 
 
+def returned(head: Span, places: CallSites) -> KernelError | None:
+    """The error about a `return` in a loop of Beta 1, with its head there; None where none is."""
+    module = places.sources.module(head.path)
+    loop = module.statement_at(head) if module is not None else None
+    for statement in loop.body if isinstance(loop, nodes.For) else ():
+        for word, node in _leaving(statement):
+            if word == "return":
+                text = (
+                    "`return` inside of a loop whose body is traced once ends the function after "
+                    "all turns; Python ends it in the first one"
+                )
+                help = "write it after the loop, or compile the file from the command line"
+                return KernelError("device-loop-misuse", text, help=help, span=node.span)
+    return None
+
+
 def _leaving(node: nodes.Node, is_inside: bool = False) -> Iterator[tuple[str, nodes.Node]]:
     """What in a loop's body leaves it; a `break` inside of another loop does not."""
     if isinstance(node, nodes.Return):

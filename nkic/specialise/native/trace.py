@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.base.kernel_errors import KernelError
+from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.evaluate.failures import CALLS
 from nkic.ir.program import Program, TensorParameter
@@ -22,7 +23,7 @@ from nkic.specialise.instances import check_cores, grid, inputs_of, instances
 from nkic.specialise.naming import Names
 from nkic.specialise.native import call_sites, failures
 from nkic.specialise.native.kernel import LiveKernel, kernel_node
-from nkic.specialise.native.loops import Whiles, left_early
+from nkic.specialise.native.loops import Whiles, left_early, returned
 from nkic.specialise.native.sources import Parse, Sources
 from nkic.specialise.native.surface import spaces
 from nkic.specialise.native.values import Copier
@@ -136,8 +137,11 @@ class _Tracer:
         """A loop on the device ends where its body does."""
         trace = self.trace
         left = [*trace.left, *(loop.at for loop in trace.loops)]
-        if left:
-            error = left_early(left[0].primary, self.places)
+        if trace.profile is Profile.BETA1:
+            errors = [returned(at.primary, self.places) for at in left]
+        else:
+            errors = [left_early(at.primary, self.places) for at in left[:1]]
+        for error in filter(None, errors):
             self.report.fatal(error.slug, error.message, error.span, help=error.help)
 
 

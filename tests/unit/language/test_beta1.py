@@ -18,6 +18,7 @@ from nkic.driver.compiled import CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
 from nkic.driver.request import parse_options, request_for
+from nkic.ir.program import Instruction
 from nkic.language.beta1 import indices, masks
 from nkic.language.trace import Trace, tracing
 from nkic.machine.targets import DEFAULT
@@ -134,14 +135,29 @@ def kernel(a):
 """
 
 
-def instructions(body: str) -> list[str]:
-    """The names of the instructions of a kernel."""
+def made(body: str) -> list[Instruction]:
+    """The instructions of a kernel."""
     text = HEAD + "".join(f"    {line}\n" for line in body.splitlines()) + "    return out\n"
     loader = Loader.beside("k.py")
     source = loader.main("k.py", text.encode())
     request = request_for(source, parse_options(args=["a=float32[128,512]"]), {})
     compiled = compile_source(source, request, loader, CompileOptions(last="specialise"))
-    return [one.row.name for one in code(compiled.results["specialise"])]
+    return list(code(compiled.results["specialise"]))
+
+
+def instructions(body: str) -> list[str]:
+    """The names of the instructions of a kernel, as the table has them."""
+    return [one.row.name for one in made(body)]
+
+
+def test_instructions_have_the_names_that_the_kernel_gives_them() -> None:
+    found = made(
+        't = nisa.tensor_copy(nl.load(a), name="copied")\n'
+        'nl.store(out, nisa.activation(nl.exp, t, name="powers"))'
+    )
+    names = [(one.row.name, one.name) for one in found]
+    assert names[1:3] == [("tensor_copy", "copied"), ("activation", "powers")]
+    assert [name for _, name in (names[0], names[3])] == ["", ""]
 
 
 def test_an_assignment_makes_no_copy() -> None:

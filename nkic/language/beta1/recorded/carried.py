@@ -141,6 +141,8 @@ def _reads(turn: int, item: Instruction) -> Iterator[_Access]:
 
 
 def _writes(turn: int, item: Instruction) -> Iterator[_Access]:
+    if item.number in state().fillings:
+        return
     fold = _fold(item)
     for operand, spec in zip(item.operands, item.row.operands, strict=True):
         if isinstance(operand, View) and spec.access.writes:

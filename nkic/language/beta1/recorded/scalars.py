@@ -1,0 +1,91 @@
+"""Numbers on the device: `nki.typing.scalar`, and loops that run as often as one says.
+
+No page of Beta 1 names them; kernels of nki-samples loop over `range(scalar(tile))`. The loop is
+what nl.dynamic_range of later versions is, and its body is recorded once (assumed).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from nkic.base.device import DeviceBound
+from nkic.base.kernel_errors import KernelError
+from nkic.language.beta1.emit import binders, operand, save_aliases, state
+from nkic.language.beta1.moving import tile
+from nkic.language.loops import DynamicRange
+from nkic.language.registers import VirtualRegister
+from nkic.language.tensors.views import whole
+from nkic.language.texts import brief
+from nkic.language.trace import active
+from nkic.machine.facts import Register
+
+
+class Scalar(DeviceBound):
+    """A number that is read from a tile when the program runs."""
+
+    def __init__(self, register: Register) -> None:
+        self._register = register
+
+    def counted(self, bounds: tuple[object, ...]) -> DynamicRange:
+        first, last = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
+        step = bounds[2] if len(bounds) == 3 else 1
+        if not isinstance(step, int) or isinstance(step, bool) or step < 1:
+            text = f"the step of a loop on the device is an int of at least 1, not {brief(step)}"
+            raise KernelError("loop-bounds", text)
+        return Counted(_bound(first), _bound(last), step)
+
+    def __index__(self) -> NoReturn:
+        raise KernelError(
+            "register-value",
+            "a scalar is known on the device alone; Python's own range cannot count it",
+            help="compile the file from the command line, or with evaluate='closed'",
+        )
+
+
+def scalar(value: Any) -> Scalar:
+    """`nki.typing.scalar`: the only element of a tile, as a bound of a loop."""
+    source = tile(value, "value")
+    if source.size != 1:
+        text = f"a scalar is the only element of a tile; shape is {source.shape}"
+        raise KernelError("operand-shape", text, help="index one element")
+    register = active().register()
+    binders()["register_load"](dst=VirtualRegister(register), src=operand(source))
+    return Scalar(register)
+
+
+def _bound(value: object) -> int | Register:
+    if isinstance(value, Scalar):
+        return value._register
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
+    raise KernelError("loop-bounds", f"bounds of a range are ints and scalars, not {brief(value)}")
+
+
+class Counted(DynamicRange):
+    """A loop on the device. What waits to be recorded is recorded before it, and before its end:
+    an instruction in its body runs in every turn, or in none.
+    """
+
+    def open(self) -> Register:
+        _settle()
+        self._predicates = dict(state().predicates)
+        return super().open()
+
+    def leave(self) -> None:
+        _settle()
+        state().predicates = self._predicates
+        super().leave()
+
+
+def _settle() -> None:
+    """Zeros that nothing has touched are written, and values that were assigned are kept."""
+    known = state()
+    fills = list(known.zeros.values())
+    known.zeros.clear()
+    for fill in fills:
+        fill()
+    known.begun.clear()
+    for aliases in list(known.moved.values()):
+        there = [one for ref in aliases if (one := ref()) is not None]
+        if there:
+            save_aliases(whole(there[0]._access.tensor))
