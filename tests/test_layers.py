@@ -31,6 +31,7 @@ ALLOWED = {
     "depend": DATA,
     "allocate": DATA,
     "schedule": DATA,
+    "spill": f"{DATA} allocate",  # what is in use when, and how much room it takes
     "prove": DATA,
     "neff": "base machine prove",
     "emit": f"{DATA} neff",
@@ -45,8 +46,10 @@ ALLOWED = {
     "driver.compiled": "base machine ir neff",
     "driver.like": "base machine arrays specialise",
     "driver.request": "base machine specialise driver.like",
+    "driver.spilling": f"{DATA} depend allocate search prove spill",
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"
-    " check lower depend allocate schedule search prove neff emit pace driver.compiled",
+    " check lower depend allocate schedule search prove neff emit pace spill driver.compiled"
+    " driver.spilling",
     "driver.forms": "base ir neff syntax parse driver.compiled",
     "driver.remarks": "base ir lower allocate schedule search driver.compiled",
     "driver.changes": "ir driver.compiled",

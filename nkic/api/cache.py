@@ -101,7 +101,7 @@ def _key(job: SourceCompilation) -> str:
         *(request.grid, request.lnc, request.spread, args, consts, parts, repr(request.entry)),
         request.schedule,
         *(how.serial, how.level, how.embed_source, how.max_errors, repr(how.levels)),
-        how.machine_hash,
+        *(how.machine_hash, how.spill),
     )
     return sha256(repr(asked).encode()).hexdigest()
 

@@ -31,6 +31,7 @@ class CompileOptions:
     limits: Limits | None = None  # of the kernel's evaluation; None for the usual ones
     levels: Settings = field(default_factory=Settings)  # of warnings
     level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
+    spill: bool = False  # tiles may wait in HBM where SBUF has no room for all that are in use
 
     @property
     def machine_hash(self) -> str:

@@ -156,8 +156,12 @@ def _attempt(lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Tria
 def _fitted(
     lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Trial
 ) -> tuple[Program, Graphs] | None:
-    """The program with addresses."""
+    """The program with addresses. An order that no core can be planned in is not tried."""
     cores = list(_planned(lowered, graphs, free, trial))
+    if trial.share is not None and all(
+        body is old for (body, _), old in zip(cores, lowered.cores, strict=True)
+    ):
+        return None
     moved = replace(lowered, cores=tuple(body for body, _ in cores))
     with suppress(CompileFailed):
         return allocate(

@@ -138,7 +138,9 @@ class _CompileCommand:
         limits = table.evaluation(self.session.limits)
         machine = _machine(line.machine)
         level = DEFAULT.level if line.optimise is None else line.optimise
-        options = CompileOptions(*how, see=self.see, limits=limits, machine=machine, level=level)
+        options = CompileOptions(
+            *how, see=self.see, limits=limits, machine=machine, level=level, spill=line.spill
+        )
         compiled = Compiled(source)
         if place is not None:
             place.note(self.loader.probes)
