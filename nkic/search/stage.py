@@ -71,7 +71,7 @@ FITS = ((1.0, 0.95, 0.8), (False, True))  # shares, and what goes first
 
 
 TRIALS = {
-    1: (Trial(1.0),),
+    1: (Trial(1.0, by_program=True),),
     2: (
         *(Trial(None, rest=rest, in_order=True) for rest in (REST, 64)),
         *(Trial(None, rest=rest) for rest in (2, 4, 16, 32, 64)),
