@@ -124,6 +124,20 @@ def test_what_is_written_into_after_all_is_stored() -> None:
     assert [(one.tensor.name, one.stored, one.loaded) for one in made.away[0]] == [("t0", 1, 1)]
 
 
+def test_only_what_made_a_tile_first_makes_it_again() -> None:
+    """The second one fills a part, and what is in the rest is the first one's."""
+    part = op(1, "memset", dst="%0[0+128, 0; 1x1]", value="5.0")
+    found = text(fill(0, 0), part, fill(2, 1), double(3, 2, 1), stored(4, 2), stored(5, 0))
+    made = spilled(found)
+    assert [(one.tensor.name, one.stored, one.loaded) for one in made.away[0]] == [("t0", 1, 1)]
+    body = list(code(made.program))
+    at = next(i for i, one in enumerate(body) if _name(one) == "dma_copy %7 %6")
+    dst = body[at].operands[0]
+    body[at] = body[0]._replace(number=body[at].number, operands=(dst, *body[0].operands[1:]))
+    (finding,) = prove_spilled(found, replace(made.program, cores=(tuple(body),)))
+    assert "finds `t0`, of which the program has something else" in finding.what
+
+
 def test_an_input_that_is_overwritten_is_not_loaded_again() -> None:
     lines = [loaded(0, 0), load(1, f"%{X}{HBM}", f"%0{WHOLE}"), fill(2, 1), double(3, 2, 1)]
     made = spilled(text(*lines, stored(4, 2), stored(5, 0)))
@@ -151,6 +165,46 @@ def test_a_loop_is_one_item() -> None:
     assert kinds == [
         *("memset", "tensor_tensor", "dma_copy", "memset", "loop", "dma_copy", "dma_copy")
     ]
+
+
+def test_what_a_loop_uses_comes_back_before_it() -> None:
+    lines = [fill(0, 0), double(1, 1, 0), fill(2, 2), double(3, 3, 2), stored(4, 3)]
+    loop = ["loop 1 $0 = 0 to 4 by 1", double(5, 0, 1), stored(6, 0), "end"]
+    made = spilled(text(*lines, *loop))
+    (inside,) = (item for item in made.program.cores[0] if isinstance(item, Loop))
+    assert [_name(one) for one in inside.body if isinstance(one, Instruction)] == [
+        "tensor_tensor %8 %7 %7",
+        f"dma_copy %{OUT} %8",
+    ]
+    before = ["dma_copy %7 %6", "memset %8"]  # what the loop writes may hold something, too
+    assert sorted(names(made.program)[6:8]) == before
+
+
+def test_tiles_of_a_loop_need_room_and_stay() -> None:
+    own = "\n".join(declare(i, f"u{i}", f"128, {N}", more=" scope (1,)") for i in (6, 7))
+    loop = ["loop 1 $0 = 0 to 4 by 1", fill(2, 6), double(3, 7, 6), stored(4, 7), "end"]
+    lines = [fill(0, 0), double(1, 1, 0), *loop, stored(5, 1)]
+    made = spilled(text(*lines, more=own))
+    assert [(one.tensor.name, one.stored, one.loaded) for one in made.away[0]] == [("t1", 1, 1)]
+
+
+def test_what_moves_less_leaves_first() -> None:
+    """What has not changed since it was loaded is moved once, the other tile twice."""
+    lines = [loaded(0, 0), fill(1, 2), double(2, 1, 2), double(3, 3, 2), stored(4, 3)]
+    made = spilled(text(*lines, stored(5, 0), stored(6, 1)), share=3.01 * 80_000 / 212_728)
+    assert {one.tensor.name for one in made.away[0]} == {"t0"}
+
+
+def test_no_more_leaves_than_is_lacking() -> None:
+    """Of two that are needed as late the one goes that is large enough and no larger."""
+    few = 4000
+    small, part = (f"%{tile}[0+128, 0; 1x{few}]" for tile in (6, 1))
+    more = declare(6, "small", f"128, {few}")
+    lines = [fill(0, 0), double(1, 1, 0), copy(2, small, part)]
+    lines += [fill(3, 2), double(4, 3, 2), stored(5, 3)]
+    out = op(6, "tensor_tensor", dst=small, data1=small, data2=part, op="'add'")
+    made = spilled(text(*lines, out, more=more), share=256_000 / 212_728)
+    assert {one.tensor.name for one in made.away[0]} == {"small"}
 
 
 def test_one_instruction_that_needs_too_much_cannot_be_helped() -> None:
