@@ -34,9 +34,11 @@ class CompileOptions:
     spill: bool = False  # tiles may wait in HBM where SBUF has no room for all that are in use
 
     @property
-    def machine_hash(self) -> str:
-        """Of the figures of time; empty for the target's own."""
-        return self.machine.hash if self.machine is not None else ""
+    def key(self) -> tuple[object, ...]:
+        """What an artifact and its messages depend on: equal in every process."""
+        machine = self.machine.hash if self.machine is not None else ""
+        asked = (self.serial, self.spill, self.level, self.embed_source, self.max_errors)
+        return (*asked, repr(self.levels), machine)
 
 
 DEFAULT = CompileOptions()

@@ -28,7 +28,7 @@ from nkic.base.profiles import Profile
 from nkic.driver import pipeline
 from nkic.driver.compiled import CompileOptions
 from nkic.driver.loader import Loader
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.migrate.proof import Proof, Text, prove
 from nkic.migrate.stage import Migrated, migrate
 from nkic.migrate.version import spoken
@@ -125,7 +125,7 @@ def _migrated(case: Case, path: str, shapes: int) -> tuple[Migrated, Proof | Non
     grid = "x".join(map(str, np.atleast_1d(how["grid"]))) if "grid" in how else None
     old, new = Loader.beside(path), Loader.beside(path)
     source = old.main(path)
-    raw = RawOptions(kernel=case.kernel, args=args, grid=grid, target=how.get("target"))
+    raw = parse_options(kernel=case.kernel, args=args, grid=grid, target=how.get("target"))
     consts = {n: v for n, v in inputs.items() if n not in arrays}
     request = replace(request_for(source, raw, {}), consts=consts, lnc=how.get("lnc", 1))
     speech = spoken(source, request, old, Profile.BETA1, GOAL)
