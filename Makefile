@@ -12,7 +12,7 @@ PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check lint types test test-all fuzz bless bench flames pictures timing schedules faults mutate demo samples \
-	conformance accuracy grammar docs stubs clean
+	placement conformance accuracy grammar docs stubs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## */\1\t/' | expand -t 12
@@ -91,6 +91,10 @@ conformance: $(STAMP)  ## run nki-library's suite: make conformance NKILIB=… C
 # NKISAMPLES and NKILIB are checkouts; either may be left out. ARGS is a pattern of names.
 schedules: $(STAMP)  ## public kernels' schedules beside a bound: make schedules NKISAMPLES=… NKILIB=… [ARGS=…]
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.timing.library $(if $(NKISAMPLES),--samples '$(NKISAMPLES)') \
+		$(if $(NKILIB),--library '$(NKILIB)') $(ARGS)
+
+placement: $(STAMP)  ## how near placement comes to what is in use: make placement NKISAMPLES=… NKILIB=… [ARGS=…]
+	$(PY) -m tests.timing.placement $(if $(NKISAMPLES),--samples '$(NKISAMPLES)') \
 		$(if $(NKILIB),--library '$(NKILIB)') $(ARGS)
 
 accuracy: $(STAMP)  ## worst errors of public kernels: make accuracy NKISAMPLES=… NKILIB=… [ARGS=…]

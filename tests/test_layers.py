@@ -31,6 +31,7 @@ ALLOWED = {
     "depend": DATA,
     "allocate": DATA,
     "schedule": DATA,
+    "spill": f"{DATA} allocate",  # what is in use when, and how much room it takes
     "prove": DATA,
     "neff": "base machine prove",
     "emit": f"{DATA} neff",
@@ -47,8 +48,10 @@ ALLOWED = {
     "driver.spoken": "base",
     "driver.request": "base machine specialise driver.like driver.spoken",
     "driver.notes": "machine ir allocate neff pace",
+    "driver.spilling": f"{DATA} depend allocate search spill",
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"
-    " check lower depend allocate schedule search prove neff emit driver.compiled driver.notes",
+    " check lower depend allocate schedule search prove neff emit driver.compiled driver.notes"
+    " driver.spilling",
     "driver.forms": "base ir neff syntax parse driver.compiled",
     "driver.remarks": "base ir lower allocate schedule search driver.compiled",
     "driver.changes": "ir driver.compiled",

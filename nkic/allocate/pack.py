@@ -1,15 +1,18 @@
 """Packs by size: the largest tensor first, each at the lowest bytes that are free all its life.
 
 Fits what program order leaves in pieces. A tensor that finds no room goes to the front, and all
-begins again, some times. Tensors of at most 64 partitions may also lie side by side, two or four
-of them over the same bytes: a compute engine reaches 64 partitions from 0 or 64 on, and 32 from
-every multiple of 32 (Trainium/Inferentia2 architecture guide, data access).
+begins again, some times; then by size and time in use, and by that time alone. Tensors of at most
+64 partitions may also lie side by side, two or four of them over the same bytes: a compute engine
+reaches 64 partitions from 0 or 64 on, and 32 from every multiple of 32 (Trainium/Inferentia2
+architecture guide, data access).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -21,8 +24,9 @@ from nkic.ir.tensors import Tensor
 from nkic.machine.memory import PARTITIONS, Address
 from nkic.machine.tiles import start_partitions
 
-PAIRS = 40_000_000  # of tensors, that are compared at most; a second or two
-TRIES = 100
+PAIRS = 40_000_000  # of tensors in use together, that are compared at most; a second or two
+PLACES = 100_000  # tensors, of all tries, for which a place is looked for; as long at most
+TRIES = 150
 
 
 def pack(lives: Sequence[Lifetime], space: Space, movable: Collection[int] = ()) -> Addresses:
@@ -30,19 +34,33 @@ def pack(lives: Sequence[Lifetime], space: Space, movable: Collection[int] = ())
     partition than 0.
     """
     fixed, free, addresses = apart(lives)
-    order = sorted(free, key=lambda one: (-space.size(one.tensor), one.first))
-    tries = min(TRIES, PAIRS // max(1, len(lives) ** 2))
-    if tries == 0 or _least(lives, space, movable) > space.capacity:
-        raise DoesNotFit(order[0], [])
-    while True:
-        try:
-            return addresses | _in_order(order, fixed, space, movable)
-        except DoesNotFit as failure:
-            tries -= 1
-            if not tries or failure.life is order[0]:
-                raise
+    orders = [sorted(free, key=partial(key, space)) for key in (_by_size, _by_area, _by_length)]
+    failure = DoesNotFit(orders[0][0], [])
+    if _least(lives, space, movable) > space.capacity:
+        raise failure
+    together = _Together(lives)
+    tries = min(TRIES, PAIRS // max(1, together.pairs), PLACES // max(1, len(lives)))
+    for i, order in enumerate(orders):
+        for _ in range((tries + i) // len(orders)):
+            try:
+                return addresses | _in_order(order, fixed, space, movable, together)
+            except DoesNotFit as found:
+                failure = found
             order.remove(failure.life)
             order.insert(0, failure.life)
+    raise failure
+
+
+def _by_size(space: Space, one: Lifetime) -> tuple[int, int]:
+    return -space.size(one.tensor), one.first
+
+
+def _by_area(space: Space, one: Lifetime) -> tuple[int, int]:
+    return -space.size(one.tensor) * (one.last - one.first + 1), one.first
+
+
+def _by_length(space: Space, one: Lifetime) -> tuple[int, int]:
+    return one.first - one.last, -space.size(one.tensor)
 
 
 def _least(lives: Sequence[Lifetime], space: Space, movable: Collection[int]) -> int:
@@ -63,9 +81,13 @@ def _rows(tensor: Tensor, movable: Collection[int]) -> int:
 
 
 def _in_order(
-    order: Sequence[Lifetime], fixed: Sequence[Lifetime], space: Space, movable: Collection[int]
+    order: Sequence[Lifetime],
+    fixed: Sequence[Lifetime],
+    space: Space,
+    movable: Collection[int],
+    together: _Together,
 ) -> Addresses:
-    placed = _Placed(len(order) + len(fixed))
+    placed = _Placed(together)
     for life in fixed:
         partition = life.tensor.fixed.partition if life.tensor.fixed is not None else 0
         placed.add(life, partition, *range_of(life, space))
@@ -96,21 +118,43 @@ def _starts(tensor: Tensor, movable: Collection[int]) -> tuple[int, ...]:
     return start_partitions(tensor.partitions) if tensor.number in movable else (0,)
 
 
-class _Placed:
-    """What has a place: when it is in use, over which partitions and bytes."""
+class _Together:
+    """Which tensors are in use together. `lives` are in order of first access: beside a tensor are
+    some of those that began before it, and the next ones up to its own end.
+    """
 
-    def __init__(self, room: int) -> None:
-        self.count = 0
-        self.table: NDArray[np.int64] = np.zeros((6, room), np.int64)
+    def __init__(self, lives: Sequence[Lifetime]) -> None:
+        self.index = {life.tensor.number: i for i, life in enumerate(lives)}
+        firsts = [life.first for life in lives]
+        self.ends = [bisect_right(firsts, life.last) for life in lives]
+        self.before: list[NDArray[np.int64]] = []
+        alive: list[int] = []
+        for i, life in enumerate(lives):
+            alive = [other for other in alive if lives[other].last >= life.first]
+            self.before.append(np.array(alive, np.int64))
+            alive.append(i)
+        self.pairs = len(lives) + 2 * sum(map(len, self.before))
+
+    def beside(self, number: int) -> NDArray[np.int64]:
+        """The places among `lives` of those in use together with the tensor."""
+        i = self.index[number]
+        return np.concatenate([self.before[i], np.arange(i + 1, self.ends[i])])
+
+
+class _Placed:
+    """What has a place: over which partitions and bytes; nowhere yet, over no partitions."""
+
+    def __init__(self, together: _Together) -> None:
+        self.together = together
+        self.table: NDArray[np.int64] = np.zeros((4, len(together.index)), np.int64)
 
     def add(self, life: Lifetime, partition: int, low: int, high: int) -> None:
-        row = (life.first, life.last, partition, partition + life.tensor.partitions, low, high)
-        self.table[:, self.count] = row
-        self.count += 1
+        row = (partition, partition + life.tensor.partitions, low, high)
+        self.table[:, self.together.index[life.tensor.number]] = row
 
     def beside(self, life: Lifetime, partition: int) -> Ranges:
         """The bytes that `life` cannot have if it begins at `partition`, in order."""
-        first, last, top, bottom, low, high = self.table[:, : self.count]
-        meets = (first <= life.last) & (last >= life.first)
-        meets &= (top < partition + life.tensor.partitions) & (bottom > partition)
+        found = self.table[:, self.together.beside(life.tensor.number)]
+        top, bottom, low, high = found
+        meets = (top < partition + life.tensor.partitions) & (bottom > partition)
         return sorted(zip(low[meets].tolist(), high[meets].tolist(), strict=True))

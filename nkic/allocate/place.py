@@ -23,7 +23,8 @@ from nkic.machine.memory import PSUM_BANK_BYTES, Address, Buffer
 from nkic.machine.targets import Target
 
 REST = 8  # slots of a kind that rest before the oldest is taken over
-SBUF_ALIGN = 64  # assumed: bytes; the published kernels align to 32
+SBUF_ALIGN = 64  # bytes
+TIGHT_ALIGN = 32  # where there is no room otherwise: what the published kernels align to
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from nkic.allocate.fixed import check_fixed
 from nkic.allocate.frugal import frugal
 from nkic.allocate.liveness import Lifetime, lifetimes
 from nkic.allocate.movable import movable
-from nkic.allocate.place import REST, Addresses, DoesNotFit, Space, place, space_of
+from nkic.allocate.place import REST, TIGHT_ALIGN, Addresses, DoesNotFit, Space, place, space_of
 from nkic.allocate.reuse import reuse_edges
 from nkic.allocate.sink import sink
 from nkic.base.diagnostics import Reporter
@@ -33,16 +33,16 @@ def allocate(
     `rest` is the number of free slots of a kind before the oldest is taken over; `pack`: as tight
     as can be found, which may take a second.
     """
-    addresses: Addresses = {}
+    chosen: Addresses = {}
     bodies, done = [], []
     way = Way(rest, pack)
     for body, graph in zip(program.cores, graphs, strict=True):
         found, body, graph = _core(body, graph, program.target, report, way)
-        addresses |= found
+        chosen |= found
         bodies.append(body)
         done.append(graph)
     report.stop_if_errors()
-    return replace(program, cores=tuple(bodies), addresses=addresses), tuple(done)
+    return replace(program, cores=tuple(bodies), addresses=chosen), tuple(done)
 
 
 class Way(NamedTuple):
@@ -85,11 +85,11 @@ def _orders(
 
 
 def _joined(filled: Sequence[_Filled], body: Body, graph: DependenceGraph) -> Core:
-    addresses: Addresses = {}
+    found: Addresses = {}
     for one in filled:
-        addresses |= one.addresses
+        found |= one.addresses
         graph = graph.plus(reuse_edges(one.lives, one.addresses, graph))
-    return addresses, body, graph
+    return found, body, graph
 
 
 class _Filled(NamedTuple):
@@ -108,15 +108,17 @@ class _Filled(NamedTuple):
 
 def _fill(body: Body, space: Space, lives: list[Lifetime], target: Target, way: Way) -> _Filled:
     try:
-        return _Filled(space, lives, _addresses(body, lives, space, target, way))
+        return _Filled(space, lives, addresses(body, lives, space, target, way))
     except DoesNotFit as failure:
         return _Filled(space, [], {}, failure)
 
 
-def _addresses(
+def addresses(
     body: Body, lives: Sequence[Lifetime], space: Space, target: Target, way: Way
 ) -> Addresses:
-    """In program order, else by size, else side by side. Raises DoesNotFit for the first."""
+    """In program order, else by size, else with smaller gaps, else side by side. Raises DoesNotFit
+    for the first.
+    """
     try:
         return place(lives, space, way.rest)
     except DoesNotFit:
@@ -126,7 +128,9 @@ def _addresses(
 
         with suppress(DoesNotFit):
             return pack(lives, space)
-        with suppress(DoesNotFit):
-            if space.buffer is Buffer.SBUF:
-                return pack(lives, space, movable(body, target))
+        if space.buffer is Buffer.SBUF:
+            tight = replace(space, align=TIGHT_ALIGN)
+            for moving in ((), movable(body, target)):
+                with suppress(DoesNotFit):
+                    return pack(lives, tight, moving)
         raise

@@ -50,9 +50,9 @@ def prepare(
     """Compiles `function` for the arguments of a call, or takes it from the cache.
 
     Arrays become tensors, wherever they sit in an argument; all else becomes compile-time
-    values. Options: `target`, `nki`, `grid`, `lnc`, `spread`, `serial`, `optimise`, `schedule`,
-    `levels`, `evaluate`, `cache_dir`. Raises `TypeError` where the arguments do not fit the
-    signature, `CompileError`, and what a kernel raises that Python itself evaluates.
+    values. Options: `target`, `nki`, `grid`, `lnc`, `spread`, `serial`, `spill`, `optimise`,
+    `schedule`, `levels`, `evaluate`, `cache_dir`. Raises `TypeError` where the arguments do not fit
+    the signature, `CompileError`, and what a kernel raises that Python itself evaluates.
     """
     options.check("prepare", how, Preparing)
     with raising(CompileError):

@@ -45,7 +45,8 @@ def compile_options(how: Compiling) -> CompileOptions:
     levels = how.get("levels") or Settings()
     machine = options.machine_of(how.get("machine"))
     serial = how.get("serial", False)
-    return CompileOptions(serial, levels=levels, level=level, machine=machine)
+    spill = how.get("spill", False)
+    return CompileOptions(serial, levels=levels, level=level, machine=machine, spill=spill)
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def compile(
     types ("bf16[128,512]"), `consts` all other arguments; those of a function may hold arrays
     inside. `include` and `modules` say where a file's imports are; a function's are where Python
     finds them. These and `embed_source`, `max_errors`, `target`, `nki`, `grid`, `lnc`, `serial`,
-    `optimise`, `machine` and `levels` are the options of the command; `schedule` is what
+    `spill`, `optimise`, `machine` and `levels` are the options of the command; `schedule` is what
     `with_schedule` takes, `spread` how a grid lies on several cores. Raises `CompileError`.
     """
     options.check("compile", how, Compiling)

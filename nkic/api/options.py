@@ -23,6 +23,7 @@ class Compiling(TypedDict, total=False):
     `target` is "trn1", "trn2" or "trn3", by default that of NEURON_PLATFORM_TARGET_OVERRIDE, or
     trn2; `nki` the version of NKI; `grid` the launch grid of instances on one core, `lnc` the
     number of cores, `spread` how a grid lies on several; `serial` compiles without overlap;
+    `spill` lets tiles wait in HBM where SBUF has no room for all that are in use at once;
     `optimise` is the level of `nkic -O`, from 0 to 2, by default 1;
     `machine` is a machine file, by which is scheduled: its path, or figures as a mapping;
     `schedule` is what `with_schedule` takes; `levels` are levels of warnings; `evaluate` is
@@ -35,6 +36,7 @@ class Compiling(TypedDict, total=False):
     lnc: int | None
     spread: Spread | None
     serial: bool
+    spill: bool
     optimise: int
     machine: Machine
     schedule: Sequence[Any]

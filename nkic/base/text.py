@@ -64,6 +64,14 @@ def size(count: int) -> str:
     return f"{_scaled(count, scale)} {unit}"
 
 
+def decimal(count: int) -> str:
+    """Bytes in decimal units, as memory rates are given: `33.5 MB`."""
+    for unit, scale in (("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)):
+        if count >= scale:
+            return f"{count / scale:,.1f} {unit}"
+    return f"{count} B"
+
+
 def share(used: int, limit: int) -> str:
     """Bytes used of a limit, in the limit's unit: `9.2/24.0 MiB (38%)`.
 

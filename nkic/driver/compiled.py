@@ -31,12 +31,13 @@ class CompileOptions:
     limits: Limits | None = None  # of the kernel's evaluation; None for the usual ones
     levels: Settings = field(default_factory=Settings)  # of warnings
     level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
+    spill: bool = False  # tiles may wait in HBM where SBUF has no room for all that are in use
 
     @property
     def key(self) -> tuple[object, ...]:
         """What an artifact and its messages depend on: equal in every process."""
         machine = self.machine.hash if self.machine is not None else ""
-        asked = (self.serial, self.level, self.embed_source, self.max_errors)
+        asked = (self.serial, self.spill, self.level, self.embed_source, self.max_errors)
         return (*asked, repr(self.levels), machine)
 
 

@@ -33,6 +33,7 @@ from nkic.check import Locate
 from nkic.depend import depend
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
 from nkic.driver.notes import build_notes, timed
+from nkic.driver.spilling import fit_or_spill
 from nkic.emit import emit
 from nkic.ir import effects
 from nkic.ir.program import Instruction, Program, paths
@@ -51,7 +52,7 @@ from nkic.parse import parse
 from nkic.resolve import list_kernels as kernels_of
 from nkic.resolve import resolve
 from nkic.resolve.library import Load
-from nkic.search import Found, fit, search
+from nkic.search import Found, search
 from nkic.specialise import PROVIDED, specialise
 from nkic.specialise.native import LiveKernel, Traced, trace_kernel
 from nkic.specialise.request import Request
@@ -312,7 +313,9 @@ def _from_program(
     graphs = depend(lowered)
     yield "depend", graphs
 
-    placed, reusing = fit(lowered, graphs, report)
+    fitted = fit_or_spill(lowered, graphs, report, options.spill)
+    _prove("spill", prove.prove_spilled(lowered, fitted.lowered))
+    lowered, graphs, placed, reusing, _ = fitted
     yield "allocate", placed
 
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
@@ -458,7 +461,7 @@ def _verify(executable: Executable) -> None:
     try:
         verify(executable)
     except ArtifactFailed as failure:
-        if _is_limit(failure):
+        if any(d.code.slug == "artifact-limit" for d in failure.diagnostics):
             raise
         raise AuditFailed("emit", [d.message for d in failure.diagnostics]) from failure
 
@@ -470,7 +473,3 @@ def _format_limits() -> Iterator[None]:
         yield
     except ArtifactFailed as failure:
         raise CompileFailed(failure.diagnostics) from failure
-
-
-def _is_limit(failure: ArtifactFailed) -> bool:
-    return any(d.code.slug == "artifact-limit" for d in failure.diagnostics)

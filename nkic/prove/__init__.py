@@ -5,6 +5,7 @@ stages before them claim, and share no code with these.
     lines       each instruction once, in its place; semaphores with two ends
     run         the streams run abstractly: no deadlock, and what each instruction knows complete
     order       conflicts in program order: memory, engine state, registers, user edges, regions
+    spilled     tiles that wait in HBM: every instruction finds what it found without that
     file        the bytes of the file, read again, hold just that
 `effects` and `boxes` read what instructions touch, `ledger` and `tenancy` keep who did last.
 `model.RULES` lists everything that is proven.
@@ -16,6 +17,7 @@ from nkic.prove.file import Sections, prove_file
 from nkic.prove.model import RULES, Finding
 from nkic.prove.order import prove_order
 from nkic.prove.returned import prove_returned
+from nkic.prove.spilled import prove_spilled
 
 __all__ = [
     "RULES",
@@ -25,5 +27,6 @@ __all__ = [
     "prove_file",
     "prove_order",
     "prove_returned",
+    "prove_spilled",
     "read",
 ]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-from nkic.base.text import clean, grouped, share
+from nkic.base.text import clean, decimal, grouped, share
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import PARTITIONS, PSUM_BANK_BYTES
 from nkic.machine.targets import TARGETS, Target
@@ -14,7 +14,6 @@ from nkic.neff.records import Executable, InstructionRecord, LoopRecord, Pattern
 
 # The order of the line: compute first, in the order of the architecture guides.
 ENGINES = (Engine.TENSOR, Engine.SCALAR, Engine.GPSIMD, Engine.VECTOR, Engine.SYNC, Engine.DMA)
-MB = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,8 @@ class Resources:
     that uses most; `cycles` are of the target's base clock, as the scheduler predicts them.
 
     `instructions` counts what is in the streams, a loop's body once; `dma_bytes` counts loops
-    with their trips, and a loop whose trips are decided at run time once.
+    with their trips, and a loop whose trips are decided at run time once. `spilled_bytes` of them
+    are of tiles that wait in HBM because SBUF has no room for them (`nkic --spill`).
     """
 
     kernel: str
@@ -35,6 +35,7 @@ class Resources:
     instructions: dict[str, int]
     dma_bytes: int
     cycles: int
+    spilled_bytes: int = 0
 
     @property
     def line(self) -> str:
@@ -44,19 +45,23 @@ class Resources:
     @property
     def used(self) -> str:
         """The same without the scheduler's prediction, for where a run has told the time."""
+        spilled = f" ({decimal(self.spilled_bytes)} spilled)" if self.spilled_bytes else ""
         engines = " ".join(f"{name} {grouped(n)}" for name, n in self.instructions.items())
         return ", ".join(
             (
                 f"{clean(self.kernel)}: SBUF {share(self.sbuf_bytes, self.sbuf_limit)}",
                 f"PSUM {self.psum_banks}/{self.psum_limit} banks",
                 f"{grouped(sum(self.instructions.values()))} instr ({engines})",
-                f"DMA {_decimal(self.dma_bytes)}",
+                f"DMA {decimal(self.dma_bytes)}{spilled}",
             )
         )
 
     def as_json(self) -> dict[str, object]:
-        """The same for programs."""
-        return asdict(self)
+        """The same for programs; without what there is none of."""
+        found = asdict(self)
+        if not self.spilled_bytes:
+            del found["spilled_bytes"]
+        return found
 
 
 def resources(executable: Executable) -> Resources:
@@ -78,6 +83,7 @@ def resources(executable: Executable) -> Resources:
             if e is Engine.DMA
         ),
         _note(executable, "estimate_cycles") or cycles(_note(executable, "estimate_ns"), target),
+        _note(executable, "spill_stored") + _note(executable, "spill_loaded"),
     )
 
 
@@ -124,11 +130,3 @@ def _moved(item: InstructionRecord) -> int:
     """The bytes that a transfer writes."""
     dst = item.operands[0]
     return dst.elements * dst.dtype.size if isinstance(dst, PatternRecord) else 0
-
-
-def _decimal(count: int) -> str:
-    """Bytes in decimal units, as memory rates are given: `33.5 MB`."""
-    for unit, scale in (("GB", 1000 * MB), ("MB", MB), ("kB", 1000)):
-        if count >= scale:
-            return f"{count / scale:,.1f} {unit}"
-    return f"{count} B"

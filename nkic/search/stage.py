@@ -74,17 +74,12 @@ class Found(NamedTuple):
     searched: Searched | None = None
 
 
-# Where program order does not fit.
-FITS = tuple(
-    Trial(share, by_program, pack=pack)
-    for pack in (False, True)
-    for share in (1.0, 0.95, 0.8)
-    for by_program in (False, True)
-)
+# Where program order does not fit: what gets stuck with more of memory is not tried with less.
+FITS = ((1.0, 0.95, 0.8), (False, True))  # shares, and what goes first
 
 
 TRIALS = {
-    1: (Trial(1.0),),
+    1: (Trial(1.0, by_program=True),),
     2: (
         *(Trial(None, rest=rest, in_order=True) for rest in (REST, 64)),
         *(Trial(None, rest=rest) for rest in (2, 4, 16, 32, 64)),
@@ -106,13 +101,34 @@ def fit(lowered: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Gr
     with suppress(CompileFailed):
         return allocate(lowered, graphs, tried)
     free = [_free(body, lowered.target) for body in lowered.cores]
-    for trial in FITS if any(free) else ():
-        found = _fitted(lowered, graphs, free, trial)
-        if found is not None:
+    plans: list[tuple[Program, Graphs]] = []
+    for one in _plans(lowered, graphs, free) if any(free) else ():
+        plans.append(one)
+        if found := _placed(*one, Trial(None, pack=False)):
             return found
-    for one in tried.all:
-        report.add(one)
+    for one in plans:
+        if found := _placed(*one, Trial(None)):
+            return found
+    for complaint in tried.all:
+        report.add(complaint)
     raise CompileFailed(report.all)
+
+
+def _plans(
+    lowered: Program, graphs: Graphs, free: Sequence[bool]
+) -> Iterator[tuple[Program, Graphs]]:
+    """The program in orders that are planned together with memory."""
+    shares, first = FITS
+    stuck: set[bool] = set()
+    for share in shares:
+        for by_program in first:
+            if by_program in stuck:
+                continue
+            planned = _planned(lowered, graphs, free, Trial(share, by_program))
+            if planned is not None:
+                yield planned
+            else:
+                stuck.add(by_program)
 
 
 def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
@@ -166,25 +182,33 @@ def _fitted(
     lowered: Program, graphs: Graphs, free: Sequence[bool], trial: Trial
 ) -> tuple[Program, Graphs] | None:
     """The program with addresses."""
-    cores = list(_planned(lowered, graphs, free, trial))
-    moved = replace(lowered, cores=tuple(body for body, _ in cores))
+    planned = _planned(lowered, graphs, free, trial)
+    return _placed(*planned, trial) if planned is not None else None
+
+
+def _placed(moved: Program, graphs: Graphs, trial: Trial) -> tuple[Program, Graphs] | None:
     with suppress(CompileFailed):
-        return allocate(
-            moved, tuple(graph for _, graph in cores), Reporter(1), trial.rest, trial.pack
-        )
+        return allocate(moved, graphs, Reporter(1), trial.rest, trial.pack)
     return None
 
 
 def _planned(
     program: Program, graphs: Graphs, free: Sequence[bool], trial: Trial
-) -> Iterator[tuple[Body, DependenceGraph]]:
-    """Each core in the order of the trial, or as it is where that cannot be planned."""
+) -> tuple[Program, Graphs] | None:
+    """Each core in the order of the trial, or as it is where that cannot be planned; None where
+    that is so for all of them.
+    """
+    if trial.share is None:
+        return program, graphs
     target = program.target.used_by(len(program.cores))
+    cores = []
     for body, graph, may_move in zip(program.cores, graphs, free, strict=True):
-        planned = None
-        if trial.share is not None and may_move:
-            planned = plan(body, graph, target, trial.share, trial.by_program)
-        yield planned or (body, graph)
+        planned = plan(body, graph, target, trial.share, trial.by_program) if may_move else None
+        cores.append(planned or (body, graph))
+    if all(body is old for (body, _), old in zip(cores, program.cores, strict=True)):
+        return None
+    bodies, found = zip(*cores, strict=True)
+    return replace(program, cores=bodies), found
 
 
 def _free(body: Body, target: Target) -> bool:

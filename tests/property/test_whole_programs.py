@@ -1,5 +1,6 @@
-"""Random programs of all rows, four ways: scheduled, scheduled in tight memory, serial, and
-interpreted straight from the recorded program. The same bits every time.
+"""Random programs of all rows, five ways: scheduled, scheduled in tight memory, in memory so small
+that tiles wait in HBM, serial, and interpreted straight from the recorded program. The same bits
+every time.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from nkic.allocate import allocate
 from nkic.base.diagnostics import CompileFailed, ProgramFault, Reporter
 from nkic.check import check
 from nkic.depend import depend
+from nkic.driver.spilling import fit_or_spill
 from nkic.emit import emit
 from nkic.ir.program import Loop, Program, instructions
 from nkic.lower import lower
@@ -24,7 +26,7 @@ from nkic.machine.targets import TRN2
 from nkic.neff.read import read as decode
 from nkic.neff.verify import verify, verify_ordered
 from nkic.neff.write import write
-from nkic.prove import prove_addresses, prove_order, prove_returned, read
+from nkic.prove import prove_addresses, prove_order, prove_returned, prove_spilled, read
 from nkic.schedule import schedule
 from nkic.simulate import RunOptions, simulate
 from tests.harness.interpret import interpret, random_inputs
@@ -42,7 +44,10 @@ def compiled_and_run(
     """Through every stage and every proof of both tools, bytes included."""
     lowered = lower(found, Reporter())
     tight = replace(lowered, target=replace(lowered.target, sbuf_usable=sbuf))
-    placed, graphs = allocate(tight, depend(tight), Reporter())
+    meant, report = tight, Reporter()
+    tight, _, placed, graphs, spilled = fit_or_spill(tight, depend(tight), report, may_spill=True)
+    assert (spilled is None) == (not report.all)
+    assert prove_spilled(meant, tight) == []
     effects = read(tight)
     assert prove_returned(found, tight) == []
     assert prove_addresses(placed, effects) == []
@@ -70,7 +75,18 @@ def least(found: Program, inputs: Arrays) -> int:
     return size
 
 
-def four_ways(seed: int, cores: int) -> bool:
+def spilled(found: Program, inputs: Arrays) -> dict[str, bytes]:
+    """In the smallest memory, by eighths of the one that it fits into, for which spilling helps."""
+    size, got = least(found, inputs), None
+    for eighths in range(7, 0, -1):
+        try:
+            got = compiled_and_run(found, inputs, sbuf=size * eighths // 8)
+        except CompileFailed:
+            break
+    return got if got is not None else compiled_and_run(found, inputs)
+
+
+def five_ways(seed: int, cores: int) -> bool:
     """Whether the program of that seed runs at all: its indices may lead outside, and a matmul
     in a device loop may leave open what it adds to.
     """
@@ -90,18 +106,19 @@ def four_ways(seed: int, cores: int) -> bool:
     assert compiled_and_run(found, inputs) == expected
     assert compiled_and_run(found, inputs, serial=True) == expected
     assert compiled_and_run(found, inputs, sbuf=least(found, inputs)) == expected
+    assert spilled(found, inputs) == expected
     return True
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_four_ways_agree(cores: int) -> None:
-    assert sum(four_ways(seed, cores) for seed in range(12)) >= 6
+def test_five_ways_agree(cores: int) -> None:
+    assert sum(five_ways(seed, cores) for seed in range(12)) >= 6
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_ten_thousand_agree(part: int) -> None:
-    ran = [four_ways(1000 + 500 * part + n, 1 + n % 2) for n in range(500)]
+    ran = [five_ways(1000 + 500 * part + n, 1 + n % 2) for n in range(500)]
     assert sum(ran) >= 250
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nkic.base.source import SourceFile
+from nkic.driver.compiled import CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
 from nkic.driver.request import parse_options, request_for
@@ -69,7 +70,8 @@ def ran(case: Case, args: dict[str, str]) -> tuple[float, float]:
     source = SourceFile(f"{case.module}.py", (HERE / f"{case.module}.py").read_text("utf-8"))
     parsed = dict(parse_arg(f"{name}={text}") for name, text in args.items())
     request = Request(kernel=case.kernel, args=parsed, target=target)
-    executable = compile_source(source, request, lambda name, at: None).executable
+    options = CompileOptions(spill=True)  # as the device's compiler did
+    executable = compile_source(source, request, lambda name, at: None, options).executable
     tensors = [(p.name, executable.tensors[p.tensor]) for p in executable.inputs]
     inputs = {name: np.zeros(t.shape, storage(t.dtype)) for name, t in tensors}
     result = simulate(executable, inputs, RunOptions(check_init=False, values=False))

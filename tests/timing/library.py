@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import Any
@@ -23,6 +23,8 @@ from nkic.driver.compiled import Compiled
 from tests.conformance.samples import chosen, options
 from tests.conformance.worst_errors import Case, Draw
 from tests.timing.schedules import HEAD, line
+
+Line = Callable[[str, Callable[[int, bool], Compiled]], str | None]
 
 
 def compiled(function: Any, inputs: dict[str, Any], **how: Any) -> Compiled:
@@ -38,8 +40,8 @@ def compiled(function: Any, inputs: dict[str, Any], **how: Any) -> Compiled:
     return pipeline.compile_source(job.source, job.request, job.loader, job.options)
 
 
-def row(case: Case, package: str) -> str | None:
-    """A line of the table; None for what is left out."""
+def row(case: Case, package: str, line: Line = line) -> str | None:
+    """A line of a table; None for what is left out."""
     draw = Draw(package)
     try:
         with redirect_stdout(sys.stderr):  # kernels tell of their memory

@@ -71,30 +71,36 @@ def blocked(turned, rhs, rows=2, wide=2):
 
 @nki.jit
 def blocked_all(turned, rhs, rows=16, wide=2, deep=8):
-    """Version 5: blocks along the contraction too; sums of blocks are kept in SBUF."""
+    """Version 5: blocks along the contraction too. Sums of all rows of a block of columns are kept
+    in SBUF, which are together with a block of each operand more than it holds at 4,096 rows.
+    """
     depth, height = turned.shape
     columns = rhs.shape[1]
     out = nl.ndarray((height, columns), dtype=turned.dtype, buffer=nl.shared_hbm)
     for n in range(columns // (N * wide)):
-        for m in range(height // (P * rows)):
-            sums = [
-                [nl.ndarray((P, N), dtype=nl.float32, buffer=nl.sbuf) for _ in range(wide)]
-                for _ in range(rows)
-            ]
-            for k in range(depth // (P * deep)):
-                right = _loaded(rhs, k * P * deep, P * deep, n * N * wide, N * wide)
+        sums = [[_zeros() for _ in range(wide)] for _ in range(height // P)]
+        for k in range(depth // (P * deep)):
+            right = _loaded(rhs, k * P * deep, P * deep, n * N * wide, N * wide)
+            for m in range(height // (P * rows)):
                 left = _loaded(turned, k * P * deep, P * deep, m * P * rows, P * rows)
-                for i in range(rows):
-                    for j in range(wide):
-                        _block(sums[i][j], left, right, i, j, k == 0)
-            for i in range(rows):
                 for j in range(wide):
-                    at = nl.ds((m * rows + i) * P, P), nl.ds((n * wide + j) * N, N)
-                    nisa.dma_copy(dst=out[at], src=_cast(sums[i][j], out.dtype))
+                    for i in range(rows):
+                        _block(sums[m * rows + i][j], left, right, i, j)
+        for i in range(height // P):
+            packed = nl.ndarray((P, N * wide), dtype=out.dtype, buffer=nl.sbuf)
+            for j in range(wide):
+                nisa.tensor_copy(dst=packed[:, nl.ds(j * N, N)], src=sums[i][j])
+            nisa.dma_copy(dst=out[nl.ds(i * P, P), nl.ds(n * N * wide, N * wide)], src=packed)
     return out
 
 
-def _block(total, left, right, i, j, first):
+def _zeros():
+    tile = nl.ndarray((P, N), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=tile, value=0.0)
+    return tile
+
+
+def _block(total, left, right, i, j):
     acc = nl.ndarray((P, N), dtype=nl.float32, buffer=nl.psum)
     for k in range(len(left)):
         nisa.nc_matmul(
@@ -103,10 +109,7 @@ def _block(total, left, right, i, j, first):
             moving=right[k][:, nl.ds(j * N, N)],
             accumulate=k > 0,
         )
-    if first:
-        nisa.tensor_copy(dst=total, src=acc)
-    else:
-        nisa.tensor_tensor(dst=total, data1=total, data2=acc, op=nl.add)
+    nisa.tensor_tensor(dst=total, data1=total, data2=acc, op=nl.add)
 
 
 def _loaded(source, row, rows, column, columns):
@@ -117,14 +120,6 @@ def _loaded(source, row, rows, column, columns):
         nisa.dma_copy(dst=tile, src=source[nl.ds(row + k * P, P), nl.ds(column, columns)])
         tiles.append(tile)
     return tiles
-
-
-def _cast(tile, dtype):
-    if tile.dtype == dtype:
-        return tile
-    narrow = nl.ndarray(tile.shape, dtype=dtype, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=narrow, src=tile)
-    return narrow
 
 
 def _stored(out, acc, row, column):

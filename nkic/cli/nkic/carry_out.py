@@ -173,6 +173,7 @@ class _CompileCommand:
             machine=_machine(line.machine),
             limits=table.evaluation(self.session.limits),
             level=DEFAULT.level if line.optimise is None else line.optimise,
+            spill=line.spill,
         )
 
     def keep(self, place: Kept, path: str, compiled: Compiled, said: Sequence[Diagnostic]) -> None:

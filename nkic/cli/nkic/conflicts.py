@@ -14,8 +14,8 @@ CONFIG = "config"  # the table of --print that is about the rest of the command 
 _FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
-_ABOUT_SCHEDULES = ("optimise", "serial", "machine")
-_ABOUT_OUTPUTS = ("output", "emit", "optimise", "serial", "machine", "embed_source", "force")
+_ABOUT_SCHEDULES = ("optimise", "serial", "spill", "machine")
+_ABOUT_OUTPUTS = ("output", "emit", *_ABOUT_SCHEDULES, "embed_source", "force")
 _ABOUT_PROGRAM = ("report", "max", "remarks", "print_changed")
 _ABOUT_RUNNING = ("check", "time_passes", *_ABOUT_PROGRAM)
 _ABOUT_MIGRATING = ("migrate", "in_place", "verify")
@@ -49,7 +49,8 @@ def refuse_conflicts(line: CommandLine) -> None:
         unwanted = (*about, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS, *_ABOUT_RUNNING, *_ABOUT_MIGRATING)
         _refuse(line, "--list-kernels", unwanted, "it lists the kernels and exits")
     if line.check:
-        unwanted = (*_ABOUT_OUTPUTS, *_ABOUT_PROGRAM)
+        kept = tuple(name for name in _ABOUT_OUTPUTS if name != "spill")  # decides about errors
+        unwanted = (*kept, *_ABOUT_PROGRAM)
         _refuse(line, "--check", unwanted, "it writes nothing")
     _refuse_in_migration(line)
     _refuse_made(line.source)
@@ -69,7 +70,7 @@ def _refuse_in_migration(line: CommandLine) -> None:
                 text = f"`--{name.replace('_', '-')}` is for `--migrate`"
                 raise UsageFailed([make("conflicting-options", text, help="add `--migrate`")])
         return
-    others = ("emit", "serial", "embed_source", *_ABOUT_RUNNING)
+    others = ("emit", "serial", "spill", "embed_source", *_ABOUT_RUNNING)
     _refuse(line, "--migrate", others, "it writes source and no program")
     if line.in_place:
         _refuse(line, "--in-place", ("output",), "both say where the new source goes")

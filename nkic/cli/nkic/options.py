@@ -37,6 +37,7 @@ class CommandLine:
     emit: tuple[str, ...]
     optimise: int | None
     serial: bool
+    spill: bool
     machine: str | None
     check: bool
     list_kernels: bool
@@ -173,6 +174,13 @@ _OPTIONS = (
         "--serial",
         is_flag=True,
         help="Keep program order, one instruction after the other: slow, for comparison.",
+    ),
+    _option(
+        _OUTPUT,
+        "--spill",
+        is_flag=True,
+        help="Let tiles wait in HBM where SBUF has no room for all that are in use, and say which, "
+        "and how many bytes that moves.",
     ),
     _option(
         _OUTPUT,

@@ -7,13 +7,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nkic.base.collector import without_collector
-from nkic.base.text import clean, size
+from nkic.base.text import clean, decimal, size
 from nkic.machine.engines import SHORT_NAMES, Engine
 from nkic.machine.memory import PARTITIONS, Buffer
 from nkic.report.insight.costs import Accounts
 from nkic.report.insight.critical import Part, critical_path, spending
 from nkic.report.insight.memory import Life, Peak, lives, peak
 from nkic.report.insight.questions import Question, questions
+from nkic.report.resources import resources
 from nkic.trace import Change, Trace
 
 LINES = 3  # of source that are named
@@ -66,7 +67,8 @@ class Verdict:
     """`bound` is what the critical path goes into most, `path` its parts as shares of the time.
     `busy` by engine is a share of the time of all cores. `mfu` compares multiplications and
     additions of products with what the tensor engine can do of 16-bit floats, `mbu` bytes from and
-    to HBM with the rate of all DMA engines; `answers` are what other runs would take.
+    to HBM with the rate of all DMA engines; `answers` are what other runs would take. `spilled` are
+    bytes of tiles that waited in HBM because SBUF had no room (`nkic --spill`).
     """
 
     bound: str
@@ -81,6 +83,7 @@ class Verdict:
     sbuf_limit: int
     psum_peak: int
     owners: Sequence[Owner]
+    spilled: int = 0
 
     @property
     def lines(self) -> list[str]:
@@ -121,11 +124,17 @@ class Verdict:
             f"{clean(o.name)} ({o.line}) {_percent(o.bytes / self.sbuf_peak)}" for o in self.owners
         )
         used = f"{size(self.sbuf_peak)} of {size(self.sbuf_limit)}"
-        return f"memory: at most {used} of SBUF in use: {', '.join(whose)}"
+        moved = (
+            f"; {decimal(self.spilled)} moved for want of room (--spill)" if self.spilled else ""
+        )
+        return f"memory: at most {used} of SBUF in use: {', '.join(whose)}{moved}"
 
     def as_json(self) -> dict[str, object]:
-        """The same for programs."""
-        return asdict(self)
+        """The same for programs; without what there is none of."""
+        found = asdict(self)
+        if not self.spilled:
+            del found["spilled"]
+        return found
 
 
 def _percent(part: float) -> str:
@@ -200,6 +209,7 @@ def _verdict(
         sbuf_limit=target.sbuf_usable * PARTITIONS * cores,
         psum_peak=psum.bytes,
         owners=_owners(sbuf),
+        spilled=resources(trace.executable).spilled_bytes,
     )
 
 

@@ -1,0 +1,140 @@
+"""Programs that SBUF has no room for: tiles wait in HBM where the user asks for it, and are
+reported; else the error says what that would move.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from typing import NamedTuple
+
+from nkic.allocate import allocate
+from nkic.base.diagnostics import CompileFailed, Diagnostic, Label, Reporter, code
+from nkic.base.source import Span
+from nkic.base.text import decimal, plural
+from nkic.depend import depend
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.program import Program, instructions
+from nkic.search import fit
+from nkic.spill import Away, Spilled, spill
+
+Graphs = tuple[DependenceGraph, ...]
+# Of SBUF, in use at once: less where what is in use cannot be laid out without gaps.
+SHARES = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7)
+CHEAP = 50_000  # instructions of a program for which an error says what spilling would move
+SHOWN = 5  # places that a report names
+OVERFLOW = code("sbuf-overflow")
+
+
+class Fitted(NamedTuple):
+    """A program with its graphs, and the same with addresses and edges of reuse; `spilled` where
+    tiles wait in HBM.
+    """
+
+    lowered: Program
+    graphs: Graphs
+    placed: Program
+    reusing: Graphs
+    spilled: Spilled | None = None
+
+
+def fit_or_spill(lowered: Program, graphs: Graphs, report: Reporter, may_spill: bool) -> Fitted:
+    """Addresses for `lowered`, or, where it `may_spill`, for a program in which less is in use at
+    once. Reports what does not fit, and what was spilled. Raises `CompileFailed`.
+    """
+    tried = Reporter(report.max_errors)
+    with suppress(CompileFailed):
+        return Fitted(lowered, graphs, *fit(lowered, graphs, tried))
+    first = spill(lowered) if may_spill or _is_cheap(lowered) else None
+    found = _spilled(lowered, first) if may_spill and first is not None else None
+    if found is not None:
+        report.add(_warning(found))
+        return found
+    for one in tried.all:
+        report.add(_advised(one, tried.all, first, may_spill))
+    raise CompileFailed(report.all)
+
+
+def _is_cheap(program: Program) -> bool:
+    return sum(1 for body in program.cores for _ in instructions(body)) <= CHEAP
+
+
+def _spilled(lowered: Program, first: Spilled) -> Fitted | None:
+    """The first share of SBUF for which all that is in use finds room."""
+    for share in SHARES if first.enough else ():
+        made = first if share == 1.0 else spill(lowered, share)
+        graphs = depend(made.program)
+        with suppress(CompileFailed):
+            placed, reusing = allocate(made.program, graphs, Reporter(1))
+            return Fitted(made.program, graphs, placed, reusing, made)
+    return None
+
+
+# ---- what is said --------------------------------------------------------------------------------
+
+
+def _advised(
+    one: Diagnostic, all: tuple[Diagnostic, ...], first: Spilled | None, tried: bool
+) -> Diagnostic:
+    """The error, with what spilling would do or did not."""
+    if one.code is not OVERFLOW or any(other.code is not OVERFLOW for other in all):
+        return one
+    if first is None or not first.enough:
+        more = "; --spill cannot help: one instruction needs more than there is at once"
+        return replace(one, help=one.help + more) if first is not None and tried else one
+    if tried:
+        return replace(one, help=f"{one.help}; even with --spill the rest leaves gaps")
+    moved = f"which moves {decimal(first.stored + first.loaded)} to and from HBM"
+    return replace(one, help=f"{one.help}; or let tiles wait in HBM with --spill, {moved}")
+
+
+def _warning(found: Fitted) -> Diagnostic:
+    """What waits in HBM, where it was declared, and the traffic that it costs."""
+    spilled = found.spilled
+    assert spilled is not None
+    groups = _by_place(spilled)
+    away = [one for _, group in groups for one in group]
+    reporter = Reporter()
+    reporter.warning(
+        OVERFLOW.slug,
+        f"SBUF has no room for all that is in use at once: {plural(len(away), 'tensor')} "
+        f"{'wait' if len(away) > 1 else 'waits'} in HBM meanwhile, {_traffic(away)}",
+        groups[0][0],
+        labels=[Label(place, _label(group)) for place, group in groups[:SHOWN]],
+        notes=_more(groups[SHOWN:]),
+        help="use smaller blocks, or order loops so that fewer tiles are in use at once",
+    )
+    return reporter.all[0]
+
+
+_Group = tuple[Span, list[Away]]
+
+
+def _by_place(spilled: Spilled) -> list[_Group]:
+    """The tensors by where they were declared, those that move most first."""
+    found: dict[Span, list[Away]] = defaultdict(list)
+    for one in (one for core in spilled.away for one in core):
+        found[one.tensor.at.primary].append(one)
+    return sorted(found.items(), key=lambda pair: -sum(one.moved + one.remade for one in pair[1]))
+
+
+def _label(group: list[Away]) -> str:
+    names = list(dict.fromkeys(f"`{one.tensor.name}`" for one in group))
+    which = f" {names[0]}" if len(names) == 1 else ""
+    return f"{plural(len(group), 'tensor')}{which} from here: {_traffic(group)}"
+
+
+def _more(groups: list[_Group]) -> Iterator[str]:
+    rest = [one for _, group in groups for one in group]
+    if rest:
+        yield f"{plural(len(rest), 'more tensor')}: {_traffic(rest)}"
+
+
+def _traffic(away: list[Away]) -> str:
+    stored = sum(one.stored * one.bytes for one in away)
+    loaded = sum(one.loaded * one.bytes for one in away)
+    remade = sum(one.remade for one in away)
+    text = f"{decimal(stored)} stored, {decimal(loaded)} loaded"
+    return f"{text}, {plural(remade, 'time')} made again" if remade else text

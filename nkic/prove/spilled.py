@@ -1,0 +1,261 @@
+"""Proof that a program in which tiles wait in HBM computes what it did before.
+
+Both programs are walked side by side. What they hold is followed by name: a tensor of the spilled
+program holds a version of one of the former program's, and each write makes a new version. The
+instructions of the former program are there in their order, and each finds the newest version of
+everything that it touches. What comes in between writes new tensors alone: it copies a tensor as a
+whole, or does once more what made the first version of one, out of what nobody changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from nkic.ir.program import Body, Instruction, Item, Loop, Program, instructions
+from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.machine.facts import Register
+from nkic.machine.operands import Access
+from nkic.machine.patterns import elements
+from nkic.machine.targets import Target
+from nkic.prove.model import Finding
+
+
+class Holds(NamedTuple):
+    """The contents of a tensor: which version of which tensor of the former program."""
+
+    tensor: int
+    version: int
+
+
+def prove_spilled(lowered: Program, spilled: Program) -> list[Finding]:
+    """What `spilled` does otherwise than `lowered`; empty means proven."""
+    if spilled is lowered:
+        return []
+    kept = replace(lowered, tensors=spilled.tensors, cores=spilled.cores, notes=spilled.notes)
+    if spilled.tensors[: len(lowered.tensors)] != lowered.tensors or kept != spilled:
+        return [Finding("spilled", "it is another program")]
+    found = []
+    same = _constant(lowered)
+    for old, new in zip(lowered.cores, spilled.cores, strict=True):
+        if old is not new:
+            found += list(_Walk(lowered, same).walk(old, new))
+    return found
+
+
+def _constant(program: Program) -> set[int]:
+    """Tensors in HBM that nobody writes."""
+    known = {tensor.number for tensor in program.tensors if not tensor.on_chip}
+    for body in program.cores:
+        for one in instructions(body):
+            known -= {p.tensor.number for p, mode in _accesses(one, program.target) if mode.writes}
+    return known
+
+
+def _accesses(one: Instruction, target: Target) -> Iterator[tuple[AccessPattern, Access]]:
+    """The patterns among the operands, and what is done to them; sources of offsets are read.
+    What only keeps an order counts as written.
+    """
+    facts = one.facts(target)
+    for rule, operand in zip(one.row.operands, one.operands, strict=True):
+        if isinstance(operand, AccessPattern):
+            mode = one.row.access_of(rule, facts)
+            yield operand, Access.UPDATE if mode is Access.ORDER else mode
+            if operand.dynamic is not None and isinstance(operand.dynamic.source, AccessPattern):
+                yield operand.dynamic.source, Access.READ
+
+
+class _Walk:
+    """One core."""
+
+    def __init__(self, lowered: Program, same: set[int]) -> None:
+        self.target = lowered.target
+        self.former = len(lowered.tensors)
+        self.same = same
+        self.version: dict[int, int] = {}
+        self.holds: dict[int, Holds] = {}
+        self.makers: dict[int, Instruction] = {}  # by tensor: what made its first version
+        self.remade: dict[int, Instruction] = {}  # by new tensor: what came in between to make it
+        self.numbers: dict[int, int] = {}
+        self.last = -1
+
+    def walk(self, old: Body, new: Body) -> Iterator[Finding]:
+        """Takes both bodies item by item, up to the first that is wrong."""
+        place = 0
+        for item in new:
+            alike = place < len(old) and _alike(old[place], item)
+            names = self.names(old[place], item) if alike else "is not the program's"
+            if not isinstance(names, str):
+                self.take(old[place], item, names)
+                place += 1
+            elif isinstance(item, Loop) or not self.between(item):
+                what = "a loop" if isinstance(item, Loop) else f"{item.row.name} #{item.number}"
+                yield Finding("spilled", f"{what} {names}", item.at)
+                return
+            if not self.grows(item):
+                yield Finding("spilled", "the numbers of instructions do not grow", item.at)
+                return
+        if place < len(old):
+            yield Finding("spilled", "an instruction of the program is missing", old[place].at)
+
+    def grows(self, item: Item) -> bool:
+        """Numbers give the order of the program."""
+        numbers = [self.last, *(one.number for one in instructions((item,)))]
+        self.last = numbers[-1]
+        return all(one < other for one, other in pairwise(numbers))
+
+    def names(self, old: Item, new: Item) -> dict[int, Tensor] | str:
+        """The tensors of `new`, by those of `old` that they stand for; or what is wrong with it,
+        which is the same item: names must lead to what is newest.
+        """
+        names: dict[int, Tensor] = {}
+        for one, other in zip(instructions((old,)), instructions((new,)), strict=True):
+            self.numbers[one.number] = other.number
+            if tuple(self.numbers.get(n) for n in one.after) != other.after:
+                return "comes after other instructions than in the program"
+            for pattern, seen in zip(self.patterns(one), self.patterns(other), strict=True):
+                wanted, tensor = pattern.tensor, seen.tensor
+                is_one = names.setdefault(wanted.number, tensor) is tensor
+                if not is_one or not self.finds(wanted, tensor):
+                    return f"finds `{tensor.name}`, of which the program has something else"
+        return names
+
+    def patterns(self, one: Instruction) -> list[AccessPattern]:
+        """All that it touches."""
+        return [pattern for pattern, _ in _accesses(one, self.target)]
+
+    def finds(self, wanted: Tensor, tensor: Tensor) -> bool:
+        """Whether `tensor` stands for `wanted`, as that is now."""
+        if tensor is wanted:
+            pass
+        elif tensor.number < self.former or not _like(wanted, tensor):
+            return False
+        version = self.version.get(wanted.number, 0)
+        if self.held(tensor) == Holds(wanted.number, version):
+            return True
+        one, maker = self.remade.get(tensor.number), self.makers.get(wanted.number)
+        if version != 1 or one is None or maker is None:
+            return False
+        return self.is_again(maker, one, wanted, tensor)
+
+    def held(self, tensor: Tensor) -> Holds | None:
+        """What is in `tensor`. The program's own begin with their first versions."""
+        own = Holds(tensor.number, 0) if tensor.number < self.former else None
+        return self.holds.get(tensor.number, own)
+
+    def take(self, old: Item, new: Item, names: Mapping[int, Tensor]) -> None:
+        """What the program's own item writes is newer in its tensor, and nowhere else."""
+        written = {
+            pattern.tensor.number
+            for one in instructions((old,))
+            for pattern, mode in _accesses(one, self.target)
+            if mode.writes
+        }
+        for number in written:
+            version = self.version[number] = self.version.get(number, 0) + 1
+            self.holds[names[number].number] = Holds(number, version)
+            self.remade.pop(names[number].number, None)
+            if version == 1 and isinstance(old, Instruction):
+                self.makers[number] = old
+
+    def between(self, one: Instruction) -> bool:
+        """Whether an instruction that the program does not have leaves its tensors alone; notes
+        what it moved or made.
+        """
+        if one.after or one.row.is_rendezvous or any(one.row.effects(one.facts(self.target))):
+            return False
+        found = list(_accesses(one, self.target))
+        dsts = [pattern for pattern, mode in found if mode.writes]
+        if len(dsts) != 1 or any(isinstance(operand, Register) for operand in one.operands):
+            return False
+        dst = dsts[0]
+        if dst.tensor.number < self.former:
+            return False
+        srcs = [pattern for pattern, _ in found if pattern is not dst]
+        self.holds.pop(dst.tensor.number, None)
+        holds = self.copied(one, dst, srcs)
+        if holds is not None:
+            self.holds[dst.tensor.number] = holds
+        self.remade[dst.tensor.number] = one
+        return True
+
+    def copied(
+        self, one: Instruction, dst: AccessPattern, srcs: Sequence[AccessPattern]
+    ) -> Holds | None:
+        """What a transfer of a whole tensor takes along."""
+        plain = [a.default for a in one.row.attributes] == list(one.attributes)
+        if not one.row.copies or not plain or len(srcs) != 1:
+            return None
+        src = srcs[0]
+        alike = src.tensor.dtype is dst.tensor.dtype and src.tensor.shape == dst.tensor.shape
+        return self.held(src.tensor) if alike and _is_whole(src) and _is_whole(dst) else None
+
+    def is_again(self, maker: Instruction, one: Instruction, wanted: Tensor, dst: Tensor) -> bool:
+        """Whether `one` makes in `dst` what `maker` made first in `wanted`."""
+        if not _same_but_for_tensors(maker, one):
+            return False
+        both = zip(_accesses(maker, self.target), _accesses(one, self.target), strict=True)
+        for (pattern, mode), (seen, _) in both:
+            if pattern.dynamic is not None or mode is Access.UPDATE:
+                return False
+            if mode.writes:
+                if pattern.tensor is not wanted or seen.tensor is not dst:
+                    return False
+            elif seen.tensor is not pattern.tensor or pattern.tensor.number not in self.same:
+                return False
+        return True
+
+
+def _like(one: Tensor, other: Tensor) -> bool:
+    return one is other or (
+        (one.buffer, one.dtype, one.shape, one.scope)
+        == (other.buffer, other.dtype, other.shape, ())
+        and other.fixed is None
+    )
+
+
+def _is_whole(pattern: AccessPattern) -> bool:
+    """All of the tensor, in its order, as it is."""
+    tensor = pattern.tensor
+    count = tensor.bytes // tensor.dtype.size
+    start = (pattern.start, pattern.partitions, pattern.offset)
+    return (
+        pattern.dtype is tensor.dtype
+        and pattern.dynamic is None
+        and start == (0, tensor.partitions, 0)
+        and pattern.dims == ((1, count),)
+        and elements(pattern.dims) == count
+    )
+
+
+def _alike(old: Item, new: Item) -> bool:
+    """The same item, but for the tensors and numbers."""
+    if isinstance(old, Loop) or isinstance(new, Loop):
+        if not (isinstance(old, Loop) and isinstance(new, Loop)) or old.number != new.number:
+            return False
+        pairs = list(zip(instructions((old,)), instructions((new,)), strict=False))
+        same = len(list(instructions((old,)))) == len(list(instructions((new,))))
+        return same and all(_alike(one, other) for one, other in pairs)
+    own = old.at is new.at and old.name == new.name and len(old.after) == len(new.after)
+    return own and old.pinned == new.pinned and _same_but_for_tensors(old, new)
+
+
+def _same_but_for_tensors(one: Instruction, other: Instruction) -> bool:
+    if one.row is not other.row or one.attributes is not other.attributes:
+        return False
+    pairs = zip(one.operands, other.operands, strict=True)
+    return one.engine is other.engine and all(_same(a, b) for a, b in pairs)
+
+
+def _same(one: object, other: object) -> bool:
+    if not isinstance(one, AccessPattern) or not isinstance(other, AccessPattern):
+        return one is other or repr(one) == repr(other)
+    if (one.dynamic is None) != (other.dynamic is None):
+        return False
+    if one.dynamic is not None and other.dynamic is not None:
+        sources = one.dynamic._replace(source=other.dynamic.source)
+        if sources != other.dynamic or not _same(one.dynamic.source, other.dynamic.source):
+            return False
+    return one._replace(tensor=other.tensor, dynamic=None) == other._replace(dynamic=None)

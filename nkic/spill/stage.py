@@ -1,0 +1,175 @@
+"""The stage: every core's tiles, put away and brought back by instructions in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from typing import TypeGuard
+
+from nkic.allocate.place import space_of
+from nkic.ir.effects import touches_of
+from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program
+from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.machine.engines import Engine
+from nkic.machine.instructions import ROWS
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import HBM, SBUF
+from nkic.spill.steps import constant, repeatable, staying, steps
+from nkic.spill.walk import Away, Move, Plan, Walk
+
+# The transfer between SBUF and HBM, element by element.
+COPY = next(
+    row
+    for row in ROWS.values()
+    if row.copies and row.engines == (Engine.DMA,) and row.operands[0].buffers >= SBUF | HBM
+)
+
+
+@dataclass(frozen=True)
+class Spilled:
+    """The `program`, and which tiles of each core left SBUF. `enough`: no instruction needs more
+    than there is at once; else no order of loads and stores can help.
+    """
+
+    program: Program
+    away: tuple[tuple[Away, ...], ...]
+    enough: bool = True
+
+    @property
+    def stored(self) -> int:
+        """Bytes that go to HBM, over all cores."""
+        return sum(one.stored * one.bytes for core in self.away for one in core)
+
+    @property
+    def loaded(self) -> int:
+        """Bytes that come back from HBM."""
+        return sum(one.loaded * one.bytes for core in self.away for one in core)
+
+
+def spill(program: Program, share: float = 1.0) -> Spilled:
+    """`program`, as lower made it, with at most `share` of SBUF in use at once in its order."""
+    stay, same = staying(program), constant(program)
+    space = space_of(Buffer.SBUF, program.target)
+    tensors = list(program.tensors)
+
+    def declare(like: Tensor, buffer: Buffer) -> Tensor:
+        name = like.name if buffer.on_chip else f"{like.name}.spilled"
+        made = Tensor(len(tensors), name, like.dtype, like.shape, buffer, like.at)
+        tensors.append(made)
+        return made
+
+    cores, plans = [], []
+    for body in program.cores:
+        touched, target = touches_of(body, program.target), program.target
+        again = partial(repeatable, touched=touched, target=target, same=same)
+        found, room = steps(body, target, space), int(share * space.capacity)
+        plan = Walk(found, space, room, stay, declare, again).go()
+        plans.append(plan)
+        cores.append(_Writer(body, plan).body() if plan.away else body)
+    away = tuple(tuple(plan.away) for plan in plans)
+    made = Spilled(replace(program, tensors=tuple(tensors), cores=tuple(cores)), away)
+    notes = {**program.notes, "spill_stored": str(made.stored), "spill_loaded": str(made.loaded)}
+    enough = all(plan.enough for plan in plans)
+    return replace(made, program=replace(made.program, notes=notes), enough=enough)
+
+
+class _Writer:
+    """Writes a body anew, with what a plan puts in between."""
+
+    def __init__(self, body: Body, plan: Plan) -> None:
+        self.old = body
+        self.plan = plan
+        self.patterns: dict[tuple[int, int], AccessPattern] = {}  # by identity, and tensor
+        self.wholes: dict[Tensor, AccessPattern] = {}
+        self.attributes = tuple(a.default for a in COPY.attributes)
+
+    def body(self) -> Body:
+        """In its new numbers."""
+        return _numbered(list(self._items()))
+
+    def _items(self) -> Iterator[tuple[Item, bool]]:
+        """The items, and whether each is the kernel's own."""
+        for place, item in enumerate(self.old):
+            for move in self.plan.before.get(place, ()):
+                yield self._move(move, place, place - 1), False
+            yield self._renamed(item, self.plan.names.get(place, {})), True
+            for move in self.plan.after.get(place, ()):
+                yield self._move(move, place, place + 1), False
+
+    def _move(self, move: Move, place: int, other: int) -> Instruction:
+        """At the place of the item, which stands next to an `other` one."""
+        near, pinned = self._near(place), 0
+        if 0 <= other < len(self.old) and near.pinned == self._near(other).pinned:
+            pinned = near.pinned
+        if move.src is None:
+            maker = self._near(move.maker)
+            names = {o.tensor.number: move.dst for o in maker.operands if _is_tile(o)}
+            again = maker._replace(operands=self._operands(maker.operands, names))
+            return again._replace(pinned=pinned, name="")
+        operands = (self._whole(move.dst), self._whole(move.src))
+        return Instruction(
+            COPY, operands, self.attributes, Engine.DMA, near.at, -1, "", (), pinned, near.turns
+        )
+
+    def _near(self, place: int) -> Instruction:
+        """The item there, or an instruction of that loop."""
+        item = self.old[place]
+        while isinstance(item, Loop):
+            item = item.body[0]
+        return item
+
+    def _whole(self, tensor: Tensor) -> AccessPattern:
+        if tensor not in self.wholes:
+            dims = ((1, tensor.bytes // tensor.dtype.size),)
+            made = AccessPattern(tensor, tensor.dtype, 0, tensor.partitions, 0, dims)
+            self.wholes[tensor] = made
+        return self.wholes[tensor]
+
+    def _renamed(self, item: Item, names: Mapping[int, Tensor]) -> Item:
+        if not names:
+            return item
+        if isinstance(item, Loop):
+            return replace(item, body=tuple(self._renamed(one, names) for one in item.body))
+        return item._replace(operands=self._operands(item.operands, names))
+
+    def _operands(
+        self, operands: Sequence[Operand], names: Mapping[int, Tensor]
+    ) -> tuple[Operand, ...]:
+        return tuple(
+            self._pattern(one, names) if isinstance(one, AccessPattern) else one for one in operands
+        )
+
+    def _pattern(self, pattern: AccessPattern, names: Mapping[int, Tensor]) -> AccessPattern:
+        """The same over the tensors of these names; equal ones are one object."""
+        dynamic, tensor = pattern.dynamic, names.get(pattern.tensor.number, pattern.tensor)
+        if dynamic is not None and isinstance(dynamic.source, AccessPattern):
+            source = self._pattern(dynamic.source, names)
+            return pattern._replace(tensor=tensor, dynamic=dynamic._replace(source=source))
+        if tensor is pattern.tensor:
+            return pattern
+        key = (id(pattern), tensor.number)
+        if key not in self.patterns:
+            self.patterns[key] = pattern._replace(tensor=tensor)
+        return self.patterns[key]
+
+
+def _is_tile(operand: Operand) -> TypeGuard[AccessPattern]:
+    return isinstance(operand, AccessPattern) and operand.tensor.on_chip
+
+
+def _numbered(items: Sequence[tuple[Item, bool]]) -> Body:
+    """With numbers that grow; what the kernel put after an instruction still comes after it."""
+    new: dict[int, int] = {}
+    order = count()
+
+    def one(item: Item, own: bool) -> Item:
+        if isinstance(item, Loop):
+            return replace(item, body=tuple([one(inner, own) for inner in item.body]))
+        number = next(order)
+        if own:
+            new[item.number] = number
+        return item._replace(number=number, after=tuple(new[n] for n in item.after))
+
+    return tuple([one(item, own) for item, own in items])

@@ -1,0 +1,105 @@
+"""The items of a body as SBUF sees them: what each needs there, and what could be made again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from nkic.allocate.liveness import lifetimes
+from nkic.allocate.place import Space
+from nkic.ir.effects import Touches, state_effects, touches_of
+from nkic.ir.program import Body, Instruction, Item, Loop, Program, instructions
+from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.machine.targets import Target
+
+
+class Step(NamedTuple):
+    """An instruction, or a device loop as a whole.
+
+    `tensors` of SBUF are those that it touches and does not declare, each once, `written` the
+    numbers of those that it writes. `inner` is the most bytes of a partition that its own take.
+    """
+
+    item: Item
+    tensors: tuple[Tensor, ...]
+    written: frozenset[int]
+    inner: int
+
+
+def steps(body: Body, target: Target, space: Space) -> list[Step]:
+    """The items of `body`, in order."""
+    touched = touches_of(body, target)
+    return [_step(item, touched, target, space) for item in body]
+
+
+def _step(item: Item, touched: Touches, target: Target, space: Space) -> Step:
+    found: dict[Tensor, bool] = {}
+    number = item.number if isinstance(item, Loop) else -1
+    for one in instructions((item,)):
+        for touch in touched[one.number]:
+            tensor = touch.pattern.tensor
+            if tensor.buffer is space.buffer and number not in tensor.scope:
+                found[tensor] = found.get(tensor, False) or touch.writes
+    written = frozenset(tensor.number for tensor, writes in found.items() if writes)
+    inner = _inner(item, target, space) if isinstance(item, Loop) else 0
+    return Step(item, tuple(found), written, inner)
+
+
+def _inner(loop: Loop, target: Target, space: Space) -> int:
+    """The most bytes in use at once by tensors that a loop declares."""
+    changes: list[tuple[int, int]] = []
+    for tensor, first, last in lifetimes((loop,), target, space.buffer):
+        if loop.number in tensor.scope:
+            changes += [(first, space.size(tensor)), (last + 1, -space.size(tensor))]
+    level = most = 0
+    for _, change in sorted(changes):
+        level += change
+        most = max(most, level)
+    return most
+
+
+def staying(program: Program) -> frozenset[int]:
+    """Tensors that keep their place: those at an address of the kernel's choice, and those that
+    cores hand to each other.
+    """
+    found = {tensor.number for tensor in program.tensors if tensor.fixed is not None}
+    for body in program.cores:
+        for one in instructions(body):
+            if one.row.is_rendezvous:
+                found |= {o.tensor.number for o in one.operands if isinstance(o, AccessPattern)}
+    return frozenset(found)
+
+
+def constant(program: Program) -> frozenset[int]:
+    """Tensors in HBM that no instruction of any core writes."""
+    written: set[int] = set()
+    for body in program.cores:
+        for found in touches_of(body, program.target).values():
+            written |= {touch.pattern.tensor.number for touch in found if touch.writes}
+    inside = (tensor for tensor in program.tensors if not tensor.on_chip)
+    return frozenset(tensor.number for tensor in inside if tensor.number not in written)
+
+
+def repeatable(
+    item: Item, tensor: Tensor, touched: Touches, target: Target, same: Collection[int]
+) -> bool:
+    """Whether `item`, the first to write `tensor`, makes the same again wherever it stands: it
+    writes nothing else, and reads at most tensors that are the `same` all the time.
+    """
+    if not isinstance(item, Instruction) or item.pinned or item.after or item.row.is_rendezvous:
+        return False
+    effects = state_effects(item, target)
+    if effects.reads or effects.writes:
+        return False
+    return all(_same(item, tensor, touched, same))
+
+
+def _same(
+    item: Instruction, tensor: Tensor, touched: Touches, same: Collection[int]
+) -> Iterator[bool]:
+    for touch in touched[item.number]:
+        yield touch.pattern.dynamic is None
+        if touch.writes:
+            yield touch.pattern.tensor is tensor and not touch.reads
+        else:
+            yield touch.pattern.tensor.number in same
