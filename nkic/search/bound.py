@@ -10,8 +10,8 @@ from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import commands_beside, semaphore_ps
-from nkic.schedule.placed import Timings, engine_of, queues_of
+from nkic.machine.timing import Tables, Warmth, commands_beside, semaphore_ps
+from nkic.schedule.placed import Timings, engine_of, queues_of, table_of
 
 
 def bound_ns(program: Program, graphs: Sequence[DependenceGraph]) -> float:
@@ -37,7 +37,8 @@ def bound(body: Body, graph: DependenceGraph, target: Target) -> int:
     timings = Timings(target)
     if has_loops(body):
         return _looped(body, graph, target, timings)
-    return _straight([_Job(one, target, timings) for one in instructions(body)], graph, target)
+    code = [_Job(one, target, timings) for one in instructions(body)]
+    return _straight(code, graph, target, is_start=True)
 
 
 def _looped(body: Body, graph: DependenceGraph, target: Target, timings: Timings) -> int:
@@ -107,8 +108,12 @@ def _ways(
     return ways
 
 
-def _straight(code: list[_Job], graph: DependenceGraph, target: Target) -> int:
-    """The bound of instructions that run once."""
+def _straight(
+    code: list[_Job], graph: DependenceGraph, target: Target, is_start: bool = False
+) -> int:
+    """The bound of instructions that run once. At the start of a kernel the tensor engine is cold
+    and the scalar engine holds no table.
+    """
     known = {job.number: job for job in code}
     before = {
         job.number: [
@@ -119,15 +124,21 @@ def _straight(code: list[_Job], graph: DependenceGraph, target: Target) -> int:
         for job in code
     }
     signal = semaphore_ps(target)
+    if is_start:
+        _load_tables(code, before, Tables(target).load)
     _set_earliest(code, before, signal)
+    cold = _Cold(code, target) if is_start else None
+    if cold is not None:
+        _set_earliest(code, before, signal, cold)
     _set_rest(code, before, signal)
     by_engine: dict[Engine, list[_Job]] = defaultdict(list)
     for job in code:
         by_engine[job.engine].append(job)
         if job.trigger:
             by_engine[job.by].append(job)
-    paths = [job.earliest + job.rest for job in code]
-    return max([*(_busy(e, jobs) for e, jobs in by_engine.items()), *paths], default=0)
+    paths = [job.earliest + job.slower + job.rest for job in code]
+    busy = [_busy(e, js, cold if e is Engine.TENSOR else None) for e, js in by_engine.items()]
+    return max([*busy, *paths], default=0)
 
 
 def most_busy(program: Program) -> dict[Engine, int]:
@@ -156,7 +167,9 @@ class _Job:
         self.hold = time.hold
         self.busy = time.pool if self.engine is Engine.DMA else time.hold
         self.length = time.start + time.hold + time.latency
+        self.table = table_of(one)
         self.earliest = self.rest = 0
+        self.slower = 0  # how much longer it takes at its earliest start than it would later
 
     def on(self, engine: Engine) -> int:
         """How long that engine is busy with it: a transfer, also the one that must trigger it."""
@@ -173,11 +186,55 @@ class _Job:
         return self.hold
 
 
-def _set_earliest(code: Sequence[_Job], before: Mapping[int, list[_Job]], signal: int) -> None:
+class _Cold:
+    """The tensor engine at the start: it may begin when the first of its jobs can, and runs at a
+    share of its rate for some time from then on (`timing.Warmth`).
+    """
+
+    def __init__(self, code: Sequence[_Job], target: Target) -> None:
+        warmth = Warmth(target)
+        begins = min((job.earliest for job in code if job.engine is Engine.TENSOR), default=0)
+        self.until = begins + warmth.up if warmth.up else 0
+        self.rate = warmth.rate
+
+    def slower(self, start: int, work: int) -> int:
+        """How much longer `work` takes than at the full rate, from `start` on at the earliest."""
+        return int(min(max(0, self.until - start), work / self.rate) * (1 - self.rate))
+
+
+def _load_tables(code: Sequence[_Job], before: Mapping[int, list[_Job]], load: int) -> None:
+    """A table is loaded by the first that needs it: known where all others come after that one."""
+    first: dict[str, _Job] = {}
+    known: set[str] = set()
+    after: dict[int, frozenset[str]] = {}  # the tables whose first user comes before
+    for job in code:
+        after[job.number] = frozenset().union(*(after[one.number] for one in before[job.number]))
+        if not job.table:
+            continue
+        if job.table not in first:
+            first[job.table] = job
+            known.add(job.table)
+            after[job.number] |= {job.table}
+        elif job.table not in after[job.number]:
+            known.discard(job.table)
+    for table in known:
+        first[table].hold += load
+        first[table].busy += load
+        first[table].length += load
+
+
+def _set_earliest(
+    code: Sequence[_Job],
+    before: Mapping[int, list[_Job]],
+    signal: int,
+    cold: _Cold | None = None,
+) -> None:
     """When each job can start if engines were without number."""
     for job in code:
-        starts = (one.earliest + one.until(job, signal) for one in before[job.number])
+        starts = (o.earliest + o.slower + o.until(job, signal) for o in before[job.number])
         job.earliest = max(starts, default=0)
+        if cold is not None and job.engine is Engine.TENSOR:
+            job.slower = cold.slower(job.earliest, job.hold)
 
 
 def _set_rest(code: Sequence[_Job], before: Mapping[int, list[_Job]], signal: int) -> None:
@@ -188,11 +245,12 @@ def _set_rest(code: Sequence[_Job], before: Mapping[int, list[_Job]], signal: in
             one.rest = max(one.rest, one.until(job, signal) + job.rest)
 
 
-def _busy(engine: Engine, jobs: list[_Job]) -> int:
+def _busy(engine: Engine, jobs: list[_Job], cold: _Cold | None = None) -> int:
     longest = total = 0
     shortest = jobs[0].rest if jobs else 0
     for job in sorted(jobs, key=lambda job: (-job.earliest, job.number)):
         total += job.on(engine)
         shortest = min(shortest, job.rest - job.on(engine))
-        longest = max(longest, job.earliest + total + shortest)
+        slower = cold.slower(job.earliest, total) if cold is not None else 0
+        longest = max(longest, job.earliest + total + slower + shortest)
     return longest

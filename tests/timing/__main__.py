@@ -29,8 +29,8 @@ from tests.unit.machine.test_profiles import PROFILES, Seen
 HERE = Path(__file__).parent
 SCHEDULES = """\
 Microseconds of the samples' runs beside a lower bound: the longest path, or the engine with most to
-do and what must come before and after it, with no limit of memory. Table loads, triggers and
-warm-up are not in it, so that small kernels cannot reach it. The last three are loops on the
+do and what must come before and after it, with no limit of memory. The tensor engine's slow start
+is in it, and tables that no other instruction can have loaded. The last three are loops on the
 device, in which each tile has one place: a turn waits for the last use of what it overwrites."""
 
 SWEEPS = """\

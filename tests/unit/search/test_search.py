@@ -186,6 +186,64 @@ def test_the_bound_counts_triggers_of_the_engine_that_must_make_them() -> None:
     assert most_busy(found)[Engine.SYNC] == 40_000 * trigger
 
 
+def stepped(steps: list[tuple[str, str, dict[str, str]]]) -> Program:
+    """One tile after the other: each step, by row and engine, makes one out of the one before."""
+    tiles = [declare(i, f"t{i}", "128, 128") for i in range(len(steps) + 1)]
+    whole = [f"%{i}[0+128, 0; 1x128]" for i in range(len(steps) + 1)]
+    body = [op(0, "memset", dst=whole[0], value="1.0")]
+    for i, (name, engine, more) in enumerate(steps):
+        source = "src" if name == "tensor_copy" else "data"
+        body.append(op(i + 1, name, engine, dst=whole[i + 1], **{source: whole[i]}, **more))
+    return program("\n".join([*tiles, "core", *(f"  {line}" for line in body)]))
+
+
+def activation(function: str) -> tuple[str, str, dict[str, str]]:
+    return "activation", "scalar", {"op": repr(function), "bias": "None"}
+
+
+def test_the_bound_has_the_tables_that_must_be_loaded() -> None:
+    """Two functions of one table, and one of another. What the bound leaves out is less."""
+    found = stepped([activation("exp"), activation("exp"), activation("sqrt")])
+    one = stepped([activation("exp"), activation("exp"), activation("exp")])
+    load = TRN2.figures["scalar.table_ns"]
+    assert lower_bound(found) == pytest.approx(lower_bound(one) + load, abs=1)
+    time = first_found(found).schedule.estimate_ns
+    assert lower_bound(found) <= time < lower_bound(found) + 0.2 * load
+
+
+def test_a_table_that_others_may_have_loaded_is_not_in_the_bound() -> None:
+    """Either of two that do not wait for each other may be the first."""
+    tiles = [declare(i, f"t{i}", "128, 128") for i in range(3)]
+    whole = [f"%{i}[0+128, 0; 1x128]" for i in range(3)]
+    body = [op(0, "memset", dst=whole[0], value="1.0")]
+    for i in (1, 2):
+        more = {"op": "'exp'", "bias": "None"}
+        body.append(op(i, "activation", "scalar", dst=whole[i], data=whole[0], **more))
+    found = program("\n".join([*tiles, "core", *(f"  {line}" for line in body)]))
+    load = TRN2.figures["scalar.table_ns"]
+    assert lower_bound(found) < first_found(found).schedule.estimate_ns - 0.9 * load
+
+
+def products(count: int) -> Program:
+    """Products into one bank, one after the other."""
+    tensors = [declare(0, "a", "128, 128"), declare(1, "b", "128, 512")]
+    tensors.append(declare(2, "c", "128, 512", Buffer.PSUM))
+    a, b, c = ("%0[0+128, 0; 1x128]", "%1[0+128, 0; 1x512]", "%2[0+128, 0; 1x512]")
+    fills = ((a, "gpsimd"), (b, "vector"))
+    body = [op(i, "memset", by, dst=dst, value="1.0") for i, (dst, by) in enumerate(fills)]
+    for i in range(count):
+        more = {"accumulate": repr(i > 0)}
+        body.append(op(2 + i, "nc_matmul", "tensor", dst=c, stationary=a, moving=b, **more))
+    return program("\n".join([*tensors, "core", *(f"  {line}" for line in body)]))
+
+
+@pytest.mark.parametrize("count", [1, 4, 40])
+def test_the_bound_knows_that_the_tensor_engine_begins_cold(count: int) -> None:
+    """As long as it is cold it does a part of what it does when it is warm."""
+    found = products(count)
+    assert first_found(found).schedule.estimate_ns == pytest.approx(lower_bound(found), rel=0.001)
+
+
 LOOP = (
     "loop 1 $0 = 0 to 5 by 1",
     "  " + load(0, f"%2{TILE}", f"%0{ROW}"),
