@@ -53,11 +53,14 @@ class Moved(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A function that is one instruction where `flag` is True; its arguments are `names` there."""
+    """A function that is one instruction where `flag` is True; its arguments are `names` there.
+    Where it is not, the first one was made by the instructions of `turn`.
+    """
 
     by: str
     flag: str
     names: tuple[str, ...]
+    turn: tuple[str, ...]
 
 
 WRAPPED = {("register_move", "imm"): Wrapped("src", "register_alloc")}
@@ -89,7 +92,9 @@ OPERATORS = {
     **{"logical_shift_left": "left_shift", "logical_shift_right": "right_shift"},
     **{"float_power": "power", "remainder": "mod"},
 }
-PRODUCTS = {"matmul": Product("nc_matmul", "transpose_x", ("stationary", "moving"))}
+PRODUCTS = {"matmul": Product(
+        "nc_matmul", "transpose_x", ("stationary", "moving"), ("nc_transpose", "tensor_copy")
+    )}
 # Decorators of Beta 1, and what stands there since; "" for nothing.
 FRAMEWORKS = ("torch_neuronx.nki_jit", "jax_neuronx.nki_jit")  # which were nki.jit
 DECORATORS = {"baremetal": "jit", "benchmark": "jit", "profile": "jit", "trace": ""} | {

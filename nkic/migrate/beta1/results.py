@@ -40,8 +40,12 @@ class Result(NamedTuple):
     part: str = ""
 
 
-def result_of(sheet: Sheet, call: cst.Call, row: Row | None, facts: Facts | None = None) -> Result:
-    """What the evaluation found of a call; `row` is None where any one instruction will do."""
+def result_of(
+    sheet: Sheet, call: cst.Call, row: Row | None, facts: Facts | None = None, only: str = ""
+) -> Result:
+    """What the evaluation found of a call; `row` is None where any one instruction will do, `only`
+    names the one that counts. Raises `NoResult`.
+    """
     at = sheet.spot(call)
     facts = facts or sheet.facts
     made = facts.instructions.get(at, ())
@@ -53,6 +57,8 @@ def result_of(sheet: Sheet, call: cst.Call, row: Row | None, facts: Facts | None
         )
     if row is not None:
         made = _without_copies(made, row)
+    if only:
+        made = tuple(one for one in made if one.row.name == only)
     rows = {one.row.name for one in made}
     if len(rows) != 1 or (row is not None and rows != {row.name}):
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
