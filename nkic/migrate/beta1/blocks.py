@@ -254,6 +254,11 @@ class Blocks:
         name = node.value
         return self._kinds.get(self._key(name)) if isinstance(name, cst.Name) else None
 
+    def is_tensor(self, name: cst.Name) -> bool:
+        """The name is one tensor, and no list of tiles."""
+        kind = self._kinds.get(self._key(name))
+        return kind is None or not kind.is_list or len(kind.gone) == kind.count
+
     def indexed(
         self, old: cst.Subscript, value: cst.BaseExpression, texts: Sequence[str]
     ) -> cst.BaseExpression:

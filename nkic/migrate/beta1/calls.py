@@ -32,7 +32,8 @@ def method(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     if name not in rewritten.FUNCTIONS or not isinstance(new.func, cst.Attribute):
         return new
     sheet.done[METHODS] += 1
-    first = cst.Arg(new.func.value, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+    tile = new.func.value.with_changes(lpar=(), rpar=())
+    first = cst.Arg(tile, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
     function = sheet.of_module("nki.language", name)
     return new.with_changes(func=function, args=[first, *new.args])
 

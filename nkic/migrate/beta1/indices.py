@@ -179,7 +179,7 @@ class Indices:
         call = node.value
         if not isinstance(call, cst.Call) or self.sheet.name_of(call.func) != ARANGE:
             return None if self.has_index(node) else Index(code(node))
-        whole = [place for place, one in enumerate(node.slice) if _is_whole(one)]
+        whole = [place for place, one in enumerate(node.slice) if is_whole(one)]
         if len(whole) != 1:
             return None
         return _arange(call, len(node.slice), whole[0])
@@ -368,7 +368,8 @@ def _grid_axis(element: cst.SubscriptElement, place: int, rank: int) -> Axis | N
     return Axis(rank, place, start, less(code(part.upper), start))
 
 
-def _is_whole(element: cst.SubscriptElement) -> bool:
+def is_whole(element: cst.SubscriptElement) -> bool:
+    """A slice of everything: `:`."""
     part = element.slice
     return isinstance(part, cst.Slice) and part.lower is part.upper is part.step is None
 

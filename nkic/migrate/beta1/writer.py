@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import libcst as cst
@@ -23,13 +24,14 @@ from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, cod
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import mask_of
 from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
-from nkic.migrate.beta1.results import NoResult, allocation, result_of
+from nkic.migrate.beta1.results import Known, NoResult, allocation, result_of
 from nkic.migrate.beta1.slices import (
     NotSlices,
     SeveralAxes,
     counts,
     is_indexed,
     pattern,
+    sizes,
     sliced,
     subscript,
     viewed,
@@ -369,7 +371,10 @@ class Writer(cst.CSTTransformer):
             result = result_of(self.sheet, old, row)
             part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
             shape = counts(self.indices, old.args[0].value) if row is None and old.args else ""
-            made = allocation(self.sheet, result, old, shape) if result.is_new else ""
+            made = ""
+            if result.is_new:
+                known = Known(self.blocks.is_tensor, partial(sizes, self.indices))
+                made = allocation(self.sheet, result, old, known, shape)
         except (NoResult, NotSlices) as failure:
             self._leave_result(old, failure)
             return None
