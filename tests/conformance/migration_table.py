@@ -5,7 +5,7 @@ that docs/migration.md shows of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -78,22 +78,34 @@ def added(path: Path | None, row: Row) -> None:
 def tables(rows: Sequence[Row]) -> Iterator[str]:
     """The lines of both tables: sums by checkout, and every kernel that is not the same bits."""
     yield from _head(_HEADS)
-    groups: Mapping[str, list[Row]] = {
-        name: [row for row in rows if row.checkout == name] for name in NAMES
-    }
-    for name, found in groups.items():
+    for name, title in NAMES.items():
+        found = [row for row in rows if row.checkout == name]
         if found:
-            yield _line([NAMES[name], *map(str, _sums(found))])
+            yield _line([title, *map(str, _sums(found))])
     every = _sums(rows)
     yield _line(["all", *map(str, every)])
-    yield from ("", f"Of those that Beta 1 runs, {_percent(every[2], every[1])} % are rewritten; ")
-    yield f"of these, {_percent(every[3], every[2])} % give the same bits for their own shapes."
+    yield ""
+    yield f"Of the kernels that Beta 1 runs, {_percent(every[2], every[1])} % are rewritten; of"
+    yield f"these, {_percent(every[3], every[2])} % give the same bits for their own shapes. "
+    yield from _files(rows)
     yield ""
     yield from _head(("kernel", "own shapes", "all shapes", "why"))
     for row in rows:
-        if row.worst != BITS or not row.stable:
+        if row.worst != BITS or row.left or not row.stable:
             why = row.why if row.stable else "a second migration changes it"
             yield _line([row.label, row.first, row.worst, why.replace("|", "\\|")])
+
+
+def _files(rows: Sequence[Row]) -> Iterator[str]:
+    """How many files have only kernels that are rewritten, and how many nothing else left."""
+    by_file: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.first != NOT_RUN:
+            by_file.setdefault((row.checkout, row.file), []).append(row)
+    good = [found for found in by_file.values() if all(row.is_rewritten for row in found)]
+    whole = sum(all(row.whole for row in found) for found in good)
+    yield f"Of {len(by_file)} files with such kernels, {len(good)} have them all rewritten; in"
+    yield f"{whole} of these nothing else is left, host code included."
 
 
 def _sums(rows: Sequence[Row]) -> tuple[int, ...]:
