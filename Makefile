@@ -11,7 +11,7 @@ JOBS ?= auto
 PYTEST := $(PY) -m pytest -n $(JOBS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check lint types test test-all fuzz bless bench pictures timing schedules faults mutate demo samples \
+.PHONY: help setup check lint types test test-all fuzz bless bench flames pictures timing schedules faults mutate demo samples \
 	conformance accuracy grammar docs stubs clean
 
 help:  ## list the targets
@@ -49,6 +49,9 @@ fuzz: $(STAMP)  ## fuzz what reads strangers' files: make fuzz [TARGET=parse] [S
 
 bless: $(STAMP)  ## accept the present output as expected; review it with git diff
 	NKIC_BLESS=1 $(PY) -m pytest tests/test_files.py $(ARGS)
+
+flames: $(STAMP)  ## where the time of each stage goes, as pictures: make flames [ARGS="add 10000 folder"]
+	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.bench.flames $(ARGS)
 
 # PEER is a checkout of triton-viz, whose interpreter then gets a column of its own.
 PEER ?=

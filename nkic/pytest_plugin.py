@@ -54,8 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Installs the modules where that was asked for, before tests are imported."""
     _sanitizers(config)
-    _check_target(config.getoption("--nkic-target"))
-    _choose_version(config.getoption("--nkic-nki"))
+    _check_options(config.getoption("--nkic-target"), config.getoption("--nkic-nki"))
     if config.getoption("--nkic") or os.environ.get(INSTALL) == "1":
         from nkic.api import CompileError
         from nkic.nki import install
@@ -66,28 +65,22 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(str(error)) from None
 
 
-def _check_target(name: str | None) -> None:
-    if name is None:
-        return
-    from nkic.machine import targets
-
-    if targets.find(name) is None:
-        known = ", ".join(targets.TARGETS)
-        raise pytest.UsageError(f"--nkic-target: there is no target `{name}`; known are {known}")
-
-
-def _choose_version(label: str | None) -> None:
-    if label is None:
+def _check_options(target: str | None, nki: str | None) -> None:
+    """Refuses what there is not, and makes `nki` the version of the process's kernels."""
+    if target is None and nki is None:
         return
     from nkic.api.process import CALLS
-    from nkic.base import profiles
+    from nkic.base.diagnostics import UsageFailed
+    from nkic.driver.request import find_profile, find_target
 
-    found = profiles.find(label)
-    if found is None:
-        raise pytest.UsageError(
-            f"--nkic-nki: there is no version `{label}` of NKI; {profiles.KNOWN}"
-        )
-    CALLS.nki = found.label
+    try:
+        if target is not None:
+            find_target(target, "--nkic-target")
+        if nki is not None:
+            CALLS.nki = find_profile(nki, "--nkic-nki").label
+    except UsageFailed as error:
+        (one,) = error.diagnostics
+        raise pytest.UsageError(f"{one.message}; {one.help}") from None
 
 
 def _sanitizers(config: pytest.Config) -> frozenset[str]:

@@ -12,15 +12,17 @@ from tests.test_layers import FILES, ROOT
 CACHES = {
     "base/project.py:_table": 64,
     "base/render/places.py:_root": 64,
-    "check/bounds.py:_linear": 65536,
+    "check/bounds.py:_ends": 65536,
     "check/bounds.py:_on_chip": 65536,
     "check/unwritten.py:_whole": 1024,
     "check/warnings.py:_rows": 4096,
     "evaluate/compile/functions.py:compile_statement": 8192,
     "ir/overlap.py:_axes": 4096,
-    "ir/overlap.py:_free_box": 65536,
     "ir/overlap.py:_pitch_tuple": 4096,
+    "ir/overlap.py:_reach": 65536,
+    "ir/overlap.py:_tile_box": 65536,
     "language/isa.py:_binder": "rows and profiles",
+    "language/tensors/views.py:row_major": 4096,
     "lower/accumulate.py:_bits": 4096,
     "lower/patterns.py:_dims": 65536,
     "machine/arguments.py:_checks": "rows",
@@ -30,6 +32,7 @@ CACHES = {
     "machine/patterns.py:bounds": 65536,
     "machine/patterns.py:elements": 65536,
     "machine/rounding.py:rounder": "element types",
+    "neff/records.py:_bytes": 4096,
     "nki/packages.py:_beside": "modules",
     "parse/__init__.py:parse": 256,
     "parse/words.py:literal_pattern": "forms of quotes",
@@ -40,7 +43,9 @@ CACHES = {
     "resolve/mentions.py:of_definition": 2048,
     "resolve/mentions.py:of_values": 2048,
     "resolve/subset.py:violations": 2048,
+    "simulate/numerics/matmul.py:_identity": 4,
     "simulate/storage/in_place.py:_merged": 4096,
+    "simulate/storage/in_place.py:_row_pitch": 4096,
     "simulate/semantics/gpsimd.py:indices": 64,
     "simulate/storage/tensor_usage.py:_grain": 4096,
     "simulate/storage/tensor_usage.py:flags_of": 4096,
@@ -52,6 +57,32 @@ CACHES = {
     "syntax/scopes.py:_local": 1024,
     "syntax/walk.py:_child_fields": "classes of the tree",
 }
+
+
+# Variables of modules that functions add to, and why they do not grow.
+KEPT = {
+    "api/cache.py:_kept": "MAX_ENTRIES",
+    "evaluate/objects.py:_active": "the kernels that are evaluated now, one inside another",
+    "ir/effects.py:_recent": "REMEMBERED",
+    "ir/effects.py:_static": "rows",
+    "language/beta1/emit.py:_states": "traces that are alive",
+    "nki/modules.py:_built": "modules of NKI",
+    # Tables that decorators fill while their module is loaded.
+    **dict.fromkeys(
+        (
+            *(f"evaluate/library/{n}.py:MODULE" for n in ("abcs", "forms", "itertools", "maths")),
+            "evaluate/library/operator.py:MODULE",
+            *(f"simulate/decode.py:{name}" for name in ("RENDEZVOUS", "SEMANTICS")),
+            "simulate/bounds/seen.py:RULES",
+        ),
+        "definitions",
+    ),
+}
+CONTAINERS = {
+    *("dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque"),
+    *("WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "ChainMap"),
+}
+ADDS = {"add", "append", "appendleft", "extend", "insert", "setdefault", "update"}
 
 
 def caches(tree: ast.AST) -> Iterator[tuple[str, int | None]]:
@@ -68,7 +99,7 @@ def caches(tree: ast.AST) -> Iterator[tuple[str, int | None]]:
 def bound(made: ast.expr) -> Iterator[int | None]:
     """Of `@cache` and of `@lru_cache(maxsize=…)`; nothing for another decorator."""
     name = made.func if isinstance(made, ast.Call) else made
-    if ast.unparse(name) in ("cache", "lru_cache"):
+    if ast.unparse(name).rpartition(".")[2] in ("cache", "lru_cache"):
         sizes = [k.value for k in made.keywords] if isinstance(made, ast.Call) else []
         known = [size.value for size in sizes if isinstance(size, ast.Constant)]
         yield known[0] if known and isinstance(known[0], int) else None
@@ -86,6 +117,70 @@ def test_every_cache_is_listed_with_its_bound() -> None:
 def test_caches_are_seen() -> None:
     text = (
         "@cache\ndef a(x): ...\n@lru_cache(maxsize=4)\ndef b(x): ...\n@lru_cache\ndef c(x): ...\n"
+        "@functools.cache\ndef f2(x): ...\n"
         "@cache\ndef once(): ...\n@other\ndef d(x): ...\ne = lru_cache(maxsize=8)(d)\nf = g(1)(2)\n"
     )
-    assert dict(caches(ast.parse(text))) == {"a": None, "b": 4, "c": None, "e": 8}
+    assert dict(caches(ast.parse(text))) == {"a": None, "b": 4, "c": None, "e": 8, "f2": None}
+
+
+def containers(tree: ast.Module) -> set[str]:
+    """The variables of a module that hold what can grow."""
+    found = set()
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and can_grow(node.value):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def can_grow(value: ast.expr | None) -> bool:
+    """A display, a comprehension, or a call of a container's class."""
+    displays = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+    if isinstance(value, ast.Call):
+        return ast.unparse(value.func).rpartition(".")[2] in CONTAINERS
+    return isinstance(value, displays)
+
+
+def added_to(function: ast.AST) -> Iterator[str]:
+    """The names of what a function puts something into."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            yield ast.unparse(node.value)
+        elif isinstance(node, ast.AugAssign):
+            yield ast.unparse(node.target)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            yield from [ast.unparse(node.func.value)] if node.func.attr in ADDS else []
+
+
+def growing(tree: ast.Module) -> set[str]:
+    """The variables of a module that its functions add to, unless they have a name of their own."""
+    found, mine = set(), containers(tree)
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            inside = [*ast.walk(function)]
+            own = {n.arg for n in inside if isinstance(n, ast.arg)}
+            stored = (n for n in inside if isinstance(n, ast.Name))
+            own |= {n.id for n in stored if isinstance(n.ctx, ast.Store)}
+            own -= {name for n in inside if isinstance(n, ast.Global) for name in n.names}
+            found |= ({*added_to(function)} & mine) - own
+    return found
+
+
+def test_every_variable_that_grows_is_listed_with_its_bound() -> None:
+    found = {
+        f"{path.relative_to(ROOT).as_posix()}:{name}"
+        for path in FILES
+        for name in growing(ast.parse(path.read_text("utf-8")))
+    }
+    assert found == KEPT.keys()
+
+
+def test_variables_that_grow_are_seen() -> None:
+    text = (
+        "import collections\na, b, c = {}, 1, 2\nd = {}\ne: list[int] = []\n"
+        "f = collections.OrderedDict()\ng = set()\nh = {}\nk = {}\n"
+        "def one(x):\n    global g\n    d[x] = 1\n    e.append(x)\n    g |= {x}\n"
+        "    f.setdefault(x, 1)\n"
+        "def two(h):\n    h[1] = 2\n    k = {}\n    k[1] = 2\n    return d.get(1)\n"
+    )
+    assert growing(ast.parse(text)) == {"d", "e", "f", "g"}

@@ -45,8 +45,9 @@ ALLOWED = {
     "driver.compiled": "base machine ir neff",
     "driver.like": "base machine arrays specialise",
     "driver.request": "base machine specialise driver.like",
+    "driver.notes": "machine ir allocate neff pace",
     "driver.pipeline": f"{DATA} limits syntax parse resolve language specialise"
-    " check lower depend allocate schedule search prove neff emit pace driver.compiled",
+    " check lower depend allocate schedule search prove neff emit driver.compiled driver.notes",
     "driver.forms": "base ir neff syntax parse driver.compiled",
     "driver.remarks": "base ir lower allocate schedule search driver.compiled",
     "driver.changes": "ir driver.compiled",
@@ -57,7 +58,7 @@ ALLOWED = {
     " driver driver.compiled driver.loader driver.request driver.pipeline driver.forms"
     " driver.figures",
     "nki": "base machine language specialise driver.request api",
-    "pytest_plugin": "base machine api nki",
+    "pytest_plugin": "base driver.request api nki",
     "__main__": "api nki",
     "cli.common": "base limits",
     "cli": "limits cli.common",

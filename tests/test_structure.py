@@ -13,6 +13,7 @@ import pytest
 from tests.test_layers import ALLOWED, FILES, FREE, PROJECT, ROOT, dotted
 
 MODULES = {dotted(path): path for path in FILES}
+TESTS = PROJECT / "tests"
 PACKAGES = [path for path in FILES if path.name == "__init__.py"]
 
 # Packages that are not everywhere.
@@ -36,7 +37,6 @@ ON_DEMAND = {
     "cli/nki_run/__init__.py": {"nkic.cli.nki_run.carry_out"},  # --help does without the runner
     "cli/nki_run/carry_out.py": {
         "nkic.cli.nki_run.calibrating",  # NumPy
-        "nkic.cli.nki_run.comparing",
         "nkic.cli.nki_run.running",
     },
     "cli/nki_run/progress.py": {"rich.console", "rich.progress"},
@@ -62,15 +62,31 @@ ON_DEMAND = {
     "pytest_plugin.py": {
         "nkic.api",
         "nkic.api.process",
-        "nkic.base",
+        "nkic.base.diagnostics",
         "nkic.api.comparing",
         "nkic.api.tracebacks",
-        "nkic.machine",
+        "nkic.driver.request",
         "nkic.nki",
         "nkic.nki.jit",
     },  # loaded by every run of pytest
     "driver/request.py": {"nkic.driver.like"},  # NumPy
 }
+
+# What is imported by a name that is made at run time, which the lists above do not see.
+BY_NAME = {
+    "__init__.py": "the public functions, when they are first asked for",
+    "api/arrays.py": "ml_dtypes",
+    "cli/__init__.py": "one of the two commands",
+    "machine/dtypes.py": "ml_dtypes, NumPy",
+    "nki/arrays.py": "PyTorch, JAX, and what calls kernels in it",
+    "nki/beta1.py": "ml_dtypes",
+    "nki/modules.py": "what poses as modules of NKI",
+    "nki/packages.py": "PyTorch",
+    "simulate/semantics/__init__.py": "all modules of the folder",
+    "specialise/native/surface.py": "imports of the kernel itself",
+}
+
+IMPORTS = re.compile(r"(importlib\.)?import_module|(builtins\.)?__import__")
 
 MANY = 20  # modules in one folder, beside __init__.py
 # Folders with more. The numbers only get smaller, and a folder of at most MANY leaves the list.
@@ -83,6 +99,13 @@ CROWDED = {
     "parse": 21,
     "simulate/semantics": 22,
 }
+
+# Folders of tests with more.
+CROWDED_TESTS = {"api": 20, "cli": 22, "harness": 30}
+# Kernels that tests compile stand side by side, as users' files do.
+KERNELS = {"files", "data", "cases", "expected"}
+# Unit tests that concern several rooms.
+NO_ROOM = {"exact", "faults", "mutate", "timing", "worst_errors"}
 
 Statement = ast.Import | ast.ImportFrom
 
@@ -211,6 +234,20 @@ def test_imports_stand_at_the_top(path: Path) -> None:
     assert late == ON_DEMAND.get(path.relative_to(ROOT).as_posix(), set())
 
 
+def imports_by_name(tree: ast.AST) -> bool:
+    """Whether a module calls Python's import as a function."""
+    calls = (ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call))
+    return any(IMPORTS.fullmatch(call) for call in calls)
+
+
+def test_imports_by_name_are_listed() -> None:
+    calling = {path for path in FILES if imports_by_name(tree_of(path))}
+    assert {path.relative_to(ROOT).as_posix() for path in calling} == BY_NAME.keys()
+    assert imports_by_name(ast.parse("def f():\n    importlib.import_module('json')\n"))
+    assert imports_by_name(ast.parse("x = __import__('json')\n"))
+    assert not imports_by_name(ast.parse("import importlib\n"))
+
+
 def test_every_listed_file_is_there() -> None:
     assert [name for name in ON_DEMAND if not (ROOT / name).is_file()] == []
 
@@ -256,14 +293,33 @@ def test_no_module_is_hidden_by_its_package(path: Path) -> None:
     assert given_names(tree_of(path), package) & beside == set()
 
 
+def crowded(root: Path, packages: Sequence[Path]) -> dict[str, int]:
+    """The folders of more than MANY modules, from `root`, and how many they hold."""
+    folders = {path.parent.relative_to(root).as_posix(): path.parent for path in packages}
+    counts = {name: len([*folder.glob("*.py")]) - 1 for name, folder in folders.items()}
+    return {name: count for name, count in counts.items() if count > MANY}
+
+
 def test_no_folder_holds_too_many_modules() -> None:
-    counts = {
-        path.parent.relative_to(ROOT).as_posix(): len([*path.parent.glob("*.py")]) - 1
-        for path in PACKAGES
-    }
-    crowded = {name: count for name, count in counts.items() if count > MANY}
-    assert crowded.keys() == CROWDED.keys()
-    assert {name: count for name, count in crowded.items() if count > CROWDED[name]} == {}
+    found = crowded(ROOT, PACKAGES)
+    assert found.keys() == CROWDED.keys()
+    assert {name: count for name, count in found.items() if count > CROWDED[name]} == {}
+
+
+def test_no_folder_holds_too_many_tests() -> None:
+    packages = [p for p in TESTS.rglob("__init__.py") if not KERNELS.intersection(p.parts)]
+    found = crowded(TESTS, packages)
+    assert {
+        name: count for name, count in found.items() if count > CROWDED_TESTS.get(name, 0)
+    } == {}
+
+
+def test_unit_tests_stand_in_folders_of_rooms() -> None:
+    """tests/unit mirrors nkic/, but for what concerns several rooms."""
+    unit = TESTS / "unit"
+    folders = {p.parent.relative_to(unit) for p in unit.rglob("*.py")} - {Path()}
+    assert [str(folder) for folder in sorted(folders) if not (ROOT / folder).is_dir()] == []
+    assert {path.stem for path in unit.glob("test_*.py")} == {f"test_{name}" for name in NO_ROOM}
 
 
 def rooms_of_the_page(text: str) -> list[tuple[str, str]]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from nkic.driver.request import RawOptions
+from nkic.driver.request import parse_options
 from samples import run
 from tests.harness import directives, two_ways
-from tests.harness.kernels import said_of
+from tests.harness.kernels import words_of
 
 FOLDERS = [folder for folder in run.folders() if folder.name != "host_section"]  # needs PyTorch
 CASES = [case for folder in FOLDERS for case in run.cases(folder)]
@@ -41,7 +41,7 @@ def quiet() -> Iterator[None]:
 def test_samples(case: run.Case) -> None:
     path = case.folder / "kernel.py"
     args = [f"{name}={kind}" for name, kind in case.args.items()]
-    request = two_ways.request_in(path, RawOptions(kernel=case.kernel, args=args))
+    request = two_ways.request_in(path, parse_options(kernel=case.kernel, args=args))
     with two_ways.live_module(path, f"sample_{case.folder.name}") as module:
         kernel = getattr(module, case.kernel)
         native, closed = two_ways.both(kernel, two_ways.given_of(request), request.consts)
@@ -53,7 +53,7 @@ def test_samples(case: run.Case) -> None:
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: str(path.relative_to(FILES)))
 def test_files(path: Path) -> None:
     case = directives.read_case(path)
-    request = two_ways.request_in(path, said_of(case))
+    request = two_ways.request_in(path, parse_options(**words_of(case)))
     with two_ways.live_module(path) as module:
         kernel = two_ways.only_kernel(module, request.kernel)
         given = two_ways.given_of(request, kernel)
@@ -75,7 +75,7 @@ def test_the_harness_sees_a_difference(tmp_path: Path) -> None:
         "    if native:\n        nisa.dma_copy(dst=out, src=a)\n"
         "    return out\n"
     )
-    request = two_ways.request_in(path, RawOptions(args=["a=float32[2,2]"]))
+    request = two_ways.request_in(path, parse_options(args=["a=float32[2,2]"]))
     with two_ways.live_module(path) as module:
         native, closed = two_ways.both(module.kernel, two_ways.given_of(request))
     assert native.data is not None and native.data != closed.data

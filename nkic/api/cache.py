@@ -92,16 +92,14 @@ def traced(job: TracedCompilation, named: Folder) -> Artifact:
 
 def _key(job: SourceCompilation) -> str:
     """What was asked for, as a hash: equal in every process."""
-    request, how = job.request, job.options
+    request = job.request
     consts = {name: repr(getattr(v, "value", v)) for name, v in sorted(request.consts.items())}
     args = {name: str(kind) for name, kind in sorted(request.args.items())}
     parts = {name: str(kind) for name, kind in sorted(request.parts.items())}
     asked = (
         *(stamp(), here(), request.kernel, request.target.name, request.profile.label),
         *(request.grid, request.lnc, request.spread, args, consts, parts, repr(request.entry)),
-        request.schedule,
-        *(how.serial, how.level, how.embed_source, how.max_errors, repr(how.levels)),
-        how.machine_hash,
+        *(request.schedule, job.options.key),
     )
     return sha256(repr(asked).encode()).hexdigest()
 

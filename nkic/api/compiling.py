@@ -23,7 +23,7 @@ from nkic.base.source import SourceFile
 from nkic.driver import pipeline
 from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.driver.loader import Loader
-from nkic.driver.request import block_of, find_profile, find_target, request_of
+from nkic.driver.request import block_of, find_profile, find_target, request_for
 from nkic.ir.program import Program
 from nkic.specialise.arguments import parse_type
 from nkic.specialise.native import LiveKernel
@@ -49,19 +49,12 @@ def compile_options(how: Compiling) -> CompileOptions:
 
 
 @dataclass(frozen=True)
-class SourceCompilation:
+class Compilation:
     """One compilation that is ready to go."""
 
-    source: SourceFile
     request: Request
     loader: Loader | LiveLoader
     options: CompileOptions
-
-    def compile(self) -> Artifact:
-        """Does it. Raises `CompileError`."""
-        with raising(CompileError, self.loader.source, self.loader.relocated), _COMPILING:
-            compiled = pipeline.compile_source(self.source, self.request, self.loader, self.options)
-            return _artifact(compiled, self.loader, self.options)
 
     def warn(self, artifact: Artifact) -> None:
         """Tells Python of the warnings about the kernel."""
@@ -69,13 +62,23 @@ class SourceCompilation:
 
 
 @dataclass(frozen=True)
-class TracedCompilation:
-    """One call of a live kernel that Python evaluates."""
+class SourceCompilation(Compilation):
+    """That of a file."""
+
+    source: SourceFile
+
+    def compile(self) -> Artifact:
+        """Does it. Raises `CompileError`."""
+        with raising(CompileError, self.loader.source, self.loader.relocated), _COMPILING:
+            compiled = pipeline.compile_source(self.source, self.request, self.loader, self.options)
+            return _artifact(compiled, self.loader, self.options)
+
+
+@dataclass(frozen=True)
+class TracedCompilation(Compilation):
+    """That of one call of a live kernel that Python evaluates."""
 
     kernel: LiveKernel
-    request: Request
-    loader: LiveLoader
-    options: CompileOptions
 
     def trace(self) -> pipeline.Tracing:
         """Calls the kernel. Raises `CompileError`, and what the kernel itself raises."""
@@ -94,15 +97,7 @@ class TracedCompilation:
 
     def key(self, tracing: pipeline.Tracing) -> str:
         """What the artifact of a trace depends on, as a hash."""
-        how = self.options
-        return native.key_of(
-            *(tracing, how.serial, how.level, how.embed_source, how.max_errors),
-            *(repr(how.levels), how.machine_hash),
-        )
-
-    def warn(self, artifact: Artifact) -> None:
-        """Tells Python of the warnings about the kernel."""
-        warned.warn(artifact.warnings, _paths(self.loader))
+        return native.key_of(tracing, self.options)
 
     @contextmanager
     def _raising(self) -> Iterator[None]:
@@ -217,8 +212,8 @@ def _of_source(
         source = loader.main(path, text.text.encode() if text is not None else None)
         describer = Describer()
         values = {name: describer.argument(value, name) for name, value in consts.items()}
-        request = request_of(source, replace(given, consts=values), os.environ)
-    return SourceCompilation(source, replace(request, parts=describer.parts), loader, how)
+        request = request_for(source, replace(given, consts=values), os.environ)
+    return SourceCompilation(replace(request, parts=describer.parts), loader, how, source)
 
 
 def of_live(
@@ -237,10 +232,10 @@ def of_live(
     with raising(CompileError, loader.source, loader.relocated):
         given = _by_its_file(given, _source(function, loader))
     values = _all_values(given, function, consts)
-    request = request_of(None, replace(given, kernel=function.__name__), os.environ)
+    request = request_for(None, replace(given, kernel=function.__name__), os.environ)
     request = replace(request, consts=parts.find(values), parts=parts.types)
     live = native.live_kernel(function, values, parts, loader)
-    return TracedCompilation(live, request, loader, how), parts.arrays
+    return TracedCompilation(request, loader, how, live), parts.arrays
 
 
 def _source(function: Any, loader: LiveLoader) -> SourceFile | None:
@@ -288,10 +283,9 @@ def of_function(
         given = _with_defaults(given, function, consts, describer)
         described = describer.function(_bare(function), function.__name__)
         entry = LiveEntry(described, tuple(_globals(function, describer)))
-        request = request_of(None, replace(given, kernel=function.__name__), os.environ)
-    return SourceCompilation(
-        source, replace(request, entry=entry, parts=dict(describer.parts)), loader, how
-    )
+        request = request_for(None, replace(given, kernel=function.__name__), os.environ)
+    request = replace(request, entry=entry, parts=dict(describer.parts))
+    return SourceCompilation(request, loader, how, source)
 
 
 def _with_defaults(

@@ -18,6 +18,7 @@ from nkic.base.diagnostics import NkicError
 from nkic.base.source import SourceFile
 from nkic.cache.stamp import here, stamp
 from nkic.driver import pipeline
+from nkic.driver.compiled import CompileOptions
 from nkic.ir.text import program_text
 from nkic.language.hosted import plain
 from nkic.language.trace import active
@@ -104,7 +105,7 @@ def live_kernel(
     return LiveKernel(function, arguments, parts.replace, enters, source_of)
 
 
-def key_of(tracing: pipeline.Tracing, *options: object) -> str:
+def key_of(tracing: pipeline.Tracing, options: CompileOptions) -> str:
     """What an artifact depends on: the program with its places, the files, the options."""
     from hashlib import sha256
 
@@ -112,4 +113,4 @@ def key_of(tracing: pipeline.Tracing, *options: object) -> str:
     files = sorted((path, file.text) for path, file in traced.sources.items())
     said = tuple(map(repr, report.all))
     made = (stamp(), here(), program_text(traced.program), files, traced.program.returned, said)
-    return sha256(repr((*made, options)).encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(repr((*made, options.key)).encode("utf-8", "surrogatepass")).hexdigest()

@@ -43,17 +43,19 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
     )
 
 
-@lru_cache(maxsize=65536)
 def _linear(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, size: int) -> str:
-    low, high = _ends(shape, strides, offset)
+    low, high = _ends(shape, strides)
+    low, high = offset + low, offset + high
     if low < 0:
         return f"begins at element {low}, before the first"
     return f"reaches element {high}; there are {size}, up to {size - 1}," if high >= size else ""
 
 
-def _ends(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> tuple[int, int]:
+@lru_cache(maxsize=65536)
+def _ends(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, int]:
+    """The lowest and the highest element, from the first one."""
     reaches = [stride * (num - 1) for stride, num in zip(strides, shape, strict=True)]
-    return offset + sum(r for r in reaches if r < 0), offset + sum(r for r in reaches if r > 0)
+    return sum(r for r in reaches if r < 0), sum(r for r in reaches if r > 0)
 
 
 @lru_cache(maxsize=65536)
@@ -70,7 +72,8 @@ def _on_chip(
         return f"begins at element {offset}, before the first"
     if start + shape[0] > min(partitions, PARTITIONS):
         return f"reaches partition {start + shape[0] - 1}; there are {partitions}, from 0,"
-    low, high = _ends(shape[1:], strides[1:], first)
+    low, high = _ends(shape[1:], strides[1:])
+    low, high = first + low, first + high
     if low < 0:
         return f"begins at element {low} of a partition, before the first"
     if high >= pitch:

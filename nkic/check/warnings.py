@@ -15,7 +15,7 @@ from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
 from nkic.check.holes import first_hole
 from nkic.check.stage import call_labels, seen
-from nkic.ir.overlap import Box, axes_of, box
+from nkic.ir.overlap import Box, axes_of, hbm_box
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.engines import Engine
@@ -95,7 +95,7 @@ class _Finder:
             if dynamic is not None and isinstance(dynamic.source, TILES):
                 self.used.add(dynamic.source.tensor.number)
             if number in self.outputs and one.row.operands[index].access.writes:
-                self.written.setdefault(number, {})[_hbm_box(operand)] = None
+                self.written.setdefault(number, {})[_box(operand)] = None
 
     def unused_tensors(self) -> None:
         bound = {p.tensor.number for p in (*self.program.inputs, *self.program.outputs)}
@@ -155,10 +155,11 @@ def _whole(tensor: Tensor) -> Box:
     return tuple((0, length) for length in axes_of(tensor))
 
 
-def _hbm_box(tile: View | AccessPattern) -> Box:
+def _box(tile: View | AccessPattern) -> Box:
     """The part of a tensor in HBM that `tile` may touch; all of it where run time decides."""
-    offset, dims, dynamic = tile.offset, _dims(tile), tile.dynamic
-    return box(AccessPattern(tile.tensor, tile.dtype, 0, 0, offset, dims, dynamic))
+    if tile.dynamic is not None:
+        return _whole(tile.tensor)
+    return hbm_box(tile.tensor, tile.offset, _dims(tile), tile.dtype.size)
 
 
 def _dims(operand: View | AccessPattern) -> Dims:

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from nkic.ir.dependence import DependenceGraph, Edge
-from nkic.ir.effects import NOTHING, Touch, cells_of, state_effects, touches_of
+from nkic.ir.effects import Touch, cells_of, state_effects, stateful_of, touches_of
 from nkic.ir.program import Body, Instruction, Loop, Program, instructions
+from nkic.machine.operands import no_effects
 from nkic.machine.targets import Target
 
 
@@ -37,12 +38,13 @@ class _Walk:
         self.body = body
         self.target = target
         self.touched = touches_of(body, target)
+        self.stateful = stateful_of(body, target)
         self.cells = cells_of(body, target)
         self.last: dict[int, list[_Cell]] = {
             tensor: [_Cell() for _ in range(cells.count)] for tensor, cells in self.cells.items()
         }
         self.state: dict[str, _Cell] = defaultdict(_Cell)
-        self.edges: dict[int, dict[Edge, None]] = {}
+        self.edges: dict[int, tuple[Edge, ...]] = {}
         self.first_touches: dict[int, dict[int, None]] = defaultdict(dict)
         self.pinned = (0, -1)
         self.loop: Loop | None = None  # innermost loop on its second walk
@@ -51,7 +53,7 @@ class _Walk:
     def graph(self) -> DependenceGraph:
         self.walk(self.body)
         return DependenceGraph(
-            {number: tuple(found) for number, found in self.edges.items() if found},
+            self.edges,
             {tensor: tuple(found) for tensor, found in self.first_touches.items()},
             {tensor: _closers(cells) for tensor, cells in self.last.items()},
         )
@@ -72,22 +74,28 @@ class _Walk:
         self.loop, self.first_inside = outer, outer_first
 
     def visit(self, instruction: Instruction) -> None:
-        found = self.edges.setdefault(instruction.number, {})
-        for touch in self.touched[instruction.number]:
-            self.touch(instruction.number, touch, found)
-        self.touch_state(instruction, found)
+        number = instruction.number
+        found = dict.fromkeys(self.edges.get(number, ()))
+        for touch in self.touched[number]:
+            self.touch(number, touch, found)
+        if instruction.row.effects is not no_effects or number in self.stateful:
+            self.touch_state(instruction, found)
         for source in instruction.after:
             found[Edge(source, "user")] = None
-        self.pin(instruction, found)
+        if instruction.pinned or self.pinned[0]:
+            self.pin(instruction, found)
+        if found:
+            self.edges[number] = tuple(found)
 
     def touch(self, number: int, touch: Touch, found: dict[Edge, None]) -> None:
-        tensor = touch.pattern.tensor.number
+        pattern, reads, writes, area = touch
+        tensor = pattern.tensor.number
         cells = self.last[tensor]
-        for index in self.cells[tensor][touch.area]:
+        for index in self.cells[tensor][area] if len(cells) > 1 else (0,):
             cell = cells[index]
             if cell.writer < 0 and not cell.readers:
                 self.first_touches[tensor][number] = None
-            self.meet(number, cell, touch.reads, touch.writes, found)
+            self.meet(number, cell, reads, writes, found)
 
     def meet(
         self, number: int, cell: _Cell, reads: bool, writes: bool, found: dict[Edge, None]
@@ -114,8 +122,6 @@ class _Walk:
 
     def touch_state(self, instruction: Instruction, found: dict[Edge, None]) -> None:
         effects = state_effects(instruction, self.target)
-        if effects is NOTHING:
-            return
         for name in dict.fromkeys((*effects.reads, *effects.writes)):
             before: dict[Edge, None] = {}
             writes = name in effects.writes

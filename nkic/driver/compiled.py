@@ -33,9 +33,11 @@ class CompileOptions:
     level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
 
     @property
-    def machine_hash(self) -> str:
-        """Of the figures of time; empty for the target's own."""
-        return self.machine.hash if self.machine is not None else ""
+    def key(self) -> tuple[object, ...]:
+        """What an artifact and its messages depend on: equal in every process."""
+        machine = self.machine.hash if self.machine is not None else ""
+        asked = (self.serial, self.level, self.embed_source, self.max_errors)
+        return (*asked, repr(self.levels), machine)
 
 
 DEFAULT = CompileOptions()

@@ -18,7 +18,7 @@ from pathlib import PurePath
 from time import perf_counter_ns
 from typing import Any, NamedTuple, NoReturn
 
-from nkic import __version__, allocate, check, pace, prove, schedule
+from nkic import allocate, check, prove, schedule
 from nkic.base.collector import without_collector
 from nkic.base.diagnostics import (
     ArtifactFailed,
@@ -32,7 +32,9 @@ from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.check import Locate
 from nkic.depend import depend
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions, StageTiming
+from nkic.driver.notes import build_notes, timed
 from nkic.emit import emit
+from nkic.ir import effects
 from nkic.ir.program import Instruction, Program, paths
 from nkic.ir.read_text import read_program, read_schedule
 from nkic.ir.schedule import Schedule
@@ -40,8 +42,6 @@ from nkic.language import library
 from nkic.language.trace import here
 from nkic.limits.watch import watched
 from nkic.lower import lower
-from nkic.machine.memory import Buffer
-from nkic.machine.targets import Target
 from nkic.neff.container import unpack
 from nkic.neff.listing.assemble import assemble
 from nkic.neff.records import Executable
@@ -346,7 +346,8 @@ def _proven(
     schedule.warn(ordered, report)
     yield "schedule-audit", None
 
-    executable = _timed(emit(ordered, sources, _notes(ordered)), program.target)
+    executable = timed(emit(ordered, sources, build_notes(ordered)), ordered)
+    effects.forget()
     yield "emit", executable
     with _format_limits():
         _verify(executable)
@@ -355,16 +356,6 @@ def _proven(
         yield "write", data
     _prove("write", prove.prove_file(ordered, _sections(data)))
     yield "file-audit", None
-
-
-def _timed(executable: Executable, target: Target) -> Executable:
-    """With the time that a run takes in place of the scheduler's estimate, where it can be told."""
-    found = pace.duration(executable, target.used_by(executable.cores))
-    if found is None:
-        return executable
-    cycles = -(-found * target.base_clock_mhz // 1_000_000)
-    told = {"estimate_ns": f"{found / 1000:.0f}", "estimate_cycles": str(cycles)}
-    return replace(executable, meta={**executable.meta, **told})
 
 
 def _sections(data: bytes) -> prove.Sections:
@@ -483,17 +474,3 @@ def _format_limits() -> Iterator[None]:
 
 def _is_limit(failure: ArtifactFailed) -> bool:
     return any(d.code.slug == "artifact-limit" for d in failure.diagnostics)
-
-
-def _notes(ordered: Schedule) -> dict[str, str]:
-    """What people may want to know of the build; no part of what the program means."""
-    program = ordered.program
-    return {
-        "producer": f"nkic {__version__}",
-        **program.notes,
-        "serial": "yes" if ordered.serial else "no",
-        "sbuf_peak": str(allocate.peak(program, Buffer.SBUF)),
-        "psum_peak": str(allocate.peak(program, Buffer.PSUM)),
-        "machine": program.target.machine or "default",
-        "estimate_ns": f"{ordered.estimate_ns:.0f}",
-    }

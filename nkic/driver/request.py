@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from nkic.base import profiles, project
@@ -30,44 +30,14 @@ LNC_VARIABLE = "NEURON_LOGICAL_NC_CONFIG"
 COMPILER_FLAGS = "NEURON_CC_FLAGS"  # of the compiler of whole models
 
 
-@dataclass(frozen=True)
-class RawOptions:
-    """Words as the user wrote them; None or empty where nothing was said."""
-
-    kernel: str | None = None
-    target: str | None = None
-    nki: str | None = None
-    grid: str | None = None
-    lnc: int | None = None
-    args: Sequence[str] = ()
-    consts: Sequence[str] = ()
-    like: str | None = None
-
-
-def request_for(source: SourceFile, said: RawOptions, environ: Mapping[str, str]) -> Request:
-    """The request. What was said wins over `like`, that over the file's inline block, that over
-    the environment, and that over `[tool.nkic]` of the project. Raises `UsageFailed`, for a block
-    that cannot be used too.
-    """
-    return request_of(source, given(said), environ, _like(said))
-
-
-def _like(said: RawOptions) -> Mapping[str, TensorType] | None:
-    if said.like is None:
-        return None
-    from nkic.driver.like import read_like  # NumPy is slow to import, and rarely needed
-
-    return read_like(said.like)
-
-
-def request_of(
-    source: SourceFile | None,
-    given: RequestOptions,
-    environ: Mapping[str, str],
-    like: Mapping[str, TensorType] | None = None,
+def request_for(
+    source: SourceFile | None, given: RequestOptions, environ: Mapping[str, str]
 ) -> Request:
-    """The same of what is understood already; without `source` there is no inline block."""
-    request = combine(given, _around(block_of(source), given, environ), like, profile_of(source))
+    """The request. What was given wins over its `like`, that over the file's inline block, that
+    over the environment, and that over `[tool.nkic]` of the project. Without `source` there is no
+    inline block. Raises `UsageFailed`, for a block that cannot be used too.
+    """
+    request = combine(given, _around(block_of(source), given, environ), profile_of(source))
     if request.lnc > request.target.max_cores:
         target = request.target
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
@@ -153,21 +123,39 @@ def block_of(source: SourceFile | None) -> RequestOptions:
         raise UsageFailed(failed.diagnostics) from failed
 
 
-def given(said: RawOptions) -> RequestOptions:
-    """What was said, understood. Raises `UsageFailed`."""
-    args = _pairs(said.args, parse_arg, "--arg")
-    consts = _pairs(said.consts, parse_const, "--const")
-    if twice := sorted(args.keys() & consts.keys()):
+def parse_options(
+    kernel: str | None = None,
+    *,
+    target: str | None = None,
+    nki: str | None = None,
+    grid: str | None = None,
+    lnc: int | None = None,
+    args: Sequence[str] = (),
+    consts: Sequence[str] = (),
+    like: str | None = None,
+) -> RequestOptions:
+    """What the words of a command line say; None or empty where it says nothing. `like` is the
+    path of a file. Raises `UsageFailed`.
+    """
+    types, values = _pairs(args, parse_arg, "--arg"), _pairs(consts, parse_const, "--const")
+    if twice := sorted(types.keys() & values.keys()):
         raise _bad(f"`{twice[0]}` is given both as --arg and as --const")
     return RequestOptions(
-        kernel=said.kernel,
-        target=find_target(said.target, "--target") if said.target is not None else None,
-        profile=find_profile(said.nki, "--nki") if said.nki is not None else None,
-        grid=parse_grid(said.grid, "--grid") if said.grid is not None else None,
-        lnc=said.lnc,
-        args=args,
-        consts=consts,
+        kernel=kernel,
+        target=find_target(target, "--target") if target is not None else None,
+        profile=find_profile(nki, "--nki") if nki is not None else None,
+        grid=parse_grid(grid, "--grid") if grid is not None else None,
+        lnc=lnc,
+        args=types,
+        consts=values,
+        like=_read(like) if like is not None else {},
     )
+
+
+def _read(path: str) -> Mapping[str, TensorType]:
+    from nkic.driver.like import read_like  # NumPy is slow to import, and rarely needed
+
+    return read_like(path)
 
 
 def find_target(name: str, origin: str) -> Target:
@@ -215,14 +203,12 @@ Setting = tuple[str, str, str]
 
 
 def settings(
-    source: SourceFile | None, said: RawOptions, environ: Mapping[str, str]
+    source: SourceFile | None, command: RequestOptions, environ: Mapping[str, str]
 ) -> Iterator[Setting]:
     """What a kernel is compiled for, as `request_for` finds it. Without `source` there is no
     inline block.
     """
-    like = _like(said)
-    command = given(said)
-    request = request_of(source, command, environ, like)
+    request = request_for(source, command, environ)
     block = block_of(source)
     where = f"inline block of {source.path}" if source is not None else ""
     values = {

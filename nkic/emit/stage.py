@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from nkic.base.source import SourceFile
 from nkic.emit.tables import PlaceTable, Tensors
 from nkic.ir.program import Instruction, Loop, Operand
-from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop, slots
+from nkic.ir.schedule import Schedule, Slot, Stream, StreamItem, StreamLoop, Wait, slots
 from nkic.ir.tensors import AccessPattern, View
 from nkic.machine.facts import Register
 from nkic.neff.records import (
@@ -32,11 +32,13 @@ def emit(
     places = PlaceTable(sources)
     tensors = Tensors(program, places)
     turns: dict[str, int] = {}
+    registers: set[int] = set()
     inputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.inputs)
     outputs = tuple(ParameterRecord(p.name, tensors.index(p.tensor, 0)) for p in program.outputs)
     streams = tuple(
-        _CoreEmitter(number, places, tensors, turns).stream(stream)
+        emitter.stream(stream)
         for number, core in enumerate(schedule.cores)
+        for emitter in [_CoreEmitter(number, places, tensors, turns, registers)]
         for stream in core
     )
     numbers = {t.number: t for t in program.tensors}
@@ -48,7 +50,7 @@ def emit(
         target=program.target.name,
         cores=len(schedule.cores),
         semaphores=_count(s for core in schedule.cores for stream in core for s in _used(stream)),
-        registers=_count(_registers(streams)),
+        registers=_count([*registers, *_bounds(streams)]),
         tensors=tuple(tensors.rows),
         inputs=inputs,
         outputs=outputs,
@@ -67,30 +69,36 @@ def _count(numbers: Iterable[int]) -> int:
 
 
 def _used(stream: Stream) -> Iterable[int]:
-    for slot in slots(stream.items):
-        yield from slot.signals
-        yield from (wait.semaphore for wait in slot.waits)
+    for _, waits, signals in slots(stream.items):
+        if signals:
+            yield max(signals)
+        for wait in waits:
+            yield wait.semaphore
 
 
-def _registers(streams: Iterable[StreamRecord]) -> Iterable[int]:
-    for stream in streams:
-        for item in stream.items:
-            values = (
-                item.operands
-                if isinstance(item, InstructionRecord)
-                else (item.counter, item.start, item.stop, item.condition)
-            )
-            yield from (value.number for value in values if isinstance(value, Register))
+def _bounds(streams: Iterable[StreamRecord]) -> Iterable[int]:
+    """The registers of loops."""
+    loops = [item for stream in streams for item in stream.items if type(item) is LoopRecord]
+    for loop in loops:
+        values = (loop.counter, loop.start, loop.stop, loop.condition)
+        yield from (value.number for value in values if isinstance(value, Register))
 
 
 class _CoreEmitter:
     def __init__(
-        self, number: int, places: PlaceTable, tensors: Tensors, turns: dict[str, int]
+        self,
+        number: int,
+        places: PlaceTable,
+        tensors: Tensors,
+        turns: dict[str, int],
+        registers: set[int],
     ) -> None:
         self.number = number
         self.places = places
         self.turns = turns
         self.tensors = tensors
+        self.registers = registers  # that operands are in
+        self.waits: dict[tuple[Wait, ...], tuple[tuple[int, int], ...]] = {}
         self.known: dict[int, PatternRecord] = {}  # by identity: lower shares equal patterns
 
     def stream(self, stream: Stream) -> StreamRecord:
@@ -115,31 +123,39 @@ class _CoreEmitter:
         )
 
     def slot(self, slot: Slot) -> InstructionRecord:
-        waits = tuple((wait.semaphore, wait.amount) for wait in slot.waits)
-        instruction = slot.instruction
+        instruction, its_waits, signals = slot
+        waits = self.waits.get(its_waits)
+        if waits is None:
+            waits = self.waits[its_waits] = tuple([(w.semaphore, w.amount) for w in its_waits])
         if instruction is None:
-            return InstructionRecord(None, (), (), waits, slot.signals, -1)
+            return InstructionRecord(None, (), (), waits, signals, -1)
+        row, _, attributes, _, at, *_, turns = instruction
         return InstructionRecord(
-            instruction.row,
+            row,
             self.operands(instruction),
-            instruction.attributes,
+            attributes,
             waits,
-            slot.signals,
-            self.places.index(instruction.at),
-            self.turns.setdefault(instruction.turns, len(self.turns)) if instruction.turns else -1,
+            signals,
+            self.places.index(at),
+            self.turns.setdefault(turns, len(self.turns)) if turns else -1,
         )
 
     def operands(self, instruction: Instruction) -> tuple[OperandRecord, ...]:
         hidden: list[OperandRecord] = []
         count = len(instruction.operands)
         known = self.known
-        own = [known.get(id(o)) or self.operand(o, hidden, count) for o in instruction.operands]
+        own = [
+            None if o is None else known.get(id(o)) or self.operand(o, hidden, count)
+            for o in instruction.operands
+        ]
         return (*own, *hidden)
 
     def operand(self, operand: Operand, hidden: list[OperandRecord], count: int) -> OperandRecord:
         if isinstance(operand, View):
             raise TypeError("a view reached emit: lower has not run")
         if not isinstance(operand, AccessPattern):
+            if isinstance(operand, Register):
+                self.registers.add(operand.number)
             return operand
         dynamic = None
         if operand.dynamic is not None:

@@ -11,6 +11,8 @@ from nkic.ir.tensors import Role, Tensor
 from nkic.machine.memory import Address, Buffer
 from nkic.neff.records import FileRecord, PlaceRecord, TensorRecord
 
+_NOWHERE = Address(0, 0)
+
 
 class PlaceTable:
     """Call chains as rows; a chain's caller is a row of its own."""
@@ -71,7 +73,7 @@ class Tensors:
         return row
 
     def _record(self, tensor: Tensor, core: int) -> TensorRecord:
-        address = self.program.addresses.get(tensor.number, Address(0, 0))
+        address = self.program.addresses.get(tensor.number, _NOWHERE)
         shared = tensor.buffer is Buffer.SHARED_HBM
         return TensorRecord(
             tensor.name,

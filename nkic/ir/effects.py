@@ -6,11 +6,10 @@ all of them. The proofs have a reader of their own.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nkic.ir.overlap import Box, Cells, box
+from nkic.ir.overlap import ONE_CELL, Box, Cells, box
 from nkic.ir.program import Body, Instruction, instructions
 from nkic.ir.tensors import AccessPattern, View
 from nkic.machine.facts import Register
@@ -33,16 +32,7 @@ _FLAGS = {
     Access.UPDATE: (True, True),
     Access.ORDER: (True, True),  # as if it read and wrote: nothing passes it
 }
-Flags = tuple[tuple[bool, bool], ...]
-_static: dict[Row, Flags | None] = {}
-
-
-def _static_flags(row: Row) -> Flags | None:
-    """The flags of rows whose accesses do not depend on the instance; None for the others."""
-    if row not in _static:
-        fixed = row.access is no_access
-        _static[row] = tuple(_FLAGS[o.access] for o in row.operands) if fixed else None
-    return _static[row]
+Use = tuple[int, bool, bool]  # the place of an operand, whether it is read, whether written
 
 
 class _Known:
@@ -50,43 +40,85 @@ class _Known:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self._boxes: dict[int, Box] = {}
-        self._flags: dict[tuple[Row, tuple[Any, ...]], Flags] = {}
+        self.boxes: dict[int, dict[Box, None]] = {}  # of each tensor, those that are touched
+        self.stateful: set[int] = set()  # instructions that have registers
+        self._fixed: dict[Row, list[Use]] = {}
+        self._uses: dict[tuple[Row, tuple[Any, ...]], list[Use]] = {}
+        # By the pattern's identity: lower shares equal ones.
+        self._areas: dict[int, Box] = {}
+        self._touches: tuple[dict[int, Touch], ...] = ({}, {}, {}, {})
 
-    def box(self, pattern: AccessPattern) -> Box:
-        """The box of `pattern`; lower shares equal ones, so most are found by identity."""
-        found = self._boxes.get(id(pattern))
-        if found is None:
-            found = self._boxes[id(pattern)] = box(pattern)
+    def uses(self, instruction: Instruction) -> list[Use]:
+        """What happens to each operand, which attributes may decide; what is only read first."""
+        row = instruction.row
+        if row.access is no_access:
+            if row not in self._fixed:
+                self._fixed[row] = _uses([o.access for o in row.operands])
+            return self._fixed[row]
+        key = (row, instruction.attributes)
+        if key not in self._uses:
+            facts = instruction.facts(self.target)
+            self._uses[key] = _uses([row.access_of(o, facts) for o in row.operands])
+        return self._uses[key]
+
+    def touches(self, instruction: Instruction) -> list[Touch]:
+        """The accesses of `instruction`, reads first, with those of run-time offsets."""
+        operands, found = instruction.operands, list[Touch]()
+        uses = self._fixed.get(instruction.row) or self.uses(instruction)
+        for place, reads, writes in uses:
+            operand = operands[place]
+            if type(operand) is not AccessPattern:
+                if operand is not None:
+                    self._no_pattern(instruction, operand)
+                continue
+            known = self._touches[reads + 2 * writes]
+            touch = known.get(id(operand))
+            if touch is None:
+                touch = known[id(operand)] = self._touch(operand, reads, writes)
+            found.append(touch)
+            if operand.dynamic is not None:
+                return self._with_offsets(instruction, uses)
         return found
 
-    def flags(self, instruction: Instruction) -> Flags:
-        """Whether it reads and whether it writes each operand, which attributes decide."""
-        row = instruction.row
-        found = _static_flags(row)
-        if found is not None:
-            return found
-        key = (row, instruction.attributes)
-        if key not in self._flags:
-            facts = instruction.facts(self.target)
-            self._flags[key] = tuple([_FLAGS[row.access_of(o, facts)] for o in row.operands])
-        return self._flags[key]
+    def _touch(self, pattern: AccessPattern, reads: bool, writes: bool) -> Touch:
+        tensor, area = pattern.tensor.number, self._areas.get(id(pattern))
+        if area is None:
+            area = self._areas[id(pattern)] = box(pattern)
+        boxes = self.boxes.get(tensor)
+        if boxes is None:
+            self.boxes[tensor] = {area: None}
+        else:
+            boxes[area] = None
+        return Touch(pattern, reads, writes, area)
+
+    def _no_pattern(self, instruction: Instruction, operand: object) -> None:
+        if isinstance(operand, View):
+            name = instruction.row.name
+            raise TypeError(f"{name}: operand is a view: effects are known after lower")
+        if type(operand) is Register:
+            self.stateful.add(instruction.number)
+
+    def _with_offsets(self, instruction: Instruction, uses: list[Use]) -> list[Touch]:
+        """As `touches`, with the reads of what run-time offsets stand in."""
+        found: list[Touch] = []
+        for place, reads, writes in sorted(uses):
+            operand = instruction.operands[place]
+            if type(operand) is not AccessPattern:
+                continue
+            found.append(self._touch(operand, reads, writes))
+            if operand.dynamic is not None:
+                source = operand.dynamic.source
+                if isinstance(source, AccessPattern):
+                    found.append(self._touch(source, True, False))
+                else:
+                    self.stateful.add(instruction.number)
+        return sorted(found, key=_writes)
 
 
-def _touches(instruction: Instruction, known: _Known) -> list[Touch]:
-    """The accesses of `instruction`, reads first, with those of run-time offsets."""
-    row, flags, found = instruction.row, known.flags(instruction), []
-    for operand, (reads, writes) in zip(instruction.operands, flags, strict=True):
-        if type(operand) is not AccessPattern:
-            if isinstance(operand, View):
-                raise TypeError(f"{row.name}: operand is a view: effects are known after lower")
-            continue
-        found.append(Touch(operand, reads, writes, known.box(operand)))
-        if operand.dynamic is not None and isinstance(operand.dynamic.source, AccessPattern):
-            source = operand.dynamic.source
-            found.append(Touch(source, True, False, known.box(source)))
-    found.sort(key=_writes)
-    return found
+def _uses(accesses: Sequence[Access]) -> list[Use]:
+    """In the order of the operands, but that those that are written come last."""
+    found = [(place, *_FLAGS[access]) for place, access in enumerate(accesses)]
+    return sorted(found, key=lambda use: use[2])
 
 
 def _writes(touch: Touch) -> bool:
@@ -104,12 +136,11 @@ class _Reading:
         self.body = body
         self.target = target
         known = _Known(target)
-        self.touches = {i.number: _touches(i, known) for i in instructions(body)}
-        boxes: dict[int, list[Box]] = defaultdict(list)
-        for found in self.touches.values():
-            for touch in found:
-                boxes[touch.pattern.tensor.number].append(touch.area)
-        self.cells = {tensor: Cells(found) for tensor, found in boxes.items()}
+        touches = known.touches
+        self.touches = {i.number: touches(i) for i in instructions(body)}
+        self.stateful = known.stateful
+        boxes = known.boxes.items()
+        self.cells = {t: ONE_CELL if len(found) == 1 else Cells(found) for t, found in boxes}
 
 
 _recent: list[_Reading] = []
@@ -125,6 +156,11 @@ def _reading(body: Body, target: Target) -> _Reading:
     return _recent[-1]
 
 
+def forget() -> None:
+    """Gives up what was read: nobody will ask for these bodies again."""
+    _recent.clear()
+
+
 def touches_of(body: Body, target: Target) -> Touches:
     """The accesses of all instructions of `body`, by number."""
     return _reading(body, target).touches
@@ -133,6 +169,11 @@ def touches_of(body: Body, target: Target) -> Touches:
 def cells_of(body: Body, target: Target) -> Mapping[int, Cells]:
     """Every tensor that `body` touches, by number, cut along the sides of all its accesses."""
     return _reading(body, target).cells
+
+
+def stateful_of(body: Body, target: Target) -> Collection[int]:
+    """The instructions of `body` that have registers among their operands, by number."""
+    return _reading(body, target).stateful
 
 
 def state_effects(instruction: Instruction, target: Target) -> Effects:

@@ -14,7 +14,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import product
 from math import prod
 
 from nkic.ir.tensors import AccessPattern, Tensor
@@ -26,14 +25,33 @@ MAX_CELLS = 4096  # per tensor; beyond it neighbouring cells are joined
 
 def box(pattern: AccessPattern) -> Box:
     """The part of the tensor that `pattern` may touch."""
-    tensor = pattern.tensor
-    axes = axes_of(tensor)
-    if pattern.dynamic is not None:
+    tensor, dtype, start, partitions, offset, dims, dynamic = pattern
+    if dynamic is not None:
+        axes = axes_of(tensor)
         return tuple((0, size) for size in ((tensor.partitions, *axes) if tensor.on_chip else axes))
-    free = _free_box(axes, pattern.offset, pattern.dims, pattern.dtype.size)
     if not tensor.on_chip:
-        return free
-    return ((pattern.start, pattern.start + pattern.partitions), *free)
+        return hbm_box(tensor, offset, dims, dtype.size)
+    end = start + partitions
+    return _tile_box(tensor.shape, tensor.dtype.size, start, end, offset, dims, dtype.size)
+
+
+def hbm_box(tensor: Tensor, offset: int, dims: tuple[tuple[int, int], ...], size: int) -> Box:
+    """The part of a tensor in HBM from element `offset` on, of `size` bytes."""
+    return _free_box(_axes(tensor.shape, tensor.dtype.size), offset, dims, size)
+
+
+@lru_cache(maxsize=65536)
+def _tile_box(
+    shape: tuple[int, ...],
+    own: int,
+    start: int,
+    end: int,
+    offset: int,
+    dims: tuple[tuple[int, int], ...],
+    size: int,
+) -> Box:
+    """The part of a tensor on chip, whose elements have `own` bytes."""
+    return ((start, end), *_free_box(_axes(shape[1:], own), offset, dims, size))
 
 
 @lru_cache(maxsize=4096)
@@ -48,25 +66,36 @@ def axes_of(tensor: Tensor) -> tuple[int, ...]:
     return _axes(shape, tensor.dtype.size)
 
 
-@lru_cache(maxsize=65536)
 def _free_box(
     axes: tuple[int, ...], offset: int, dims: tuple[tuple[int, int], ...], size: int
 ) -> Box:
     """`offset` and `dims` (in elements of `size` bytes) as a box over `axes`."""
-    pitches = _pitches(axes)
-    low = offset * size
-    reach = [0] * len(axes)
-    run = size - 1  # bytes past the first that the innermost element covers
-    for step, num in dims:
-        if num > 1 and not _place(reach, pitches, axes, step * size, num):
-            return _hull(axes, pitches, offset, dims, size)
-    reach[-1] += run
-    ranges = []
-    for digit, extent, length in zip(_digits(low, pitches), reach, axes, strict=True):
+    reach = _reach(axes, dims, size)
+    if reach is None:
+        return _hull(axes, offset, dims, size)
+    ranges, rest = [], offset * size
+    for pitch, extent, length in reach:
+        digit, rest = divmod(rest, pitch)
         if digit + extent >= length:
-            return _hull(axes, pitches, offset, dims, size)
+            return _hull(axes, offset, dims, size)
         ranges.append((digit, digit + extent + 1))
     return tuple(ranges)
+
+
+@lru_cache(maxsize=65536)
+def _reach(
+    axes: tuple[int, ...], dims: tuple[tuple[int, int], ...], size: int
+) -> tuple[tuple[int, int, int], ...] | None:
+    """By axis: its pitch, how far the pattern reaches along it, and its length; None where the
+    pattern does not follow the axes.
+    """
+    pitches = _pitches(axes)
+    reach = [0] * len(axes)
+    for step, num in dims:
+        if num > 1 and not _place(reach, pitches, axes, step * size, num):
+            return None
+    reach[-1] += size - 1  # bytes past the first that the innermost element covers
+    return tuple(zip(pitches, reach, axes, strict=True))
 
 
 def _place(
@@ -113,15 +142,9 @@ def _digits(byte: int, pitches: Sequence[int]) -> list[int]:
     return digits
 
 
-def _hull(
-    axes: tuple[int, ...],
-    pitches: list[int],
-    offset: int,
-    dims: tuple[tuple[int, int], ...],
-    size: int,
-) -> Box:
+def _hull(axes: tuple[int, ...], offset: int, dims: tuple[tuple[int, int], ...], size: int) -> Box:
     """The smallest box around the bytes from the lowest to the highest touched."""
-    ends = [step * (num - 1) for step, num in dims]
+    pitches, ends = _pitches(axes), [step * (num - 1) for step, num in dims]
     low = (offset + sum(e for e in ends if e < 0)) * size
     high = (offset + sum(e for e in ends if e > 0) + 1) * size - 1
     first, last = _digits(low, pitches), _digits(high, pitches)
@@ -139,33 +162,36 @@ class Cells:
     """
 
     def __init__(self, boxes: Iterable[Box]) -> None:
-        distinct = list(dict.fromkeys(boxes))
-        if len(distinct) == 1:  # most tiles are always accessed whole
+        distinct = list(boxes if isinstance(boxes, dict) else dict.fromkeys(boxes))
+        self._known: dict[Box, tuple[int, ...]] = {}
+        if len(distinct) == 1:
             self.count = 1
-            self._known: dict[Box, tuple[int, ...]] = {distinct[0]: (0,)}
             return
         rank = len(distinct[0])
-        cuts = [sorted({side for b in distinct for side in b[axis]}) for axis in range(rank)]
-        self.cuts = _limited(cuts)
+        sides = [{side for b in distinct for side in b[axis]} for axis in range(rank)]
+        self.cuts = _limited([sorted(own) for own in sides])
+        both = list(zip(sides, self.cuts, strict=True))
         self.sizes = [max(1, len(c) - 1) for c in self.cuts]
         self.count = prod(self.sizes)
+        self._low = [{side: bisect_left(c, side + 1) - 1 for side in own} for own, c in both]
+        self._high = [{side: bisect_left(c, side) for side in own} for own, c in both]
         self._known = {b: self._cells(b) for b in distinct}
 
     def __getitem__(self, box: Box) -> tuple[int, ...]:
         """The cells of a box that was given."""
-        return self._known[box]
+        return self._known[box] if self._known else (0,)
 
     def _cells(self, box: Box) -> tuple[int, ...]:
-        spans = []
-        for (low, high), cuts in zip(box, self.cuts, strict=True):
-            first = bisect_left(cuts, low + 1) - 1
-            spans.append(range(first, max(first + 1, bisect_left(cuts, high))))
-        numbers = []
-        for index in product(*spans):
-            number = 0
-            for position, size in zip(index, self.sizes, strict=True):
-                number = number * size + position
-            numbers.append(number)
+        numbers: Sequence[int] = (0,)
+        for (low, high), size, lows, highs in zip(
+            box, self.sizes, self._low, self._high, strict=True
+        ):
+            first, end = lows[low], highs[high]
+            if end <= first + 1 and len(numbers) == 1:  # most boxes are one cell
+                numbers = (numbers[0] * size + first,)
+                continue
+            here = range(first, max(first + 1, end))
+            numbers = [number * size + position for number in numbers for position in here]
         return tuple(numbers)
 
 
@@ -177,6 +203,9 @@ def _limited(cuts: list[list[int]]) -> list[list[int]]:
         axis = max(range(len(cuts)), key=lambda a: len(cuts[a]))
         finest = cuts[axis]
         cuts[axis] = [*finest[:-1:2], finest[-1]]
+
+
+ONE_CELL = Cells([()])  # of a tensor that is always accessed whole, as most tiles are
 
 
 class Bands:

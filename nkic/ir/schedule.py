@@ -9,7 +9,7 @@ stream, so counts never depend on who comes first.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from nkic.ir.program import Instruction, Loop, Program
@@ -59,14 +59,17 @@ class Stream:
 @dataclass(frozen=True)
 class Schedule:
     """A program with its streams, one tuple of streams per core. Semaphores are numbered per
-    core. `estimate_ns` is the compiler's own prediction of the run time; with `serial` nothing
-    overlaps.
+    core. `estimate_ns` is the compiler's own prediction of the run time, with `is_timed` to the
+    picosecond what a run takes; `busiest_ns` is how long the busiest engine takes by itself, where
+    that is known. With `serial` nothing overlaps.
     """
 
     program: Program
     cores: tuple[tuple[Stream, ...], ...]
     estimate_ns: float = 0.0
     serial: bool = False
+    is_timed: bool = field(default=False, compare=False)  # no part of what a schedule is
+    busiest_ns: float = field(default=0.0, compare=False)
 
 
 def slots(items: tuple[StreamItem, ...]) -> Iterator[Slot]:

@@ -89,8 +89,13 @@ def _name(name: Any) -> str:
     raise KernelError("bad-shape", text, argument="name", position=3)
 
 
+_INT = {int}
+
+
 def _sizes(shape: Any) -> tuple[int, ...]:
     """The shape as ints; what cannot be one ends the evaluation."""
+    if type(shape) is tuple and set(map(type, shape)) == _INT:  # nearly always
+        return shape
     shape = plain(shape)
     parts = (shape,) if isinstance(shape, int) else shape
     if not isinstance(parts, tuple | list):

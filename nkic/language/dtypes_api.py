@@ -89,6 +89,8 @@ def not_here() -> dict[str, Absent]:
 
 def as_buffer(value: Any, position: int | None = None) -> Buffer:
     """`nl.sbuf` and its like; names of buffers until profile 0.3."""
+    if type(value) is Buffer:
+        return value
     value = plain(value)
     if type(value) is Buffer:
         return value

@@ -33,9 +33,10 @@ class _CoreLowerer:
         self.loops: tuple[int, ...] = ()  # the numbers of those that are open, outermost first
         self.engines: dict[tuple[object, ...], Engine] = {}
         # One object for all equal ones: later stages find them again by identity.
-        self.patterns: dict[tuple[View, bool, bool], AccessPattern] = {}
-        self.known: dict[AccessPattern, AccessPattern] = {}
+        self.patterns: dict[tuple[int, bool, bool], AccessPattern] = {}  # by the view's identity
+        self.known: dict[object, AccessPattern] = {}
         self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
+        self.alike: dict[int, tuple[Any, ...]] = {}  # the same, by the program's own
         self.split = False
 
     def core(self, body: Body) -> Body:
@@ -55,36 +56,39 @@ class _CoreLowerer:
         return tuple(found)
 
     def instruction(self, instruction: Instruction) -> Instruction:
-        row = instruction.row
+        row, values, attributes, engine, at, number, name, after, pinned, turns = instruction
         operands = [
             self.pattern(value, rule.keep_rank, row.streams) if type(value) is View else value
-            for value, rule in zip(instruction.operands, row.operands, strict=True)
+            for value, rule in zip(values, row.operands, strict=True)
         ]
-        attributes = self.shared(row, instruction.attributes)
-        lowered = instruction._replace(operands=tuple(operands), attributes=attributes)
-        if instruction.engine is None:
-            lowered = lowered._replace(engine=self.engine(lowered))
-        return lowered
+        attributes = self.alike.get(id(attributes)) or self.shared(row, attributes)
+        if engine is None and len(row.engines) == 1:
+            engine = row.engines[0]
+        made = (row, tuple(operands), attributes, engine, at, number, name, after, pinned, turns)
+        lowered = Instruction(*made)
+        return lowered if engine else lowered._replace(engine=self.engine(lowered))
 
     def pattern(self, view: View, keep_rank: bool, streams: bool) -> AccessPattern:
-        """The one pattern of this view."""
-        key = (view, keep_rank, streams)
+        """The one pattern of this view, which the program keeps alive."""
+        key = (id(view), keep_rank, streams)
         found = self.patterns.get(key)
         if found is None:
             made = access_pattern(view, keep_rank, streams)
-            found = self.patterns[key] = self.known.setdefault(made, made)
+            tensor, dtype, start, partitions, offset, dims, dynamic = made
+            what = (tensor.number, dtype.code, start, partitions, offset, dims, dynamic)
+            found = self.patterns[key] = self.known.setdefault(what, made)
         return found
 
     def shared(self, row: Row, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """The first of all equal attributes; 1, 1.0 and True are different, and so is -0.0."""
         signs = [repr(values[i]) for i in row.number_attributes]
-        return self.attributes.setdefault((values, *map(type, values), *signs), values)
+        key = (values, *map(type, values), *signs)
+        found = self.alike[id(values)] = self.attributes.setdefault(key, values)
+        return found
 
     def engine(self, instruction: Instruction) -> Engine:
         """The row's choice, made once per signature."""
         row = instruction.row
-        if len(row.engines) == 1:
-            return row.engines[0]
         key = (row, instruction.attributes, *(_shape(o) for o in instruction.operands))
         found = self.engines.get(key)
         if found is None:
@@ -142,7 +146,9 @@ class _CoreLowerer:
 
     def decided(self, instruction: Instruction, accumulates: bool) -> Instruction:
         changed = _with(instruction, instruction.row.accumulates, accumulates)
-        return changed._replace(attributes=self.shared(changed.row, changed.attributes))
+        attributes = self.shared(changed.row, changed.attributes)
+        del self.alike[id(changed.attributes)]  # which nobody keeps
+        return changed._replace(attributes=attributes)
 
 
 def renumbered(body: Body) -> Body:

@@ -24,10 +24,8 @@ class Buffer(Enum):
     # Identity hash: members are keys on hot paths, and Enum's own hash is a Python call.
     __hash__ = object.__hash__
 
-    @property
-    def on_chip(self) -> bool:
-        """True for SBUF and PSUM, which have a partition dimension."""
-        return self is Buffer.SBUF or self is Buffer.PSUM
+    def __init__(self, name: str) -> None:
+        self.on_chip = name in ("sbuf", "psum")  # has a partition dimension
 
 
 BUFFER_CODES = {Buffer.SBUF: 0, Buffer.PSUM: 1, Buffer.HBM: 2, Buffer.SHARED_HBM: 3}

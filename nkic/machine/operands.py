@@ -213,18 +213,19 @@ class Row:
     means, as far as that is known from the instruction and the number of cores. `depends` says
     what of the results depends on what of the sources.
 
-    What stages ask of a row, so that none of them knows one by name: `accumulates` is the
-    attribute that says whether dst is added to, where None leaves it to lower, and `accumulator`
-    the number of dst, to which the engine adds without waiting for the sum before. `pairs` and
-    `skips` are an attribute with its value: those with which elements are read in pairs, and with
-    which rows whose index is out of bounds are left out; `rows_last`, these are columns of dst.
-    `queue` is the attribute that numbers the queue which all cores use. `moves`: results have the
-    bits of a source of their type, or are constants. `copies`: dst is src, element by element in
-    the order of both. `coalesces`: a call takes several tensors in HBM. `channel` is the attribute
-    that numbers channels, each of which is a call.
-    `loads_until` is the last profile that takes a tensor in place of a register, and loads it.
-    `scalars`: its register is one of NKI's device scalars, which a call gives or takes.
-    `operations` counts the additions and multiplications of a matrix product.
+    What stages ask of a row, so that none of them knows one by name: `accumulates` is the attribute
+    that says whether dst is added to, where None leaves it to lower, and `accumulator` the number
+    of dst, to which the engine adds without waiting for the sum before. `pairs` and `skips` are an
+    attribute with its value: those with which elements are read in pairs, and with which rows whose
+    index is out of bounds are left out; `rows_last`, these are columns of dst. `queue` is the
+    attribute that numbers the queue which all cores use. `moves`: results have the bits of a source
+    of their type, or are constants. `maps`: an element of dst is a function of those in its place
+    and of numbers, wherever that place is, and of nothing else. `copies`: dst is src, element by
+    element in the order of both. `coalesces`: a call takes several tensors in HBM. `channel` is the
+    attribute that numbers channels, each of which is a call. `loads_until` is the last profile that
+    takes a tensor in place of a register, and loads it. `scalars`: its register is one of NKI's
+    device scalars, which a call gives or takes. `operations` counts the additions and
+    multiplications of a matrix product.
     """
 
     name: str
@@ -256,6 +257,7 @@ class Row:
     rows_last: bool = False
     queue: str = ""
     moves: bool = False
+    maps: bool = False
     copies: bool = False
     coalesces: bool = False
     channel: str = ""

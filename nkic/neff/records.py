@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -41,8 +42,12 @@ class TensorRecord(NamedTuple):
     @property
     def bytes(self) -> int:
         """Bytes per partition; in HBM, all bytes."""
-        sizes = self.shape[1:] if self.buffer.on_chip else self.shape
-        return prod(sizes) * self.dtype.size
+        return _bytes(self.shape, self.buffer.on_chip, self.dtype.size)
+
+
+@lru_cache(maxsize=4096)
+def _bytes(shape: tuple[int, ...], on_chip: bool, size: int) -> int:
+    return prod(shape[1:] if on_chip else shape) * size
 
 
 OffsetRecord = RunTimeOffset[int]

@@ -28,8 +28,9 @@ from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, semaphore_ps
 from nkic.schedule.placed import Placed, Timings, engine_of, queues_of, table_of
-from nkic.schedule.replay import Accesses, replayed
+from nkic.schedule.replay import replayed
 
+_DMA = Engine.DMA
 COLLECTIVES = 1  # the pipe whose queue they take
 ENOUGH = 1.005  # of the busiest engine's time: what is as near is not tried otherwise
 
@@ -68,6 +69,7 @@ class _Queues:
         self.engines = target.queue_engines
         self.lanes = lanes
         self.shared = shared
+        self.groups: dict[range, list[list[int]]] = {}  # queues by the engine that triggers
 
     def of_pipe(self, pipe: int) -> int:
         """The queue of the cores' rendezvous for that pipe: one that takes data away."""
@@ -77,7 +79,14 @@ class _Queues:
         """The one of `queues` for a transfer that could start at `start`. An engine that has other
         work is taken where it saves more than the `trigger` costs it.
         """
-        return min(queues, key=lambda q: (self._cost(q, start, trigger), self.busy[q], q))
+        if queues not in self.groups:
+            engines = dict.fromkeys(self.engines[q] for q in queues)
+            self.groups[queues] = [[q for q in queues if self.engines[q] is e] for e in engines]
+        busy = self.busy  # of an engine's queues the one that is free first costs least
+        firsts = [min(group, key=busy.__getitem__) for group in self.groups[queues]]
+        if len(firsts) == 1:
+            return firsts[0]
+        return min(firsts, key=lambda q: (self._cost(q, start, trigger), busy[q], q))
 
     def _cost(self, queue: int, start: int, trigger: int) -> int:
         engine = self.engines[queue]
@@ -93,10 +102,11 @@ class Orderer:
         self.target = target
         self.keeps_order = in_order
         self.timings = Timings(target)
-        self.accesses = Accesses(target)
         self.tables = Tables(target)
         self.semaphore_ps = semaphore_ps(target)
         self.now = 0
+        self.is_timed = True  # what is so far has the time of a run
+        self.busiest = 0  # the time of the busiest engine in the last stretch
 
     def stretch(self, code: Sequence[Instruction]) -> list[Placed]:
         """The order of issue of `code`, a stretch without loops: the shorter one, of a list
@@ -104,38 +114,38 @@ class Orderer:
         """
         here = {i.number: i for i in code}
         waits = self.waits(here)
-        begun, listed = self.now, ListScheduler(self, here, waits, self.keeps_order)
-        order, time = self._timed(listed, waits)
-        if not self.keeps_order and time > ENOUGH * listed.busiest():
+        begun = self.now
+        order, time = self._timed(here, waits, self.keeps_order)
+        if not self.keeps_order and time > ENOUGH * self.busiest:
             self.now = begun
-            kept, other = self._timed(ListScheduler(self, here, waits, True), waits)
+            kept, other = self._timed(here, waits, True)
             order, time = (kept, other) if other < time else (order, time)
         self.now = begun + time
         return order
 
     def _timed(
-        self, scheduler: ListScheduler, waits: Mapping[int, Sequence[int]]
+        self, here: dict[int, Instruction], waits: dict[int, list[int]], in_order: bool
     ) -> tuple[list[Placed], int]:
-        """The order that it finds, and the picoseconds that it takes."""
-        begun, order = self.now, scheduler.go()
-        time = replayed(order, waits, self.timings, self.accesses)
+        """An order, and the picoseconds that it takes. Sets `busiest`."""
+        begun, listed = self.now, ListScheduler(self, here, waits, in_order)
+        order, self.busiest = listed.go(), listed.busiest()
+        del listed  # which takes more memory than anything else
+        time = replayed(order, waits, self.timings)
+        self.is_timed = self.is_timed and time is not None
         return order, self.now - begun if time is None else time
 
     def waits(self, here: Mapping[int, Instruction]) -> dict[int, list[int]]:
         """What each of these instructions waits for among them."""
-        return {
-            number: sorted(
-                {
-                    e.source
-                    for e in self.graph.sources(number)
-                    if not e.distance and e.source in here
-                }
-            )
-            for number in here
-        }
+        edges, found = self.graph.edges, dict[int, list[int]]()
+        for number in here:
+            own = edges.get(number, ())
+            sources = [e.source for e in own if not e.distance and e.source in here]
+            found[number] = sources if len(sources) < 2 else sorted(set(sources))
+        return found
 
     def in_turn(self, code: Sequence[Instruction]) -> list[Placed]:
         """`code` in program order, each instruction after the one before it is complete."""
+        self.is_timed = False
         for instruction in code:
             times = self.timings.of(instruction)
             self.now += self.tables.loading(table_of(instruction))
@@ -159,7 +169,12 @@ class ListScheduler:
         self.orderer = orderer
         self.in_order = in_order
         self.code = code
-        self.times = {n: orderer.timings.of(i) for n, i in code.items()}
+        timings = orderer.timings
+        self.times, self.engines = dict[int, Timing](), dict[int, Engine]()
+        for number, one in code.items():
+            alike = timings.alike(one)
+            self.engines[number] = alike.engine
+            self.times[number] = alike.first or timings.of(one)
         self.missing = {n: len(sources) for n, sources in waits.items()}
         self.waiters: dict[int, list[int]] = {n: [] for n in code}
         for number, sources in waits.items():
@@ -171,7 +186,8 @@ class ListScheduler:
             for later in followers:
                 self.missing[later] += 1
         self.lanes = {e: _Lane(e, orderer.now) for e in Engine}
-        shared = {engine_of(i) for i in code.values()}
+        shared = set(self.engines.values())
+        self.working = [lane for engine, lane in self.lanes.items() if engine in shared]
         self.queues = _Queues(orderer.target, self.lanes, shared)
         self.ready_at = dict.fromkeys(code, orderer.now)
         self.done: dict[int, int] = {}
@@ -196,8 +212,8 @@ class ListScheduler:
         """The longest way from each instruction's start to the end."""
         heights: dict[int, int] = {}
         for number in reversed(self.code):
-            times = self.times[number]
-            after = max((heights[w] for w in self.waiters[number]), default=0)
+            times, waiters = self.times[number], self.waiters[number]
+            after = max([heights[w] for w in waiters]) if waiters else 0
             heights[number] = times.start + times.hold + times.latency + after
         return heights
 
@@ -230,8 +246,7 @@ class ListScheduler:
                 self._make_ready(number)
 
     def _engine(self, number: int) -> Engine:
-        instruction = self.code[number]
-        return instruction.engine or instruction.row.engines[0]
+        return self.engines[number]
 
     def _make_ready(self, number: int) -> None:
         heappush(self.lanes[self._engine(number)].later, (self.ready_at[number], number))
@@ -269,9 +284,10 @@ class ListScheduler:
         """When `waiter` can start after `number`, which leaves its engine at `free`: engines know
         of their own results without a signal, and need not wait for a sum to add to it.
         """
-        engine, one, other = self._engine(number), self.code[number], self.code[waiter]
-        if engine is Engine.DMA or engine is not self._engine(waiter):
+        engine = self.engines[number]
+        if engine is _DMA or engine is not self.engines[waiter]:
             return done + self.orderer.semaphore_ps
+        one, other = self.code[number], self.code[waiter]
         place = one.row.accumulator
         adds = other.row is one.row and place >= 0
         return free if adds and one.operands[place] == other.operands[place] else done
@@ -295,20 +311,23 @@ class ListScheduler:
         if instruction.row.is_rendezvous:  # the same on all cores
             pipe = instruction.row.queue
             return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
-        return self.queues.choose(start, queues_of(instruction, self.orderer.target), trigger)
+        return self.queues.choose(start, self.orderer.timings.alike(instruction).queues, trigger)
 
     def next_start(self) -> int | None:
         """When the next instruction can start, if one is ready or will be."""
-        return min(
-            (s for lane in self.lanes.values() if (s := lane.start()) is not None), default=None
-        )
+        return min((s for lane in self.working if (s := lane.start()) is not None), default=None)
 
     def _next_lane(self) -> tuple[int, _Lane]:
-        best: tuple[int, _Lane] | None = None
-        for lane in self.lanes.values():
-            start = lane.start()
-            if start is not None and (best is None or start < best[0]):
-                best = (start, lane)
+        best: _Lane | None = None
+        first = 0
+        for lane in self.working:
+            start = lane.free
+            if not lane.ready:
+                if not lane.later:
+                    continue
+                start = max(start, lane.later[0][0])
+            if best is None or start < first:
+                first, best = start, lane
         if best is None:
             raise ValueError("the dependence graph has a cycle")
-        return best
+        return first, best

@@ -8,6 +8,7 @@ from nkic.ir.program import Instruction, Operand
 from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
+from nkic.machine.operands import Access
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, activation_table, timing
 
@@ -19,6 +20,32 @@ class Placed(NamedTuple):
     stream: StreamId
 
 
+class Alike:
+    """What instructions of one signature share: their engine, the activation table that they need,
+    the queues that they may take, and the places of the tiles that they wait for and write (none
+    for a transfer). `is_fixed`: all places are known before the run.
+    """
+
+    __slots__ = ("engine", "first", "is_fixed", "queues", "reads", "table", "times", "writes")
+
+    def __init__(self, one: Instruction, target: Target) -> None:
+        tiles = [type(o) is AccessPattern for o in one.operands]
+        self.times: dict[Engine, Timing] = {}  # by the engine that triggers
+        self.first: Timing | None = None  # on queue 0
+        self.engine = engine_of(one)
+        self.table = table_of(one)
+        self.is_fixed = not any(_kind(o) for o in one.operands)
+        self.queues, modes = range(1), list[Access]()
+        if self.engine is Engine.DMA:
+            self.queues = queues_of(one, target)
+        else:
+            facts = one.facts(target)
+            modes = [one.row.access_of(operand, facts) for operand in one.row.operands]
+        adds = one.row.accumulator
+        self.reads = [i for i, m in enumerate(modes) if m.reads and i != adds and tiles[i]]
+        self.writes = [i for i, m in enumerate(modes) if m.writes and tiles[i]]
+
+
 class Timings:
     """Timings of instructions, computed once per signature, and looked up once per instruction:
     the program must outlive them.
@@ -26,21 +53,31 @@ class Timings:
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.known: dict[tuple[object, ...], dict[Engine, Timing]] = {}
-        self.of_each: dict[int, dict[Engine, Timing]] = {}  # by identity
+        self.known: dict[tuple[object, ...], Alike] = {}
+        self.of_each: dict[int, Alike] = {}  # by identity
+
+    def alike(self, instruction: Instruction) -> Alike:
+        """What `instruction` shares with others."""
+        found = self.of_each.get(id(instruction))
+        if found is None:
+            row, operands, attributes, engine = instruction[:4]
+            key = (row, attributes, engine, *map(_shape, operands))
+            found = self.known.get(key)
+            if found is None:
+                found = self.known[key] = Alike(instruction, self.target)
+            self.of_each[id(instruction)] = found
+        return found
 
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
         """The timing of `instruction` on its engine; of a transfer, on that DMA queue."""
-        alike = self.of_each.get(id(instruction))
-        if alike is None:
-            shapes = [_shape(o) for o in instruction.operands]
-            key = (instruction.row, instruction.attributes, instruction.engine, *shapes)
-            alike = self.of_each[id(instruction)] = self.known.setdefault(key, {})
+        alike = self.of_each.get(id(instruction)) or self.alike(instruction)
         by = self.target.queue_engines[queue]
-        found = alike.get(by)
+        found = alike.times.get(by)
         if found is None:
             facts = instruction.facts(self.target)
-            found = alike[by] = timing(instruction.row, facts, engine_of(instruction), queue)
+            found = alike.times[by] = timing(instruction.row, facts, alike.engine, queue)
+            if by is self.target.queue_engines[0]:
+                alike.first = found
         return found
 
 
@@ -57,8 +94,15 @@ def engine_of(instruction: Instruction) -> Engine:
 def _shape(operand: Operand) -> object:
     """All that a cost may depend on: a tile without its place."""
     if type(operand) is AccessPattern:
-        return (operand.tensor.buffer, operand.dtype, operand.partitions, operand.dims)
+        tensor, dtype, _, partitions, _, dims, dynamic = operand
+        kind = "" if dynamic is None else dynamic.kind
+        return (tensor.buffer, dtype.name, partitions, dims, kind)
     return operand
+
+
+def _kind(operand: Operand) -> str:
+    """The kind of its run-time offset, empty if it has none."""
+    return operand.kind if type(operand) is AccessPattern else ""
 
 
 def queues_of(instruction: Instruction, target: Target) -> range:

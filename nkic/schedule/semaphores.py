@@ -38,21 +38,29 @@ class _Line:
 
     def nested(self) -> tuple[StreamItem, ...]:
         """The items, each loop's folded into one."""
-        items: list[StreamItem | None] = [draft.slot() for draft in self.items]
+        known: dict[tuple[int, ...], tuple[Wait, ...]] = {}
+        items: list[StreamItem | None] = [draft.slot(known) for draft in self.items]
         for low, high, loop in self.brackets:
             body = tuple(item for item in items[low:high] if item is not None)
             items[low:high] = [StreamLoop(loop, body), *[None] * (high - low - 1)]
         return tuple(item for item in items if item is not None)
 
 
-@dataclass
 class _Draft:
-    instruction: Instruction | None
-    waits: list[int] = field(default_factory=list)
-    signals: list[int] = field(default_factory=list)
+    __slots__ = ("instruction", "signals", "waits")
 
-    def slot(self) -> Slot:
-        return Slot(self.instruction, tuple(Wait(s, 1) for s in self.waits), tuple(self.signals))
+    def __init__(self, instruction: Instruction | None) -> None:
+        self.instruction = instruction
+        self.waits: list[int] = []
+        self.signals: list[int] = []
+
+    def slot(self, known: dict[tuple[int, ...], tuple[Wait, ...]]) -> Slot:
+        """The finished item; `known` are the waits of others, by semaphores."""
+        own = tuple(self.waits)
+        waits = known.get(own)
+        if waits is None:
+            waits = known[own] = tuple([Wait(s, 1) for s in own])
+        return Slot(self.instruction, waits, tuple(self.signals))
 
 
 class Wiring:
@@ -71,13 +79,14 @@ class Wiring:
 
     def add(self, placed: Placed) -> None:
         """Appends an instruction to its stream with the waits that it needs."""
-        line = self.lines[placed.stream]
+        line, number = self.lines[placed.stream], placed.instruction.number
         draft = _Draft(placed.instruction)
-        for source_line, position, clock in self._needed(placed.instruction.number, line):
+        needed = self._needed(number, line) if number in self.graph.edges else ()
+        for source_line, position, clock in needed:
             self._connect(source_line.items[position - 1], source_line, draft, line)
             _join(line.known, clock)
-        self._append(line, draft)
-        self.where[placed.instruction.number] = (line, len(line.items), list(line.done))
+        self._append(line, draft, bool(needed))
+        self.where[number] = (line, len(line.items), line.done.copy())
 
     def _needed(self, number: int, line: _Line) -> list[tuple[_Line, int, Clock]]:
         """The latest item to wait for in each stream, for what is not known complete."""
@@ -87,11 +96,12 @@ class Wiring:
             if edge.distance or found is None:
                 continue
             source, position, _ = found
-            if line.known[source.index] >= position:
+            index = source.index
+            if line.known[index] >= position:
                 continue
-            if source.index not in latest or latest[source.index][1] < position:
-                latest[source.index] = found
-        return self._without_implied(list(latest.values()))
+            if index not in latest or latest[index][1] < position:
+                latest[index] = found
+        return self._without_implied(list(latest.values())) if latest else []
 
     def _without_implied(
         self, found: list[tuple[_Line, int, Clock]]
@@ -111,9 +121,11 @@ class Wiring:
         source.signals.append(semaphore)
         draft.waits.append(semaphore)
 
-    def _append(self, line: _Line, draft: _Draft) -> None:
+    def _append(self, line: _Line, draft: _Draft, has_learnt: bool = True) -> None:
+        """`has_learnt`: more is known than before the item, but for its own stream."""
         line.items.append(draft)
-        _join(line.done, line.known)
+        if has_learnt:
+            _join(line.done, line.known)
         line.done[line.index] = len(line.items)
         if line.id.engine is not Engine.DMA:
             line.known[line.index] = len(line.items)

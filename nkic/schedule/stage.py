@@ -23,13 +23,15 @@ def schedule(
     """Streams for every core; with `serial`, program order with every pair ordered; with
     `in_order`, program order on each engine.
     """
-    cores, estimate = [], 0
+    cores, estimate, timed, busiest = [], 0, len(program.cores) == 1, 0
     for body, graph in zip(program.cores, graphs, strict=True):
         target = program.target.used_by(len(program.cores))
         core = _CoreScheduler(target, _chain(body) if serial else graph, serial, in_order)
         cores.append(core.streams(body))
         estimate = max(estimate, core.orderer.now)
-    return Schedule(program, tuple(cores), estimate / 1000, serial)
+        timed = timed and core.is_timed(body)
+        busiest = core.orderer.busiest if timed else 0
+    return Schedule(program, tuple(cores), estimate / 1000, serial, timed, busiest / 1000)
 
 
 def _chain(body: Body) -> DependenceGraph:
@@ -65,6 +67,13 @@ class _CoreScheduler:
         placed = self.orderer.in_turn(code) if self.serial else self.orderer.stretch(code)
         for one in placed:
             self.wiring.add(one)
+
+    def is_timed(self, body: Body) -> bool:
+        """Time has passed over the streams as it does in a run: there are no loops, which cut code
+        into stretches, and nothing that other ranks decide.
+        """
+        alone = not any(isinstance(item, Loop) or item.row.is_rendezvous for item in body)
+        return alone and self.orderer.is_timed
 
     def loop(self, loop: Loop) -> None:
         self.wiring.loop(loop, lambda: self.body(loop.body))

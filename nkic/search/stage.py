@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from nkic.allocate import allocate
@@ -44,15 +45,22 @@ class Tried(NamedTuple):
     ns: float | None
 
 
-class Searched(NamedTuple):
-    """What a search did: the time of the first schedule and the bound that it was held against,
-    both in nanoseconds; what was tried, in order; and which of it was kept, if any.
+@dataclass(frozen=True)
+class Searched:
+    """What a search did: the time of the first schedule, in nanoseconds; the program and its
+    graphs, without reuse; what was tried, in order; and which of it was kept, if any.
     """
 
     first_ns: float
-    bound_ns: float
+    lowered: Program
+    graphs: Graphs
     tried: tuple[Tried, ...] = ()
     kept: Trial | None = None
+
+    @cached_property
+    def bound_ns(self) -> float:
+        """The bound that it was held against, in nanoseconds."""
+        return bound_ns(self.lowered, self.graphs)
 
 
 class Found(NamedTuple):
@@ -119,18 +127,19 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
         return first
     measure = run_ns if level > 1 and len(free) > 1 else planned_ns
     best, least = first, measure(first)
-    bound = bound_ns(lowered, graphs)
-    searched, tried = Searched(least, bound), list[Tried]()
+    searched, tried, kept = Searched(least, lowered, graphs), list[Tried](), None
+    if least <= NEAR[level] * first.schedule.busiest_ns:  # which the bound is never below
+        return first._replace(searched=searched)
     for trial in TRIALS[level]:
-        if least <= NEAR[level] * bound:
+        if least <= NEAR[level] * searched.bound_ns:
             break
         found = _attempt(lowered, graphs, free, trial)
         time = measure(found) if found is not None else None
         tried.append(Tried(trial, time))
         if found is not None and time is not None and time < least:
             best, least = found, time
-            searched = searched._replace(kept=trial)
-    return best._replace(searched=searched._replace(tried=tuple(tried)))
+            kept = trial
+    return best._replace(searched=replace(searched, tried=tuple(tried), kept=kept))
 
 
 def planned_ns(found: Found) -> float:

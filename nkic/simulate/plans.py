@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 from numpy.typing import NDArray
 
 from nkic.machine.engines import Engine
+from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, activation_table
@@ -48,6 +49,8 @@ class Plan(NamedTuple):
 
     `reads` and `writes` are the numbers of the patterns that are read and written. `size` is
     the bytes that a transfer moves. `table` is the one of activation functions that it needs.
+    `awaits` are those of `reads` whose values must be there before it starts. `fills_psum`: it
+    writes PSUM.
     """
 
     work: Work
@@ -56,6 +59,8 @@ class Plan(NamedTuple):
     timing: Timing
     size: int
     table: str
+    awaits: tuple[int, ...]
+    fills_psum: bool
 
 
 class Planner:
@@ -109,7 +114,10 @@ class Planner:
         aliases = self._aliases(patterns)
         if aliases is None:
             return make(record, row)
-        whole = (*key, aliases, *(repr(record.attributes[i]) for i in row.number_attributes))
+        key.append(aliases)
+        if row.number_attributes:
+            key.extend([repr(record.attributes[i]) for i in row.number_attributes])
+        whole = tuple(key)
         found = known.get(whole)
         if found is None:
             found = known[whole] = make(record, row)
@@ -117,6 +125,8 @@ class Planner:
 
     def _aliases(self, patterns: list[PatternRecord]) -> Aliases | None:
         """Which tiles are the same one; None if two of them share bytes in another way."""
+        if self.memory.are_apart(patterns):
+            return ()
         same = []
         for (i, one), (j, other) in combinations(enumerate(patterns), 2):
             if one == other:
@@ -129,14 +139,24 @@ class Planner:
         facts = self.executable.facts(record, self.target, self.engine)
         accesses = [row.access_of(rule, facts) for rule in row.operands]
         timing, size = self.clock.of(record, self.engine, self.queue)
+        reads = _tiles_among(record, [access.reads for access in accesses])
+        writes = _tiles_among(record, [access.writes for access in accesses])
+        written = [o for i, o in enumerate(record.operands) if i in writes]
         return Plan(
             self._decoded(record, row),
-            _tiles_among(record, [access.reads for access in accesses]),
-            _tiles_among(record, [access.writes for access in accesses]),
+            reads,
+            writes,
             timing,
             size,
             activation_table(row, record.attributes, self.engine),
+            tuple([i for i in reads if i != row.accumulator]),
+            any(self._is_in_psum(operand) for operand in written),
         )
+
+    def _is_in_psum(self, operand: OperandRecord) -> bool:
+        if type(operand) is not PatternRecord:
+            return False
+        return self.executable.tensors[operand.tensor].buffer is Buffer.PSUM
 
     def _decoded(self, record: InstructionRecord, row: Row) -> Work:
         step, met = _nothing, None

@@ -13,6 +13,7 @@ from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, activation_table
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
 from nkic.pace.clock import Clock
+from nkic.simulate.bands import Bands
 from nkic.simulate.decode import Decoder, EngineState, Registers, Rendezvous, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
 from nkic.simulate.options import MAX_TURNS
@@ -235,14 +236,16 @@ class _Builder:
             stream.queue,
         )
         items: list[Item | LoopRecord] = []
+        bands = Bands(planner)
         written: list[int] = []  # tensors, by the item before
         for record in stream.items:
             if isinstance(record, LoopRecord):
                 items.append(record)
                 written = []
                 continue
-            item, written = self.item(record, written, planner)
+            item, written = self.item(record, written, planner, bands)
             items.append(item)
+        bands.settle()
         return Runner(
             index,
             stream,
@@ -254,7 +257,7 @@ class _Builder:
         )
 
     def item(
-        self, record: InstructionRecord, before: list[int], planner: Planner
+        self, record: InstructionRecord, before: list[int], planner: Planner, bands: Bands
     ) -> tuple[Item, list[int]]:
         """The item, and the tensors that it writes. `before` are those of the item before it."""
         if record.row is None:
@@ -267,20 +270,19 @@ class _Builder:
         else:
             item = Item(record, plan.work.step, plan.timing, plan.size)
             item.windows = plan.work.windows(operands)
+            bands.offer(item, plan, record.row)
         item.rendezvous = plan.work.rendezvous
         item.table = plan.table
         reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
         writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
         if before and planner.engine is not Engine.DMA:
-            item.follows = any(
-                p.tensor in before
-                for i, p in zip(plan.reads, reads, strict=True)
-                if i != record.row.accumulator
-            )
+            for i in plan.awaits:
+                if operands[i].tensor in before:  # type: ignore[union-attr]
+                    item.follows = True
         if self.shadow is not None:
             item.checks = self.shadow.checks(reads)
             item.marks = self.shadow.marks(writes)
-        if self.strangers is not None:
+        if plan.fills_psum and self.strangers is not None:
             written = [Written(pattern, pattern in reads) for pattern in writes]
             item.authors = self.strangers.marks(record, planner.engine, written)
         return item, [p.tensor for p in writes]

@@ -12,14 +12,14 @@ class Names:
 
     def __init__(self, resolved: Resolved) -> None:
         self.modules = resolved.library.modules
-        self._known: dict[Span, str] = {}
+        self._known: dict[int, tuple[CallChain, str]] = {}  # by identity
 
     def of(self, at: CallChain) -> str:
         """`x` where the user wrote `x = nl.ndarray(…)`; "" where the call is part of more."""
-        span = at.primary
-        if span not in self._known:
-            self._known[span] = self._find(span)
-        return self._known[span]
+        known = self._known.get(id(at))
+        if known is None:
+            known = self._known[id(at)] = (at, self._find(at.primary))
+        return known[1]
 
     def _find(self, span: Span) -> str:
         module = self.modules.get(span.path)

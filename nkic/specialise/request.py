@@ -62,7 +62,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What one source says: the command line, the inline block, a file of example data."""
+    """What one source says: the command line, a call, the inline block. `like` are examples of
+    tensor arguments, as `Request` has them.
+    """
 
     kernel: str | None = None
     target: Target | None = None
@@ -72,6 +74,7 @@ class RequestOptions:
     spread: Spread | None = None
     args: Mapping[str, TensorType] = field(default_factory=dict)
     consts: Mapping[str, Any] = field(default_factory=dict)
+    like: Mapping[str, TensorType] = field(default_factory=dict)
     schedule: tuple[Any, ...] = ()
 
 
@@ -107,16 +110,13 @@ class Request:
 
 
 def combine(
-    command: RequestOptions,
-    block: RequestOptions,
-    like: Mapping[str, TensorType] | None = None,
-    profile: Profile = profiles.DEFAULT,
+    command: RequestOptions, block: RequestOptions, profile: Profile = profiles.DEFAULT
 ) -> Request:
-    """One request; for every part the command line wins over `like`, and that over the block.
+    """One request; for every part the command line wins over its `like`, and that over the block.
 
     `profile` is that of the file where nobody says one.
     """
-    examples = {name: kind for name, kind in (like or {}).items() if name not in command.args}
+    examples = {name: kind for name, kind in command.like.items() if name not in command.args}
     usable = {name: kind for name, kind in examples.items() if kind.known and not kind.note}
     return Request(
         kernel=command.kernel or block.kernel,

@@ -44,10 +44,12 @@ class Turns:
     def __init__(self, resolved: Resolved) -> None:
         self.resolved = resolved
         self._known: dict[int, tuple[nodes.Node, tuple[_Slot, ...]]] = {}
+        self._last: list[object] = []
+        self._text = ""
 
     def of(self, stack: Sequence[Frame]) -> str:
         """Those around every call on the stack, outermost first, as "i=3 j=0"."""
-        found: list[str] = []
+        found: list[object] = []
         for frame in stack:
             known = self._known.get(id(frame[AT])) or self._look(frame)
             for name, place, boxed in known[1]:
@@ -55,8 +57,12 @@ class Turns:
                 if boxed:
                     value = value[0] if value else None
                 if value.__class__ is int:
-                    found.append(f"{name}={value}")
-        return " ".join(found)
+                    found += (name, value)
+        if found != self._last:  # most instructions are made in the turn of the one before
+            self._last = found
+            pairs = zip(found[::2], found[1::2], strict=True)
+            self._text = " ".join([f"{name}={value}" for name, value in pairs])
+        return self._text
 
     def _look(self, frame: Frame) -> tuple[nodes.Node, tuple[_Slot, ...]]:
         node = frame[AT]

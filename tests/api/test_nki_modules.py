@@ -20,7 +20,7 @@ from nkic.machine import dtypes
 from nkic.machine.instructions import ROWS
 from nkic.nki import modules, packages, stubs
 from nkic.nki.names import OutsideKernel
-from tests.unit.test_language_complete import PUBLIC
+from tests.unit.language.test_language_complete import PUBLIC
 
 PROJECT = Path(__file__).resolve().parents[2]
 NL, NISA = modules.built("nki.language"), modules.built("nki.isa")

@@ -35,11 +35,12 @@ def shapes(kernel: str, instructions: int) -> dict[str, str]:
     return {"a": "bfloat16[1024, 512]", "b": f"bfloat16[1024, {columns}]"}
 
 
-def compiled(kernel: str, instructions: int) -> Compiled:
+def compiled(kernel: str, instructions: int, into: Compiled | None = None) -> Compiled:
+    """A kernel of kernels.py, compiled for about so many instructions. `into` is filled."""
     types = dict(parse_arg(f"{n}={text}") for n, text in shapes(kernel, instructions).items())
     source = SourceFile("kernels.py", KERNELS.read_text("utf-8"))
     request = Request(kernel=kernel, args=types, consts={"width": 64} if kernel == "add" else {})
-    return compile_source(source, request, lambda name, at: None)
+    return compile_source(source, request, lambda name, at: None, compiled=into)
 
 
 def measured(kernel: str, instructions: int) -> dict[str, Any]:

@@ -33,7 +33,7 @@ import numpy as np
 from nkic.base.diagnostics import Diagnostic, Level, NkicError
 from nkic.base.profiles import Profile
 from nkic.driver.loader import Loader
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.migrate.facts import Facts, facts_of, merged, with_others
 from nkic.migrate.proof import Finding, Proof, Text, prove
 from nkic.migrate.stage import migrate
@@ -158,7 +158,7 @@ class File:
         how: dict[str, Any] = case.how
         grid = "x".join(map(str, np.atleast_1d(how["grid"]))) if "grid" in how else None
         name = kernel.name if kernel is not None else case.kernel
-        raw = RawOptions(kernel=name, args=args, grid=grid, target=how.get("target"))
+        raw = parse_options(kernel=name, args=args, grid=grid, target=how.get("target"))
         consts = {n: v for n, v in inputs.items() if n not in arrays}
         request = request_for(self.source, raw, {})
         return replace(request, consts=consts, lnc=how.get("lnc", 1))

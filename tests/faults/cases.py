@@ -13,12 +13,13 @@ from nkic.base.source import SourceFile
 from nkic.driver.compiled import Compiled
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.machine.codecs import storage
 from nkic.neff.records import Executable
 from nkic.prove import Finding, prove_addresses, prove_order, read
 from nkic.prove.effects import Reading
 from nkic.simulate import RunOptions, simulate
+from nkic.specialise.request import RequestOptions
 from samples.run import case_inputs, cases, folders
 
 LIMIT = 5_000_000  # cycles: a loop that a fault made endless
@@ -163,7 +164,7 @@ def names() -> list[str]:
 def subject(name: str) -> Subject:
     """The case of that name, compiled and run once."""
     if name in OWN:
-        path, text, said = f"{name}.py", OWN[name], RawOptions()
+        path, text, said = f"{name}.py", OWN[name], parse_options()
         rng = np.random.default_rng(0)
         rows = 256 if name == "two_cores" else 128
         inputs: Arrays = {"a": rng.standard_normal((rows, 64)).astype(np.float32)}
@@ -174,7 +175,7 @@ def subject(name: str) -> Subject:
         path, inputs = str(case.folder / "kernel.py"), case_inputs(case)
         text = (case.folder / "kernel.py").read_text("utf-8")
         args = () if case.in_block else tuple(f"{n}={t}" for n, t in case.args.items())
-        said = RawOptions(kernel=None if case.in_block else case.kernel, args=args)
+        said = parse_options(kernel=None if case.in_block else case.kernel, args=args)
     compiled = _compiled(path, text, said)
     lowered = compiled.results["lower"]
     arrays = _bound(compiled.executable, inputs)
@@ -182,7 +183,7 @@ def subject(name: str) -> Subject:
     return Subject(name, compiled, arrays, read(lowered), outputs)
 
 
-def _compiled(path: str, text: str, said: RawOptions) -> Compiled:
+def _compiled(path: str, text: str, said: RequestOptions) -> Compiled:
     loader = Loader.beside(path)
     source: SourceFile = loader.main(path, text.encode("utf-8"))
     return compile_source(source, request_for(source, said, {}), loader)

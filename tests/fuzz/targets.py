@@ -21,7 +21,7 @@ from nkic.base.diagnostics import ArtifactFailed, CompileFailed, InputFailed, Us
 from nkic.base.source import SourceFile
 from nkic.driver import pipeline
 from nkic.driver.compiled import CompileOptions
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.neff import container, header
 from nkic.neff.limits import Limits
 from nkic.neff.load import load
@@ -87,7 +87,7 @@ def compile_kernel(data: bytes) -> None:
     """Parse, resolve and specialise: kernel source, on the public way of compiling."""
     with suppress(CompileFailed, UsageFailed):
         source = decode(data, "k.py")
-        request = request_for(source, RawOptions(), {})
+        request = request_for(source, parse_options(), {})
         options = CompileOptions(last="specialise", seconds=20)
         pipeline.compile_source(source, request, lambda name, importer: None, options)
 

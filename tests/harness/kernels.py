@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from nkic.base.diagnostics import Diagnostic, NkicError
 from nkic.base.levels import DEFAULT, Settings, Wish, apply
 from nkic.driver.compiled import DEFAULT as DEFAULT_OPTIONS
@@ -9,7 +12,7 @@ from nkic.driver.compiled import Compiled, CompileOptions
 from nkic.driver.forms import FORMS
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import LAST_CHECK, STAGES, compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from tests.harness.directives import BadCase, Case
 
 LAST = {"compile": DEFAULT_OPTIONS.last, "check": LAST_CHECK}
@@ -20,7 +23,7 @@ Outcome = tuple[Compiled | None, tuple[Diagnostic, ...]]
 
 def run_kernel(case: Case) -> Outcome:
     """What was made, if anything, and everything that was said."""
-    return _compile(str(case.path), case.text, said_of(case), _options(case))
+    return _compile(str(case.path), case.text, words_of(case), _options(case))
 
 
 def compile_text(text: str, warn: str = "") -> tuple[Diagnostic, ...]:
@@ -29,16 +32,20 @@ def compile_text(text: str, warn: str = "") -> tuple[Diagnostic, ...]:
     `warn` is the code of a warning that is wanted also where it is off by default.
     """
     wanted = DEFAULT.adding(Wish.WARN, warn) if warn else DEFAULT
-    return _compile("kernel.py", text, RawOptions(), CompileOptions(), wanted)[1]
+    return _compile("kernel.py", text, {}, CompileOptions(), wanted)[1]
 
 
 def _compile(
-    path: str, text: str, said: RawOptions, options: CompileOptions, wanted: Settings = DEFAULT
+    path: str,
+    text: str,
+    words: Mapping[str, Any],
+    options: CompileOptions,
+    wanted: Settings = DEFAULT,
 ) -> Outcome:
     loader = Loader.beside(path)
     try:
         source = loader.main(path, text.encode("utf-8"))
-        request = request_for(source, said, {})
+        request = request_for(source, parse_options(**words), {})
         compiled = compile_source(source, request, loader, options)
     except NkicError as failure:
         return None, failure.diagnostics
@@ -59,14 +66,15 @@ def _options(case: Case) -> CompileOptions:
     return CompileOptions(serial="serial" in case.words, last=last)
 
 
-def said_of(case: Case) -> RawOptions:
+def words_of(case: Case) -> Mapping[str, Any]:
+    """What the case says of its request, for `parse_options`."""
     words = case.words
-    return RawOptions(
-        kernel=words.get("kernel"),
-        target=words.get("target"),
-        nki=words.get("nki"),
-        grid=words.get("grid"),
-        lnc=int(words["lnc"]) if "lnc" in words else None,
-        args=words.get("args", "").split(),
-        consts=words.get("const", "").split(),
-    )
+    return {
+        "kernel": words.get("kernel"),
+        "target": words.get("target"),
+        "nki": words.get("nki"),
+        "grid": words.get("grid"),
+        "lnc": int(words["lnc"]) if "lnc" in words else None,
+        "args": words.get("args", "").split(),
+        "consts": words.get("const", "").split(),
+    }

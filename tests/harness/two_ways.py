@@ -18,7 +18,7 @@ from nkic.api.functions import kernel as function_of
 from nkic.base.diagnostics import Diagnostic
 from nkic.driver.compiled import CompileOptions
 from nkic.driver.loader import Loader
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import request_for
 from nkic.nki.jit import Kernel
 from nkic.specialise.request import Request, RequestOptions
 
@@ -64,7 +64,7 @@ def live_module(path: Path, name: str = "") -> Iterator[ModuleType]:
             nkic.nki.uninstall()
 
 
-def request_in(path: Path, said: RawOptions) -> Request:
+def request_in(path: Path, said: RequestOptions) -> Request:
     """What a file asks to be compiled for, with what is said besides."""
     loader = Loader.beside(str(path))
     return request_for(loader.main(str(path)), said, {})

@@ -14,7 +14,7 @@ import pytest
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.driver.loader import Loader
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.migrate.proof import Proof, Text, prove
 from nkic.migrate.stage import Migrated, migrate
 from nkic.migrate.version import Spoken, spoken
@@ -32,7 +32,7 @@ class Job:
     def __init__(self, text: str) -> None:
         self.loader = Loader.beside("kernel.py")
         self.source: SourceFile = self.loader.main("kernel.py", text.encode())
-        self.request = request_for(self.source, RawOptions(), {})
+        self.request = request_for(self.source, parse_options(), {})
         said = read_block(self.source).profile
         self.speech: Spoken = spoken(self.source, self.request, self.loader, said, GOAL)
         self.made: Migrated = migrate(self.source, self.speech.facts, self.speech.start, GOAL)

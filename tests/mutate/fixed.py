@@ -24,14 +24,14 @@ FIXED = (
         "nkic/prove/addresses.py",
         "ranges[max(0, at - 1) : at + 1]",
         "ranges[max(0, at - 1) : at]",
-        ("tests/unit/test_prove_addresses.py",),
+        ("tests/unit/prove/test_prove_addresses.py",),
     ),
     Fixed(
         "no barrier at the start of a loop that a register decides",
         "nkic/schedule/semaphores.py",
         "            self.barrier([line for line in self.order if line.id.engine in engines])\n",
         "            pass\n",
-        ("tests/unit/test_prove_order.py", "tests/unit/test_device_loops.py"),
+        ("tests/unit/prove/test_prove_order.py", "tests/unit/language/test_device_loops.py"),
     ),
     Fixed(
         "lower's cache of engines is blind to attributes",

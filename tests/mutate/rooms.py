@@ -7,18 +7,22 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 U = "tests/unit/"
+# Of each list the quickest come first: most changes are noticed within seconds.
 ANY_STAGE = (
     f"{U}test_exact.py",
-    f"{U}test_prove_order.py",
-    f"{U}test_schedule.py",
-    f"{U}test_depend.py",
-    f"{U}test_allocate.py",
-    f"{U}test_ordering.py",
-    f"{U}test_cores.py",
-    f"{U}test_lower_accumulate.py",
-    f"{U}test_device_loops.py",
-    f"{U}test_packing.py",
-    f"{U}test_prove_addresses.py",
+    f"{U}depend/test_depend.py",
+    f"{U}schedule/test_schedule.py",
+    f"{U}schedule/test_order.py",
+    f"{U}allocate/test_allocate.py",
+    f"{U}prove/test_prove_order.py",
+    f"{U}lower/test_lower_accumulate.py",
+    f"{U}language/test_device_loops.py",
+    f"{U}schedule/test_ordering.py",
+    f"{U}simulate/test_cores.py",
+    f"{U}driver/test_stage_remarks.py",
+    f"{U}allocate/test_sink.py",
+    f"{U}allocate/test_packing.py",
+    f"{U}prove/test_prove_addresses.py",
     "tests/property/test_overlap.py",
     "tests/property/test_allocator.py",
     "tests/property/test_random_programs.py",
@@ -31,44 +35,53 @@ def _first(*names: str) -> tuple[str, ...]:
 
 
 PROOFS = (
-    f"{U}test_prove_reads.py",
-    f"{U}test_prove_order.py",
-    f"{U}test_prove_addresses.py",
-    f"{U}test_prove_file.py",
-    f"{U}test_prove_work.py",
-    f"{U}test_verify_orders.py",
     f"{U}test_exact.py",
+    f"{U}prove/test_prove_reads.py",
+    f"{U}prove/test_prove_order.py",
+    f"{U}prove/test_prove_file.py",
+    f"{U}prove/test_prove_addresses.py",
     "tests/property/test_prove_boxes.py",
     f"{U}test_faults.py",
+    f"{U}neff/test_verify_orders.py",
+    f"{U}prove/test_prove_work.py",
 )
 FILES = (
-    f"{U}test_neff_verify.py",
     f"{U}test_exact.py",
-    f"{U}test_verify_orders.py",
-    f"{U}test_neff_read.py",
-    f"{U}test_neff_limits.py",
-    f"{U}test_cores.py",
-    f"{U}test_indirect.py",
+    f"{U}neff/test_neff_verify.py",
+    f"{U}neff/test_neff_read.py",
+    f"{U}simulate/test_cores.py",
+    f"{U}simulate/test_psum.py",
+    f"{U}language/test_indirect.py",
+    f"{U}neff/test_verify_orders.py",
+    f"{U}neff/test_neff_limits.py",
     "tests/property/test_neff.py",
 )
 RULES = (
     f"{U}test_exact.py",
-    f"{U}test_rules.py",
-    f"{U}test_rules_shared.py",
-    f"{U}test_rules_tensor.py",
-    f"{U}test_rules_vector.py",
-    f"{U}test_rules_select.py",
-    f"{U}test_rules_scalar_gpsimd.py",
-    f"{U}test_rules_dma.py",
-    f"{U}test_rules_gather.py",
-    f"{U}test_rules_mx.py",
-    f"{U}test_instructions.py",
-    f"{U}test_collectives.py",
-    f"{U}test_connectivity.py",
-    f"{U}test_indirect.py",
-    f"{U}test_costs.py",
-    f"{U}test_patterns.py",
-    f"{U}test_arguments.py",
+    f"{U}machine/instructions/test_rules_shared.py",
+    f"{U}machine/instructions/test_rules_tensor.py",
+    f"{U}machine/instructions/test_rules_vector.py",
+    f"{U}machine/instructions/test_rules_select.py",
+    f"{U}machine/instructions/test_rules_scalar_gpsimd.py",
+    f"{U}machine/instructions/test_rules_dma.py",
+    f"{U}machine/instructions/test_rules_gather.py",
+    f"{U}machine/instructions/test_rules_mx.py",
+    f"{U}machine/instructions/test_instructions.py",
+    f"{U}machine/instructions/test_connectivity.py",
+    f"{U}machine/test_patterns.py",
+    f"{U}specialise/test_arguments.py",
+    f"{U}language/test_collectives.py",
+    f"{U}language/test_indirect.py",
+    f"{U}machine/instructions/test_rules.py",
+)
+COSTS = (
+    f"{U}machine/test_costs.py",
+    f"{U}test_exact.py",
+    f"{U}machine/test_profiles.py",
+    f"{U}simulate/test_machine.py",
+    f"{U}simulate/test_clock.py",
+    f"{U}machine/test_targets.py",
+    f"{U}pace/test_pace.py",
 )
 
 
@@ -87,17 +100,17 @@ class Room(NamedTuple):
 ROOMS = {
     "allocate": Room(
         ("allocate/*.py",),
-        _first(f"{U}test_allocate.py", f"{U}test_packing.py", "tests/property/test_allocator.py"),
+        _first(f"{U}allocate/test_allocate.py"),
     ),
     "depend": Room(
         ("depend/*.py", "ir/effects.py", "ir/overlap.py"),
-        _first(f"{U}test_depend.py", f"{U}test_exact.py", "tests/property/test_overlap.py"),
+        _first(f"{U}depend/test_depend.py", f"{U}test_exact.py", "tests/property/test_overlap.py"),
     ),
     "lower": Room(
-        ("lower/*.py",), _first(f"{U}test_exact.py", f"{U}test_lower_accumulate.py")
+        ("lower/*.py",), _first(f"{U}test_exact.py", f"{U}lower/test_lower_accumulate.py")
     ),
     "schedule": Room(
-        ("schedule/*.py",), _first(f"{U}test_schedule.py", f"{U}test_exact.py")
+        ("schedule/*.py",), _first(f"{U}schedule/test_schedule.py", f"{U}test_exact.py")
     ),
     "prove": Room(("prove/*.py",), PROOFS),
     "verifier": Room(("neff/verify/*.py",), FILES),
@@ -106,5 +119,9 @@ ROOMS = {
          "machine/indirection.py", "machine/patterns.py", "machine/instructions/*rules.py"),
         RULES,
     ),
-    "costs": Room(("machine/costs.py", "machine/timing.py"), RULES),
+    "costs": Room(
+        ("machine/costs.py", "machine/timing.py", "machine/clock/dma_costs.py",
+         "machine/clock/transfers.py", "machine/clock/engines.py"),
+        COSTS,
+    ),
 }  # fmt: skip

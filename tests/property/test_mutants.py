@@ -14,7 +14,7 @@ import pytest
 from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from tests.harness.mutants import mutants
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ def verdict(text: str) -> tuple[Diagnostic, ...]:
     loader = Loader.beside("kernel.py")
     try:
         source = loader.main("kernel.py", text.encode())
-        compile_source(source, request_for(source, RawOptions(), {}), loader)
+        compile_source(source, request_for(source, parse_options(), {}), loader)
     except NkicError as failure:
         assert isinstance(failure, CompileFailed | UsageFailed)
         return failure.diagnostics

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nkic.base.source import NOWHERE, CallChain
-from nkic.ir.overlap import Bands, Box, Cells, axes_of, box
+from nkic.ir.overlap import MAX_CELLS, Bands, Box, Cells, axes_of, box
 from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.dtypes import DTYPES
 from nkic.machine.memory import Buffer
@@ -102,6 +102,15 @@ def test_slices_are_exact(data: st.DataObject, free: list[int]) -> None:
     assert touched(pattern) == inside(box(pattern), owner)
 
 
+def test_a_run_over_the_end_of_a_row_touches_both_rows() -> None:
+    """5 elements from the last one of a row on: the box is made of whole rows."""
+    owner = tensor([4, 6])
+    over = AccessPattern(owner, owner.dtype, 0, 8, 5, ((1, 5),))
+    assert box(over) == ((0, 8), (0, 2), (0, 12))
+    inside_one = AccessPattern(owner, owner.dtype, 0, 8, 1, ((1, 5),))
+    assert box(inside_one) == ((0, 8), (0, 1), (2, 12))
+
+
 def test_a_merged_run_fills_whole_rows() -> None:
     owner = tensor([4, 6])
     whole_rows = AccessPattern(owner, owner.dtype, 0, 8, 6, ((1, 12),))
@@ -142,3 +151,14 @@ def test_bands_follow_the_starts() -> None:
     assert list(bands.of(0, 64)) == [0]
     assert list(bands.of(0, 65)) == [0, 1]
     assert list(bands.of(64, 64)) == [1]
+
+
+def test_of_too_many_cells_two_neighbours_are_one() -> None:
+    """Every other cut is left out, once: no coarser than needed."""
+    boxes: list[Box] = [((at, at + 1),) for at in range(MAX_CELLS + 2)]
+    assert Cells(boxes[:MAX_CELLS]).count == MAX_CELLS
+    assert Cells(boxes[:-1]).count == MAX_CELLS // 2 + 1
+    cells = Cells(boxes)
+    assert cells.count == MAX_CELLS // 2 + 1
+    assert [cells[one] for one in boxes[:5]] == [(0,), (0,), (1,), (1,), (2,)]
+    assert cells[boxes[-1]] == (cells.count - 1,)

@@ -18,7 +18,7 @@ from tests.harness.compare_ast import differences
 HERE = Path(__file__).parents[1]
 SOURCES = [
     path.read_text("utf-8")
-    for path in sorted((HERE.parent / "samples").rglob("*.py")) + sorted(HERE.glob("unit/*.py"))
+    for path in sorted((HERE.parent / "samples").rglob("*.py")) + sorted(HERE.glob("unit/**/*.py"))
     if 100 < path.stat().st_size < 12_000
 ]
 

@@ -90,6 +90,23 @@ def test_cells_are_shared_just_where_boxes_overlap(found: list[AccessPattern]) -
         assert bool({*theirs[one]} & {*theirs[other]}) == both
 
 
+def test_cells_are_those_between_two_cuts() -> None:
+    assert Grid([((0, 4), (0, 8))]).count == 1
+    assert Grid([((0, 4), (0, 8)), ((0, 2), (0, 8))]).count == 2
+    assert Grid([((0, 4), (0, 8)), ((0, 2), (3, 8))]).count == 4
+
+
+def test_of_too_many_cells_two_neighbours_are_one() -> None:
+    """Every other cut is left out, once: no coarser than needed."""
+    boxes: list[Box] = [((at, at + 1),) for at in range(MOST_CELLS + 2)]
+    assert Grid(boxes[:MOST_CELLS]).count == MOST_CELLS
+    assert Grid(boxes[:-1]).count == MOST_CELLS // 2 + 1
+    grid = Grid(boxes)
+    assert grid.count == MOST_CELLS // 2 + 1
+    assert [grid.cells(one)[0] for one in boxes[:6]] == [0, 0, 1, 1, 2, 2]
+    assert grid.cells(boxes[-1]) == (grid.count - 1,)
+
+
 def test_too_many_cells_are_joined_and_none_is_lost() -> None:
     boxes: list[Box] = [((r, r + 1), (c, c + 1)) for r in range(600) for c in (r, r + 7)]
     grid = Grid(dict.fromkeys(boxes))

@@ -147,6 +147,9 @@ def run(found: Program, data: Floats, serial: bool) -> Result:
     executable = read(write(emit(done, {})))
     verify(executable)
     result = simulate(executable, {"x": data})
+    assert done.is_timed is not serial
+    if done.is_timed:  # to the picosecond
+        assert round(result.time_ns * 1000) == round(done.estimate_ns * 1000)
     assert abs(result.time_ns - done.estimate_ns) < 0.5 * done.estimate_ns
     return result
 

@@ -20,7 +20,7 @@ from nkic.specialise.request import Request
 from tests.timing.cases import CASES, LITERAL, TRANSFORMED, Case
 from tests.timing.schedules import table
 from tests.unit.instances import facts_of
-from tests.unit.test_profiles import PROFILES, Seen
+from tests.unit.machine.test_profiles import PROFILES, Seen
 
 HERE = Path(__file__).parent
 SCHEDULES = """\

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
-from nkic.driver.request import RawOptions, request_for
+from nkic.driver.request import parse_options, request_for
 from nkic.ir.program import Program, instructions
 from nkic.machine.engines import Engine
 from nkic.search.bound import bound_ns, has_loops, most_busy
@@ -24,7 +24,7 @@ def compiled(case: Case, options: CompileOptions) -> Compiled:
     loader = Loader.beside(str(case.folder / "kernel.py"))
     source = loader.main(str(case.folder / "kernel.py"))
     args = tuple(f"{name}={text.replace(' ', '')}" for name, text in case.args.items())
-    said = RawOptions() if case.in_block else RawOptions(kernel=case.kernel, args=args)
+    said = parse_options() if case.in_block else parse_options(kernel=case.kernel, args=args)
     return compile_source(source, request_for(source, said, {}), loader, options)
 
 

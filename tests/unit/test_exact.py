@@ -41,7 +41,7 @@ from nkic.schedule.races import races
 from nkic.simulate import RunOptions, simulate
 from tests.programs import code, declare, load, op, program
 from tests.unit.instances import Case, tile
-from tests.unit.test_machine import DATA, HBM, TILE, build
+from tests.unit.simulate.test_machine import DATA, HBM, TILE, build
 
 # Rules
 

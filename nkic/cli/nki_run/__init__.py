@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
+from nkic.base.collector import without_collector
 from nkic.cli.common import Session, Tool, run, shared_options
+from nkic.cli.common.rarely import put_off
 from nkic.cli.nki_run.options import CommandLine, own_options
 
 EXAMPLES = (
@@ -17,6 +19,10 @@ EXAMPLES = (
     ("nki-run kernel.neff --inputs data.npz --expected e.npz", "and say whether it is right"),
     ("nki-run kernel.neff --fill 'randn(0)' --json", "on random numbers; the report as JSON"),
     ("nki-run kernel.neff --info", "what the file holds, and which inputs it takes"),
+)
+RARELY = (
+    *("nkic.cli.nki_run.comparing", "nkic.cli.nki_run.debugging", "nkic.cli.nki_run.dumping"),
+    *("nkic.cli.nki_run.fuzzing", "nkic.cli.nki_run.inspecting", "nkic.cli.nki_run.reporting"),
 )
 HELP = """Run a compiled NKI kernel on a simulated Trainium, and report values and cycles.
 
@@ -32,7 +38,9 @@ inputs give the same outputs and cycles on every machine. Nothing is sent anywhe
 @shared_options
 @click.pass_obj
 def command(session: Session, /, **words: Any) -> int:
-    from nkic.cli.nki_run.carry_out import carry_out  # see above
+    put_off(RARELY)
+    with without_collector():  # what modules are made of is kept
+        from nkic.cli.nki_run.carry_out import carry_out  # see above
 
     return carry_out(CommandLine(**words), session)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from nkic.base.collector import without_collector
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.text import clean
 from nkic.cli.common import Session, walls
-from nkic.cli.nki_run import inspecting
+from nkic.cli.nki_run import comparing, inspecting
 from nkic.cli.nki_run.conflicts import refuse_conflicts
 from nkic.cli.nki_run.options import CommandLine
 
@@ -27,10 +28,7 @@ def carry_out(line: CommandLine, session: Session) -> int:
 
 def _do(line: CommandLine, session: Session) -> int:
     if line.diff is not None:
-        # Here, because most runs do without.
-        from nkic.cli.nki_run.comparing import compare_files
-
-        return compare_files(line, session)
+        return comparing.compare_files(line, session)
     if line.print == "machine":
         inspecting.print_machine(line)
     elif line.print is not None or line.calibrate is not None:
@@ -45,7 +43,8 @@ def _do(line: CommandLine, session: Session) -> int:
         inspecting.verify(line)
     else:
         # Here, because looking at a file needs neither NumPy nor the simulator.
-        from nkic.cli.nki_run.running import run_kernel
+        with without_collector():
+            from nkic.cli.nki_run.running import run_kernel
 
         return run_kernel(line, session)
     return 0

@@ -13,13 +13,15 @@ from nkic.cli.nki_run import dumping
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.prompt import Prompt
 from nkic.simulate.comparison.tolerance import ToleranceSettings
-from nkic.simulate.debug.breakpoints import Debugger, breakpoint_of
+from nkic.simulate.debug.breakpoints import Debugger, Quit, breakpoint_of
 from nkic.simulate.debug.dumps import Dumps
 from nkic.simulate.debug.expectations import Expectations, Expected
 from nkic.simulate.debug.observed import Observed, Observer
 from nkic.simulate.debug.parts import part
 from nkic.simulate.debug.watches import Changed, Watches, text
 from nkic.simulate.stage import MachineMaker, plain
+
+__all__ = ["Debugging", "Quit"]
 
 
 class Debugging:

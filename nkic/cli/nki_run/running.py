@@ -16,9 +16,15 @@ from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFail
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, walls
-from nkic.cli.nki_run import fuzzing, insights, progress, reporting, tolerances
-from nkic.cli.nki_run.debugging import Debugging
-from nkic.cli.nki_run.inspecting import machine_file
+from nkic.cli.nki_run import (
+    debugging,
+    fuzzing,
+    insights,
+    inspecting,
+    progress,
+    reporting,
+    tolerances,
+)
 from nkic.cli.nki_run.options import CommandLine
 from nkic.cli.nki_run.ranks import lines_of
 from nkic.cli.nki_run.writing import Writer
@@ -34,13 +40,13 @@ from nkic.report.run_report import RunReport
 from nkic.simulate import Result, RunOptions, simulate_ranks
 from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
-from nkic.simulate.debug.breakpoints import Quit
 from nkic.simulate.io.bind import BoundInputs, Wanted, bind
 from nkic.simulate.io.expected import load_expected
 from nkic.simulate.io.numbers import Numbers
 from nkic.simulate.io.signature import signature_of
 from nkic.simulate.io.specs import parse_fill, parse_inputs
 from nkic.simulate.options import MAX_TURNS
+from nkic.simulate.stage import plain
 from nkic.simulate.storage.footprint import check_memory
 
 OUTPUTS_DIFFER = 1
@@ -56,16 +62,16 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     jobs = [first, *(first.of(own) for own in lines[1:])]
     bound = [job.bind(own) for job, own in zip(jobs, wanted, strict=True)]
     expected = [job.expected() for job in jobs]
-    looking = Debugging(lines, session, first.settings)
+    looking = _looking(lines, first)
     arrays = [one.arrays for one in bound]
     started = time.perf_counter()
     try:
         results = _simulated(first, arrays, options, looking)
-    except Quit:
+    except debugging.Quit:
         session.status("the run ended at the prompt; nothing was written")
         return 0
     except ProgramFault as fault:
-        raced = fuzzing.fuzz(line, session, first.executable, arrays, options)
+        raced = _raced(line, first, arrays, options)
         raise ProgramFault([*fault.diagnostics, *raced]) from fault
     seconds = time.perf_counter() - started if line.time else None
     walls.lift_time()
@@ -73,7 +79,7 @@ def run_kernel(line: CommandLine, session: Session) -> int:
         job.remark(result.remarks, ProgramFault)
     for job, result in zip(jobs, results, strict=True):
         job.writer.write(result.outputs, job.program_id, job.settings)
-    parted = [d for n, job in enumerate(jobs) for d in looking.finish(n, job.line)]
+    parted = [d for n, job in enumerate(jobs) if looking for d in looking.finish(n, job.line)]
     done = []
     for job, own, result, wished in zip(jobs, bound, results, expected, strict=True):
         compared = job.compare(result.outputs, wished)
@@ -82,21 +88,41 @@ def run_kernel(line: CommandLine, session: Session) -> int:
     session.report(parted) if parted else None
     for _, run, _ in done:
         _refuse_unwelcome(run, unwelcome)
-    if raced := fuzzing.fuzz(line, session, first.executable, arrays, options):
+    if raced := _raced(line, first, arrays, options):
         raise ProgramFault(raced)
     if parted:
         return OUTPUTS_DIFFER
     return code if all(c.passed for _, _, found in done for c in found) else OUTPUTS_DIFFER
 
 
+def _looking(lines: Sequence[CommandLine], job: _RunCommand) -> debugging.Debugging | None:
+    """Who looks into the run, if anybody was asked to."""
+    line = lines[0]
+    asked = (line.dump_tensor, line.dump_all is not None, line.expect_at, line.watch, line.stop_at)
+    return debugging.Debugging(lines, job.session, job.settings) if any(asked) else None
+
+
 def _simulated(
-    job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions, looking: Debugging
+    job: _RunCommand,
+    arrays: Sequence[Arrays],
+    options: RunOptions,
+    looking: debugging.Debugging | None,
 ) -> list[Result]:
     """The run of all ranks."""
     total = executions(job.executable)
     with progress.shown(job.session, total and total * len(arrays)) as bar:
         watched = replace(options, watch=bar) if bar is not None else options
-        return simulate_ranks(job.executable, arrays, watched, looking.make)
+        make = looking.make if looking is not None else plain
+        return simulate_ranks(job.executable, arrays, watched, make)
+
+
+def _raced(
+    line: CommandLine, job: _RunCommand, arrays: Sequence[Arrays], options: RunOptions
+) -> list[Diagnostic]:
+    """What other orders of the run show, if any were asked for."""
+    if line.fuzz_order is None:
+        return []
+    return fuzzing.fuzz(line, job.session, job.executable, arrays, options)
 
 
 def _report(done: list[Done], line: CommandLine) -> int:
@@ -129,7 +155,8 @@ class _RunCommand:
         if not line.expect_at:  # whose tolerances may be those of any tensor
             tolerances.refuse_ignored(self.settings, self.signature)
         self.writer = Writer(line, session, self.signature)
-        reporting.check(line, self.executable)
+        if line.source or insights.wants_reports(line):
+            reporting.check(line, self.executable)
         self.rules = {p.name: self.settings.rule(p.name, p.dtype) for p in self.signature.outputs}
         self.insight: Insight | None = None
 
@@ -257,7 +284,7 @@ def _options(line: CommandLine, session: Session) -> RunOptions:
         accumulate=line.accumulate,
         blas_threads=blas_threads(os.environ),
         report_bounds=line.report_error_bound,
-        machine=machine_file(line.machine),
+        machine=inspecting.machine_file(line.machine) if line.machine else None,
         trace=insights.events_wanted(line, session),
     )
 

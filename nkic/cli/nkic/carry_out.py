@@ -24,12 +24,13 @@ from nkic.driver import pipeline
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
 from nkic.driver.forms import FORMS
 from nkic.driver.loader import MAX_BYTES, Loader
-from nkic.driver.request import RawOptions, find_profile, request_for
+from nkic.driver.request import find_profile, parse_options, request_for
 from nkic.limits import places, table
 from nkic.machine.clock import machine_file
 from nkic.machine.clock.machine_file import MachineFile
 from nkic.migrate.need import need_library
 from nkic.report.resources import resources
+from nkic.specialise.request import RequestOptions
 
 STDIN_NAME = "<stdin>"
 
@@ -63,7 +64,7 @@ def _config(line: CommandLine, session: Session) -> str:
     job = _CompileCommand(line, session)
     with job.failures_shown():
         source = job.source() if line.source is not None else None
-        head, *rows = settings.rows(line, _said(line), source, session)
+        head, *rows = settings.rows(line, _given(line), source, session)
         if line.json:
             return records.document(CONFIG, records.settings(rows))
         return pages.table([head, *rows], session.color)
@@ -112,7 +113,7 @@ class _CompileCommand:
         from nkic.cli.nkic.migrating import Migration  # libcst
 
         source = self.source()
-        request = request_for(source, _said(self.line), os.environ)
+        request = request_for(source, _given(self.line), os.environ)
         task = Migration(self.line, self.session, source, request)
         return task.carry_out(find_profile(version, "--migrate"), self.loader)
 
@@ -134,11 +135,7 @@ class _CompileCommand:
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
         if most or shown or insights.wanted(line):
             last = FORMS["neff"].stage
-        how = (line.serial, line.embed_source, last, line.max_errors, line.time_limit)
-        limits = table.evaluation(self.session.limits)
-        machine = _machine(line.machine)
-        level = DEFAULT.level if line.optimise is None else line.optimise
-        options = CompileOptions(*how, see=self.see, limits=limits, machine=machine, level=level)
+        options = self.options(last)
         compiled = Compiled(source)
         if place is not None:
             place.note(self.loader.probes)
@@ -154,7 +151,7 @@ class _CompileCommand:
         outputs.refuse_overwriting(wanted, self.inputs())
         for path in shown:
             files.write(path, budgets.report(compiled, path))
-        insights.write(line, self.session.color, compiled, level, self.loader.shown)
+        insights.write(line, self.session.color, compiled, options.level, self.loader.shown)
         found = budgets.exceeded(most, resources(compiled.executable)) if most else []
         if found:
             raise CompileFailed(found)
@@ -162,6 +159,21 @@ class _CompileCommand:
             self.write(one, compiled, wanted)
         if place is not None:
             self.keep(place, wanted[0].path, compiled, said)
+
+    def options(self, last: str) -> CompileOptions:
+        """How to compile, up to the stage `last`. Raises `UsageFailed`."""
+        line = self.line
+        return CompileOptions(
+            serial=line.serial,
+            embed_source=line.embed_source,
+            last=last,
+            max_errors=line.max_errors,
+            seconds=line.time_limit,
+            see=self.see,
+            machine=_machine(line.machine),
+            limits=table.evaluation(self.session.limits),
+            level=DEFAULT.level if line.optimise is None else line.optimise,
+        )
 
     def keep(self, place: Kept, path: str, compiled: Compiled, said: Sequence[Diagnostic]) -> None:
         """Keeps what was written to `path` and said, with what the file system was asked."""
@@ -184,7 +196,7 @@ class _CompileCommand:
         if self.path.endswith(PRINTED):
             pipeline.compile_text(source, self.loader.neighbour, options, compiled)
             return
-        request = request_for(source, _said(self.line), os.environ)
+        request = request_for(source, _given(self.line), os.environ)
         pipeline.compile_source(source, request, self.loader, options, compiled)
 
     def see(self, place: Span) -> None:
@@ -251,9 +263,17 @@ def _path(line: CommandLine) -> str:
     return str(line.source)
 
 
-def _said(line: CommandLine) -> RawOptions:
-    return RawOptions(
-        line.kernel, line.target, line.nki, line.grid, line.lnc, line.arg, line.const, line.like
+def _given(line: CommandLine) -> RequestOptions:
+    """What the kernel is to be compiled for. Raises `UsageFailed`."""
+    return parse_options(
+        line.kernel,
+        target=line.target,
+        nki=line.nki,
+        grid=line.grid,
+        lnc=line.lnc,
+        args=line.arg,
+        consts=line.const,
+        like=line.like,
     )
 
 

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 
-from nkic.base import diagnostics, explain, profiles
 from nkic.base.diagnostics import NkicError, UsageFailed, make
-from nkic.base.environment import VARIABLES
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped, size
 from nkic.cli.common import pages
 from nkic.cli.common.pages import aligned
 from nkic.cli.nkic import records
+from nkic.cli.nkic.records import Record
 from nkic.driver import pipeline
 from nkic.driver.compiled import StageTiming
 from nkic.driver.loader import Loader
-from nkic.machine import dtypes, listing, targets
+from nkic.machine import listing
 from nkic.machine.memory import PARTITIONS
 
 SHELLS = ("bash", "zsh", "fish")
 COMPLETION = "completion"
-Rows = Iterator[Sequence[str]]
 
 
 def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
@@ -42,7 +40,8 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
         names = (*TABLES, "ops", "schema", "config", COMPLETION)
         near = did_you_mean(wanted, names) or f"known are: {', '.join(names)}"
         raise _bad(f"--print: there is no table `{wanted}`", near)
-    return pages.table([*TABLES[wanted]()], colour)
+    head, row = TABLES[wanted]
+    return pages.table([head.split(","), *map(row, records.TABLES[wanted]())], colour)
 
 
 def completion(shell: str) -> str:
@@ -82,55 +81,38 @@ def kernel_names(path: str) -> list[str]:
         return []
 
 
-def _targets() -> Rows:
-    yield "target", "cores", "SBUF", "usable", "PSUM banks", "DMA engines", "also called"
-    for t in targets.TARGETS.values():
-        also = [alias for alias, name in targets.ALIASES.items() if name == t.name]
-        sbuf = [size(n * PARTITIONS) for n in (t.sbuf_bytes, t.sbuf_usable)]
-        mark = t.name + (" (default)" if t is targets.DEFAULT else "")
-        yield mark, str(t.max_cores), *sbuf, str(t.psum_banks), str(t.dma_engines), ", ".join(also)
+def _target(t: Record) -> Sequence[str]:
+    sbuf = (t["sbuf_bytes_per_partition"], t["sbuf_usable_bytes_per_partition"])
+    mark = t["name"] + (" (default)" if t["default"] else "")
+    sizes, also = [size(n * PARTITIONS) for n in sbuf], ", ".join(t["also_called"])
+    return mark, str(t["cores"]), *sizes, str(t["psum_banks"]), str(t["dma_engines"]), also
 
 
-def _dtypes() -> Rows:
-    yield "dtype", "bytes", "lowest", "highest", "also called"
-    for d in dtypes.DTYPES.values():
-        also = [alias for alias, name in dtypes.ALIASES.items() if name == d.name]
-        yield d.name, str(d.size), _limit(d.lowest), _limit(d.highest), ", ".join(also)
+def _dtype(d: Record) -> Sequence[str]:
+    limits = [_limit(d[name]) for name in ("lowest", "highest")]
+    return d["name"], str(d["bytes"]), *limits, ", ".join(d["also_called"])
 
 
 def _limit(value: float) -> str:
     return grouped(value) if isinstance(value, int) else f"{value:g}"
 
 
-def _passes() -> Rows:
-    yield "stage", "what it makes"
-    yield from pipeline.STAGES.items()
+def _profile(profile: Record) -> Sequence[str]:
+    return profile["name"], "default" if profile["default"] else ""
 
 
-def _profiles() -> Rows:
-    yield "--nki", ""
-    for profile, label in profiles.LABELS.items():
-        yield label, "default" if profile is profiles.DEFAULT else ""
+def _plain(record: Record) -> Sequence[str]:
+    return tuple(record.values())
 
 
-def _codes() -> Rows:
-    yield "code", "slug", "meaning"
-    for code in sorted(diagnostics.codes().values(), key=lambda code: code.number):
-        yield code.number, code.slug, explain.title(code)
-
-
-def _environment() -> Rows:
-    yield "variable", "effect"
-    yield from VARIABLES.items()
-
-
-TABLES: dict[str, Callable[[], Rows]] = {
-    "targets": _targets,
-    "dtypes": _dtypes,
-    "passes": _passes,
-    "profiles": _profiles,
-    "codes": _codes,
-    "env": _environment,
+# The heads of the tables for people, and what a row says of a record.
+TABLES: dict[str, tuple[str, Callable[[Record], Sequence[str]]]] = {
+    "targets": ("target,cores,SBUF,usable,PSUM banks,DMA engines,also called", _target),
+    "dtypes": ("dtype,bytes,lowest,highest,also called", _dtype),
+    "passes": ("stage,what it makes", _plain),
+    "profiles": ("--nki,", _profile),
+    "codes": ("code,slug,meaning", _plain),
+    "env": ("variable,effect", _plain),
 }
 
 

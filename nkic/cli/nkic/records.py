@@ -14,7 +14,7 @@ from nkic.machine import dtypes, listing, targets
 from nkic.syntax.bindings import Kernel
 
 SCHEMA = 1
-Record = dict[str, object]
+Record = dict[str, Any]
 
 
 def document(what: str, content: Any) -> str:

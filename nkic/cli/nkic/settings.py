@@ -12,7 +12,8 @@ from click.core import ParameterSource
 from nkic.base.source import SourceFile
 from nkic.cli.common import Session
 from nkic.cli.nkic.options import CommandLine
-from nkic.driver.request import COMMAND_LINE, DEFAULT, RawOptions, Setting, settings
+from nkic.driver.request import COMMAND_LINE, DEFAULT, Setting, settings
+from nkic.specialise.request import RequestOptions
 
 # What the request knows better than the option, and options that are not settings.
 _REQUEST = frozenset({"kernel", "arg", "const", "nki", "target", "grid", "lnc"})
@@ -21,11 +22,11 @@ _JOINED = frozenset({"warn", "allow", "deny", "quiet", "verbose"})  # rows of th
 
 
 def rows(
-    line: CommandLine, said: RawOptions, source: SourceFile | None, session: Session
+    line: CommandLine, given: RequestOptions, source: SourceFile | None, session: Session
 ) -> Iterator[Setting]:
     """The header, what the kernel is compiled for, then every option."""
     yield "setting", "value", "from"
-    yield from settings(source, said, os.environ)
+    yield from settings(source, given, os.environ)
     context = click.get_current_context()
     for option in context.command.params:
         name = str(option.name)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.objects import INSTANCES, UNSET, Class
 from nkic.evaluate.tables import builtin_class, class_function, method
-from nkic.evaluate.types import measures
-from nkic.evaluate.types.shared import class_method, host, hosted, makes, own, text_of
+from nkic.evaluate.types.shared import class_method, host, makes, own, text_of
 from nkic.evaluate.types.text import decoded, encoded, joined
+from nkic.evaluate.types.textlike import textlike
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -83,45 +83,7 @@ def _byte(m: Machine, value: Any) -> int:
 
 # ---- methods of Python's own --------------------------------------------------------------------
 
-for _name, _measure in measures.MEASURES.items():
-    hosted(BYTES, bytes, _name, _measure)
-
-
-@method(BYTES, "split")
-def _split(m: Machine, data: bytes, /, sep: Any = None, maxsplit: Any = -1) -> Any:
-    own(m, data, bytes, "split")
-    measures.split(m, data, (sep, maxsplit))
-    return host(m, bytes.split, (data, sep, maxsplit))
-
-
-@method(BYTES, "rsplit")
-def _rsplit(m: Machine, data: bytes, /, sep: Any = None, maxsplit: Any = -1) -> Any:
-    own(m, data, bytes, "rsplit")
-    measures.split_back(m, data, (sep, maxsplit))
-    return host(m, bytes.rsplit, (data, sep, maxsplit))
-
-
-@method(BYTES, "splitlines")
-def _splitlines(m: Machine, data: bytes, /, keepends: Any = False) -> Any:
-    own(m, data, bytes, "splitlines")
-    measures.lines(m, data, ())
-    return bytes.splitlines(data, m.truth(keepends))
-
-
-@method(BYTES, "expandtabs")
-def _expandtabs(m: Machine, data: bytes, /, tabsize: Any = 8) -> bytes:
-    own(m, data, bytes, "expandtabs")
-    size = m.index(tabsize)
-    measures.tabs(m, data, size)
-    return bytes.expandtabs(data, size)
-
-
-@method(BYTES, "replace")
-def _replace(m: Machine, data: bytes, old: Any, new: Any, count: Any = -1, /) -> Any:
-    own(m, data, bytes, "replace")
-    args = (old, new, m.index(count))
-    measures.replaced(m, data, args)
-    return host(m, bytes.replace, (data, *args))
+textlike(BYTES, bytes)
 
 
 @method(BYTES, "translate")

@@ -11,6 +11,7 @@ from nkic.evaluate.tables import builtin_class, class_function, method
 from nkic.evaluate.texts import format_method
 from nkic.evaluate.types import measures
 from nkic.evaluate.types.shared import host, hosted, inheritable, makes, own, text_of
+from nkic.evaluate.types.textlike import textlike
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -71,48 +72,10 @@ def _content(m: Machine, cls: Class, payload: type, args: Any, named: Any) -> An
 
 # ---- methods of Python's own --------------------------------------------------------------------
 
-for _name, _measure in measures.MEASURES.items():
-    hosted(STR, str, _name, _measure)
+textlike(STR, str)
 for _name in ("isdecimal", "isidentifier", "isnumeric", "isprintable"):
     hosted(STR, str, _name, measures.scan)
 hosted(STR, str, "casefold", measures.copy)
-
-
-@method(STR, "split")
-def _split(m: Machine, text: str, /, sep: Any = None, maxsplit: Any = -1) -> Any:
-    own(m, text, str, "split")
-    measures.split(m, text, (sep, maxsplit))
-    return host(m, str.split, (text, sep, maxsplit))
-
-
-@method(STR, "rsplit")
-def _rsplit(m: Machine, text: str, /, sep: Any = None, maxsplit: Any = -1) -> Any:
-    own(m, text, str, "rsplit")
-    measures.split_back(m, text, (sep, maxsplit))
-    return host(m, str.rsplit, (text, sep, maxsplit))
-
-
-@method(STR, "splitlines")
-def _splitlines(m: Machine, text: str, /, keepends: Any = False) -> Any:
-    own(m, text, str, "splitlines")
-    measures.lines(m, text, ())
-    return str.splitlines(text, m.truth(keepends))
-
-
-@method(STR, "expandtabs")
-def _expandtabs(m: Machine, text: str, /, tabsize: Any = 8) -> str:
-    own(m, text, str, "expandtabs")
-    size = m.index(tabsize)
-    measures.tabs(m, text, size)
-    return str.expandtabs(text, size)
-
-
-@method(STR, "replace")
-def _replace(m: Machine, text: str, old: Any, new: Any, count: Any = -1, /) -> Any:
-    own(m, text, str, "replace")
-    args = (old, new, m.index(count))
-    measures.replaced(m, text, args)
-    return host(m, str.replace, (text, *args))
 
 
 # ---- join, format, translate --------------------------------------------------------------------

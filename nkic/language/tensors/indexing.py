@@ -226,6 +226,9 @@ def _stretch(
     view: View, axis: int, item: DynamicSlice, dynamic: Dynamic | None
 ) -> tuple[int, int, Dynamic | None]:
     start, size = item
+    plain_ints = type(start) is type(size) is int and view.dynamic is None
+    if plain_ints and 0 <= start < start + size <= view.shape[axis]:
+        return size, start, dynamic
     if not isinstance(start, DeviceInteger):
         first = _number(view, axis, start)
         first, stop, _ = _checked(view, axis, first, first + _number(view, axis, size), 1)
@@ -238,6 +241,8 @@ def _stretch(
 
 def _number(view: View, axis: int, item: Any) -> int:
     """`item` as an int, or a `ViewError` that says what it is instead."""
+    if type(item) is int:
+        return item
     item = plain(item)
     if isinstance(item, int) and not isinstance(item, bool):
         return int(item)

@@ -88,7 +88,7 @@ def indirect(view: View, index: View, count: int | None = None) -> View:
 def unless_indirect(view: View, operation: Callable[..., View], *args: Any) -> View:
     """`operation` of `view`; what `.indirect()` gave cannot be taken apart."""
     found = operation(view, *args)
-    if found == view or view.dynamic is None or view.dynamic.kind != "columns":
+    if view.dynamic is None or view.dynamic.kind != "columns" or found == view:
         return found
     raise ViewError(
         "indirect-view",

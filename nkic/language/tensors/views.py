@@ -11,6 +11,7 @@ least one. Source: NkiTensor's documentation, and the language guide's section o
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from nkic.ir.tensors import Tensor, View
@@ -48,6 +49,7 @@ class ViewError(Exception):
         self.index = index
 
 
+@lru_cache(maxsize=4096)
 def row_major(shape: Shape) -> Shape:
     """Strides of a dense array in C order."""
     strides, step = [1] * len(shape), 1

@@ -49,6 +49,7 @@ ROWS = (
         opcode=40,
         moves=True,
         copies=True,
+        maps=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = src; the same bits if the types are equal, else through float32.",
         parameters=("dst", "src", "engine", "name"),
@@ -88,6 +89,7 @@ ROWS = (
     Row(
         name="tensor_tensor",
         opcode=42,
+        maps=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = data1 op data2, element by element.",
         parameters=("dst", "data1", "data2", "op", "engine", "name"),
@@ -108,6 +110,7 @@ ROWS = (
     Row(
         name="tensor_scalar",
         opcode=43,
+        maps=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = (data op0 operand0) op1 operand1, each operand a number or one per partition.",
         parameters=(
@@ -148,6 +151,7 @@ ROWS = (
     Row(
         name="scalar_tensor_tensor",
         opcode=44,
+        maps=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = (data op0 operand0) op1 operand1, operand1 a tile like data.",
         parameters=(
@@ -252,6 +256,7 @@ ROWS = (
     Row(
         name="reciprocal",
         opcode=49,
+        maps=True,
         depends=Depends.ELEMENTWISE,
         doc="dst = 1 / data.",
         parameters=("dst", "data", "name"),

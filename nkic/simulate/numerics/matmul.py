@@ -12,12 +12,15 @@ With the order "float32" all of it is in float32, where a product is added befor
 (a fused multiply-add), with the slabs' sums rounded to float32 as well. BLAS does that too, on
 processors that have such an instruction. With "pairwise" products are rounded to float32 and
 added as a binary tree over the rows.
+
+A product with an identity matrix, by which kernels transpose, is its other factor transposed: every
+sum begins with 0 and adds zeros to one number, whatever the order. That takes a tenth of the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,7 @@ from numpy.typing import NDArray
 from nkic.machine.operators import SummationOrder
 from nkic.machine.scratch import scratch
 from nkic.simulate.numerics.sums import joined
+from nkic.simulate.numerics.vector import transpose
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
@@ -34,6 +38,7 @@ Array = NDArray[Any]
 Product = Callable[[Array, Array, Array], None]
 
 SLAB = 128  # rows of the systolic array
+_ZERO = np.array(0, np.float32)
 
 
 def matmul(
@@ -43,31 +48,71 @@ def matmul(
     accumulate: bool = False,
     order: SummationOrder = "exact",
 ) -> None:
-    """out[M, N] = stationary[K, M].T @ moving[K, N]; with `accumulate`, out += in float32."""
+    """out[M, N] = stationary[K, M].T @ moving[K, N]; with `accumulate`, out += in float32. `out`
+    shares no memory with the factors.
+    """
+    if order != "pairwise" and _is_identity(moving) and np.isfinite(stationary).all():
+        _turned(stationary, out, accumulate)
+        return
     (rows, columns), size = stationary.shape, moving.shape[1]
     padded = (-(-columns // 32) * 32, -(-size // 16) * 16)
     kind, product = _PRODUCTS[order]
-    total = scratch("matmul.total", padded, kind)
+    at_once = kind is np.float32 and rows <= SLAB and not accumulate and out.shape == padded
+    is_direct = at_once and _has_whole_rows(out)
+    total = out if is_direct else scratch("matmul.total", padded, kind)
     for start in range(0, rows, SLAB):
         slab = slice(start, start + SLAB)
         left = _padded("matmul.left", stationary[slab], padded[0], kind)
-        right = _padded("matmul.right", moving[slab], padded[1], kind)
+        right = moving[slab]  # as it is, where BLAS can read it; `left` is never the same array
+        if right.dtype != kind or size != padded[1] or not _has_whole_rows(right):
+            right = _padded("matmul.right", right, padded[1], kind)
         if start == 0:
             product(left, right, total)
             continue
         more = scratch("matmul.more", padded, kind)
         product(left, right, more)
         np.add(total, more, out=total)
-    _store(total[:columns, :size], out, accumulate)
+    if not is_direct:
+        _store(total[:columns, :size], out, accumulate)
+
+
+def _is_identity(values: Factor) -> bool:
+    rows, columns = values.shape
+    if rows != columns or values[0, 0] != 1 or values[-1, -1] != 1:
+        return False
+    return bool((values == _identity(rows)).all())
+
+
+@lru_cache(maxsize=4)
+def _identity(size: int) -> Floats:
+    return np.eye(size, dtype=np.float32)
+
+
+def _turned(values: Factor, out: Floats, accumulate: bool) -> None:
+    """The sum of `values` transposed and of zeros: -0 becomes 0."""
+    shape = values.shape[::-1]
+    found = scratch("matmul.rounded", shape, np.float32) if accumulate else out
+    transpose(values, found)
+    np.add(found, _ZERO, out=found)
+    if accumulate:
+        np.add(out, found, out=out)
 
 
 def _store(total: Array, out: Floats, accumulate: bool) -> None:
     if not accumulate:
         np.copyto(out, total, casting="same_kind")
         return
-    rounded = scratch("matmul.rounded", total.shape, np.float32)
-    np.copyto(rounded, total, casting="same_kind")
-    np.add(out, rounded, out=out)
+    if total.dtype != np.float32:
+        rounded = scratch("matmul.rounded", total.shape, np.float32)
+        np.copyto(rounded, total, casting="same_kind")
+        total = rounded
+    np.add(out, total, out=out)
+
+
+def _has_whole_rows(values: Array) -> bool:
+    """Elements of a row are neighbours: BLAS takes any distance between rows."""
+    step, unit = values.strides
+    return unit == values.itemsize and step >= values.shape[1] * unit and step % unit == 0
 
 
 def _padded(slot: str, operand: Factor, columns: int, kind: type[np.generic]) -> Array:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nkic.machine.patterns import merged
+from nkic.machine.patterns import Dims, merged
 from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord
 from nkic.simulate.storage.tensor_usage import TensorUse, flags_of
 
@@ -67,15 +67,15 @@ def find(
     stores: dict[int, list[tuple[int, Piece]]] = {}
     for dst, src in _transfers(executable, on_chip):
         tile, other = (dst, src) if on_chip[dst.tensor] else (src, dst)
-        use = uses[other.tensor]
-        if use.written if tile is dst else use.read or is_kept(other.tensor):
+        use, kept = uses[other.tensor], is_kept(other.tensor)
+        if (use.written or not kept) if tile is dst else (use.read or kept):
             continue
         piece = _piece(tile, other, executable, uses[tile.tensor])
         if piece is None:
             continue
-        if tile is dst and is_kept(other.tensor):
+        if tile is dst:
             found.loaded[tile.tensor] = piece
-        elif tile is src and alike(tile.tensor, other.tensor):
+        elif alike(tile.tensor, other.tensor):
             stores.setdefault(other.tensor, []).append((tile.tensor, piece))
     _take(found, stores, executable, uses)
     return found
@@ -107,16 +107,17 @@ def _piece(
     if row is None or len(operands) != len(row.operands):  # it may leave out rows
         return None
     shape, pitch = executable.tensors[tile.tensor].shape, _pitch(other, tile.partitions)
-    is_plain = pitch and _is_whole(tile, shape) and (written is tile or _is_whole(written, shape))
+    is_plain = pitch and is_whole(tile, shape) and (written is tile or is_whole(written, shape))
     return Piece(other, pitch) if is_plain else None
 
 
-def _is_whole(pattern: PatternRecord, shape: tuple[int, ...]) -> bool:
+def is_whole(pattern: PatternRecord, shape: tuple[int, ...]) -> bool:
     """The access is to all of a tile, in order."""
     size = prod(shape[1:])
-    at_once = _merged(pattern.dims) == (((1, size),) if size > 1 else ())
-    place = (pattern.start, pattern.partitions, pattern.offset)
-    return at_once and place == (0, shape[0], 0) and pattern.dynamic is None
+    _, _, start, partitions, offset, dims, dynamic = pattern
+    if start or offset or partitions != shape[0] or dynamic is not None:
+        return False
+    return dims == ((1, size),) or _merged(dims) == (((1, size),) if size > 1 else ())
 
 
 _merged = lru_cache(maxsize=4096)(merged)
@@ -126,9 +127,14 @@ def _pitch(pattern: PatternRecord, partitions: int) -> int:
     """The elements from the row of one partition to that of the next; 0 where rows have gaps or
     places are not known.
     """
-    dims, size = _merged(pattern.dims), prod([num for _, num in pattern.dims])
+    return 0 if pattern.dynamic is not None else _row_pitch(pattern.dims, partitions)
+
+
+@lru_cache(maxsize=4096)
+def _row_pitch(pairs: Dims, partitions: int) -> int:
+    dims, size = merged(pairs), prod([num for _, num in pairs])
     row = size // partitions
-    if pattern.dynamic is not None or row * partitions != size:
+    if row * partitions != size:
         return 0
     if dims in (((1, size),), ()):
         return row

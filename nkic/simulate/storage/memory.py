@@ -11,9 +11,10 @@ no bit of any result.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
 from nkic.simulate.scratch import Scratch
 from nkic.simulate.storage.in_place import InPlace, find
-from nkic.simulate.storage.pages import zeros
+from nkic.simulate.storage.pages import Arena, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
 PARTITIONS = 128
@@ -60,12 +61,13 @@ class WindowLayout:
 class Home:
     """Where a tensor lives: its region, first partition, and first byte within the region."""
 
-    __slots__ = ("byte", "first", "kind", "on_chip", "partition", "pitch", "region")
+    __slots__ = ("array", "byte", "first", "kind", "on_chip", "partition", "pitch", "region")
 
     def __init__(
         self, region: Region, kind: WindowLayout, partition: int, byte: int, pitch: int
     ) -> None:
         self.region = region
+        self.array = region.array
         self.kind = kind
         self.partition = partition
         self.byte = byte
@@ -111,6 +113,7 @@ class Memory:
         self.contents = contents or {}
         self.uses = tensor_usage(executable)
         self.scratch = Scratch()
+        self._arena = Arena()
         self.placed: dict[int, Home] = {}
         self.in_place = InPlace()
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
@@ -201,7 +204,7 @@ class Memory:
         size = -(-(end - low) // ALIGN) * ALIGN
         if all(self.in_place.get(n) is not None for n in numbers):
             rows = size = 0  # nobody's values are here
-        region = _region(rows, size, self._grid(numbers))
+        region = _region(rows, size, self._grid(numbers), self._arena.zeros)
         kind = self._kind(tensors[0].buffer, region)
         for number, tensor in zip(numbers, tensors, strict=True):
             byte, pitch = tensor.byte - low, _pitch(tensor)
@@ -232,9 +235,15 @@ class Memory:
         """The elements of an access, of the shape of its form: float32 in a decoded region,
         else of the storage type."""
         form = form or self.form(pattern)
-        home, strides = self.homes[pattern.tensor], form.strides
-        first = home.first + pattern.start * strides[0] + pattern.offset * form.unit
-        return np.ndarray(form.shape, form.storage, home.region.array, first, strides)
+        tensor, _, start, _, offset, _, _ = pattern
+        home, strides = self.homes[tensor], form.strides
+        first = home.first + start * strides[0] + offset * form.unit
+        return np.ndarray(form.shape, form.storage, home.array, first, strides)
+
+    def are_apart(self, patterns: Sequence[PatternRecord]) -> bool:
+        """Whether the accesses surely share no bytes: they are to different regions."""
+        regions = {id(self.placed[pattern.tensor].region) for pattern in patterns}
+        return len(regions) == len(patterns)
 
     def meet(self, one: PatternRecord, other: PatternRecord) -> bool:
         """Whether two accesses may share bytes."""
@@ -261,7 +270,8 @@ class Memory:
         number = self._staged.get(key)
         if number is None:
             number = self._staged[key] = -1 - len(self.homes)
-            region = _region(rows, -(-size // ALIGN) * ALIGN, home.region.grid)
+            width = -(-size // ALIGN) * ALIGN
+            region = _region(rows, width, home.region.grid, self._arena.zeros)
             kind = self._kind(home.kind.buffer, region)
             self.homes[number] = Home(region, kind, home.partition, 0, size)
             self.placed[number] = self.homes[number]
@@ -298,10 +308,13 @@ def _pitch(tensor: TensorRecord) -> int:
     return max(1, prod(tensor.shape[1:]) * tensor.dtype.size)
 
 
-def _region(rows: int, size: int, grid: DType | None) -> Region:
+def _region(
+    rows: int, size: int, grid: DType | None, made: Callable[..., NDArray[Any]] = zeros
+) -> Region:
+    """With zeros that are `made` for it: alone, or beside those of other regions."""
     if grid is not None:
-        return Region(zeros(rows, -(-size // grid.size), np.float32), grid)
-    return Region(zeros(rows, size, np.uint8), None)
+        return Region(made(rows, -(-size // grid.size), np.float32), grid)
+    return Region(made(rows, size, np.uint8), None)
 
 
 def _read_only(values: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -28,12 +28,14 @@ Mask = NDArray[np.bool_]
 class _Flags:
     """The flags of one tensor: rows of partitions, columns of bytes.
 
-    `segments` are the bytes on chip that the tensor takes over with its first write. `parts`
-    tells, of blocks that are written in part, what of them is: for every partition, and every
-    `grain` bytes, which no element splits.
+    `only` reads the flag of a tensor that has one. `segments` are the bytes on chip that the tensor
+    takes over with its first write. `parts` tells, of blocks that are written in part, what of them
+    is: for every partition, and every `grain` bytes, which no element splits.
     """
 
-    __slots__ = ("array", "columns", "grain", "parts", "resident", "rows", "segments", "shape")
+    __slots__ = (
+        *("array", "columns", "grain", "only", "parts", "resident", "rows", "segments", "shape"),
+    )
 
     def __init__(self, use: TensorUse, partitions: int, pitch: int) -> None:
         self.rows = max(1, use.rows)  # partitions per flag
@@ -43,6 +45,7 @@ class _Flags:
         self.parts: Mask | None = None
         shape = (-(-self.shape[0] // self.rows), -(-self.shape[1] // self.columns))
         self.array: Mask = np.zeros(shape, np.bool_)
+        self.only: Check | None = self.array.item if self.array.size == 1 else None
         self.resident = False
         self.segments: tuple[Segment, ...] = ()
 
@@ -162,8 +165,8 @@ class Shadow:
     def reader(self, pattern: PatternRecord) -> Check:
         """Whether all bytes of the access have been written."""
         flags = self.flags[pattern.tensor]
-        if flags.array.size == 1:
-            return flags.array.item
+        if flags.only is not None:
+            return flags.only
         window = flags.window(pattern, self.homes[pattern.tensor].on_chip)
         size = window.size
         return window.item if size == 1 else lambda: bool(np.count_nonzero(window) == size)
@@ -171,7 +174,7 @@ class Shadow:
     def writer(self, pattern: PatternRecord) -> Mark:
         """Marks the bytes of the access written; the tensor takes over its bytes."""
         flags = self.flags[pattern.tensor]
-        if flags.array.size == 1:
+        if flags.only is not None:
             if pattern.tensor not in self._whole:
                 self._whole[pattern.tensor] = _writer(self.owner, flags, flags.array)
             return self._whole[pattern.tensor]

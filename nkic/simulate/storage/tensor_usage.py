@@ -23,7 +23,7 @@ class TensorUse:
     access splits; 0 if there is none.
     """
 
-    __slots__ = ("columns", "is_static", "read", "rows", "types", "writer", "writes")
+    __slots__ = ("_last", "columns", "is_static", "read", "rows", "types", "writer", "writes")
 
     def __init__(self) -> None:
         self.types: list[DType] = []  # different ones
@@ -32,17 +32,21 @@ class TensorUse:
         self.rows = 0
         self.columns = 0
         self.is_static = True
+        self._last: PatternRecord | None = None  # added; tiles are mostly accessed whole
         self.writer: tuple[InstructionRecord, PatternRecord] | None = None
 
     def add(self, pattern: PatternRecord, reads: bool) -> None:
         """One more access."""
+        self.read |= reads
+        if pattern == self._last:
+            return
+        self._last = pattern
         _, dtype, start, partitions, offset, dims, dynamic = pattern
         if dynamic is not None:
             dims = pattern.standing.dims
         size = dtype.size
         if dtype not in self.types:
             self.types.append(dtype)
-        self.read |= reads
         self.rows = gcd(self.rows, start, partitions)
         self.columns = gcd(self.columns, offset * size, _grain(dims, size))
         if dynamic is not None:

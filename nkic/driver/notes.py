@@ -1,0 +1,39 @@
+"""What a file tells people of its build."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nkic import __version__, allocate, pace
+from nkic.ir.schedule import Schedule
+from nkic.machine.memory import Buffer
+from nkic.neff.records import Executable
+
+
+def build_notes(ordered: Schedule) -> dict[str, str]:
+    """Who made it, how, and what it takes; no part of what the program means."""
+    program = ordered.program
+    return {
+        "producer": f"nkic {__version__}",
+        **program.notes,
+        "serial": "yes" if ordered.serial else "no",
+        "sbuf_peak": str(allocate.peak(program, Buffer.SBUF)),
+        "psum_peak": str(allocate.peak(program, Buffer.PSUM)),
+        "machine": program.target.machine or "default",
+        "estimate_ns": f"{ordered.estimate_ns:.0f}",
+    }
+
+
+def timed(executable: Executable, ordered: Schedule) -> Executable:
+    """With the time that a run takes in place of the scheduler's estimate, where it can be told:
+    the scheduler's own, or else that of the records.
+    """
+    target = ordered.program.target
+    found: int | None = round(ordered.estimate_ns * 1000)
+    if not ordered.is_timed:
+        found = pace.duration(executable, target.used_by(executable.cores))
+    if found is None:
+        return executable
+    cycles = -(-found * target.base_clock_mhz // 1_000_000)
+    told = {"estimate_ns": f"{found / 1000:.0f}", "estimate_cycles": str(cycles)}
+    return replace(executable, meta={**executable.meta, **told})

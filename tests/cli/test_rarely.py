@@ -1,0 +1,95 @@
+"""Which modules a run of a kernel loads when nothing but its outputs is asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from nkic.cli.common.rarely import put_off
+from nkic.cli.nki_run import RARELY
+from tests.cli.nki_run_fixtures import artifact, folder
+
+__all__ = ["artifact", "folder"]
+
+LOADED = """
+import sys, types
+from nkic.cli.nki_run import main
+sys.argv[0] = "nki-run"
+code = main()
+names = [name for name, module in sys.modules.items() if type(module) is types.ModuleType]
+print(code, *names, file=sys.stderr)
+"""
+# What a plain run loads of the rooms that hold what few runs ask for.
+PLAIN = {
+    "nkic.cli": {
+        *("common", "common.help", "common.main", "common.options", "common.pages"),
+        *("common.rarely", "common.session", "common.streams", "common.usage", "common.walls"),
+        *("nki_run", "nki_run.carry_out", "nki_run.conflicts", "nki_run.insights"),
+        *("nki_run.options", "nki_run.progress", "nki_run.ranks", "nki_run.running"),
+        *("nki_run.tolerances", "nki_run.writing"),
+    },
+    "nkic.report": {
+        *("insight", "insight.costs", "insight.critical", "insight.memory", "insight.merging"),
+        *("insight.questions", "insight.relations", "insight.sources", "insight.verdict"),
+        *("resources", "run_report", "trust"),
+    },
+    "nkic.neff.listing": {"text"},
+    "nkic.simulate.debug": set[str](),
+    "nkic.api": set[str](),
+    "nkic.migrate": set[str](),
+}
+
+
+def loaded(folder: Path, *words: str) -> list[str]:
+    command = [sys.executable, "-c", LOADED, str(folder / "kernel.neff"), *words]
+    found = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True)
+    code, *names = found.stderr.splitlines()[-1].split()
+    assert code == "0", found.stderr
+    return names
+
+
+def test_a_plain_run_loads_no_more_than_it_needs(folder: Path) -> None:
+    names = loaded(folder, "--fill", "zeros")
+    for room, wanted in PLAIN.items():
+        found = {n.removeprefix(f"{room}.") for n in names if n.startswith(f"{room}.")}
+        assert found == wanted, room
+    assert not set(names) & set(RARELY)
+
+
+def test_looking_at_a_file_loads_no_simulator(folder: Path) -> None:
+    names = loaded(folder, "--info")
+    assert not [n for n in names if n.split(".")[0] == "numpy" or n.startswith("nkic.simulate")]
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("--timeline",), "nkic.cli.nki_run.reporting"),
+        (("--watch", "a"), "nkic.cli.nki_run.debugging"),
+        (("--fuzz-order", "1"), "nkic.cli.nki_run.fuzzing"),
+        (("--info",), "nkic.cli.nki_run.inspecting"),
+    ],
+)
+def test_what_is_asked_for_is_loaded(folder: Path, words: tuple[str, ...], name: str) -> None:
+    fill = () if words == ("--info",) else ("--fill", "zeros")
+    assert name in loaded(folder, *fill, *words)
+
+
+def test_a_module_is_bound_before_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "rare_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "part.py").write_text("loaded = True")
+    monkeypatch.syspath_prepend(tmp_path)
+    put_off(["rare_package.part"])
+    import rare_package  # type: ignore[import-not-found]
+
+    assert type(rare_package.part) is not types.ModuleType
+    assert rare_package.part.loaded
+    assert type(rare_package.part) is types.ModuleType

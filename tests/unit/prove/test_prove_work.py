@@ -1,0 +1,43 @@
+"""The proofs take as long as the program is, device loops included: counted, not timed."""
+
+from __future__ import annotations
+
+import pytest
+
+from nkic.ir.program import Program
+from nkic.prove import prove_order, read
+from tests.harness.proofs import Made, make
+from tests.programs import copy, declare, op, program
+from tests.unit.prove.test_prove_addresses import WHOLE, loops, work
+
+
+def order(done: Made) -> int:
+    readings = read(done.lowered)
+    return work(lambda: prove_order(done.lowered, done.schedule, readings))
+
+
+def straight(count: int) -> Program:
+    """Eight tiles in turn on two engines: reads, writes, waits, and bytes that change hands."""
+    tensors = [declare(i, f"t{i}", "128, 256") for i in range(count)]
+    body = [op(0, "memset", dst=f"%0{WHOLE}", value="0.0")]
+    engines = ("vector", "gpsimd")
+    body += [copy(i, f"%{i}{WHOLE}", f"%{i - 1}{WHOLE}", engines[i % 2]) for i in range(1, count)]
+    return program("\n".join([*tensors, "core", *(f"  {line}" for line in body)]))
+
+
+def test_ten_times_the_instructions_are_ten_times_the_work() -> None:
+    few, many = make(straight(1_000)), make(straight(10_000))
+    assert few.order() == [] == many.order()
+    assert order(many) <= 10.2 * order(few)
+
+
+def test_ten_times_the_loops_are_ten_times_the_work() -> None:
+    few, many = make(loops(16)), make(loops(160))
+    assert few.order() == [] == many.order()
+    assert order(many) <= 10.2 * order(few)
+
+
+@pytest.mark.slow
+def test_so_they_are_for_thousands_of_loops() -> None:
+    few, many = make(loops(1_600)), make(loops(16_000))
+    assert order(many) <= 10.2 * order(few)

@@ -1,0 +1,186 @@
+"""search, from printed programs alone: never longer, never below the bound, always proven."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nkic.allocate import allocate, peak
+from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.base.source import SourceFile
+from nkic.cli.common import run
+from nkic.cli.nkic import command
+from nkic.depend import depend
+from nkic.driver.pipeline import compile_source
+from nkic.ir.program import Program, instructions
+from nkic.ir.read_text import read_program
+from nkic.ir.schedule import Slot, Stream
+from nkic.ir.text import schedule_text
+from nkic.machine.engines import Engine
+from nkic.machine.memory import Buffer
+from nkic.machine.targets import TRN2
+from nkic.machine.timing import semaphore_ps
+from nkic.prove import prove_addresses, prove_order, read
+from nkic.schedule import schedule
+from nkic.schedule.placed import Timings
+from nkic.search import Found, search
+from nkic.search.bound import bound, most_busy
+from nkic.search.plan import plan
+from nkic.search.stage import run_ns
+from nkic.specialise.arguments import parse_arg
+from nkic.specialise.request import Request
+from tests.programs import copy, declare, load, op, program
+
+ATTENTION = Path(__file__).resolve().parents[3] / "samples" / "10_attention" / "kernel.py"
+WIDE = 6144  # float32 columns: 24 KiB of each partition, so that SBUF holds eight
+ROW = f"[0; {WIDE}x128, 1x{WIDE}]"
+TILE = f"[0+128, 0; 1x{WIDE}]"
+
+
+def pairs(count: int) -> Program:
+    """Pairs of tiles, one for slow GpSimd and one for the fast vector engine: load, step, store."""
+    head = ["%0 a: float32[128, 6144] shared_hbm", "%1 b: float32[128, 6144] shared_hbm"]
+    tiles = [declare(2 + i, f"t{i}", f"128, {WIDE}") for i in range(2 * count)]
+    body = []
+    for i in range(2 * count):
+        tile, engine = f"%{2 + i}{TILE}", "vector" if i % 2 else "gpsimd"
+        body += [
+            load(3 * i, tile, f"%0{ROW}"),
+            op(3 * i + 1, "reciprocal", engine, dst=tile, data=tile)
+            if i % 2
+            else copy(3 * i + 1, tile, tile, engine),
+            load(3 * i + 2, f"%1{ROW}", tile),
+        ]
+    return program("\n".join([*head, *tiles, "core", *(f"  {line}" for line in body)]))
+
+
+def first_found(found: Program) -> Found:
+    """What allocate and schedule give without a search."""
+    placed, graphs = allocate(found, depend(found), Reporter())
+    return Found(placed, graphs, schedule(placed, graphs))
+
+
+def searched(found: Program, level: int) -> Found:
+    """What the search gives, proven."""
+    done = search(found, depend(found), first_found(found), level)
+    readings = read(found)
+    assert prove_addresses(done.placed, readings) == []
+    assert prove_order(found, done.schedule, readings) == []
+    return done
+
+
+def lower_bound(found: Program) -> float:
+    (graph,) = depend(found)
+    return bound(found.cores[0], graph, found.target) / 1000
+
+
+def test_a_plan_beats_program_order_where_psum_is_short(tmp_path: Path) -> None:
+    """Attention: eight banks for tiles that several engines hand on to one another."""
+    text = tmp_path / "lowered.ir"
+    assert run(command, "nkic", [str(ATTENTION), f"--emit=lowered={text}"]) == 0
+    lowered = read_program(text.read_text("utf-8"))
+    graphs = depend(lowered)
+    placed, reusing = allocate(lowered, graphs, Reporter())
+    first = Found(placed, reusing, schedule(placed, reusing))
+    one, two = (search(lowered, graphs, first, level) for level in (1, 2))
+    for done in (one, two):
+        assert prove_order(lowered, done.schedule, read(lowered)) == []
+    least = bound(lowered.cores[0], graphs[0], lowered.target) / 1000
+    assert least <= one.schedule.estimate_ns <= first.schedule.estimate_ns
+    assert least <= run_ns(two) <= run_ns(one)
+    assert run_ns(two) < run_ns(first)
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_the_same_program_gives_the_same_schedule(level: int) -> None:
+    found = pairs(8)
+    texts = {schedule_text(searched(found, level).schedule) for _ in range(2)}
+    assert len(texts) == 1
+
+
+def test_what_is_near_the_bound_stays() -> None:
+    found = pairs(1)
+    first = first_found(found)
+    done = search(found, depend(found), first, 1)
+    assert done[:3] == first[:3]
+    assert done.searched is not None and done.searched.tried == ()
+
+
+def test_the_bound_adds_what_an_engine_cannot_overlap() -> None:
+    """One load, then all of GpSimd's work one after the other, then the last store."""
+    found = pairs(8)
+    times, signal = Timings(found.target), semaphore_ps(found.target)
+    code = list(instructions(found.cores[0]))
+    load_, step, store = (times.of(one) for one in code[:3])
+    total = load_.start + load_.hold + load_.latency + signal
+    total += 8 * step.hold + step.latency + signal
+    total += store.start + store.hold + store.latency
+    assert lower_bound(found) * 1000 >= total
+
+
+def test_a_plan_keeps_within_its_share_of_memory() -> None:
+    """With room for two tiles a third is loaded only when one of the first two is done with."""
+    found = pairs(4)
+    (graph,) = depend(found)
+    planned = plan(found.cores[0], graph, found.target, 0.26, by_program=False)
+    assert planned is not None
+    live, most = set(), 0
+    last = {2 + i: 3 * i + 2 for i in range(8)}
+    order = [_old(one.at.span.line) for one in instructions(planned[0])]
+    for number in order:
+        live.add(2 + number // 3)
+        most = max(most, len(live))
+        live -= {tile for tile, end in last.items() if end == number}
+    assert most == 2
+
+
+def _old(line: int) -> int:
+    """The number that the instruction of this line had before: after ten lines of tensors."""
+    return line - 12
+
+
+def test_a_tensor_larger_than_its_share_cannot_be_planned() -> None:
+    found = pairs(2)
+    (graph,) = depend(found)
+    assert plan(found.cores[0], graph, found.target, 0.1, by_program=False) is None
+
+
+def test_level_0_keeps_program_order_on_each_engine() -> None:
+    found = pairs(4)
+    placed, graphs = allocate(found, depend(found), Reporter())
+    done = schedule(placed, graphs, in_order=True)
+    assert prove_order(found, done, read(found)) == []
+    assert _numbers(done.cores[0], Engine.GPSIMD) == [1, 7, 13, 19]
+    assert _numbers(done.cores[0], Engine.VECTOR) == [4, 10, 16, 22]
+
+
+def _numbers(streams: tuple[Stream, ...], engine: Engine) -> list[int]:
+    (own,) = (s for s in streams if s.id.engine is engine)
+    return [item.instruction.number for item in own.items if isinstance(item, Slot)]
+
+
+def test_what_program_order_has_no_room_for_is_planned_to_fit() -> None:
+    """Version 4 of the kernel optimisation tutorial: the tiles of one block are 320 KiB of each
+    partition, but four sums at once need each tile for as long as its turn takes.
+    """
+    path = Path(__file__).resolve().parents[2] / "timing" / "products.py"
+    source = SourceFile(path.name, path.read_text("utf-8"))
+    words = ("turned=float32[8192,256]", "rhs=float32[8192,1024]")
+    request = Request(kernel="blocked", args=dict(map(parse_arg, words)), target=TRN2)
+    made = compile_source(source, request, lambda name, at: None)
+    lowered = made.results["lower"]
+    with pytest.raises(CompileFailed):
+        allocate(lowered, depend(lowered), Reporter())
+    assert TRN2.sbuf_usable >= peak(made.results["allocate"], Buffer.SBUF) > 64 * 1024
+
+
+def test_the_bound_counts_triggers_of_the_engine_that_must_make_them() -> None:
+    """Rows of 4 bytes are moved in no time, but sync triggers every load."""
+    head = ["%0 a: float32[128, 64] shared_hbm", "input a = %0"]
+    tiles = [declare(1 + i, f"t{i}", "128, 1") for i in range(40)]
+    body = [load(i, f"%{1 + i}[0+128, 0; 1x1]", f"%0[{i}; 64x128, 1x1]") for i in range(40)]
+    found = program("\n".join([head[0], *tiles, head[1], "core", *(f"  {line}" for line in body)]))
+    trigger = TRN2.figures["dma.trigger_hwdge_ns"]
+    assert 40 * trigger < lower_bound(found) < 44 * trigger
+    assert most_busy(found)[Engine.SYNC] == 40_000 * trigger
