@@ -93,6 +93,7 @@ def tables(rows: Sequence[Row]) -> Iterator[str]:
     for row in rows:
         if row.worst != BITS or row.left or not row.stable:
             why = row.why if row.stable else "a second migration changes it"
+            why = why or f"places left around it: {row.left}"
             yield _line([row.label, row.first, row.worst, why.replace("|", "\\|")])
 
 
