@@ -41,6 +41,12 @@ def find(call: cst.Call, names: Sequence[str], name: str) -> cst.Arg | None:
     return None
 
 
+def mask_argument(call: cst.Call) -> cst.BaseExpression | None:
+    """What a call of Beta 1 has for its mask; None where that is nothing or `None`."""
+    found = next((one.value for one in call.args if word(one) == "mask"), None)
+    return None if isinstance(found, cst.Name) and found.value == "None" else found
+
+
 def named(name: str, value: cst.BaseExpression) -> cst.Arg:
     """`name=value`."""
     return cst.Arg(value, keyword=cst.Name(name), equal=_BY_NAME)

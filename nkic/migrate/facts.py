@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import TypeVar
 
 from nkic.base.diagnostics import Level, NkicError
 from nkic.base.source import CallChain, SourceFile, Span
@@ -21,6 +22,7 @@ from nkic.migrate.shapes import variants
 from nkic.resolve.library import Load
 from nkic.specialise.request import Request
 
+T = TypeVar("T")
 Spot = tuple[int, int, int, int]
 """Lines and columns of an expression, as in `Span`."""
 
@@ -32,7 +34,7 @@ class Facts:
     `conditions` are the tests of `while` loops over a register, `outputs` the calls that make what
     the kernel returns. `known` says that the kernel was evaluated at all, `errors` how many errors
     that found. `others` are the same for other shapes, which tell what is a size of the kernel's
-    own and what comes from its arguments.
+    own and what comes from its arguments. `runs` is the number of evaluations that this is of.
     """
 
     known: bool = False
@@ -42,6 +44,7 @@ class Facts:
     conditions: frozenset[Spot] = frozenset()
     outputs: frozenset[Spot] = frozenset()
     others: tuple[Facts, ...] = ()
+    runs: int = 1
 
 
 def spot(span: Span) -> Spot:
@@ -78,6 +81,26 @@ def with_others(facts: Facts, source: SourceFile, request: Request, load: Load) 
         if len(found) == OTHERS:
             break
     return replace(facts, others=tuple(found))
+
+
+def merged(one: Facts, other: Facts) -> Facts:
+    """What two evaluations of a file tell, of two kernels or for other arguments."""
+    return Facts(
+        one.known or other.known,
+        one.errors,
+        _joined(one.instructions, other.instructions),
+        _joined(one.tensors, other.tensors),
+        one.conditions | other.conditions,
+        one.outputs | other.outputs,
+        (*one.others, *other.others),
+        one.runs + other.runs,
+    )
+
+
+def _joined(
+    one: Mapping[Spot, tuple[T, ...]], other: Mapping[Spot, tuple[T, ...]]
+) -> dict[Spot, tuple[T, ...]]:
+    return {at: (*one.get(at, ()), *other.get(at, ())) for at in {**one, **other}}
 
 
 OTHERS, TRIED = 2, 12  # how many are wanted, and tried for

@@ -42,7 +42,7 @@ RULES = (
     Rule("a decorator", BETA2, _TO_BETA2, cst.Attribute, imports.decorator_by_name),
     Rule("a decorator", BETA2, _TO_BETA2, cst.Decorator, imports.decorator),
     Rule("an operator by another name", BETA2, _TO_BETA2, cst.Call, calls.operators),
-    Rule("a hint of a loop", BETA2, _TO_BETA2, cst.Call, parameters.loop_hints),
+    Rule("a hint", BETA2, _TO_BETA2, cst.Call, parameters.hints),
     Rule("a constant's element type", BETA2, _TO_BETA2, cst.Call, calls.converted),
     Rule("a word by another name", BETA2, _TO_BETA2, cst.Call, calls.words),
     Rule("what was not said", BETA2, _TO_BETA2, cst.Call, calls.defaults),

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
-from nkic.migrate.facts import Facts, facts_of, with_others
+from nkic.migrate.facts import Facts, facts_of, merged, with_others
+from nkic.migrate.kernels import siblings
 from nkic.resolve.former import PREFIX
 from nkic.resolve.library import Load
 from nkic.specialise.request import Request
@@ -32,13 +33,28 @@ def spoken(
     if said is not None:
         request = replace(request, profile=said)
         facts = facts_of(source, request, load)
-        if said is Profile.BETA1:
-            facts = with_others(facts, source, request, load)
-        return Spoken(said, said, facts)
+        return Spoken(said, said, with_siblings(facts, source, request, load))
     tried: list[Spoken] = []
     for profile in (p for p in reversed(Profile) if Profile.BETA2 <= p <= goal):
         facts = facts_of(source, replace(request, profile=profile), load)
         tried.append(Spoken(None, profile, facts))
         if not facts.errors:
             break
-    return min(tried, key=lambda one: (one.facts.errors, -one.profile))
+    best = min(tried, key=lambda one: (one.facts.errors, -one.profile))
+    request = replace(request, profile=best.profile)
+    return best._replace(facts=with_siblings(best.facts, source, request, load))
+
+
+def with_siblings(facts: Facts, source: SourceFile, request: Request, load: Load) -> Facts:
+    """The facts with those of the other kernels that take the same arguments, and of Beta 1 with
+    those for other shapes.
+    """
+    is_old = request.profile is Profile.BETA1
+    if is_old:
+        facts = with_others(facts, source, request, load)
+    for other in siblings(source, request):
+        found = facts_of(source, other, load)
+        if found.known and not found.errors:
+            found = with_others(found, source, other, load) if is_old else found
+            facts = merged(facts, found)
+    return facts

@@ -25,8 +25,8 @@ def body_of(text: str) -> str:
     ("old", "new"),
     [
         ("i = nl.arange(8)[:, None]; j = nl.arange(n)[None, :]; g(t[i, j])", "g(t[0:8, 0:n])"),
-        ("i, j = nl.mgrid[0:8, 2:n]; g(t[i, j + k])", "g(t[0:8, k + 2:k + 2 + n - 2])"),
-        ("i = nl.mgrid[0:8, 0:4]; g(t[k * 8 + i.p, i.x])", "g(t[k * 8:k * 8 + 8, 0:4])"),
+        ("i, j = nl.mgrid[0:8, 2:n]; g(t[i, j + k])", "g(t[0:8, nl.ds(k + 2, n - 2)])"),
+        ("i = nl.mgrid[0:8, 0:4]; g(t[k * 8 + i.p, i.x])", "g(t[nl.ds(k * 8, 8), 0:4])"),
         ("i = nl.arange(8)[:, None]; g(t[i, 3])", "g(t[0:8, 3:4])"),
         ("i = nl.arange(8)[:, None]; g(t[k, i, 3])", "g(t[k, 0:8, 3:4])"),
         ("i = nl.arange(4)[None, :]; g(t[0, 2 * i + 1])", "g(t[0:1, 1:8:2])"),

@@ -134,6 +134,12 @@ _OF = {
         )
         for kind in ("affine", "sequential", "static")
     },
+    **{
+        (name, "lazy_initialization"): Gone(
+            BETA2, "leave it out: the first matmul into a tile in PSUM overwrites it", idle=True
+        )
+        for name in ("zeros", "full")
+    },
     ("nc_matmul", "psumAccumulateFlag"): Gone(BETA2, "leave it out: it had no effect", idle=True),
     ("nc_matmul", "is_moving_zero"): Gone(BETA2, "write is_moving_onezero=", "is_moving_onezero"),
     ("memset", "shape"): _SHAPE,
@@ -176,6 +182,11 @@ def tolerated(name: str, profile: Profile) -> bool:
 def parameter(function: str, name: str) -> Gone | None:
     """When a parameter of `function` went, and what to write in its place; None if unknown."""
     return _OF.get((function, name)) or _PARAMETERS.get(name)
+
+
+def own_parameter(function: str, name: str) -> Gone | None:
+    """The same, of those that no other function had."""
+    return _OF.get((function, name))
 
 
 def no_parameter(name: str, gone: Gone, profile: Profile) -> str:

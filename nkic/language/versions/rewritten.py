@@ -53,11 +53,14 @@ class Moved(NamedTuple):
 
 
 class Product(NamedTuple):
-    """A function that is one instruction where `flag` is True; its arguments are `names` there."""
+    """A function that is one instruction where `flag` is True; its arguments are `names` there.
+    Where it is not, the first one was made by the instructions of `turn`.
+    """
 
     by: str
     flag: str
     names: tuple[str, ...]
+    turn: tuple[str, ...]
 
 
 WRAPPED = {("register_move", "imm"): Wrapped("src", "register_alloc")}
@@ -89,7 +92,11 @@ OPERATORS = {
     **{"logical_shift_left": "left_shift", "logical_shift_right": "right_shift"},
     **{"float_power": "power", "remainder": "mod"},
 }
-PRODUCTS = {"matmul": Product("nc_matmul", "transpose_x", ("stationary", "moving"))}
+PRODUCTS = {
+    "matmul": Product(
+        "nc_matmul", "transpose_x", ("stationary", "moving"), ("nc_transpose", "tensor_copy")
+    )
+}
 # Decorators of Beta 1, and what stands there since; "" for nothing.
 FRAMEWORKS = ("torch_neuronx.nki_jit", "jax_neuronx.nki_jit")  # which were nki.jit
 DECORATORS = {"baremetal": "jit", "benchmark": "jit", "profile": "jit", "trace": ""} | {
@@ -114,10 +121,12 @@ AS_CHOICE = ("on_true_tile", "on_false_value", "cmp_op")
 BY_SHAPE = {"memset": ("shape", "value", "dtype")}
 # The operand that such an instruction does not read from PSUM, where Beta 1 copied it before.
 COPIED = {"affine_select": "on_true_tile"}
-# Where the sizes of a result come from, by dimension: the operand, and its dimension.
+# Where the sizes of a result come from, by dimension: the operand, and its dimension, from the end
+# where that is negative.
 SIZES = {
-    "nc_matmul": {0: ("stationary", 1), 1: ("moving", 1)},
+    "nc_matmul": {0: ("stationary", -1), 1: ("moving", -1)},
     "nc_transpose": {0: ("data", 1), 1: ("data", 0)},
+    "dma_transpose": {0: ("src", 1), 1: ("src", 0)},
 }
 # Operands that were repeated along dimensions of one element.
 REPEATED = {"tensor_tensor": ("data1", "data2")}

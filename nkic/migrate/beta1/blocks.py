@@ -9,14 +9,17 @@ tiles with `t[i][0:128, 0:512]`. Source: NKI's guide to removing block dimension
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import prod
 
 import libcst as cst
 
 from nkic.machine.memory import Buffer
+from nkic.machine.targets import KIB
 from nkic.migrate.arguments import find, is_plain, word
 from nkic.migrate.beta1 import allocators
 from nkic.migrate.beta1.indices import Indices, code
+from nkic.migrate.beta1.placing import Place, place_of
 from nkic.migrate.beta1.slices import NotSlices, SeveralAxes, is_indexed, sliced, subscript
 from nkic.migrate.scopes import bound, scope_of
 from nkic.migrate.sheet import Sheet
@@ -24,6 +27,8 @@ from nkic.migrate.tree import walk
 
 PARTITIONS = "nki.language.par_dim"
 MAKERS = tuple(f"nki.language.{name}" for name in ("ndarray", "zeros", "ones", "full", "empty"))
+MOST_BYTES = 96 * KIB  # of all in a partition, from which on blocks are lists: half of trn1's
+DTYPE, SHAPE = "dtype", "shape"
 _HBM = ("hbm", "shared_hbm", "private_hbm")
 
 Key = tuple[int, str]
@@ -32,10 +37,17 @@ Key = tuple[int, str]
 
 @dataclass(frozen=True)
 class Kind:
-    """How many block dimensions a tensor has, and whether it becomes a list."""
+    """How many block dimensions a tensor has, whether those that stay become a list, and which
+    go, because the tile is made inside of the loops that count them.
+    """
 
     count: int
     is_list: bool
+    gone: frozenset[int] = frozenset()
+
+    def kept(self, blocks: Sequence[str]) -> list[str]:
+        """What is said of the block dimensions that stay."""
+        return [one for place, one in enumerate(blocks) if place not in self.gone]
 
 
 @dataclass(frozen=True)
@@ -44,8 +56,7 @@ class Maker:
 
     call: cst.Call
     shape: list[str]
-    count: int
-    is_list: bool
+    kind: Kind
 
 
 class Blocks:
@@ -56,6 +67,7 @@ class Blocks:
         self.sheet = sheet = indices.sheet
         self._kinds: dict[Key, Kind] = {}
         self._calls: dict[int, Maker] = {}
+        self.places: dict[int, cst.CSTNode] = {}  # of statements that move: what they stand before
         self._names = {id(node): node for node in walk(sheet.tree) if isinstance(node, cst.Name)}
         self._functions = {
             one.name.value: one for one in walk(sheet.tree) if isinstance(one, cst.FunctionDef)
@@ -65,25 +77,74 @@ class Blocks:
         self._by_key: dict[Key, list[cst.Name]] = {}
         for name in self._names.values():
             self._by_key.setdefault(self._key(name), []).append(name)
-        for node in walk(sheet.tree):
-            if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call):
-                self._look_at(node, node.value)
+        found = [
+            self._look_at(node, node.value)
+            for node in walk(sheet.tree)
+            if isinstance(node, cst.Assign) and isinstance(node.value, cst.Call)
+        ]
+        self._shorten([one for one in found if one is not None])
 
-    def _look_at(self, node: cst.Assign, call: cst.Call) -> None:
+    def _look_at(self, node: cst.Assign, call: cst.Call) -> tuple[Maker, Sequence[Key]] | None:
+        """A tensor that a call makes, and the names that it has; None for all others."""
         shape = self._shape(call)
         target = node.targets[0].target
         if shape is None or len(node.targets) != 1 or not isinstance(target, cst.Name):
-            return
+            return None
         count = _marked(self.sheet, shape)
         if not count or scope_of(self.sheet, node) is None:
-            return
+            return None
         keys = self._reached(self._key(target), count)
         if keys is None:
-            return
-        is_list = len(keys) > 1 or self._is_list(call) or any(map(self._is_viewed, keys))
+            return None
+        is_list = len(keys) > 1 or self._is_list(call)
+        is_list = is_list or any(self._is_viewed(key) or self._is_measured(key) for key in keys)
+        place = self._place(node, call, keys, count)
+        kind = Kind(count, is_list, place.gone if place is not None else frozenset())
+        if place is not None:
+            self.places[id(next(self.sheet.parents(node)))] = place.before
         for key in keys:
-            self._kinds[key] = Kind(count, is_list)
-        self._calls[id(call)] = Maker(call, [code(one) for one in shape], count, is_list)
+            self._kinds[key] = kind
+        maker = self._calls[id(call)] = Maker(call, [code(one) for one in shape], kind)
+        return maker, keys
+
+    def _place(
+        self, node: cst.Assign, call: cst.Call, keys: Sequence[Key], count: int
+    ) -> Place | None:
+        """Where the tile is made instead, if all that uses it is in loops that count its blocks."""
+        uses = [use for use in self._by_key.get(keys[0], ()) if not self._is_set(use)]
+        around = [next(self.sheet.parents(use)) for use in uses]
+        indexed = [one for one in around if isinstance(one, cst.Subscript)]
+        if len(keys) > 1 or len(indexed) < len(uses) or allocators.is_allocated(self.sheet, call):
+            return None
+        found = place_of(self.sheet, node, indexed, count)
+        names = {one.value for one in walk(call) if isinstance(one, cst.Name)}
+        is_same = self.indices.flow.is_same
+        if found is None or not all(is_same(name, node, found.before) for name in names):
+            return None
+        return found
+
+    def _shorten(self, makers: Sequence[tuple[Maker, Sequence[Key]]]) -> None:
+        """Makes lists of those in SBUF where all of them do not fit as tiles: a list's tiles need
+        not all be there at once.
+        """
+        sizes = [self._bytes(maker) for maker, _ in makers]
+        if sum(sizes) <= MOST_BYTES:
+            return
+        for (maker, keys), size in zip(makers, sizes, strict=True):
+            if size:
+                kind = replace(maker.kind, is_list=True)
+                self._calls[id(maker.call)] = replace(maker, kind=kind)
+                self._kinds.update(dict.fromkeys(keys, kind))
+
+    def _bytes(self, maker: Maker) -> int:
+        """The bytes in each partition of a tensor that stays one, as the evaluation found them."""
+        made = self.sheet.facts.tensors.get(self.sheet.spot(maker.call), ())
+        kind = maker.kind
+        if kind.is_list or len(kind.gone) == kind.count:
+            return 0
+        total = sum(prod(one.shape[1:]) * one.dtype.size for one in made)
+        turns = [maker.shape[place] for place in kind.gone]
+        return total // self.sheet.facts.runs // prod(int(n) for n in turns if n.isdecimal())
 
     def _is_list(self, call: cst.Call) -> bool:
         """It is in PSUM, or has addresses: a tile for each block."""
@@ -104,10 +165,14 @@ class Blocks:
                     continue
         return False
 
+    def _is_measured(self, key: Key) -> bool:
+        """Its shape is asked for, blocks first."""
+        return any(attribute_of(self.sheet, use) == SHAPE for use in self._by_key.get(key, ()))
+
     def _shape(self, call: cst.Call) -> list[cst.BaseExpression] | None:
         if self.sheet.name_of(call.func) not in MAKERS or self._in_hbm(call):
             return None
-        found = find(call, ("shape",), "shape")
+        found = find(call, (SHAPE,), SHAPE)
         return _elements(found.value) if found is not None else None
 
     def _in_hbm(self, call: cst.Call) -> bool:
@@ -171,7 +236,7 @@ class Blocks:
         if isinstance(parent, cst.Arg) and parent.keyword is use:
             return True
         if isinstance(parent, cst.Attribute) and parent.value is use:
-            return parent.attr.value == "dtype" and count == 0
+            return parent.attr.value in (DTYPE, SHAPE)
         if not isinstance(parent, cst.Subscript) or parent.value is not use:
             return isinstance(parent, cst.Attribute) and parent.attr is use
         first = [one.slice for one in parent.slice[:count]]
@@ -189,34 +254,51 @@ class Blocks:
         name = node.value
         return self._kinds.get(self._key(name)) if isinstance(name, cst.Name) else None
 
+    def is_tensor(self, name: cst.Name) -> bool:
+        """The name is one tensor, and no list of tiles."""
+        kind = self._kinds.get(self._key(name))
+        return kind is None or not kind.is_list or len(kind.gone) == kind.count
+
     def indexed(
         self, old: cst.Subscript, value: cst.BaseExpression, texts: Sequence[str]
-    ) -> cst.Subscript:
+    ) -> cst.BaseExpression:
         """`value[texts]`, the blocks where they are now."""
         kind = self._kind(old)
         if kind is None:
             return subscript(value, texts)
-        if not kind.is_list:
-            return subscript(value, front(texts, kind.count))
+        blocks, rest = kind.kept(texts[: kind.count]), list(texts[kind.count :])
+        if blocks and not kind.is_list:
+            return subscript(value, front([*blocks, *rest], len(blocks)))
         made: cst.BaseExpression = value
-        for one in texts[: kind.count]:
+        for one in blocks:
             made = subscript(made, [one])
-        rest = list(texts[kind.count :])
         if not rest and isinstance(next(self.sheet.parents(old)), _WRITTEN):
             rest = ["..."]
-        if rest:
-            made = subscript(made, rest)
-        assert isinstance(made, cst.Subscript)
-        return made
+        return subscript(made, rest) if rest else made
+
+    def attribute(self, old: cst.Attribute) -> str:
+        """`t.dtype` and `t.shape` of a list: those of its first tile, and how many there are; ""
+        for everything else.
+        """
+        kind = self._kinds.get(self._key(old.value)) if isinstance(old.value, cst.Name) else None
+        name = old.attr.value
+        if kind is None or not kind.is_list or name not in (DTYPE, SHAPE):
+            return ""
+        assert isinstance(old.value, cst.Name)
+        tiles = [f"{old.value.value}{'[0]' * depth}" for depth in range(kind.count + 1)]
+        if name == DTYPE:
+            return f"{tiles[-1]}.{DTYPE}"
+        lengths = ", ".join(f"len({one})" for one in tiles[:-1])
+        return f"({lengths}, *{tiles[-1]}.{SHAPE})"
 
     def element(self, old: cst.Subscript) -> tuple[str, int]:
         """The tile of a list that is indexed, as text, and how many dimensions say which."""
         kind = self._kind(old)
         if kind is None:
             return code(old.value), 0
-        if not kind.is_list:
+        texts = kind.kept([code(one.slice) for one in old.slice[: kind.count]])
+        if texts and not kind.is_list:
             raise NotSlices("it has block dimensions")
-        texts = [code(one.slice) for one in old.slice[: kind.count]]
         return f"{code(old.value)}{''.join(f'[{one}]' for one in texts)}", kind.count
 
     def made(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
@@ -224,13 +306,15 @@ class Blocks:
         maker = self._calls.get(id(old))
         if maker is None:
             return new
-        if not maker.is_list:
-            return _shaped(new, front(maker.shape, maker.count))
-        counters = [self.sheet.fresh(name) for name in "ijkl"[: maker.count]]
-        one = _shaped(new, maker.shape[maker.count :])
+        count = maker.kind.count
+        blocks = maker.kind.kept(maker.shape[:count])
+        if not maker.kind.is_list:
+            return _shaped(new, front([*blocks, *maker.shape[count:]], len(blocks)))
+        counters = [self.sheet.fresh(name) for name in "ijklmnop"[: len(blocks)]]
+        one = _shaped(new, maker.shape[count:])
         one = allocators.of_block(self.sheet, old, one, counters)
         text = code(one)
-        for counter, size in reversed([*zip(counters, maker.shape, strict=False)]):
+        for counter, size in reversed([*zip(counters, blocks, strict=True)]):
             text = f"[{text} for {counter} in range({size})]"
         return cst.parse_expression(text)
 
@@ -238,10 +322,17 @@ class Blocks:
 _WRITTEN = cst.AssignTarget | cst.AugAssign
 
 
+def attribute_of(sheet: Sheet, name: cst.Name) -> str:
+    """What is asked of a name: "shape" of `t.shape`; "" where nothing is."""
+    parent = next(sheet.parents(name))
+    is_owner = isinstance(parent, cst.Attribute) and parent.value is name
+    return parent.attr.value if is_owner and isinstance(parent, cst.Attribute) else ""
+
+
 def _shaped(call: cst.Call, texts: Sequence[str]) -> cst.Call:
     tail = "," if len(texts) == 1 else ""
     shape = cst.parse_expression(f"({', '.join(texts)}{tail})")
-    found = find(call, ("shape",), "shape")
+    found = find(call, (SHAPE,), SHAPE)
     assert found is not None
     changed = call.with_changes(
         args=[one.with_changes(value=shape) if one is found else one for one in call.args]
@@ -269,7 +360,7 @@ def _marked(sheet: Sheet, shape: Sequence[cst.BaseExpression]) -> int:
 def unmarked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     """A tensor in HBM, where there are no partitions, without marks in its shape."""
     said = next((one.value for one in old.args if word(one) == "buffer"), None)
-    found = find(old, ("shape",), "shape")
+    found = find(old, (SHAPE,), SHAPE)
     shape = _elements(found.value) if found is not None else None
     in_hbm = said is not None and sheet.name_of(said).rpartition(".")[2] in _HBM
     if not in_hbm or shape is None or not any(_is_mark(sheet, one) for one in shape):

@@ -11,7 +11,7 @@ from typing import Any
 import libcst as cst
 
 from nkic.language.versions import rewritten
-from nkic.migrate.arguments import find, is_plain, word
+from nkic.migrate.arguments import find, is_plain, mask_argument
 from nkic.migrate.beta1.indices import Indices, code
 from nkic.migrate.sheet import Sheet
 
@@ -94,7 +94,7 @@ class Folds:
 
     def _is_kept(self, call: cst.Call, part: cst.Assign) -> bool:
         """No mask, and the sum has the element type of what it is assigned to."""
-        if any(word(one) == "mask" for one in call.args):
+        if mask_argument(call) is not None:
             return False
         made = self.sheet.facts.tensors.get(self.sheet.spot(call), ())
         target = part.targets[0].target

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import libcst as cst
 
+from nkic.machine.memory import Buffer
 from nkic.migrate.arguments import named, word
 from nkic.migrate.beta1.results import Result
 from nkic.migrate.sheet import Sheet
@@ -113,7 +114,11 @@ class Hoisting:
         target = only_target(part) if whole else None
         own = isinstance(target, cst.Name) and not _mentions(new, target.value)
         plain = own and isinstance(part, cst.Assign | cst.AnnAssign)
-        tile = target.value if plain and isinstance(target, cst.Name) else self.sheet.fresh("tile")
+        tile = (
+            target.value
+            if plain and isinstance(target, cst.Name)
+            else self.sheet.fresh(_wish(part, call))
+        )
         self.lines.append(_allocated(part if plain else None, tile, call.made))
         dst = f"{tile}[{call.result.part}]" if call.result.part else tile
         self.lines.append(_line(_with_dst(new, cst.parse_expression(dst))))
@@ -181,6 +186,19 @@ class _Names(cst.CSTTransformer):
     ) -> cst.BaseExpression:
         """What stands in the name's place."""
         return self.names.get(original_node.value, updated_node)
+
+
+def _wish(part: cst.BaseSmallStatement, call: Pending) -> str:
+    """A name for a tile that has none: by what the statement sets, and the memory it is in."""
+    target = only_target(part)
+    if isinstance(target, cst.Name) and _mentions(call.new, target.value):
+        return f"new_{target.value}"
+    while isinstance(target, cst.Subscript):
+        target = target.value
+    if not isinstance(target, cst.Name):
+        return "tile"
+    in_psum = any(one.buffer is Buffer.PSUM for one in call.result.tensors)
+    return f"{target.value}_{'psum' if in_psum else 'tile'}"
 
 
 def _allocated(

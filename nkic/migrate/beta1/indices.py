@@ -179,7 +179,7 @@ class Indices:
         call = node.value
         if not isinstance(call, cst.Call) or self.sheet.name_of(call.func) != ARANGE:
             return None if self.has_index(node) else Index(code(node))
-        whole = [place for place, one in enumerate(node.slice) if _is_whole(one)]
+        whole = [place for place, one in enumerate(node.slice) if is_whole(one)]
         if len(whole) != 1:
             return None
         return _arange(call, len(node.slice), whole[0])
@@ -286,6 +286,40 @@ def times(a: str, b: str) -> str:
     return f"{factor(a)} * {factor(b)}"
 
 
+def summed(text: str) -> str:
+    """A sum with its numbers added up, behind what is not negative: `10944 - 128 * i` for
+    `-128 * i + 10943 + 1`.
+    """
+    terms = [*_terms(cst.parse_expression(text), 1)]
+    number = sum(sign * int(one) for sign, one in terms if one.isdecimal())
+    rest = [(sign, one) for sign, one in terms if not one.isdecimal()]
+    if number or not rest:
+        rest.append((1 if number >= 0 else -1, str(abs(number))))
+    first = next((n for n, (sign, _) in enumerate(rest) if sign > 0), None)
+    if first is not None:
+        rest.insert(0, rest.pop(first))
+    made = "".join(f" {'+' if sign > 0 else '-'} {one}" for sign, one in rest)
+    return made.removeprefix(" + ") if made.startswith(" + ") else f"-{made[3:]}"
+
+
+def _terms(node: cst.BaseExpression, sign: int) -> Iterator[tuple[int, str]]:
+    """What is added in an expression, each with its sign."""
+    operator = node.operator if isinstance(node, cst.BinaryOperation) else None
+    if isinstance(node, cst.BinaryOperation) and isinstance(operator, cst.Add | cst.Subtract):
+        yield from _terms(node.left, sign)
+        yield from _terms(node.right, sign if isinstance(operator, cst.Add) else -sign)
+    elif isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        yield from _terms(node.expression, -sign)
+    elif isinstance(node, cst.BinaryOperation) and isinstance(operator, cst.Multiply):
+        inner = [*_terms(node.left, sign)]
+        if len(inner) == 1 and isinstance(node.left, cst.UnaryOperation):
+            yield inner[0][0], f"{inner[0][1]} * {code(node.right)}"
+        else:
+            yield sign, code(node)
+    else:
+        yield sign, code(node)
+
+
 def factor(text: str) -> str:
     """The text as a factor: in parentheses, if it is a sum or the like."""
     node = cst.parse_expression(text)
@@ -334,7 +368,8 @@ def _grid_axis(element: cst.SubscriptElement, place: int, rank: int) -> Axis | N
     return Axis(rank, place, start, less(code(part.upper), start))
 
 
-def _is_whole(element: cst.SubscriptElement) -> bool:
+def is_whole(element: cst.SubscriptElement) -> bool:
+    """A slice of everything: `:`."""
     part = element.slice
     return isinstance(part, cst.Slice) and part.lower is part.upper is part.step is None
 

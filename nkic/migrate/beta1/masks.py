@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import libcst as cst
 
-from nkic.migrate.beta1.indices import Axis, Indices, added, code, less
+from nkic.migrate.beta1.indices import Axis, Index, Indices, added, code, less, summed
 from nkic.migrate.beta1.slices import NotSlices
 
 _MIRRORED: dict[type[cst.BaseCompOp], type[cst.BaseCompOp]] = {
@@ -105,6 +105,9 @@ def _compared(indices: Indices, node: cst.Comparison) -> Mask:
         left, right = right, left
         kind = _MIRRORED[kind]
     index, bound = indices.of(left), indices.of(right)
+    if index is not None and bound is not None and [one for one, _ in index.parts] == ["-1"]:
+        index, bound = _turned(index, bound)
+        kind = _MIRRORED[kind]
     plain = index is not None and [one for one, _ in index.parts] == ["1"]
     if index is None or bound is None or bound.parts or not plain:
         raise NotSlices(f"the mask `{code(node)}` is no bound of an axis")
@@ -112,6 +115,13 @@ def _compared(indices: Indices, node: cst.Comparison) -> Mask:
     is_upper = kind in (cst.LessThan, cst.LessThanEqual)
     exact = kind in (cst.LessThan, cst.GreaterThanEqual)
     end = less(bound.base if exact else added(bound.base, "1"), added(index.base, axis.start))
+    end = summed(end) if end[0] == "-" or end[-1].isdecimal() else end
     if is_upper:
         return Mask({axis: ("0", f"min({axis.count}, {end})")})
     return Mask({axis: (end if end.isdecimal() else f"max(0, {end})", axis.count)})
+
+
+def _turned(index: Index, bound: Index) -> tuple[Index, Index]:
+    """`-i + a >= b` is `i <= a - b`."""
+    axis = index.parts[0][1]
+    return Index("0", (("1", axis),)), Index(summed(less(index.base, bound.base)))

@@ -6,7 +6,7 @@ that has the same each time, where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import libcst as cst
@@ -40,8 +40,12 @@ class Result(NamedTuple):
     part: str = ""
 
 
-def result_of(sheet: Sheet, call: cst.Call, row: Row | None, facts: Facts | None = None) -> Result:
-    """What the evaluation found of a call; `row` is None where any one instruction will do."""
+def result_of(
+    sheet: Sheet, call: cst.Call, row: Row | None, facts: Facts | None = None, only: str = ""
+) -> Result:
+    """What the evaluation found of a call; `row` is None where any one instruction will do, `only`
+    names the one that counts. Raises `NoResult`.
+    """
     at = sheet.spot(call)
     facts = facts or sheet.facts
     made = facts.instructions.get(at, ())
@@ -53,6 +57,8 @@ def result_of(sheet: Sheet, call: cst.Call, row: Row | None, facts: Facts | None
         )
     if row is not None:
         made = _without_copies(made, row)
+    if only:
+        made = tuple(one for one in made if one.row.name == only)
     rows = {one.row.name for one in made}
     if len(rows) != 1 or (row is not None and rows != {row.name}):
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
@@ -84,13 +90,23 @@ def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction,
     return tuple(one for one in made if not is_copy(one))
 
 
-def allocation(sheet: Sheet, result: Result, call: cst.Call, counts: str = "") -> str:
+class Known(NamedTuple):
+    """What is known of expressions: whether a name is one tensor in the new source, and no list;
+    the sizes of a part of a tensor of a name, "" for a list's, none where its index does not say
+    them.
+    """
+
+    is_tensor: Callable[[cst.Name], bool]
+    sizes: Callable[[cst.BaseExpression, str], Sequence[str]]
+
+
+def allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, counts: str = "") -> str:
     """The expression that makes the tile. One that is right for all shapes that were evaluated,
     or else for the given ones. Raises `NoResult`.
     """
     for one in (_of_all(sheet, result, call), result):
         try:
-            return _allocation(sheet, one, call, counts)
+            return _allocation(sheet, one, call, known, counts)
         except NoResult as failure:
             last = failure
     raise last
@@ -108,13 +124,13 @@ def _of_all(sheet: Sheet, result: Result, call: cst.Call) -> Result:
     return result
 
 
-def _allocation(sheet: Sheet, result: Result, call: cst.Call, counts: str = "") -> str:
+def _allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, counts: str) -> str:
     """`nl.ndarray(data.shape, dtype=data.dtype, buffer=nl.sbuf)`; `counts` is the shape of what
     is loaded, if index expressions say it.
     """
-    names = _tile_names(result, call)
-    shape = _shape(result, names, counts)
-    dtype = _dtype(sheet, result, call, names)
+    operands = _operands(result, call, known)
+    shape = _shape(result, operands, counts)
+    dtype = _dtype(sheet, result, call, operands)
     buffers = {tensor.buffer for tensor in result.tensors}
     if len(buffers) != 1:
         raise NoResult("it is not always in the same memory")
@@ -127,63 +143,94 @@ def _name(buffer: Buffer) -> str:
     return buffer.value
 
 
-Operands = dict[str, tuple[str, Sequence[View]]]
-"""By operand: the name that is passed for it, and what that was each time."""
+class Operand(NamedTuple):
+    """What is passed for an operand: a tensor by its name, or a part of one, whose sizes the index
+    says; and what that was each time. The name is "" for a part of a list of tiles.
+    """
+
+    name: str
+    sizes: tuple[str, ...]
+    views: tuple[View, ...]
+
+    @property
+    def is_whole(self) -> bool:
+        """A tensor by its name."""
+        return not self.sizes
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Its shape, each time."""
+        return [view.tensor.shape if self.is_whole else view.shape for view in self.views]
+
+    def size(self, place: int) -> str:
+        """The text for one of its sizes."""
+        place %= len(self.shapes[0])
+        return f"{self.name}.shape[{place}]" if self.is_whole else self.sizes[place]
 
 
-def _tile_names(result: Result, call: cst.Call) -> Operands:
-    """The operands that are plain names."""
-    found: Operands = {}
+def _operands(result: Result, call: cst.Call, known: Known) -> dict[str, Operand]:
+    """By name: the operands that are passed as names, and as parts with sizes."""
+    found: dict[str, Operand] = {}
     for operand in result.row.operands:
         argument = find(call, result.row.parameters[1:], operand.name)
-        if argument is None or not isinstance(argument.value, cst.Name):
-            continue
         values = [one.operand(operand.name) for one in result.made]
-        views = [value for value in values if isinstance(value, View)]
-        if len(views) == len(values):
-            found[operand.name] = (argument.value.value, views)
+        views = tuple(value for value in values if isinstance(value, View))
+        if argument is None or len(views) != len(values):
+            continue
+        value = argument.value
+        base = value.value if isinstance(value, cst.Subscript) else value
+        name = base.value if isinstance(base, cst.Name) and known.is_tensor(base) else ""
+        sizes = tuple(known.sizes(value, name))
+        fits = {len(view.shape) for view in views} == {len(sizes)}
+        if name and base is value:
+            found[operand.name] = Operand(name, (), views)
+        elif fits:
+            found[operand.name] = Operand(name, sizes, views)
     return found
 
 
-def _shape(result: Result, names: Operands, counts: str) -> str:
+def _shape(result: Result, operands: Mapping[str, Operand], counts: str) -> str:
     shapes = [tensor.shape for tensor in result.tensors]
-    for name, views in names.values():
-        if [view.tensor.shape for view in views] == shapes:
-            return f"{name}.shape"
+    for operand in operands.values():
+        if operand.is_whole and operand.shapes == shapes:
+            return f"{operand.name}.shape"
     if counts:
         return counts
     ranks = {len(shape) for shape in shapes}
     if len(ranks) != 1:
         raise NoResult("its shape changes from turn to turn")
-    texts = [_size(result, names, dim) for dim in range(ranks.pop())]
+    for operand in operands.values():
+        if operand.shapes == shapes:
+            return f"({', '.join(operand.sizes)}{',' * (len(operand.sizes) == 1)})"
+    texts = [_size(result, operands, dim) for dim in range(ranks.pop())]
     return f"({', '.join(texts)}{',' * (len(texts) == 1)})"
 
 
-def _size(result: Result, names: Operands, dim: int) -> str:
+def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
     """One dimension, by that of an operand that is the same each time, or as a number."""
     sizes = [tensor.shape[dim] for tensor in result.tensors]
     rank = len(result.tensors[0].shape)
-    operand, place = SIZES.get(result.row.name, {}).get(dim, ("", dim))
-    for said, (name, views) in names.items():
-        shapes = [view.tensor.shape for view in views]
+    wanted, place = SIZES.get(result.row.name, {}).get(dim, ("", dim))
+    for said, operand in operands.items():
+        shapes = operand.shapes
         fits = all(len(shape) > max(place, 0) for shape in shapes)
         is_like = dim == 0 or all(len(shape) == rank for shape in shapes)
-        is_it = said == operand if operand else is_like
+        is_it = said == wanted if wanted else is_like
         if is_it and fits and [shape[place] for shape in shapes] == sizes:
-            return f"{name}.shape[{place}]"
+            return operand.size(place)
     if len(set(sizes)) != 1:
         raise NoResult("its shape changes from turn to turn")
     return str(sizes[0])
 
 
-def _dtype(sheet: Sheet, result: Result, call: cst.Call, names: Operands) -> str:
+def _dtype(sheet: Sheet, result: Result, call: cst.Call, operands: Mapping[str, Operand]) -> str:
     said = next((one for one in call.args if word(one) == "dtype"), None)
     if said is not None:
         return code(said.value)
     dtypes = [tensor.dtype for tensor in result.tensors]
-    for name, views in names.values():
-        if [view.dtype for view in views] == dtypes:
-            return f"{name}.dtype"
+    for operand in operands.values():
+        if operand.name and [view.dtype for view in operand.views] == dtypes:
+            return f"{operand.name}.dtype"
     if len(set(dtypes)) != 1:
         raise NoResult("its element type changes from turn to turn")
     return code(sheet.of_module("nki.language", dtypes[0].name))

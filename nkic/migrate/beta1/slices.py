@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from nkic.migrate.beta1.indices import Axis, Index, Indices, added, code, less, times
+from nkic.migrate.beta1.indices import Axis, Index, Indices, added, code, is_whole, less, times
 
 Limits = Mapping[Axis, tuple[str, str]]
 """For axes of a mask: the first element that is there, and the one behind the last."""
@@ -49,7 +49,7 @@ def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
         raise SeveralAxes("its axes are not in the order of the dimensions: t.ap(pattern) says so")
     single = _single(places, rank)
     return [
-        _slice(one, limits) if one.parts else (_one(one.base) if n in single else one.base)
+        _slice(indices, one, limits) if one.parts else (_one(one.base) if n in single else one.base)
         for n, one in enumerate(dims)
     ]
 
@@ -110,17 +110,24 @@ def _one(base: str) -> str:
     return f"{base}:{added(base, '1')}"
 
 
-def _slice(index: Index, limits: Limits) -> str:
+def _slice(indices: Indices, index: Index, limits: Limits) -> str:
     (step, axis), *_ = index.parts
     first, last = limits.get(axis, ("0", axis.count))
     base = added(index.base, times(step, axis.start))
     low = added(base, times(step, first))
     if step == "1":
-        return f"{low}:{added(base, last)}"
+        return span(indices, low, added(base, last), last if first == "0" else "")
     if step.startswith("-"):
         raise NotSlices("an axis runs backwards")
     end = added(base, added(times(step, less(last, "1")), "1"))
     return f"{low}:{end}:{step}"
+
+
+def span(indices: Indices, low: str, high: str, count: str = "") -> str:
+    """`low:high`, or `nl.ds(low, count)` where low is an expression and the count is known."""
+    if not count or isinstance(cst.parse_expression(low), cst.Integer | cst.Name):
+        return f"{low}:{high}"
+    return f"{code(indices.sheet.of_module('nki.language', 'ds'))}({low}, {count})"
 
 
 def limited(axis: Axis, limits: Limits) -> Axis:
@@ -151,7 +158,7 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
         axes = _nested(one)
         size = _product([axis.count for axis in axes])
         low = added(one.base, axes[0].start) if len(axes) == 1 else one.base
-        slices.append(f"{low}:{added(low, size)}")
+        slices.append(span(indices, low, added(low, size), size))
         shape += [axis.count for axis in axes]
         order += [axis.place for axis in axes]
     rank = max(one.rank for one in dims)
@@ -186,17 +193,45 @@ def _product(counts: Sequence[str]) -> str:
 
 def counts(indices: Indices, node: cst.BaseExpression) -> str:
     """The shape of a tensor indexed by index expressions, "" where they do not say it."""
+    texts = sizes(indices, node) if is_indexed(indices, node) else []
+    return f"({', '.join(texts)}{',' * (len(texts) == 1)})" if texts else ""
+
+
+def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[str]:
+    """The size of each dimension of a tensor that is indexed; none where the index does not say
+    them. `name` is that of the tensor, if it has one.
+    """
+    if not isinstance(node, cst.Subscript):
+        return []
     if not is_indexed(indices, node):
-        return ""
-    assert isinstance(node, cst.Subscript)
+        found = [_extent(indices, one) for one in node.slice]
+        whole = [is_whole(one) and bool(name) for one in node.slice]
+        texts = [f"{name}.shape[{n}]" if whole[n] else text for n, text in enumerate(found)]
+        return texts if all(texts) else []
     try:
         dims = _sums(indices, node)
     except NotSlices:
+        return []
+    axes = {axis.place: axis.count for one in dims for _, axis in one.parts}
+    return [axes.get(place, "1") for place in range(max(one.rank for one in dims))]
+
+
+def _extent(indices: Indices, element: cst.SubscriptElement) -> str:
+    """How many elements `a:b` and `nl.ds(a, n)` take; "" for everything else."""
+    part = element.slice
+    if isinstance(part, cst.Slice) and part.upper is not None and part.step is None:
+        start = code(part.lower) if part.lower is not None else "0"
+        end = part.upper
+        if isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Add):
+            return code(end.right) if code(end.left) == start else ""
+        return less(code(end), start) if start == "0" else ""
+    value = part.value if isinstance(part, cst.Index) else None
+    if not isinstance(value, cst.Call) or len(value.args) != 2:
         return ""
-    found = {axis.place: axis.count for one in dims for _, axis in one.parts}
-    rank = max(one.rank for one in dims)
-    texts = [found.get(place, "1") for place in range(rank)]
-    return f"({', '.join(texts)}{',' * (rank == 1)})"
+    return code(value.args[1].value) if indices.sheet.name_of(value.func) in _PARTS else ""
+
+
+_PARTS = ("nki.language.ds", "nki.language.dslice")
 
 
 # ---- access patterns -----------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from nkic.base.source import SourceFile
@@ -34,12 +36,51 @@ class _Remover(cst.CSTTransformer):
     def __init__(self, gone: set[int]) -> None:
         super().__init__()
         self.gone = gone
+        self.before: dict[int, list[cst.EmptyLine]] = {}
+        self.kept: list[cst.EmptyLine] = []  # comments above what is gone, for the next statement
 
     def leave_Assign(  # noqa: N802
         self, original_node: cst.Assign, updated_node: cst.Assign
     ) -> cst.Assign | cst.RemovalSentinel:
         """An assignment that nothing reads."""
         return cst.RemoveFromParent() if id(original_node) in self.gone else updated_node
+
+    def leave_SimpleStatementLine(  # noqa: N802
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine | cst.RemovalSentinel:
+        """Comments stay, but for those that speak of indices."""
+        if not updated_node.body:
+            lines = original_node.leading_lines
+            said = " ".join(one.comment.value for one in lines if one.comment)
+            if said and not _OF_INDICES.search(said):
+                self.kept += lines
+            return cst.RemoveFromParent()
+        return self._with_kept(updated_node)
+
+    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:  # noqa: N802
+        """Its own comments, and those before it."""
+        before = self.before.pop(id(original_node), [])
+        return updated_node.with_changes(leading_lines=[*before, *updated_node.leading_lines])
+
+    def visit_For(self, node: cst.For) -> None:  # noqa: N802
+        """What is kept stands before the loop, not in it."""
+        self.before[id(node)], self.kept = self.kept, []
+
+    def leave_IndentedBlock(  # noqa: N802
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.IndentedBlock:
+        """Comments after the last statement of a block stand at its end."""
+        footer = [*self.kept, *updated_node.footer]
+        self.kept = []
+        return updated_node.with_changes(footer=footer)
+
+    def _with_kept(self, line: cst.SimpleStatementLine) -> cst.SimpleStatementLine:
+        lines = [*self.kept, *line.leading_lines]
+        self.kept = []
+        return line.with_changes(leading_lines=lines)
+
+
+_OF_INDICES = re.compile(r"(?i)\bind(?:ex|exing|ices)\b|\barange\b|\bmgrid\b|\bmask")
 
 
 def _is_read(sheet: Sheet, node: cst.Assign, gone: set[int]) -> bool:

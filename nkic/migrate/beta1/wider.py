@@ -71,7 +71,12 @@ class Wider:
 
     def _shape(self, value: cst.BaseExpression) -> tuple[int, ...] | None:
         """The one shape that a tile of this name has."""
-        found = self.shapes.get(value.value, frozenset()) if isinstance(value, cst.Name) else ()
+        if not isinstance(value, cst.Name):
+            return None
+        tensors = self.sheet.facts.tensors
+        calls = (one for _, one in self.indices.definitions(value))
+        own = {made.shape for call in calls for made in tensors.get(self.sheet.spot(call), ())}
+        found = own or self.shapes.get(value.value, frozenset())
         return next(iter(found)) if len(found) == 1 else None
 
 

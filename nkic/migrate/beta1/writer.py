@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from functools import partial
 from typing import Any
 
 import libcst as cst
@@ -10,25 +12,26 @@ import libcst as cst
 from nkic.base.source import Span
 from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
-from nkic.machine.dtypes import BOOL, FLOAT32, DType
-from nkic.machine.memory import Buffer
+from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import find, replaced, row_of, with_args, word
-from nkic.migrate.beta1 import allocators
+from nkic.migrate.arguments import mask_argument, replaced, row_of, with_args, word
+from nkic.migrate.beta1 import allocators, calls
 from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
+from nkic.migrate.beta1.calls import FOLDS, MASKS, NUMBERS
 from nkic.migrate.beta1.folds import Folds
 from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls, joined
 from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, code
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import mask_of
 from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
-from nkic.migrate.beta1.results import NoResult, allocation, result_of
+from nkic.migrate.beta1.results import Known, NoResult, allocation, result_of
 from nkic.migrate.beta1.slices import (
     NotSlices,
     SeveralAxes,
     counts,
     is_indexed,
     pattern,
+    sizes,
     sliced,
     subscript,
     viewed,
@@ -39,18 +42,13 @@ from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 
-INDICES, MASKS = "an index expression", "a mask"
-BLOCKS, METHODS = "a block dimension", "a method of tiles"
-NUMBERS = "a limit of an element type"
-FOLDS = "a sum over the turns of a loop"
-ADDRESSES = "an allocator"
+INDICES, BLOCKS, ADDRESSES = "an index expression", "a block dimension", "an allocator"
 _INDEXING = "slice the tensor, or use t.ap(pattern)"
 _MASKING = "slice to the part that is there, `t[0:min(128, rows - start)]`"
 _PATTERNS = "write the pattern, [[step, count], …]"
 _PLACING = "pass address=(partition, byte)"
 _RETURNING = "make dst with nl.ndarray, and pass it"
-LOAD, ZEROS = "nki.language.load", "nki.language.zeros"
-AXIS, PREDICATE = "axis", "predicate"
+LOAD, AXIS = "nki.language.load", "axis"
 _BY_PLACE = cst.MaybeSentinel.DEFAULT
 
 
@@ -69,6 +67,17 @@ class Writer(cst.CSTTransformer):
         self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
+        self.moved: dict[int, list[cst.BaseStatement]] = {}  # by the statement they stand before
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        """The node that stands in the place of an old one, behind tiles that are made there now."""
+        made = super().on_leave(original_node, updated_node)
+        before = self.moved.get(id(original_node))
+        if not before:
+            return made
+        rest = made if isinstance(made, cst.FlattenSentinel) else [made]
+        kept = [one for one in rest if isinstance(one, cst.CSTNode)]
+        return cst.FlattenSentinel([*before, *kept])
 
     # ---- index expressions -----------------------------------------------------------------
 
@@ -180,7 +189,9 @@ class Writer(cst.CSTTransformer):
         """The mask of the call around it has a say: the call writes it."""
         argument, call, *_ = self.sheet.parents(node)
         return (
-            isinstance(argument, cst.Arg) and isinstance(call, cst.Call) and _mask(call) is not None
+            isinstance(argument, cst.Arg)
+            and isinstance(call, cst.Call)
+            and mask_argument(call) is not None
         )
 
     def leave_Assign(  # noqa: N802
@@ -198,13 +209,32 @@ class Writer(cst.CSTTransformer):
             return updated_node
         return updated_node.with_changes(targets=[new.with_changes(target=made)])
 
+    def leave_AugAssign(  # noqa: N802
+        self, original_node: cst.AugAssign, updated_node: cst.AugAssign
+    ) -> cst.AugAssign:
+        """`t[...] += function(…, mask=…)`: the same."""
+        cutter = self.cutters.get(id(original_node.value))
+        if cutter is None:
+            return updated_node
+        try:
+            made = cutter.target(original_node.target, updated_node.target)
+        except NotSlices as failure:
+            self.sheet.leave(original_node, f"the mask is no extent: {failure}", _MASKING)
+            return updated_node
+        return updated_node.with_changes(target=made)
+
     def leave_Attribute(  # noqa: N802
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
-        """`nl.fp32.min` → the number; the least number of a type whose tensor is filled with it."""
+        """`nl.fp32.min` → the number; the least number of a type whose tensor is filled with it;
+        `t.shape` of a list of tiles.
+        """
         if self.sheet.name_of(original_node) == "nki.language.fp32.min":
             self.sheet.done[NUMBERS] += 1
             return cst.parse_expression(repr(FLOAT32.lowest))
+        if text := self.blocks.attribute(original_node):
+            self.sheet.done[BLOCKS] += 1
+            return cst.parse_expression(text)
         value = original_node.value
         name = self.sheet.name_of(value.func) if isinstance(value, cst.Call) else ""
         if name != "nki.language.finfo":
@@ -223,15 +253,18 @@ class Writer(cst.CSTTransformer):
         self, original_node: cst.Call, updated_node: cst.Call
     ) -> cst.BaseExpression:
         """Masks, then results."""
-        old, new = original_node, self._method(original_node, updated_node)
+        old, new = original_node, calls.method(self.sheet, original_node, updated_node)
+        if (number := calls.scalar(self.sheet, old)) is not None:
+            return number
+        new = calls.unmasked(self.sheet, old, new)
         if self.sheet.name_of(old.func) in MAKERS:
             return self._tensor(old, new)
         if (address := allocators.address_of(self.sheet, old, new)) is not None:
             self.sheet.done[ADDRESSES] += 1
             return address
-        row, mask = row_of(self.sheet.name_of(old.func)), _mask(old)
+        row, mask = row_of(self.sheet.name_of(old.func)), mask_argument(old)
         cutter = None
-        if mask is not None and self._is_nki(old):
+        if mask is not None and calls.is_nki(self.sheet, old):
             try:
                 made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
                 found = mask_of(self.indices, mask)
@@ -245,7 +278,7 @@ class Writer(cst.CSTTransformer):
             self.sheet.done[MASKS] += 1
             self.cutters[id(old)] = cutter
         new = self._reduced(old, new)
-        new = self._as_bits(old, new)
+        new = calls.as_bits(self.sheet, old, new)
         is_load = self.sheet.name_of(old.func) == LOAD
         if row is not None:
             try:
@@ -259,49 +292,17 @@ class Writer(cst.CSTTransformer):
             return self._with_result(old, new, None, cutter) or new
         if row is not None and _returns(row, old):
             return self._with_result(old, new, row, cutter) or new
-        if (combined := self._combined(old, new)) is not new:
+        if (combined := calls.combined(self.sheet, old, new)) is not new:
             return combined
-        if cutter is None and self._writes_target(old):
-            return self._product(old, new)
+        if cutter is None and (product := self._product(old, new)) is not new:
+            return product
         new = shared_outputs(self.sheet, old, new) or new
         return self.wider.written(old, new)
-
-    def _combined(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """`nl.atomic_rmw(t, value=v, op=np.add)` → `nisa.dma_compute(t, [v, t], reduce_op=…)`."""
-        called, names, today = rewritten.COMBINED
-        if self.sheet.name_of(old.func) != f"nki.language.{called}":
-            return new
-        dst, value = (find(new, names, name) for name in names[:2])
-        op = find(old, names, names[2])
-        operator = self.sheet.name_of(op.value).rpartition(".")[2] if op is not None else ""
-        if dst is None or value is None or not operator or len(new.args) != len(names):
-            return new
-        self.sheet.done[FOLDS] += 1
-        operator = rewritten.OPERATORS.get(operator, operator)
-        by = code(self.sheet.of_module("nki.language", operator))
-        function = code(self.sheet.of_module("nki.isa", today))
-        target = code(dst.value)
-        text = f"{function}({target}, [{code(value.value)}, {target}], reduce_op={by})"
-        made = cst.parse_expression(text)
-        assert isinstance(made, cst.Call)
-        return made
-
-    def _as_bits(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """A predicate of bool, which instructions take as numbers of a byte now."""
-        made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
-        views = [one.operand(PREDICATE) for one in made if PREDICATE in one.row.operand_index]
-        as_bool = [isinstance(one, View) and one.tensor.dtype is BOOL for one in views]
-        said = next((one for one in new.args if word(one) == PREDICATE), None)
-        if said is None or not views or not all(as_bool):
-            return new
-        byte = code(self.sheet.of_module("nki.language", "uint8"))
-        value = cst.parse_expression(f"{code(said.value)}.view({byte})")
-        return replaced(new, said, said.with_changes(value=value))
 
     def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         """`nl.ndarray(shape, …)`: blocks, addresses, and what is written at first."""
         new = unmarked(self.sheet, old, new)
-        new = self._unfilled(old, new)
+        new = calls.unfilled(self.sheet, old, new)
         new = shared_outputs(self.sheet, old, new) or new
         try:
             made = self.blocks.made(old, new)
@@ -323,45 +324,44 @@ class Writer(cst.CSTTransformer):
         return len({one.row.name for one in made}) == 1 and at not in self.sheet.facts.tensors
 
     def _product(self, old: cst.Call, new: cst.Call) -> cst.Call | cst.Name:
-        """`t += nl.matmul(x, y, transpose_x=True)` in PSUM: one instruction, which adds to t."""
+        """`t += nl.matmul(x, y, transpose_x=True)` in PSUM: one instruction, which adds to t;
+        without the flag, x is transposed and copied before.
+        """
         module, _, name = self.sheet.name_of(old.func).rpartition(".")
         product = rewritten.PRODUCTS.get(name) if module == "nki.language" else None
-        made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
-        if product is None or {one.row.name for one in made} != {product.by}:
+        if product is None:
             return new
-        flag = next((code(one.value) for one in old.args if word(one) == product.flag), "")
+        flag = next((code(one.value) for one in old.args if word(one) == product.flag), "False")
         factors = [one for one in new.args if word(one) != product.flag]
-        if flag != "True" or len(factors) != len(product.names):
+        if not self._is_one_product(old, product, flag) or len(factors) != len(product.names):
             return new
         args = [one.with_changes(keyword=None, equal=_BY_PLACE) for one in factors]
         args[-1] = args[-1].with_changes(comma=_BY_PLACE)
+        if flag == "False":
+            args[0] = args[0].with_changes(value=self._turned(args[0].value))
         func = self.sheet.of_module("nki.isa", product.by)
-        return self._with_result(old, new.with_changes(func=func, args=args), None, None) or new
+        try:
+            result = result_of(self.sheet, old, None, only=product.by)
+        except NoResult:
+            return new
+        if result.is_new:
+            return new
+        return self.pending.add(Pending(old, new.with_changes(func=func, args=args), result, ""))
 
-    def _unfilled(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """`nl.zeros` in PSUM, where a product is the first to write: nothing fills it."""
-        at = self.sheet.spot(old)
-        made = self.sheet.facts.tensors.get(at, ())
-        if self.sheet.name_of(old.func) != ZEROS or at in self.sheet.facts.instructions:
-            return new
-        if not made or any(one.buffer is not Buffer.PSUM for one in made):
-            return new
-        return new.with_changes(func=self.sheet.of_module("nki.language", "ndarray"))
+    def _is_one_product(self, old: cst.Call, product: rewritten.Product, flag: str) -> bool:
+        """The call was one instruction each time, and those that turn the first factor."""
+        made = self.sheet.facts.instructions.get(self.sheet.spot(old), ())
+        rows = Counter(one.row.name for one in made)
+        before = {"True": (), "False": product.turn}.get(flag)
+        count = rows[product.by]
+        if before is None or not count:
+            return False
+        return rows == dict.fromkeys((*before, product.by), count)
 
-    def _method(self, old: cst.Call, new: cst.Call) -> cst.Call:
-        """`t.broadcast_to(shape)` → `nl.broadcast_to(t, shape)`."""
-        if not isinstance(old.func, cst.Attribute) or self.sheet.name_of(old.func):
-            return new
-        name = old.func.attr.value
-        if name not in rewritten.FUNCTIONS or not isinstance(new.func, cst.Attribute):
-            return new
-        self.sheet.done[METHODS] += 1
-        first = cst.Arg(new.func.value, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
-        function = self.sheet.of_module("nki.language", name)
-        return new.with_changes(func=function, args=[first, *new.args])
-
-    def _is_nki(self, call: cst.Call) -> bool:
-        return self.sheet.name_of(call.func).startswith("nki.")
+    def _turned(self, factor: cst.BaseExpression) -> cst.Call:
+        """`nl.copy(nl.transpose(x))`."""
+        turn, copy = (self.sheet.of_module("nki.language", one) for one in ("transpose", "copy"))
+        return cst.Call(copy, [cst.Arg(cst.Call(turn, [cst.Arg(factor)]))])
 
     def _with_result(
         self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None
@@ -371,7 +371,10 @@ class Writer(cst.CSTTransformer):
             result = result_of(self.sheet, old, row)
             part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
             shape = counts(self.indices, old.args[0].value) if row is None and old.args else ""
-            made = allocation(self.sheet, result, old, shape) if result.is_new else ""
+            made = ""
+            if result.is_new:
+                known = Known(self.blocks.is_tensor, partial(sizes, self.indices))
+                made = allocation(self.sheet, result, old, known, shape)
         except (NoResult, NotSlices) as failure:
             self._leave_result(old, failure)
             return None
@@ -404,6 +407,10 @@ class Writer(cst.CSTTransformer):
         if len(updated_node.body) != 1:
             return updated_node
         part = original_node.body[0]
+        place = self.blocks.places.get(id(original_node))
+        if place is not None:
+            self.moved.setdefault(id(place), []).append(updated_node)
+            return cst.RemoveFromParent()
         if isinstance(part, cst.Assign) and allocators.is_alias(self.sheet, part):
             return cst.RemoveFromParent()
         if (folded := self.folds.written(original_node, updated_node)) is not None:
@@ -436,11 +443,6 @@ class Writer(cst.CSTTransformer):
 
 def _limit(dtype: DType, name: str) -> float | None:
     return {"min": dtype.lowest, "max": dtype.highest}.get(name)
-
-
-def _mask(call: cst.Call) -> cst.BaseExpression | None:
-    found = next((one.value for one in call.args if word(one) == "mask"), None)
-    return None if isinstance(found, cst.Name) and found.value == "None" else found
 
 
 def _returns(row: Row, call: cst.Call) -> bool:

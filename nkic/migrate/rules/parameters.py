@@ -15,6 +15,7 @@ from nkic.migrate.arguments import find, is_plain, named, replaced, row_of, with
 from nkic.migrate.sheet import Sheet
 
 JIT, MODE, TARGET = "nki.jit", "mode", "platform_target"
+_HINTED = (*deprecated.LANGUAGE, "zeros", "full")
 
 
 def former_parameters(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
@@ -113,17 +114,17 @@ def _has_dst(call: cst.Call, parameters: tuple[str, ...]) -> bool:
     return parameters[0] != "dst" or find(call, parameters, "dst") is not None
 
 
-def loop_hints(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+def hints(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
     """`nl.affine_range(n, directives=...)` → `nl.affine_range(n)`."""
     module, _, function = sheet.name_of(old.func).rpartition(".")
-    if module != "nki.language" or function not in deprecated.LANGUAGE:
+    if module != "nki.language" or function not in _HINTED:
         return None
     kept = [one for one in new.args if not _is_hint(sheet, function, word(one))]
     return with_args(new, kept) if len(kept) < len(new.args) else None
 
 
 def _is_hint(sheet: Sheet, function: str, name: str) -> bool:
-    gone = removed.parameter(function, name) if name else None
+    gone = removed.own_parameter(function, name)
     return gone is not None and gone.idle and sheet.due(gone.since)
 
 

@@ -19,11 +19,11 @@ def kernel(a):
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     for i in range(math.ceil(rows / 128)):
         for j in range(math.ceil(columns / 512)):
-            tile = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
-            nisa.dma_copy(tile[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)], a[i * 128:i * 128 + min(128, rows - i * 128), j * 512:j * 512 + min(512, columns - j * 512)])
-            tile_2 = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.sbuf)
-            nisa.activation(dst=tile_2[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)], op=nl.exp, data=tile[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)])
-            tile = tile_2
+            tile = nl.ndarray((128, 512), dtype=a.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(tile[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)], a[nl.ds(i * 128, min(128, rows - i * 128)), nl.ds(j * 512, min(512, columns - j * 512))])
+            new_tile = nl.ndarray(tile.shape, dtype=tile.dtype, buffer=nl.sbuf)
+            nisa.activation(dst=new_tile[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)], op=nl.exp, data=tile[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)])
+            tile = new_tile
             double = nl.add(tile[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)], tile[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)])
-            nl.store(out[i * 128:i * 128 + min(128, rows - i * 128), j * 512:j * 512 + min(512, columns - j * 512)], value=double[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)])
+            nl.store(out[nl.ds(i * 128, min(128, rows - i * 128)), nl.ds(j * 512, min(512, columns - j * 512))], value=double[0:min(128, rows - i * 128), 0:min(512, columns - j * 512)])
     return out

@@ -25,13 +25,13 @@ def kernel(x, y):
     product = nl.copy(total)
     row: nl.tile_size = nl.ndarray((product.shape[0], 1), dtype=product.dtype, buffer=nl.sbuf)
     nisa.tensor_reduce(row, nl.maximum, product, axis=1, keepdims=True)  # a column
-    tile = nl.ndarray(product.shape, dtype=nl.float32, buffer=nl.sbuf)
-    nisa.tensor_scalar(tile, product, nl.subtract, row)
-    product = tile
+    new_product = nl.ndarray(product.shape, dtype=nl.float32, buffer=nl.sbuf)
+    nisa.tensor_scalar(new_product, product, nl.subtract, row)
+    product = new_product
     nisa.activation(product[:, 0:256], nl.exp, product[:, 0:256])
+    tile = nl.ndarray(product.shape, dtype=product.dtype, buffer=nl.sbuf)
+    nisa.tensor_copy(tile, product)
     tile_2 = nl.ndarray(product.shape, dtype=product.dtype, buffer=nl.sbuf)
-    nisa.tensor_copy(tile_2, product)
-    tile_3 = nl.ndarray(product.shape, dtype=product.dtype, buffer=nl.sbuf)
-    nisa.tensor_tensor(tile_3, product, tile_2, op=nl.multiply)
-    nl.store(out, value=tile_3)
+    nisa.tensor_tensor(tile_2, product, tile, op=nl.multiply)
+    nl.store(out, value=tile_2)
     return out

@@ -1,0 +1,109 @@
+"""Calls in another form: methods, numbers, masks that say nothing, and what adds to a tensor in
+HBM.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from nkic.ir.tensors import View
+from nkic.language.versions import rewritten
+from nkic.machine.dtypes import BOOL
+from nkic.machine.memory import Buffer
+from nkic.migrate.arguments import find, mask_argument, replaced, with_args, without, word
+from nkic.migrate.beta1.indices import code
+from nkic.migrate.sheet import Sheet
+
+FOLDS, MASKS = "a sum over the turns of a loop", "a mask"
+METHODS, NUMBERS = "a method of tiles", "a number of an element type"
+ZEROS, PREDICATE = "nki.language.zeros", "predicate"
+
+
+def is_nki(sheet: Sheet, call: cst.Call) -> bool:
+    """The call is of a function of NKI."""
+    return sheet.name_of(call.func).startswith("nki.")
+
+
+def method(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
+    """`t.broadcast_to(shape)` → `nl.broadcast_to(t, shape)`."""
+    if not isinstance(old.func, cst.Attribute) or sheet.name_of(old.func):
+        return new
+    name = old.func.attr.value
+    if name not in rewritten.FUNCTIONS or not isinstance(new.func, cst.Attribute):
+        return new
+    sheet.done[METHODS] += 1
+    tile = new.func.value.with_changes(lpar=(), rpar=())
+    first = cst.Arg(tile, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
+    function = sheet.of_module("nki.language", name)
+    return new.with_changes(func=function, args=[first, *new.args])
+
+
+def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:
+    """`np.dtype(np.float32).type(2.0)` → `2.0`, where a function of NKI takes it, which has
+    types of its own for numbers.
+    """
+    function = old.func
+    made = function.value if isinstance(function, cst.Attribute) else None
+    if not isinstance(made, cst.Call) or code(function).rpartition(".")[2] != "type":
+        return None
+    around = next((p for p in sheet.parents(old) if isinstance(p, cst.Call)), None)
+    taken = around is not None and is_nki(sheet, around)
+    if sheet.name_of(made.func) != "numpy.dtype" or not taken or len(old.args) != 1:
+        return None
+    sheet.done[NUMBERS] += 1
+    return old.args[0].value
+
+
+def unmasked(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
+    """Without `mask=None`."""
+    said = next((one for one in new.args if word(one) == "mask"), None)
+    if said is None or mask_argument(old) is not None or not is_nki(sheet, old):
+        return new
+    sheet.done[MASKS] += 1
+    return without(new, said)
+
+
+def unfilled(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
+    """`nl.zeros` in PSUM, where a product is the first to write: nothing fills it."""
+    at = sheet.spot(old)
+    made = sheet.facts.tensors.get(at, ())
+    if sheet.name_of(old.func) != ZEROS or at in sheet.facts.instructions:
+        return new
+    if not made or any(one.buffer is not Buffer.PSUM for one in made):
+        return new
+    kept = [one for one in new.args if word(one) != "lazy_initialization"]
+    return with_args(new, kept).with_changes(func=sheet.of_module("nki.language", "ndarray"))
+
+
+def combined(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
+    """`nl.atomic_rmw(t, value=v, op=np.add)` → `nisa.dma_compute(t, [v, t], reduce_op=…)`."""
+    called, names, today = rewritten.COMBINED
+    if sheet.name_of(old.func) != f"nki.language.{called}":
+        return new
+    dst, value = (find(new, names, name) for name in names[:2])
+    op = find(old, names, names[2])
+    operator = sheet.name_of(op.value).rpartition(".")[2] if op is not None else ""
+    if dst is None or value is None or not operator or len(new.args) != len(names):
+        return new
+    sheet.done[FOLDS] += 1
+    operator = rewritten.OPERATORS.get(operator, operator)
+    by = code(sheet.of_module("nki.language", operator))
+    function = code(sheet.of_module("nki.isa", today))
+    target = code(dst.value)
+    text = f"{function}({target}, [{code(value.value)}, {target}], reduce_op={by})"
+    made = cst.parse_expression(text)
+    assert isinstance(made, cst.Call)
+    return made
+
+
+def as_bits(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
+    """A predicate of bool, which instructions take as numbers of a byte now."""
+    made = sheet.facts.instructions.get(sheet.spot(old), ())
+    views = [one.operand(PREDICATE) for one in made if PREDICATE in one.row.operand_index]
+    as_bool = [isinstance(one, View) and one.tensor.dtype is BOOL for one in views]
+    said = next((one for one in new.args if word(one) == PREDICATE), None)
+    if said is None or not views or not all(as_bool):
+        return new
+    byte = code(sheet.of_module("nki.language", "uint8"))
+    value = cst.parse_expression(f"{code(said.value)}.view({byte})")
+    return replaced(new, said, said.with_changes(value=value))

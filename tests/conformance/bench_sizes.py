@@ -1,0 +1,53 @@
+"""Smaller problems for NKIBench's kernels, whose sizes stand in them as numbers.
+
+The kernels are of matrices of 4,096 rows and more: tens of thousands of instructions, and tiles
+that `--nki beta1` keeps in HBM. What is said here is put in the place of the same numbers in the
+kernel, and of the sizes of its inputs; tiles, loops and instructions stay what they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+SIZES: Mapping[str, Mapping[int, int]] = {
+    "adamw": {86: 2, 10944: 192, 10943: 191},
+    "add_rmsnorm_matmul": {4096: 256, 32: 2},
+    "bmm": {16: 1},
+    "bmm_softmax": {16: 1, 4: 1, 32: 8, 4096: 1024},
+    "gqa_full": {32: 1},
+    "lora": {12: 1, 32: 1, 5: 1, 12288: 1024},
+    "mamba": {7168: 256},
+    "matmul": {12: 1, 32: 1, 5: 1, 12288: 1024},
+    "matmul_add_rmsnorm": {4096: 256, 32: 2},
+    "rope_single_freq_apply": {262144: 1024},
+    "silu": {32: 1},
+    "swiglu": {3: 1},
+    "transpose_matmul": {11: 2, 4: 1, 32: 8, 10944: 1728, 10943: 1727},
+}
+INPUTS: Mapping[str, tuple[str, ...]] = {"gqa_full": ("v1",)}  # which alone are cut
+
+
+def smaller(name: str, text: str) -> str:
+    """The kernel's text with its numbers replaced."""
+    sizes = SIZES.get(name, {})
+    return re.sub(r"(?<![\w.])\d+(?![\w.])", lambda one: _number(one[0], sizes), text)
+
+
+def cut(name: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs, of arrays the first elements of every dimension that is smaller."""
+    sizes, only = SIZES.get(name, {}), INPUTS.get(name, tuple(inputs))
+    return {key: _cut(value, sizes if key in only else {}) for key, value in inputs.items()}
+
+
+def _number(text: str, sizes: Mapping[int, int]) -> str:
+    return str(sizes.get(int(text), text))
+
+
+def _cut(value: Any, sizes: Mapping[int, int]) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    return np.ascontiguousarray(value[tuple(slice(sizes.get(n, n)) for n in value.shape)])
