@@ -41,7 +41,7 @@ def _complain(one: Instruction, producer: Instruction, report: Reporter) -> None
     report.error(
         "bad-schedule",
         f"{one.row.name} is ordered after {producer.row.name}, which is inside of a device loop "
-        "that it stands outside of: nothing outside can wait for one turn",
+        "that it stands outside of: nothing outside can wait for one iteration",
         one.at.primary,
         labels=[
             Label(producer.at.primary, f"{producer.row.name} is in the loop"),

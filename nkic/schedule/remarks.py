@@ -290,9 +290,9 @@ def _loop(loop: Loop) -> Remark:
     turns = loop.trips
     times = "as often as a register says" if turns is None else plural(turns, "time")
     how = (
-        "a turn has the tiles of the turn before, and waits for their last uses"
+        "an iteration has the tiles of the one before, and waits for their last uses"
         if overlaps(loop)
-        else "all engines meet between its turns, so that no turn overlaps the next"
+        else "all engines meet between its iterations, so that none overlaps the next"
     )
     text = f"the loop stays one on the device and runs {times}: {how}; a Python range is unrolled"
     count = len([*instructions(loop.body)])
@@ -313,8 +313,8 @@ def _hoists(loop: Loop, target: Target) -> Iterator[Remark]:
             times = timing(item.row, item.facts(target), engine_of(item))
             cost = (times.start + times.hold + times.latency) / 1000
             text = (
-                f"{item.row.name} does the same in every turn of the loop on the device, and nkic "
-                f"does not move it out: {cost:,.0f} ns a turn; write it before the loop"
+                f"{item.row.name} does the same in every iteration of the loop on the device, and "
+                f"nkic does not move it out: {cost:,.0f} ns an iteration; write it before the loop"
             )
             yield Remark(STAGE, "hoist", Kind.MISSED, item.at, text, {"turn_ns": cost})
 

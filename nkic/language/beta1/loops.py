@@ -110,7 +110,7 @@ class TracedRange(Range, TracedOnce):
         complain(
             "traced-once",
             f"`{name}` is a number that the body of this loop changes: the body is traced once, "
-            "so that every turn starts with what it was before the loop",
+            "so that every iteration starts with what it was before the loop",
             help="compute it from the variable of the loop, or loop over nl.static_range",
             level=Level.WARNING,
         )

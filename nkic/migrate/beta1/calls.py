@@ -14,7 +14,7 @@ from nkic.migrate.arguments import find, mask_argument, replaced, with_args, wit
 from nkic.migrate.beta1.indices import code
 from nkic.migrate.sheet import Sheet
 
-FOLDS, MASKS = "a sum over the turns of a loop", "a mask"
+FOLDS, MASKS = "a sum over the iterations of a loop", "a mask"
 METHODS, NUMBERS = "a method of tiles", "a number of an element type"
 ZEROS, PREDICATE = "nki.language.zeros", "predicate"
 

@@ -187,7 +187,7 @@ class Cutter:
     def _is_long(self, shapes: frozenset[tuple[int, ...]], dim: int) -> bool:
         sizes = {shape[dim] == 1 for shape in shapes}
         if len(sizes) != 1:
-            raise NotSlices("a tile of the masked call has one element in some turns only")
+            raise NotSlices("a tile of the masked call has one element in some iterations only")
         return not sizes.pop()
 
 

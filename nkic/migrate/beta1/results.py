@@ -68,9 +68,9 @@ def result_of(
     own = [one for one in facts.tensors.get(at, ()) if id(one) in written]
     new = {any(tensor is one for one in own) for tensor in tensors}
     if len(new) != 1:
-        raise NoResult("it writes a tile of its own in some turns only")
+        raise NoResult("it writes a tile of its own in some iterations only")
     if new == {True} and len(tensors) != len(own):
-        raise NoResult("it is made of several instructions in one turn")
+        raise NoResult("it is made of several instructions in one iteration")
     return Result(made[0].row, tensors, made, new == {True})
 
 

@@ -94,7 +94,7 @@ def returned(head: Span, places: CallSites) -> KernelError | None:
             if word == "return":
                 text = (
                     "`return` inside of a loop whose body is traced once ends the function after "
-                    "all turns; Python ends it in the first one"
+                    "all iterations; Python ends it in the first one"
                 )
                 help = "write it after the loop, or compile the file from the command line"
                 return KernelError("device-loop-misuse", text, help=help, span=node.span)

@@ -24,22 +24,22 @@ def kernel(a, w):
         nl.store(out[i], scratch)
     nl.store(rest[0], nl.add(total, greatest))
     last = nl.zeros((128, 64), dtype=nl.float32)
-    for i in nl.affine_range(4):  # warning[loop-carried]: turn 1 of this affine_range reads `last`
+    for i in nl.affine_range(4):  # warning[loop-carried]: this affine_range reads `last`
         nl.store(rest[1], last)
         last[...] = nl.load(a[i])
-    for i in nl.affine_range(4):  # warning[loop-carried]: turn 1 of this affine_range reads `total`
+    for i in nl.affine_range(4):  # warning[loop-carried]: this affine_range reads `total`
         total += nl.load(a[i])
         nl.store(out[i], total)
-    for i in nl.affine_range(3):  # warning[loop-carried]: reads `scratch` where turn 0 wrote it
+    for i in nl.affine_range(3):  # warning[loop-carried]: where iteration 0 wrote it
         scratch[:, 16 + 16 * i : 32 + 16 * i] = nl.copy(scratch[:, 16 * i : 16 + 16 * i])
-    for i in nl.affine_range(4):  # warning[loop-carried]: turn 1 of this affine_range reads `total`
+    for i in nl.affine_range(4):  # warning[loop-carried]: this affine_range reads `total`
         total[...] = nl.multiply(total, 0.5)
         total += nl.load(a[i])
     for i in nl.sequential_range(4):
         total[...] = nl.multiply(total, 0.5)
         total += nl.load(a[i])
     made = nl.zeros((128, 64), dtype=nl.float32)
-    for i in nl.sequential_range(4):  # warning[loop-carried]: a tile that turn 0 made: the body
+    for i in nl.sequential_range(4):  # warning[loop-carried]: a tile that iteration 0 made
         made = nl.add(made, nl.load(a[i]))
     nl.store(rest[1], nl.add(total, scratch))
     nl.store(out[0], made)

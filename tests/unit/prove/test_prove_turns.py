@@ -1,4 +1,4 @@
-"""The proof of loops on the device whose turns overlap: what one waits for of the one before."""
+"""The proof of device loops whose iterations overlap: what one waits for of the one before."""
 
 from __future__ import annotations
 

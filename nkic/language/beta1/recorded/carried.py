@@ -98,9 +98,9 @@ def _complain_of_variable(found: _Carried) -> None:
     read, written = found
     complain(
         "loop-carried",
-        f"turn {read.turn} of this loop reads `{read.view.tensor.name}`, a tile that turn "
-        f"{written.turn} made: the body is traced once, where the variable still is what it was "
-        "before the loop",
+        f"iteration {read.turn} of this loop reads `{read.view.tensor.name}`, a tile that "
+        f"iteration {written.turn} made: the body is traced once, where the variable still is what "
+        "it was before the loop",
         help="make the tile before the loop, and assign to it in place: `t[...] = `",
         level=Level.WARNING,
         labels=_labels(found),
@@ -111,9 +111,10 @@ def _complain_of_order(found: _Carried) -> None:
     read, written = found
     complain(
         "loop-carried",
-        f"turn {read.turn} of this affine_range reads `{read.view.tensor.name}` where turn "
-        f"{written.turn} wrote it: turns of an affine_range must not depend on each other",
-        help="loop over nl.sequential_range, whose turns run in order",
+        f"iteration {read.turn} of this affine_range reads `{read.view.tensor.name}` where "
+        f"iteration {written.turn} wrote it: iterations of an affine_range must not depend on "
+        "each other",
+        help="loop over nl.sequential_range, whose iterations run in order",
         level=Level.WARNING,
         labels=_labels(found),
     )
