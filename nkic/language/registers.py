@@ -15,17 +15,27 @@ from nkic.machine.facts import Register
 class DeviceInteger(Identical, DeviceCondition):
     """An integer that only the device knows: what registers and scalars have in common.
 
-    `frozen`: nothing may write it, as the counter of a device loop.
+    `frozen`: nothing may write it, as the counter of a device loop. The result of a comparison
+    has no register.
     """
 
-    __slots__ = ("_frozen", "_register")
+    __slots__ = ("_frozen", "_held")
 
-    def __init__(self, register: Register, frozen: bool = False) -> None:
-        self._register = register
+    def __init__(self, register: Register | None, frozen: bool = False) -> None:
+        self._held = register
         self._frozen = frozen
 
+    @property
+    def _register(self) -> Register:
+        """What instructions, loops and views read; refused to those that use a comparison."""
+        if self._held is not None:
+            return self._held
+        text = "the result of a comparison of scalars cannot be used"
+        raise KernelError("register-value", text, help=_COMPARED)
+
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._register.number})"
+        held = "comparison" if self._held is None else self._held.number
+        return f"{type(self).__name__}({held})"
 
     def enter_while(self) -> None:
         """`while register:` begins."""
@@ -80,6 +90,10 @@ _SUM = (
 _CHOICE = (
     "decide by values known at compile time: `for i in range(n)` is unrolled; or loop on the "
     "device with nl.while_loop, on a register computed with nisa.register_load"
+)
+_COMPARED = (
+    "compare in a (1, 1) tensor of nl.int32, `nisa.tensor_scalar(t, t, nl.less, 3)`, which gives 0 "
+    "or 1, and load it with nisa.scalar_load"
 )
 _NUMBER = "unroll the loop with `for i in range(n)`; a device loop takes a register as its end"
 

@@ -27,11 +27,12 @@ class NkiScalar(DeviceInteger):
     """What `nisa.scalar_load` gives and `nl.fori_loop` counts with: 32 bits, never written.
 
     `+`, `-` and `*` record the operation and give a new scalar, which wraps around.
+    Comparisons give scalars that nothing can use (nki.isa.NkiScalar).
     """
 
     __slots__ = ()
 
-    def __init__(self, register: Register) -> None:
+    def __init__(self, register: Register | None) -> None:
         super().__init__(register, frozen=True)
 
     @property
@@ -40,7 +41,7 @@ class NkiScalar(DeviceInteger):
         return DTYPES["int32"]
 
     def __pos__(self) -> NkiScalar:
-        return self
+        return NkiScalar(self._register)
 
     def __neg__(self) -> NkiScalar:
         return _computed("subtract", 0, self)
@@ -48,7 +49,7 @@ class NkiScalar(DeviceInteger):
     def _unsupported(self, *_: object) -> NoReturn:
         raise KernelError(
             "register-value",
-            "a scalar of the device has `+`, `-` and `*`, and no other operator",
+            "a scalar of the device has `+`, `-`, `*` and comparisons, and no other operator",
             help="compute in a (1, 1) tensor of nl.int32, and load it with nisa.scalar_load",
         )
 
@@ -71,6 +72,25 @@ def _operator(op: str, swapped: bool = False) -> Callable[[NkiScalar, Any], Any]
 for _python, _name in {"add": "add", "sub": "subtract", "mul": "multiply"}.items():
     setattr(NkiScalar, f"__{_python}__", _operator(_name))
     setattr(NkiScalar, f"__r{_python}__", _operator(_name, swapped=True))
+
+
+def _comparison(self: NkiScalar, other: Any) -> Any:
+    """A scalar without register: nothing reads it, so that there is nothing to record."""
+    number = _operand(other)
+    if number is None and isinstance(plain(other), bool | float):  # `==` would be False
+        raise KernelError(
+            "register-value",
+            f"a scalar is compared with ints and scalars, not with {brief(other)}",
+            help="compare with an int",
+        )
+    if number is None:
+        return NotImplemented
+    _known(self, number)
+    return NkiScalar(None)
+
+
+for _python in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(NkiScalar, f"__{_python}__", _comparison)
 
 
 def _operand(value: Any) -> NkiScalar | int | None:
@@ -96,12 +116,15 @@ def _operand(value: Any) -> NkiScalar | int | None:
 
 
 def _computed(op: str, *operands: NkiScalar | int) -> NkiScalar:
-    trace = active()
+    trace, known = active(), _known(*operands)
     trace.recording()
     result = trace.register()
-    known = (o._register if isinstance(o, NkiScalar) else o for o in operands)
     trace.record(ROWS["scalar_compute"], (result, *known), (op,))
     return NkiScalar(result)
+
+
+def _known(*operands: NkiScalar | int) -> tuple[Register | int, ...]:
+    return tuple(o._register if isinstance(o, NkiScalar) else o for o in operands)
 
 
 class Loading(Binder):

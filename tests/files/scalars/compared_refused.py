@@ -9,5 +9,5 @@ import nki.language as nl
 @nki.jit
 def kernel(n):
     i = nisa.scalar_load(nl.load(n))
-    i < 2  # error[register-value]: decided by it
+    1 if i < 2 else 2  # error[register-value]: decided by it
     return n

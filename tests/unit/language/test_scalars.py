@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nkic.base.diagnostics import CompileFailed
 from nkic.base.profiles import Profile
+from nkic.ir.program import instructions
 from tests.harness.language import simulated
 
 INTS = st.one_of(st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)]), st.integers(-(2**31), 2**31 - 1))
@@ -20,10 +22,11 @@ import nki.language as nl
 KERNEL = """
 def kernel(n, m):
     i, j = nisa.scalar_load(nl.load(n)), nisa.scalar_load(nl.load(m))
-    found = nl.ndarray((1, 1), nl.int32, nl.sbuf)
-    nisa.scalar_store(found, {expression})
+    {before}
+    result = nl.ndarray((1, 1), nl.int32, nl.sbuf)
+    nisa.scalar_store(result, {expression})
     out = nl.ndarray((1, 1), nl.int32, nl.shared_hbm)
-    nisa.dma_copy(out, found)
+    nisa.dma_copy(out, result)
     return out
 """
 
@@ -32,11 +35,17 @@ def wrapped(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
 
 
-def stored(expression: str, i: int, j: int) -> int:
+def stored(expression: str, i: int, j: int, before: str = "pass") -> int:
+    return run(expression, i, j, before)[0]
+
+
+def run(expression: str, i: int, j: int, before: str) -> tuple[int, list[str]]:
+    """What is stored, and the instructions that the program has."""
     arrays = {"n": np.full((1, 1), i, np.int32), "m": np.full((1, 1), j, np.int32)}
-    text = HEAD + KERNEL.format(expression=expression)
-    _, result = simulated(text, arrays, profile=Profile.NKI_0_7)
-    return int(next(iter(result.outputs.values()))[0, 0])
+    text = HEAD + KERNEL.format(expression=expression, before=before)
+    compiled, result = simulated(text, arrays, profile=Profile.NKI_0_7)
+    names = [one.row.name for one in instructions(compiled.results["specialise"].cores[0])]
+    return int(next(iter(result.outputs.values()))[0, 0]), names
 
 
 @pytest.mark.parametrize(
@@ -53,6 +62,43 @@ def test_the_documented_overflows() -> None:
     """nki.isa.NkiScalar has these two."""
     assert stored("i * j", 100000, 100000) == 1410065408
     assert stored("i + 1", 2**31 - 1, 0) == -(2**31)
+
+
+ORDERED = ["i < j", "i <= j", "i > j", "i >= j", "i == j", "i != j", "2 < i", "j == -1"]
+
+
+@pytest.mark.parametrize("comparison", ORDERED)
+def test_comparisons_are_scalars_that_record_nothing(comparison: str) -> None:
+    """nki.isa.NkiScalar: traced, but nothing can use the result."""
+    kept = f"assert isinstance({comparison}, nisa.NkiScalar)"
+    assert run("i * j", 7, 6, kept) == run("i * j", 7, 6, "pass")
+
+
+USES = [
+    *("found + 1", "1 - found", "-found", "+found", "found == 1", "i < found", "found != found"),
+    *("nisa.scalar_store(t, found)", "nisa.register_move(nisa.register_alloc(1), found)"),
+    *("nl.fori_loop(0, found, print)", "nl.fori_loop(found, 4, print)", "t[0:1, nl.ds(found, 1)]"),
+    *("t[found]", "t.ap([[1, 1], [1, 1]], scalar_offset=found)", "n[nl.ds(found, 1)]"),
+]
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("comparison", ["i < 2", "i == j"])
+def test_what_uses_a_comparison_is_refused_where_it_does(comparison: str, use: str) -> None:
+    before = f"found = {comparison}; t = nl.load(n)\n    {use}"
+    with pytest.raises(CompileFailed) as raised:
+        stored("i", 1, 2, before)
+    said = raised.value.diagnostics[0]
+    assert said.primary is not None and said.primary.span.line == 10
+    assert "the result of a comparison of scalars cannot be used" in said.message
+    assert "nl.less" in said.help
+
+
+def test_what_to_write_for_a_comparison() -> None:
+    """As the help of the error says it."""
+    less = "t = nl.load(n); nisa.tensor_scalar(t, t, nl.less, 3); found = nisa.scalar_load(t)"
+    for number in (-(2**31), 2, 3, 4):
+        assert stored("found * 5 + j", number, 1, less) == 5 * (number < 3) + 1
 
 
 COUNTED = """

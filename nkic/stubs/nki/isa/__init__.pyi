@@ -14,7 +14,8 @@ class NkiInstruction:
 class NkiScalar:
     """What `nisa.scalar_load` gives and `nl.fori_loop` counts with: 32 bits, never written.
     
-    `+`, `-` and `*` record the operation and give a new scalar, which wraps around."""
+    `+`, `-` and `*` record the operation and give a new scalar, which wraps around.
+    Comparisons give scalars that nothing can use (nki.isa.NkiScalar)."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
     @property
     def dtype(self) -> Any:

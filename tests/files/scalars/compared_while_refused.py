@@ -1,0 +1,13 @@
+# test: check
+# args: n=int32[1,1]
+# nki: 0.7
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(n):
+    i = nisa.scalar_load(nl.load(n))
+    nl.while_loop(i < 2, lambda r: r)  # error[loop-result]: is a register
+    return n
