@@ -52,6 +52,8 @@ _WIDE = {
     "complex128": "two tensors of nl.float32",
 }
 
+# nki.isa.scalar_load of NKI 0.7 loads it, unlike the compute instructions; docs/fidelity.md.
+_SCALARS_OF_NKI = {"int64": "nkic does not have int64, which no compute instruction of NKI takes"}
 
 # Types of Python.
 _PYTHON = {float: "nl.float32", int: "nl.int32", bool: "nl.bool_"}
@@ -71,7 +73,8 @@ def as_dtype(value: Any, position: int | None = None) -> DType:
 def _no_dtype(value: Any) -> tuple[str, str]:
     """What to say of `value`, and what to write instead."""
     if str(value) in _WIDE:
-        return f"no Trainium engine has {value!s}", f"use {_WIDE[str(value)]}"
+        text = _SCALARS_OF_NKI.get(str(value), f"no Trainium engine has {value!s}")
+        return text, f"use {_WIDE[str(value)]}"
     if isinstance(value, type) and value in _PYTHON:
         return f"`{value.__name__}` is a type of Python and no dtype", f"write {_PYTHON[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""
