@@ -45,6 +45,16 @@ for i in nl.dynamic_range(8):
     nisa.tensor_tensor(dst=x, data1=x, data2=z, op=nl.add)
     nisa.dma_copy(dst=out[:, 0:512], src=x)
 """
+MIXED = """
+for i in range(6):
+    x = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+    y = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=a[:, i * 512 : (i + 1) * 512])
+    nisa.activation(dst=y, op=nl.exp, data=x)
+    nisa.tensor_tensor(dst=x, data1=x, data2=y, op=nl.add)
+    nisa.activation(dst=y, op=nl.tanh, data=x)
+    nisa.dma_copy(dst=out[:, i * 512 : (i + 1) * 512], src=y)
+"""
 
 
 Built = tuple[Compiled, list[Remark]]
@@ -193,7 +203,7 @@ def test_serial_and_in_order() -> None:
 
 
 def test_what_a_search_tried() -> None:
-    compiled, found = built(TURNS.format(more=""), level=2)
+    compiled, found = built(MIXED, level=2)
     one = only(found, "search")
     done = compiled.results["search"].searched
     assert one.numbers["tried"] == len(done.tried) > 0
