@@ -132,7 +132,7 @@ def _pipelined(draw: Draw) -> Wanted:
 # ---- mixtures of experts -------------------------------------------------------------------------
 
 
-def _experts(draw: Draw, skip: bool) -> tuple[dict[str, Array], Array]:
+def experts(draw: Draw, skip: bool) -> tuple[dict[str, Array], Array]:
     """Tokens in blocks, each block with an expert of its own, and what they make of the tokens.
 
     The last block is filled with tokens that are not there: the row behind the last, or -1.
@@ -156,42 +156,60 @@ def _experts(draw: Draw, skip: bool) -> tuple[dict[str, Array], Array]:
     return inputs | {"ids": ids, "owners": owners}, wanted
 
 
-for _name, _suffix, _skip, _cores in (
-    ("", "", False, 1),
-    (", tokens left out", "", True, 1),
-    (", on two cores", "_shard_hidden", False, 2),
-    (", tokens left out, on two cores", "_shard_hidden", True, 2),
-):
+for _skip in (False, True):
 
     @case(
-        f"mixture of experts{_name}",
+        f"mixture of experts{', tokens left out' * _skip}",
         SAMPLES,
         f"{TEAM}blockwise_mm.py",
-        f"blockwise_mm_baseline{_suffix}",
+        "blockwise_mm_baseline",
         64,
         include=TEAM,
-        lnc=_cores,
         source=f"""
 import neuronxcc.nki as nki
 import neuronxcc.nki.language as nl
-from blockwise_mm import SkipMode, blockwise_mm_baseline{_suffix}
+from blockwise_mm import SkipMode, blockwise_mm_baseline
 
 
 @nki.jit
 def kernel(x, affinities, gate_up, down, ids, owners):
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
-    blockwise_mm_baseline{_suffix}(
+    blockwise_mm_baseline(
         x, affinities, gate_up, down, 128, ids, owners, out, skip_dma=SkipMode({_skip}, False)
     )
     return out
 """,
     )
     def _mixed(draw: Draw, skip: bool = _skip) -> Wanted:
-        inputs, wanted = _experts(draw, skip)
+        inputs, wanted = experts(draw, skip)
         return inputs, [lambda found: (found[:200], wanted[:200])]
 
 
-def _backward(draw: Draw) -> Wanted:
+@case(
+    "mixture of experts, backward",
+    SAMPLES,
+    f"{TEAM}blockwise_mm_bwd.py",
+    "blockwise_mm_bwd_baseline",
+    64,
+    include=TEAM,
+    source="""
+import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+from blockwise_mm_bwd import blockwise_mm_bwd_baseline
+
+
+@nki.jit
+def kernel(x, affinities, gate_up, states, down, made, ids, owners, dout):
+    like = (x, affinities, gate_up, down)
+    found = [nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.shared_hbm) for one in like]
+    blockwise_mm_bwd_baseline(
+        x, found[0], affinities, found[1], gate_up, found[2], states, down, found[3], made, ids,
+        owners, dout, block_size=512,
+    )
+    return tuple(found)
+""",
+)
+def mixed_backward(draw: Draw) -> Wanted:
     tokens, hidden, inner, experts, size = 900, 1024, 256, 2, 512
     x, dout = draw.bf16(tokens + 1, hidden), draw.bf16(tokens + 1, hidden)
     gate_up = draw.bf16(experts, hidden, 2, inner, scale=0.03)
@@ -226,37 +244,6 @@ def _backward(draw: Draw) -> Wanted:
         dup,
         ddown,
     ]
-
-
-for _name, _suffix, _cores in (("", "", 1), (", on two cores", "_shard_hidden", 2)):
-
-    @case(
-        f"mixture of experts, backward{_name}",
-        SAMPLES,
-        f"{TEAM}blockwise_mm_bwd.py",
-        f"blockwise_mm_bwd_baseline{_suffix}",
-        64,
-        include=TEAM,
-        lnc=_cores,
-        source=f"""
-import neuronxcc.nki as nki
-import neuronxcc.nki.language as nl
-from blockwise_mm_bwd import blockwise_mm_bwd_baseline{_suffix}
-
-
-@nki.jit
-def kernel(x, affinities, gate_up, states, down, made, ids, owners, dout):
-    like = (x, affinities, gate_up, down)
-    found = [nl.ndarray(one.shape, dtype=one.dtype, buffer=nl.shared_hbm) for one in like]
-    blockwise_mm_bwd_baseline{_suffix}(
-        x, found[0], affinities, found[1], gate_up, found[2], states, down, found[3], made, ids,
-        owners, dout, block_size=512,
-    )
-    return tuple(found)
-""",
-    )
-    def _mixed_backward(draw: Draw) -> Wanted:
-        return _backward(draw)
 
 
 # ---- attention -----------------------------------------------------------------------------------

@@ -225,12 +225,18 @@ def hide(tile: Any) -> None:
 
 
 def is_hidden(value: Any) -> bool:
-    """A mask has hidden all that would have been written to a tile: what is made of it is as
-    undefined as the tile.
+    """A mask has hidden all that would have been written to a tile: what is made of it, or found
+    at places that it says, is as undefined as the tile.
     """
-    if not isinstance(value, NkiTensor):
-        return False
-    number = value._access.tensor.number
+    return isinstance(value, NkiTensor) and _hides(value._access)
+
+
+def _hides(view: View) -> bool:
+    """A view, or what it is indexed with, has not been written but under a false mask."""
+    index = view.dynamic.source if view.dynamic is not None else None
+    if isinstance(index, View) and _hides(index):
+        return True
+    number = view.tensor.number
     return number in state().hidden and number not in active().written
 
 

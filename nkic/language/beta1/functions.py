@@ -356,6 +356,10 @@ def broadcast_to(src: Any, *, shape: Any) -> Tile:
     view = access.broadcast(source._access, sizes)
     if view is not None:
         return Tile(view)
+    if is_hidden(source):
+        made = new(sizes, source.dtype)
+        hide(made)
+        return made
     if not source._access.tensor.on_chip:
         raise KernelError("operand-shape", f"{source.shape} cannot be repeated to {sizes}")
     rows = stdlib("_across_partitions", source, sizes[0])
