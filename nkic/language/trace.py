@@ -102,6 +102,7 @@ class Trace:
         self.report = report
         self.grid = grid
         self.ids: tuple[int, ...] = ()
+        self.lnc = 1  # cores that run the kernel together
         self.library: Callable[[str], Callable[..., Any]] = _no_library
         self.name_of: Callable[[CallChain], str] = _no_name
         self.module_of: Callable[[str], SourceModule | None] = _no_module
@@ -123,6 +124,7 @@ class Trace:
         self.reads: dict[str, str] = {}
         self.computed: dict[int, tuple[Tensor, ...]] = {}  # by operators, from these
         self.written: set[int] = set()
+        self.beyond: dict[int, str] = {}  # blocks of Beta 1 that are not there, and why
         self.read: set[int] = set()
         self.own_inputs: frozenset[int] = frozenset()
         self.body: list[Item] = []

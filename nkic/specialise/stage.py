@@ -41,6 +41,7 @@ def specialise(
     """
     check_cores(request, report)
     trace = Trace(request.target, request.profile, report, grid(request))
+    trace.lnc = request.lnc
     trace.name_of = Names(resolved).of
     trace.locate = resolved.locate
     trace.module_of = resolved.library.modules.get

@@ -28,11 +28,11 @@ import numpy as np
 import nkic
 from nkic.base import levels
 from nkic.base.source import SourceFile
-from tests.conformance import beta1_files, beta1_paged, beta1_samples, beta1_team
+from tests.conformance import beta1_experts, beta1_files, beta1_paged, beta1_samples, beta1_team
 from tests.conformance.beta1_cases import CASES, SAMPLES, SDK, Case
 from tests.conformance.worst_errors import Draw, error
 
-for _module in (beta1_samples, beta1_team, beta1_paged):
+for _module in (beta1_samples, beta1_team, beta1_experts, beta1_paged):
     assert _module.SAMPLES == SAMPLES  # its cases are among CASES
 
 

@@ -132,7 +132,7 @@ def _pipelined(draw: Draw) -> Wanted:
 # ---- mixtures of experts -------------------------------------------------------------------------
 
 
-def _experts(draw: Draw, skip: bool) -> tuple[dict[str, Array], Array]:
+def experts(draw: Draw, skip: bool) -> tuple[dict[str, Array], Array]:
     """Tokens in blocks, each block with an expert of its own, and what they make of the tokens.
 
     The last block is filled with tokens that are not there: the row behind the last, or -1.
@@ -181,7 +181,7 @@ def kernel(x, affinities, gate_up, down, ids, owners):
 """,
     )
     def _mixed(draw: Draw, skip: bool = _skip) -> Wanted:
-        inputs, wanted = _experts(draw, skip)
+        inputs, wanted = experts(draw, skip)
         return inputs, [lambda found: (found[:200], wanted[:200])]
 
 
@@ -209,7 +209,7 @@ def kernel(x, affinities, gate_up, states, down, made, ids, owners, dout):
     return tuple(found)
 """,
 )
-def _mixed_backward(draw: Draw) -> Wanted:
+def mixed_backward(draw: Draw) -> Wanted:
     tokens, hidden, inner, experts, size = 900, 1024, 256, 2, 512
     x, dout = draw.bf16(tokens + 1, hidden), draw.bf16(tokens + 1, hidden)
     gate_up = draw.bf16(experts, hidden, 2, inner, scale=0.03)

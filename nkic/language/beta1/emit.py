@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, ref
 
+from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.ir.program import Instruction, Item
 from nkic.ir.tensors import View
@@ -73,6 +74,8 @@ class State:
     """Places of loops whose turns have been compared."""
     filled: set[int] = field(default_factory=set)
     """Tensors in PSUM that something else than a matmul wrote."""
+    apart: set[int] = field(default_factory=set)
+    """Tensors in PSUM to which the vector engine adds what matmuls make."""
     begun: dict[int, list[View]] = field(default_factory=dict)
     """Parts of tiles of zeros in PSUM that matmuls have been added to, where nothing else was."""
     stamps: dict[int, int] = field(default_factory=dict)
@@ -112,6 +115,9 @@ def operand(value: Any) -> Any:
     if not isinstance(value, NkiTensor):
         return value
     view = value._access
+    if outside := active().beyond.get(view.tensor.number):
+        text = "hide what is outside: mask=(index < count)"
+        raise KernelError("index-out-of-bounds", outside, help=text)
     fill = state().zeros.pop(view.tensor.number, None)
     if fill is not None:
         fill()
@@ -212,17 +218,25 @@ def _in_parts(row: str, dst: Tile, named: Mapping[str, Any]) -> NkiInstruction:
 
 def hide(tile: Any) -> None:
     """Remembers that a mask hides all of what would have been written to a tile."""
-    if isinstance(tile, NkiTensor) and tile._access.tensor.number not in state().zeros:
-        state().hidden.add(tile._access.tensor.number)
+    if isinstance(tile, NkiTensor):
+        number = tile._access.tensor.number
+        if number not in state().zeros and number not in active().beyond:
+            state().hidden.add(number)
 
 
 def is_hidden(value: Any) -> bool:
-    """A mask has hidden all that would have been written to a tile: what is made of it is as
-    undefined as the tile.
+    """A mask has hidden all that would have been written to a tile: what is made of it, or found
+    at places that it says, is as undefined as the tile.
     """
-    if not isinstance(value, NkiTensor):
-        return False
-    number = value._access.tensor.number
+    return isinstance(value, NkiTensor) and _hides(value._access)
+
+
+def _hides(view: View) -> bool:
+    """A view, or what it is indexed with, has not been written but under a false mask."""
+    index = view.dynamic.source if view.dynamic is not None else None
+    if isinstance(index, View) and _hides(index):
+        return True
+    number = view.tensor.number
     return number in state().hidden and number not in active().written
 
 
@@ -267,12 +281,12 @@ def move(value: Tile, target: Tile) -> bool:
     goal = alike(target._access, value.shape)
     if not isinstance(item, Instruction) or goal is None or not _reaches(item, value, goal):
         return False
-    if target._access.tensor.number == POISON or _too_deep(Tile(goal)):
+    number = target._access.tensor.number
+    if number == POISON or number in trace.beyond or _too_deep(Tile(goal)):
         return False
     view = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
     if any(_clashes(item, one, view) for n, one in enumerate(item.operands) if n != made.operand):
         return False
-    number = target._access.tensor.number
     fill = state().zeros.pop(number, None)
     if fill is not None and not _covers(view):
         state().zeros[number] = fill

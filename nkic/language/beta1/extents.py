@@ -26,6 +26,7 @@ from nkic.language.beta1.tiles import Tile
 from nkic.language.constant_data import shared_constant
 from nkic.language.enums import OPERATORS
 from nkic.language.tensors.tensor import NkiTensor
+from nkic.language.trace import active
 from nkic.machine import dtypes
 from nkic.machine.memory import Buffer
 from nkic.machine.tiles import start_partitions
@@ -105,7 +106,7 @@ def reordered(where: Extent, order: Sequence[int]) -> Extent:
     if where.box is None:
         return where
     starts, sizes = (tuple(part[n] for n in order) for part in where.box)
-    rest = where.rest and rearranged(where.rest, order)
+    rest = None if where.rest is None else rearranged(where.rest, order)
     return Extent(Box(starts, sizes), rest)
 
 
@@ -156,8 +157,8 @@ _SELECTS = {">=": "greater_equal", "==": "equal", "!=": "not_equal"}
 
 
 def predicate(mask: Mask, shape: Shape) -> Tile:
-    """A tile of ones where a placed mask is true, else zeros; one for equal masks."""
-    key = (repr(mask), shape)
+    """A tile of ones where a placed mask is true, else zeros; one for equal masks on a core."""
+    key = (repr(mask), shape, len(active().bodies))
     found = state().predicates.get(key)
     if found is None:
         found = state().predicates[key] = _predicate(mask, shape)

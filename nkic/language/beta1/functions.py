@@ -21,6 +21,7 @@ from nkic.language.beta1.emit import (
     forget,
     hide,
     is_hidden,
+    new,
     note_part,
     note_sum,
     operand,
@@ -28,12 +29,11 @@ from nkic.language.beta1.emit import (
     state,
     touch,
 )
-from nkic.language.beta1.extents import ALL, Extent, cut, extent, spread
+from nkic.language.beta1.extents import ALL, Extent, cut, extent, predicate, spread
 from nkic.language.beta1.moving import (
     Number,
     assign,
     copy,
-    exact,
     in_sbuf,
     kind,
     made_for,
@@ -97,18 +97,23 @@ def _accumulated(target: Tile, source: Tile) -> bool:
     trace = active()
     if made is None or view.tensor.buffer is not Buffer.PSUM or trace.body is not made.body:
         return False
+    if view.tensor.number in trace.beyond:
+        return False
     item = made.body[made.place]
     if made.place != len(made.body) - 1 or not isinstance(item, Instruction):
         return False
     if item.row.name != "nc_matmul" or view.dtype is not source.dtype:
         return False
-    if made.rest is not None:
-        exact(Extent(made.part, made.rest), "a matmul that is added to a tile")
     goal = access.broadcast(view, source.shape)
     if goal is None or prod(goal.shape) != prod(view.shape):
         return False
-    part = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
     number_ = view.tensor.number
+    begins = number_ not in trace.written and number_ not in state().zeros
+    if number_ in state().apart or (made.rest is not None and not begins):
+        state().apart.add(number_)
+        _add_apart(Tile(goal), source, Extent(made.part, made.rest))
+        return True
+    part = goal if made.part is None else part_of(goal, made.part.starts, made.part.sizes)
     fill = state().zeros.pop(number_, None)
     onto: bool | None = True if number_ in state().filled else None
     if fill is not None and covers(part):
@@ -130,6 +135,18 @@ def _accumulated(target: Tile, source: Tile) -> bool:
     source._written_by = None
     forget(source._access.tensor)
     return True
+
+
+def _add_apart(target: Tile, source: Tile, where: Extent) -> None:
+    """`psum += matmul` on the vector engine, where what a mask hides keeps its sum, and after
+    that: a matmul adds to what matmuls wrote alone.
+    """
+    goal, part = (Tile(cut(one._access, where)) for one in (target, source))
+    total = goal if where.rest is None else new(goal.shape, target.dtype)
+    emit("tensor_tensor", total, data1=goal, data2=in_sbuf(part), op=OPERATORS["add"])
+    if where.rest is not None:
+        chosen = Tile(cut(predicate(where.rest, source.shape)._access, where))
+        emit("tensor_copy_predicated", goal, src=total, predicate=chosen)
 
 
 def _redirect(item: Instruction, made: Any, part: Any, onto: bool | None) -> None:
@@ -339,6 +356,10 @@ def broadcast_to(src: Any, *, shape: Any) -> Tile:
     view = access.broadcast(source._access, sizes)
     if view is not None:
         return Tile(view)
+    if is_hidden(source):
+        made = new(sizes, source.dtype)
+        hide(made)
+        return made
     if not source._access.tensor.on_chip:
         raise KernelError("operand-shape", f"{source.shape} cannot be repeated to {sizes}")
     rows = stdlib("_across_partitions", source, sizes[0])

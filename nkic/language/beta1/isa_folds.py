@@ -198,7 +198,7 @@ def _without(made: Tile, axes: Sequence[int]) -> Tile:
         part = known.part and Box(
             tuple(known.part.starts[n] for n in kept), tuple(known.part.sizes[n] for n in kept)
         )
-        rest = known.rest and rearranged(known.rest, kept)
+        rest = None if known.rest is None else rearranged(known.rest, kept)
         found._written_by = known._replace(part=part, rest=rest)
         note_part(found, Part(part, rest))
     return found

@@ -110,7 +110,7 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
         Tile(access.part_of(left._access, (k, m), (sk, sm))),
         Tile(access.part_of(right._access, (k, n), (sk, sn))),
     )
-    rest = where.rest and rearranged(where.rest, (1, 2))
+    rest = None if where.rest is None else rearranged(where.rest, (1, 2))
     return Extent(Box((m, n), (sm, sn)), rest), sides
 
 

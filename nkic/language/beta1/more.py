@@ -8,22 +8,35 @@ from math import prod as prod_of
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError
-from nkic.language.beta1.emit import hide, is_hidden, new, result, written_part
-from nkic.language.beta1.extents import Extent, cut, extent, predicate
+from nkic.language.beta1.emit import emit, hide, is_hidden, new, result, written_part
+from nkic.language.beta1.extents import Extent, cut, extent, predicate, startable
 from nkic.language.beta1.functions import binary, unary
 from nkic.language.beta1.isa_folds import reduced_axes, tensor_reduce
 from nkic.language.beta1.isa_moves import dma_copy, nc_matmul, nc_transpose
 from nkic.language.beta1.isa_places import dropout as nisa_dropout
 from nkic.language.beta1.isa_vectors import tensor_scalar
-from nkic.language.beta1.moving import copy, in_sbuf, kind, static_cast, stdlib, tile
+from nkic.language.beta1.moving import (
+    IDENTITY,
+    copy,
+    exact,
+    in_sbuf,
+    kind,
+    static_cast,
+    stdlib,
+    tile,
+    without,
+)
 from nkic.language.beta1.operators import operator_name
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import OPERATORS
 from nkic.language.hosted import plain
 from nkic.language.names import num_programs
+from nkic.language.trace import active
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
+from nkic.machine.operators import ALU
 
 # ---- reductions ----------------------------------------------------------------------------------
 
@@ -222,15 +235,67 @@ def all_reduce(
     parallel_reduce: bool = True,
     asynchronous: bool = False,
 ) -> Tile:
-    """x folded over the instances of the grid along some axes."""
-    if num_programs(tuple(program_axes) if isinstance(program_axes, list) else program_axes) != 1:
+    """x folded over the instances of the grid along some axes; each of them has the result
+    (implied: the kernels that call it go on with it in all). Of the two last options the results
+    do not depend: an instance waits where it reads what the other sends.
+    """
+    name = operator_name(op)
+    count = instances(_axes_of_grid(program_axes))
+    if count == 1:
+        return copy(x, dtype=dtype, mask=mask)
+    _check_fold(name, count)
+    source = tile(x, "x")
+    where = startable(extent(mask, source.shape, source._axes), source.shape)
+    if where.rest is not None and name not in IDENTITY:
+        exact(where, f"nl.all_reduce with {name}")
+    if where.rest is not None:
+        source = without(source, name, mask)
+    elif source._access.tensor.buffer is Buffer.PSUM:
+        source = copy(source, mask=mask)
+    return _with_other_core(name, source, kind(dtype, source.dtype), where, mask)
+
+
+def _with_other_core(name: str, mine: Tile, dtype: DType, where: Extent, mask: Any) -> Tile:
+    """`mine` of both cores folded, in the order of the cores on both."""
+    other = new(mine.shape, mine.dtype)
+    other._axes = mine._axes
+    if not where.empty:
+        own, rank = Tile(cut(mine._access, where)), 1 - active().ids[0]
+        received = Tile(cut(other._access, where))
+        emit("sendrecv", received, src=own, send_to_rank=rank, recv_from_rank=rank, pipe_id=0)
+    pair = (other, mine) if active().ids[0] else (mine, other)
+    found: Tile = binary(name, *pair, dtype, mask)
+    return found
+
+
+def _axes_of_grid(written: Any) -> list[Any]:
+    """Axes of the grid. Kernels also name an axis by their place along it, `[nl.program_id(0)]`,
+    which tells it in a grid of one axis alone.
+    """
+    found = [plain(one) for one in (written if isinstance(written, list | tuple) else [written])]
+    ids = active().ids
+    return [0 if len(ids) == 1 and one == ids[0] else one for one in found]
+
+
+def _check_fold(name: str, count: int) -> None:
+    """Instances of one core run one after the other, so that only cores can meet."""
+    trace = active()
+    if len(trace.grid) != 1 or count != trace.lnc:
         raise KernelError(
             "not-in-nki",
-            f"nl.all_reduce({operator_name(op)}) over instances of the grid is not in nkic",
-            help="keep one partial result for each instance in shared HBM, and add them on the "
-            "host or in a kernel of its own",
+            f"nl.all_reduce({name}) over {count} instances of the grid {trace.grid}: they must be "
+            "two, one on each core",
+            help="launch the kernel with `--lnc 2`, or as kernel[nl.nc(2)]; instances on one core "
+            "run one after the other: keep their partial results in shared HBM, and fold them in "
+            "a kernel of its own",
         )
-    return copy(x, dtype=dtype, mask=mask)
+    if name == "subtract" or name not in ALU or not ALU[name].reducible:
+        raise KernelError(
+            "operator-not-supported",
+            f"nl.all_reduce: the result of `{name}` depends on the order of the instances",
+            help="pass np.add, np.multiply, np.maximum or np.minimum",
+            argument="op",
+        )
 
 
 # ---- numbers about types and grids ---------------------------------------------------------------

@@ -169,7 +169,9 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
     made = new((columns, rows), source.dtype)
     made._axes = source._axes[::-1]
     where = extent(mask, source.shape, source._axes)
-    if not where.empty:
+    if where.empty:
+        hide(made)
+    else:
         turned = reordered(where, (1, 0))
         recorded("dma_transpose", made, turned, src=Tile(cut(source._access, where)))
     return made if dtype is None else static_cast(made, dtype)

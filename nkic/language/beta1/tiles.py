@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, NoReturn
 
 from nkic.base.kernel_errors import KernelError
-from nkic.ir.tensors import View
+from nkic.ir.tensors import Tensor, View
 from nkic.language.beta1 import access
 from nkic.language.beta1.access import Axes
 from nkic.language.beta1.indices import NO_AXES, as_index, constant
@@ -22,7 +22,7 @@ from nkic.language.hosted import plain
 from nkic.language.tensors import reshapes, views
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
-from nkic.language.trace import active
+from nkic.language.trace import POISON, active, here
 from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
 
@@ -200,8 +200,23 @@ class Blocks:
     def _tile(self, place: tuple[int, ...]) -> Tile:
         found = self._known.get(place)
         if found is None:
-            found = self._known[place] = self._make(place)
+            outside = any(self._lacks(axis, at) for axis, at in enumerate(place))
+            found = self._beyond(place) if outside else self._make(place)
+            self._known[place] = found
         return found
+
+    def _beyond(self, place: tuple[int, ...]) -> Tile:
+        """Stands for a block that is not there: only what a mask hides as a whole may use it."""
+        beyond, axis = active().beyond, next(n for n, at in enumerate(place) if self._lacks(n, at))
+        number = POISON - 1 - len(beyond)  # that of no tensor in the program
+        beyond[number] = (
+            f"index {place[axis]} is outside of 0 to {self.shape[axis] - 1}; shape is {self.shape}"
+        )
+        tensor = Tensor(number, self.name, self.dtype, self._tile_shape, self.buffer, here())
+        return Tile(views.whole(tensor))
+
+    def _lacks(self, axis: int, at: int) -> bool:
+        return not 0 <= at < self.shape[axis]
 
     def _tiles(self) -> Iterator[Tile]:
         """Every block, in order."""
@@ -240,10 +255,7 @@ class Blocks:
         number = None if found is None else constant(found)
         if number is None:
             raise self._no_tile(part)
-        if not -size <= number < size:
-            text = f"index {number} is outside of 0 to {size - 1}; shape is {self.shape}"
-            raise KernelError("index-out-of-bounds", text)
-        return number % size
+        return number % size if -size <= number < size else number
 
     def _no_tile(self, part: Any = None) -> KernelError:
         count = len(self._counts)

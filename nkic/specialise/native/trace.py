@@ -77,6 +77,7 @@ class _Tracer:
         self.resolved = resolved
         self.places = call_sites.CallSites(sources)
         self.trace = trace = Trace(request.target, request.profile, report, grid(request))
+        trace.lnc = request.lnc
         trace.spaces = spaces(request.profile)
         trace.library = trace.spaces[library.MODULE].__getattr__
         trace.name_of = Names(resolved).of

@@ -1,0 +1,63 @@
+"""Matmuls that are added to tiles under masks that are no bounds, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import nkic
+from nkic.base.source import SourceFile
+
+HEAD = """import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def kernel(a, b):
+    out = nl.ndarray((64, 96), dtype=nl.float32, buffer=nl.shared_hbm)
+    i_p, i_f = nl.mgrid[0:64, 0:96]
+    below = i_p >= i_f
+    total = nl.{begun}((64, 96), dtype=nl.float32, buffer=nl.psum)
+"""
+BELOW = np.tril(np.ones((64, 96), bool))
+
+
+def compared(begun: str, *body: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """What a kernel stores, and the product of its arguments."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float32) for shape in ((128, 64), (128, 96)))
+    lines = "".join(f"    {line}\n" for line in body)
+    text = HEAD.format(begun=begun) + lines + "    nl.store(out, nl.copy(total))\n    return out\n"
+    made = nkic.compile(SourceFile("k.py", text), inputs={"a": a, "b": b})
+    return np.asarray(nkic.run(made, {"a": a, "b": b}).outputs["output_0"]), a.T @ b
+
+
+PRODUCT = "total[i_p, i_f] += nl.matmul(nl.load(a), nl.load(b), transpose_x=True"
+
+
+@pytest.mark.parametrize("order", [(", mask=below)", ")"), (")", ", mask=below)")])
+@pytest.mark.filterwarnings("error")
+def test_what_a_mask_hides_keeps_its_sum(order: tuple[str, str]) -> None:
+    found, product = compared("zeros", *(PRODUCT + end for end in order), PRODUCT + ")")
+    assert (found == np.where(BELOW, 3, 2) * product).all()
+
+
+def test_a_bound_beside_it_is_honoured() -> None:
+    found, product = compared("zeros", PRODUCT + ")", PRODUCT + ", mask=below & (i_p < 40))")
+    seen = BELOW & (np.arange(64) < 40)[:, None]
+    assert (found == np.where(seen, 2, 1) * product).all()
+
+
+def test_without_zeros_the_first_product_is_the_sum() -> None:
+    found, product = compared(
+        "ndarray",
+        PRODUCT + ", mask=below)",
+        PRODUCT + ", mask=below)",
+        "above = nl.full((64, 96), 7, dtype=nl.float32)",
+        "total[i_p, i_f] = nl.copy(above[i_p, i_f], mask=(i_p < i_f))",
+    )
+    assert (found == np.where(BELOW, 2 * product, 7)).all()
