@@ -15,7 +15,7 @@ from nkic.language.versions import rewritten
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import mask_argument, replaced, row_of, with_args, word
-from nkic.migrate.beta1 import allocators, calls
+from nkic.migrate.beta1 import allocators, calls, rounding
 from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS, NUMBERS
 from nkic.migrate.beta1.folds import Folds
@@ -213,6 +213,7 @@ class Writer(cst.CSTTransformer):
         self, original_node: cst.AugAssign, updated_node: cst.AugAssign
     ) -> cst.AugAssign:
         """`t[...] += function(…, mask=…)`: the same."""
+        rounding.leave_added(self.sheet, original_node)
         cutter = self.cutters.get(id(original_node.value))
         if cutter is None:
             return updated_node
@@ -297,7 +298,13 @@ class Writer(cst.CSTTransformer):
         if cutter is None and (product := self._product(old, new)) is not new:
             return product
         new = shared_outputs(self.sheet, old, new) or new
-        return self.wider.written(old, new)
+        return rounding.typed(self.sheet, old, self.wider.written(old, new))
+
+    def leave_BinaryOperation(  # noqa: N802
+        self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
+    ) -> cst.BaseExpression:
+        """`x * y` of tiles."""
+        return rounding.operator(self.sheet, original_node, updated_node)
 
     def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         """`nl.ndarray(shape, …)`: blocks, addresses, and what is written at first."""
