@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,3 +46,10 @@ def test_old_and_new_compute_the_same(path: Path) -> None:
     proof = job.proof()
     assert proof.holds, proof
     assert {one.verdict for one in proof.findings} == {"bits"}
+
+
+def test_a_branch_that_was_not_reached_computes_the_same() -> None:
+    job = Job((HERE / "beta1" / "declared.py").read_text("utf-8"))
+    assert [one.level.name for one in job.made.left] == ["WARNING"]  # nothing calls the function
+    job.request = replace(job.request, consts={"causal": True})
+    assert {one.verdict for one in job.proof().findings} == {"bits"}

@@ -17,6 +17,7 @@ from nkic.language.versions.rewritten import AS_CHOICE, AS_PATTERN, BY_CONDITION
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import find, named, with_args
+from nkic.migrate.beta1.declared import is_in_psum
 from nkic.migrate.beta1.indices import Index, Indices, added, code, less, times
 from nkic.migrate.beta1.slices import NotSlices
 
@@ -103,7 +104,8 @@ def _selected(
     args = _pattern(index, shape or ["1"] * rank, rank)
     args[-1] = args[-1].with_changes(comma=args[0].comma)
     value = tile.value
-    if _copied(made):
+    unreached = not made and is_in_psum(indices.sheet, indices, was.value)
+    if unreached or _copied(made):
         copy = indices.sheet.of_module("nki.language", "copy")
         value = cst.Call(copy, [cst.Arg(value)])
     operator = indices.sheet.of_module("nki.language", compared)

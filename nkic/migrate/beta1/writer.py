@@ -15,16 +15,17 @@ from nkic.language.versions import rewritten
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import mask_argument, replaced, row_of, with_args, word
-from nkic.migrate.beta1 import allocators, calls
+from nkic.migrate.beta1 import allocators, calls, rounding
 from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS, NUMBERS
+from nkic.migrate.beta1.declared import declared_result, is_never_called
 from nkic.migrate.beta1.folds import Folds
 from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls, joined
 from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, code
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import mask_of
 from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
-from nkic.migrate.beta1.results import Known, NoResult, allocation, result_of
+from nkic.migrate.beta1.results import Known, NoResult, Result, allocation, result_of
 from nkic.migrate.beta1.slices import (
     NotSlices,
     SeveralAxes,
@@ -43,6 +44,7 @@ from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 
 INDICES, BLOCKS, ADDRESSES = "an index expression", "a block dimension", "an allocator"
+NOTES = "a note of a tensor"
 _INDEXING = "slice the tensor, or use t.ap(pattern)"
 _MASKING = "slice to the part that is there, `t[0:min(128, rows - start)]`"
 _PATTERNS = "write the pattern, [[step, count], …]"
@@ -213,6 +215,7 @@ class Writer(cst.CSTTransformer):
         self, original_node: cst.AugAssign, updated_node: cst.AugAssign
     ) -> cst.AugAssign:
         """`t[...] += function(…, mask=…)`: the same."""
+        rounding.leave_added(self.sheet, original_node)
         cutter = self.cutters.get(id(original_node.value))
         if cutter is None:
             return updated_node
@@ -227,11 +230,16 @@ class Writer(cst.CSTTransformer):
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
         """`nl.fp32.min` → the number; the least number of a type whose tensor is filled with it;
-        `t.shape` of a list of tiles.
+        `t.shape` of a list of tiles; `nki.tensor` in annotations.
         """
-        if self.sheet.name_of(original_node) == "nki.language.fp32.min":
+        name = self.sheet.name_of(original_node)
+        if name == "nki.language.fp32.min":
             self.sheet.done[NUMBERS] += 1
             return cst.parse_expression(repr(FLOAT32.lowest))
+        around = next(self.sheet.parents(original_node))
+        if isinstance(around, cst.Annotation) and name == "nki.tensor":
+            self.sheet.done[NOTES] += 1
+            return self.sheet.of_module("nki.language", "NkiTensor")
         if text := self.blocks.attribute(original_node):
             self.sheet.done[BLOCKS] += 1
             return cst.parse_expression(text)
@@ -297,7 +305,13 @@ class Writer(cst.CSTTransformer):
         if cutter is None and (product := self._product(old, new)) is not new:
             return product
         new = shared_outputs(self.sheet, old, new) or new
-        return self.wider.written(old, new)
+        return rounding.typed(self.sheet, old, self.wider.written(old, new))
+
+    def leave_BinaryOperation(  # noqa: N802
+        self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
+    ) -> cst.BaseExpression:
+        """`x * y` of tiles."""
+        return rounding.operator(self.sheet, original_node, updated_node)
 
     def _tensor(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         """`nl.ndarray(shape, …)`: blocks, addresses, and what is written at first."""
@@ -376,13 +390,21 @@ class Writer(cst.CSTTransformer):
                 known = Known(self.blocks.is_tensor, partial(sizes, self.indices))
                 made = allocation(self.sheet, result, old, known, shape)
         except (NoResult, NotSlices) as failure:
-            self._leave_result(old, failure)
-            return None
+            declared = self._declared(old, row, cutter)
+            if declared is None:
+                self._leave_result(old, failure)
+                return None
+            result, part, made = declared, "", ""
         if row is None:
             new = new.with_changes(func=self.sheet.of_module(result.row.module, result.row.name))
         kept = [one for one in new.args if word(one) != "dtype"]
         new = with_args(new, kept) if len(kept) < len(new.args) else new
         return self.pending.add(Pending(old, new, result._replace(part=part), made))
+
+    def _declared(self, old: cst.Call, row: Row | None, cutter: Cutter | None) -> Result | None:
+        if row is None or cutter is not None:
+            return None
+        return declared_result(self.sheet, self.indices, old, row)
 
     def _leave_result(self, old: cst.Call, failure: Exception) -> None:
         """Says so; once for a function that was not evaluated at all."""
@@ -392,7 +414,10 @@ class Writer(cst.CSTTransformer):
         elif id(scope) not in self.skipped:
             self.skipped[id(scope)] = self.sheet.span(scope)
             text = f"instructions of `{scope.name.value}` return tiles, and it was not evaluated"
-            self.sheet.leave(scope.name, text, "give the types of its arguments: --arg, or -k")
+            help = "give the types of its arguments: --arg, or -k"
+            unused = is_never_called(self.sheet, scope)
+            help = "nothing calls it: take it out" if unused else help
+            self.sheet.leave(scope.name, text, help, sure=not unused)
 
     def _is_evaluated(self, scope: cst.FunctionDef) -> bool:
         first, last = self.sheet.span(scope)[1], self.sheet.span(scope)[3]

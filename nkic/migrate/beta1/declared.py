@@ -1,0 +1,83 @@
+"""Statements that the evaluation did not reach, where declarations say enough.
+
+In `t[...] = nisa.affine_select(…, dtype=kind)` with `t = nl.ndarray(…, dtype=kind)`, the result
+has the type of `t`, whatever that is: `t[...]` is what the instruction writes.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from nkic.ir.tensors import Tensor
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Row
+from nkic.migrate.arguments import word
+from nkic.migrate.beta1.blocks import MAKERS
+from nkic.migrate.beta1.indices import Indices, code
+from nkic.migrate.beta1.results import Result
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
+
+
+def declared_result(sheet: Sheet, indices: Indices, call: cst.Call, row: Row) -> Result | None:
+    """What a call returns that was not evaluated: the part of a tile that it is assigned to; None
+    where that may have another type, or where the call reads that tile.
+    """
+    statement = next(sheet.parents(call))
+    if not isinstance(statement, cst.Assign) or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0].target
+    name = target.value if isinstance(target, cst.Subscript) else None
+    if not isinstance(name, cst.Name) or sheet.spot(call) in sheet.facts.instructions:
+        return None
+    makers = _makers(sheet, indices, name)
+    said = {code(one.value) for one in call.args if word(one) == "dtype"}
+    declared = {code(a.value) for one in makers for a in one.args if word(a) == "dtype"}
+    is_typed = len(said) == 1 and (said == {f"{name.value}.dtype"} or said == declared)
+    buffers = {one.buffer for maker in makers for one in _tensors(sheet, maker)}
+    is_written = len(buffers) == 1 and buffers <= {*_written(row)}
+    if not is_typed or not is_written or _reads(call, name.value):
+        return None
+    return Result(row, (), (), is_new=False)
+
+
+def is_in_psum(sheet: Sheet, indices: Indices, tile: cst.BaseExpression) -> bool:
+    """The tile, or that of which this is a part, was made in PSUM."""
+    name = tile.value if isinstance(tile, cst.Subscript) else tile
+    if not isinstance(name, cst.Name):
+        return False
+    made = [one for maker in _makers(sheet, indices, name) for one in _tensors(sheet, maker)]
+    return bool(made) and all(one.buffer is Buffer.PSUM for one in made)
+
+
+def is_never_called(sheet: Sheet, function: cst.FunctionDef) -> bool:
+    """Nothing in the function around this one names it."""
+    around = next((p for p in sheet.parents(function) if isinstance(p, cst.FunctionDef)), None)
+    if around is None:
+        return False
+    own = function.name
+    named = (one for one in walk(around) if isinstance(one, cst.Name) and one is not own)
+    return all(one.value != own.value for one in named)
+
+
+def _makers(sheet: Sheet, indices: Indices, name: cst.Name) -> list[cst.Call]:
+    """The calls that make the tile of a name; none where something else sets it."""
+    values = [value for _, value in indices.definitions(name)]
+    calls = [one for one in values if isinstance(one, cst.Call)]
+    makers = [one for one in calls if sheet.name_of(one.func) in MAKERS]
+    return makers if len(makers) == len(values) else []
+
+
+def _tensors(sheet: Sheet, maker: cst.Call) -> tuple[Tensor, ...]:
+    return sheet.facts.tensors.get(sheet.spot(maker), ())
+
+
+def _written(row: Row) -> tuple[Buffer, ...]:
+    return tuple(row.operands[row.operand_index["dst"]].buffers)
+
+
+def _reads(call: cst.Call, name: str) -> bool:
+    """The call names the tile, but for its type."""
+    values = [one.value for one in call.args if word(one) != "dtype"]
+    nodes = (one for value in values for one in walk(value))
+    return any(isinstance(one, cst.Name) and one.value == name for one in nodes)

@@ -1,0 +1,122 @@
+"""Results that Beta 1 rounded once.
+
+`t[...] = nl.divide(x, y)` was one instruction that wrote `t` in the type of `t`. Since then the
+result has the type of the operands, and is converted when it is assigned: float8 by way of
+bfloat16 is rounded twice. `dtype=` says the type of the result. A number with a fraction made a
+float32 of integers, which stay integers since.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from nkic.ir.program import Instruction
+from nkic.ir.tensors import View
+from nkic.machine.dtypes import FLOAT32, DType
+from nkic.machine.memory import Buffer
+from nkic.migrate.arguments import named, with_args, word
+from nkic.migrate.beta1.wider import BINARY
+from nkic.migrate.sheet import Sheet
+
+ROUNDED = "a result that is rounded once"
+_OPERATORS: dict[type[cst.BaseBinaryOp], str] = {
+    cst.Add: "add",
+    cst.Subtract: "subtract",
+    cst.Multiply: "multiply",
+    cst.Divide: "divide",
+}
+
+
+def typed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
+    """A call of `nki.language` with the `dtype` that Beta 1 wrote."""
+    name = sheet.name_of(old.func)
+    if not name.startswith("nki.language.") or any(word(one) == "dtype" for one in old.args):
+        return new
+    dtype = _direct(sheet, old, is_binary=name in BINARY)
+    if dtype is None:
+        return new
+    sheet.done[ROUNDED] += 1
+    return with_args(new, [*new.args, named("dtype", sheet.of_module("nki.language", dtype.name))])
+
+
+def operator(
+    sheet: Sheet, old: cst.BinaryOperation, new: cst.BinaryOperation
+) -> cst.BaseExpression:
+    """`x * y` → `nl.multiply(x, y, dtype=…)`, where it needs one."""
+    dtype = _direct(sheet, old, is_binary=True)
+    if dtype is None:
+        return new
+    name = _OPERATORS.get(type(old.operator))
+    if name is None:
+        _leave(sheet, old, dtype)
+        return new
+    sheet.done[ROUNDED] += 1
+    return cst.Call(
+        sheet.of_module("nki.language", name),
+        [
+            *(cst.Arg(one) for one in (new.left, new.right)),
+            named("dtype", sheet.of_module("nki.language", dtype.name)),
+        ],
+    )
+
+
+def leave_added(sheet: Sheet, old: cst.AugAssign) -> None:
+    """`t[...] += x` with a wider `x`: says that it stays."""
+    for one in sheet.facts.instructions.get(sheet.spot(old), ()):
+        dst = one.operand("dst")
+        if isinstance(dst, View) and _twice(_inputs([one], ()), dst.dtype):
+            _leave(sheet, old, dst.dtype)
+            return
+
+
+def _leave(sheet: Sheet, node: cst.CSTNode, dtype: DType) -> None:
+    text = f"this was rounded to {dtype.name} at once, and would be rounded before that"
+    sheet.leave(node, text, f"write it as a function of nl with dtype=nl.{dtype.name}")
+
+
+def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None:
+    """The type of what an expression wrote, if its result has another one today, of which the
+    bits differ; None for everything else.
+    """
+    at = sheet.spot(node)
+    own = {id(one) for one in sheet.facts.tensors.get(at, ())}
+    made = list(sheet.facts.instructions.get(at, ()))
+    if not made:
+        return None
+    last = [one.operand("dst") for one in made if one.row is made[-1].row]
+    views = [dst for dst in last if isinstance(dst, View)]
+    inputs = _inputs(made, own)
+    found = {
+        view.dtype
+        for view in views
+        if (_is_moved(view, own) and _twice(inputs, view.dtype))
+        or (is_binary and view.dtype is FLOAT32 and _are_integers(inputs))
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _is_moved(view: View, own: set[int]) -> bool:
+    """A tile of another expression was written, not a product of matrices, which stays float32."""
+    return id(view.tensor) not in own and view.tensor.buffer is not Buffer.PSUM
+
+
+def _inputs(made: list[Instruction], own: set[int] | tuple[()]) -> set[DType]:
+    """The types of what the instructions read, but for tiles of their own."""
+    views = (
+        view
+        for one in made
+        for said, view in zip(one.row.operands, one.operands, strict=True)
+        if said.name != "dst" and isinstance(view, View) and id(view.tensor) not in own
+    )
+    return {view.dtype for view in views}
+
+
+def _twice(inputs: set[DType], dtype: DType) -> bool:
+    """Operands of these types have a result that is rounded before it becomes `dtype`."""
+    is_rounded = bool(inputs) and FLOAT32 not in inputs and all(one.is_float for one in inputs)
+    is_other = any(one is not dtype and one.size >= dtype.size for one in inputs)
+    return dtype.is_float and is_rounded and is_other
+
+
+def _are_integers(inputs: set[DType]) -> bool:
+    return bool(inputs) and all(one.is_integer for one in inputs)

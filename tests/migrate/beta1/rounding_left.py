@@ -1,0 +1,22 @@
+# /// nkic
+# kernel = "kernel"
+# nki = "beta1"
+# [args]
+# a = "bfloat16[128, 512]"
+# ///
+"""What was rounded once, and no call says so."""
+
+import neuronxcc.nki as nki
+import neuronxcc.nki.language as nl
+
+
+@nki.jit
+def kernel(a):
+    out = nl.ndarray(a.shape, dtype=nl.float32, buffer=nl.shared_hbm)
+    x = nl.load(a)
+    total = nl.zeros((128, 512), dtype=nl.float8_e4m3, buffer=nl.sbuf)
+    total[...] += x  # left: this was rounded to float8_e4m3 at once
+    wide = nl.zeros((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+    wide[...] += x
+    nl.store(out, value=nl.add(total, wide))
+    return out
