@@ -27,7 +27,7 @@ from nkic.ir.schedule import StreamId
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, commands_beside, semaphore_ps
-from nkic.schedule.placed import Placed, Timings, engine_of, queues_of, table_of
+from nkic.schedule.placed import Placed, Timings, engine_of, first_users, queues_of, table_of
 from nkic.schedule.replay import replayed
 
 _DMA = Engine.DMA
@@ -178,16 +178,18 @@ class ListScheduler:
         self.code = code
         timings = orderer.timings
         self.times, self.engines = dict[int, Timing](), dict[int, Engine]()
+        self.tables_of: dict[int, str] = {}
         for number, one in code.items():
             alike = timings.alike(one)
             self.engines[number] = alike.engine
             self.times[number] = alike.first or timings.of(one)
+            self.tables_of[number] = alike.table
         self.missing = {n: len(sources) for n, sources in waits.items()}
         self.waiters: dict[int, list[int]] = {n: [] for n in code}
         for number, sources in waits.items():
             for source in sources:
                 self.waiters[source].append(number)
-        self.heights = self._heights()
+        self.heights = self._heights(waits)
         self.following = self._in_turn()
         for followers in self.following.values():
             for later in followers:
@@ -215,13 +217,16 @@ class ListScheduler:
                 following[one_number].append(later)
         return following
 
-    def _heights(self) -> dict[int, int]:
-        """The longest way from each instruction's start to the end."""
+    def _heights(self, waits: Mapping[int, Sequence[int]]) -> dict[int, int]:
+        """The longest way from each instruction's start to the end, activation tables included."""
         heights: dict[int, int] = {}
+        loading = first_users(self.tables_of, waits)
         for number in reversed(self.code):
             times, waiters = self.times[number], self.waiters[number]
             after = max([heights[w] for w in waiters]) if waiters else 0
             heights[number] = times.start + times.hold + times.latency + after
+            if number in loading:
+                heights[number] += self.orderer.tables.load
         return heights
 
     def busiest(self) -> int:
@@ -266,7 +271,7 @@ class ListScheduler:
         number = lane.take(start, self.heights)
         times = self.times[number]
         if lane.engine is Engine.SCALAR:
-            start += self.tables.loading(table_of(self.code[number]))
+            start += self.tables.loading(self.tables_of[number])
         queue = 0
         hold = times.hold
         if lane.engine is Engine.DMA:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from nkic.ir.program import Instruction, Operand
@@ -84,6 +85,25 @@ class Timings:
 def table_of(instruction: Instruction) -> str:
     """The activation table that `instruction` needs, or nothing."""
     return activation_table(instruction.row, instruction.attributes, engine_of(instruction))
+
+
+def first_users(tables: Mapping[int, str], waits: Mapping[int, Sequence[int]]) -> set[int]:
+    """Those that no user of the same activation table comes before, whatever the order. `tables`
+    are what instructions need, by number, in program order.
+    """
+    bits = {table: 1 << i for i, table in enumerate(sorted({*tables.values()} - {""}))}
+    if not bits:
+        return set()
+    first, after = set[int](), dict[int, int]()  # by number: tables that are used until then
+    for number, table in tables.items():
+        known = 0
+        for source in waits[number]:
+            known |= after[source]
+        own = bits.get(table, 0)
+        if own & ~known:
+            first.add(number)
+        after[number] = known | own
+    return first
 
 
 def engine_of(instruction: Instruction) -> Engine:

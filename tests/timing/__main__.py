@@ -29,9 +29,11 @@ from tests.unit.machine.test_profiles import PROFILES, Seen
 HERE = Path(__file__).parent
 SCHEDULES = """\
 Microseconds of the samples' runs beside a lower bound: the longest path, or the engine with most to
-do and what must come before and after it, with no limit of memory. The tensor engine's slow start
-is in it, and tables that no other instruction can have loaded. The last three are loops on the
-device, in which each tile has one place: a turn waits for the last use of what it overwrites."""
+do and what must come before and after it, with no limit of memory but the addresses that a kernel
+names. In it are the tensor engine's slow start, the loading of tables, what one engine has to do
+before an instruction that waits for several results, and where cores meet: in program order, when
+both are there. The last three are loops on the device, in which each tile has one place: a turn
+waits for the last use of what it overwrites."""
 
 SWEEPS = """\
 Kernels of our own that do the same work in several ways, `tests/timing/tuned.py`: what the vendor's

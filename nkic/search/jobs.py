@@ -1,0 +1,284 @@
+"""Instructions as a lower bound sees them: on their engines, with what they wait for, but without
+an order or addresses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.program import Instruction, Operand
+from nkic.ir.tensors import AccessPattern
+from nkic.machine.engines import Engine
+from nkic.machine.targets import Target
+from nkic.machine.timing import Tables, Warmth, commands_beside, semaphore_ps
+from nkic.schedule.placed import Timings, engine_of, first_users, queues_of
+
+Part = tuple[int, int, int]  # when work may begin, how long it takes, and what comes after it
+
+
+class Job:
+    """An instruction: its engine, and when it can start and how long it takes at least."""
+
+    def __init__(self, one: Instruction, target: Target, timings: Timings, core: int = 0) -> None:
+        self.core = core
+        self.number = one.number
+        self.engine = engine_of(one)
+        queues = queues_of(one, target) if self.engine is Engine.DMA else range(1)
+        times = [timings.of(one, queue) for queue in queues]
+        time = min(times, key=lambda t: t.start)
+        self.by = time.by
+        same = {t.by for t in times} == {time.by}
+        self.trigger = time.trigger if same and not commands_beside(time.by) else 0
+        self.parts = (self.engine, self.by) if self.trigger else (self.engine,)  # who is busy
+        self.hold = time.hold
+        self.busy = time.pool if self.engine is Engine.DMA else time.hold
+        self.latency = time.latency
+        self.length = time.start + time.hold + time.latency
+        alike = timings.alike(one)
+        self.table = alike.table
+        self.reads = {_tensor(one.operands[i]) for i in alike.reads}
+        self.writes = {_tensor(one.operands[i]) for i in alike.writes if alike.is_fixed}
+        self.meets = (self.engine, _pipe(one)) if one.row.is_rendezvous else None
+        self.signal = 0  # until all cores know that they have met
+        self.loads = False  # its table, in any order
+        self.gap = 0  # until its engine goes on with its result
+        self.cold: Cold | None = None
+        self.earliest = self.rest = 0
+        self.slower = 0  # how much longer it takes at its earliest start than it would later
+
+    def on(self, engine: Engine) -> int:
+        """How long that engine is busy with it: a transfer, also the one that must trigger it."""
+        if engine is self.engine:
+            return self.busy
+        return self.trigger if engine is self.by else 0
+
+    def until(self, other: Job, signal: int) -> int:
+        """From its start to that of `other`, which waits for it: on one engine a sum that is added
+        to is not waited for. A rendezvous waits for the one before it in its stream to begin.
+        """
+        if self.signal and self.meets == other.meets:
+            return other.signal
+        if self.engine is Engine.DMA or self.engine is not other.engine:
+            return self.length + signal + other.signal
+        follows = self.core == other.core and not other.reads.isdisjoint(self.writes)
+        gap = self.gap if follows else 0
+        return self.hold + gap + other.signal
+
+
+Before = dict[Job, list[Job]]
+Way = tuple[Job, int, int]  # when a job may begin, and how long it is from there to what follows
+
+
+def _tensor(operand: Operand) -> int:
+    return operand.tensor.number if isinstance(operand, AccessPattern) else -1
+
+
+def _pipe(one: Instruction) -> object:
+    return one.attribute(one.row.queue) if one.row.queue else None
+
+
+class Cold:
+    """The tensor engine at the start: it may begin when the first of its jobs can, and runs at a
+    share of its rate for some time from then on (`timing.Warmth`).
+    """
+
+    def __init__(self, code: Sequence[Job], target: Target) -> None:
+        warmth = Warmth(target)
+        begins = min((job.earliest for job in code if job.engine is Engine.TENSOR), default=0)
+        self.until = begins + warmth.up if warmth.up else 0
+        self.rate = warmth.rate
+
+    def slower(self, start: int, work: int) -> int:
+        """How much longer `work` takes than at the full rate, from `start` on at the earliest."""
+        return int(min(max(0, self.until - start), work / self.rate) * (1 - self.rate))
+
+
+def before_of(code: Sequence[Job], graph: DependenceGraph) -> Before:
+    """What each of these jobs waits for among them."""
+    known = {job.number: job for job in code}
+    found: Before = {}
+    for job in code:
+        numbers = {e.source: 0 for e in graph.sources(job.number) if not e.distance}
+        found[job] = [known[number] for number in numbers if number in known]
+    return found
+
+
+def least(cores: Sequence[Sequence[Job]], before: Before, target: Target, is_start: bool) -> int:
+    """Picoseconds that these jobs take at least on so many cores. At the start of a kernel the
+    tensor engine is cold and the scalar engine holds no table.
+    """
+    signal, load = semaphore_ps(target), 0
+    code = _merged(cores)
+    if is_start:
+        load = Tables(target).load
+        for own in cores:
+            _load_tables(own, before, load)
+            _set_gaps(own)
+    _set_earliest(code, before, signal)
+    if is_start:
+        for own in cores:
+            cold = Cold(own, target)
+            for job in own:
+                job.cold = cold if job.engine is Engine.TENSOR else None
+        _set_earliest(code, before, signal)
+    _set_rest(code, before, signal)
+    paths = [job.earliest + job.slower + job.rest for job in code]
+    busy = [_busy(*pair, load) for own in cores for pair in _by_engine(own).items()]
+    return max([*busy, *paths], default=0)
+
+
+def _merged(cores: Sequence[Sequence[Job]]) -> list[Job]:
+    """The jobs of all cores, each after what it waits for: core by core up to a rendezvous."""
+    found, walks = list[Job](), [iter(code) for code in cores]
+    while True:
+        met = list[Job]()
+        for walk in walks:
+            for job in walk:
+                if len(cores) > 1 and job.meets is not None:
+                    met.append(job)
+                    break
+                found.append(job)
+        if not met:
+            return found
+        found += met
+
+
+def _by_engine(code: Iterable[Job]) -> dict[Engine, list[Job]]:
+    """The jobs that each engine has part in."""
+    found: dict[Engine, list[Job]] = defaultdict(list)
+    for job in code:
+        for engine in job.parts:
+            found[engine].append(job)
+    return found
+
+
+def _load_tables(code: Sequence[Job], before: Before, load: int) -> None:
+    """A table is loaded by the first that needs it: known where all others come after that one."""
+    own = {job.number: [o.number for o in before[job] if o.core == job.core] for job in code}
+    first = first_users({job.number: job.table for job in code}, own)
+    alone = Counter(job.table for job in code if job.number in first)
+    for job in code:
+        if job.number in first and alone[job.table] == 1:
+            job.hold += load
+            job.busy += load
+            job.length += load
+            job.loads = True
+
+
+def _set_gaps(code: Sequence[Job]) -> None:
+    """On one engine, who needs the result of the instruction before it waits until it is there; of
+    an earlier one, for at least one instruction between.
+    """
+    for engine, jobs in _by_engine(code).items():
+        shortest = min(job.hold for job in jobs)
+        for job in jobs:
+            if engine is job.engine:
+                job.gap = min(job.latency, shortest)
+
+
+def _set_earliest(code: Sequence[Job], before: Before, signal: int) -> None:
+    """When each job can start, after each that it waits for, and after all of them that one engine
+    is busy with.
+    """
+    for job in code:
+        sources = before[job]
+        ways = [(o, o.earliest, o.until(job, signal)) for o in sources]
+        starts = (begins + o.slower + way for o, begins, way in ways)
+        job.earliest = _one_by_one(ways, max(starts, default=0))
+        if job.cold is not None:
+            job.slower = job.cold.slower(job.earliest, job.hold)
+
+
+def _set_rest(code: Sequence[Job], before: Before, signal: int) -> None:
+    """From each job's start to the end, after each that waits for it, and after all of them that
+    one engine is busy with.
+    """
+    after: dict[Job, list[Way]] = {job: [] for job in code}
+    for job in reversed(code):
+        ways = after[job]
+        rests = (begins + rest for _, begins, rest in ways)
+        job.rest = _one_by_one(ways, max(rests, default=0))
+        job.rest = max(job.rest, job.length)
+        for one in before[job]:
+            after[one].append((job, one.until(job, signal), job.rest))
+
+
+def _one_by_one(ways: Sequence[Way], known: int) -> int:
+    """When the last of these is over, at least `known`: what one engine is busy with comes one
+    after the other.
+    """
+    if len(ways) < 2:
+        return known
+    found: dict[tuple[int, Engine], list[Part]] = defaultdict(list)
+    for job, begins, length in ways:
+        for engine in job.parts:
+            work = job.on(engine)
+            found[job.core, engine].append((begins, work, length - work))
+    for parts in found.values():
+        if len(parts) > 1:
+            known = max(known, one_machine(parts))
+    return known
+
+
+def one_machine(parts: Sequence[Part]) -> int:
+    """When the last of them is over if the machine may leave one for another at any time, which
+    takes no longer than any order (Jackson's preemptive schedule: of what can be worked on, first
+    what has most after it).
+    """
+    if len(parts) == 2:
+        (one, takes, after), (other, more, then) = parts
+        both = min(one, other) + takes + more + min(after, then)
+        return max(both, one + takes + after, other + more + then)
+    parts = sorted(parts)
+    waiting: list[tuple[int, int]] = []  # (-what comes after, work that is left)
+    now = over = index = 0
+    while index < len(parts) or waiting:
+        if not waiting:
+            now = max(now, parts[index][0])
+        while index < len(parts) and parts[index][0] <= now:
+            heappush(waiting, (-parts[index][2], parts[index][1]))
+            index += 1
+        after, work = heappop(waiting)
+        step = min(work, parts[index][0] - now) if index < len(parts) else work
+        now += step
+        if step < work:
+            heappush(waiting, (after, work - step))
+        else:
+            over = max(over, now - after)
+    return over
+
+
+def _busy(engine: Engine, jobs: Sequence[Job], load: int) -> int:
+    """How long it takes until that engine has done its jobs, and what comes after."""
+    longest = one_machine([(j.earliest, j.on(engine), j.rest - j.on(engine)) for j in jobs])
+    total, shortest = 0, jobs[0].rest
+    tables = _Loads(jobs)
+    for job in sorted(jobs, key=lambda job: (-job.earliest, job.number)):
+        total += job.on(engine)
+        shortest = min(shortest, job.rest - job.on(engine))
+        slower = job.cold.slower(job.earliest, total) if job.cold is not None else 0
+        loads = load * tables.after(job) if engine is Engine.SCALAR else 0
+        longest = max(longest, job.earliest + total + loads + slower + shortest)
+    return longest
+
+
+class _Loads:
+    """How many tables must be loaded for some of these jobs: all that they need, but for one that
+    the engine may hold if others need it too.
+    """
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self.left: Mapping[str, int] = Counter(job.table for job in jobs if job.table)
+        self.seen = Counter[str]()
+        self.counted = 0  # by the jobs themselves
+
+    def after(self, job: Job) -> int:
+        """The number, beside those that jobs count themselves, with this job as well."""
+        if job.table:
+            self.seen[job.table] += 1
+            self.counted += job.loads
+        is_held = any(count < self.left[table] for table, count in self.seen.items())
+        return len(self.seen) - is_held - self.counted
