@@ -39,7 +39,8 @@ class Event(NamedTuple):
     complete at `done`. `pool` is the time that it took of all the core's DMA engines together,
     `bytes` what it moved. `tokens` are the events that signalled what it waited for, `turns` the
     iterations of the device loops around it, outermost first. The engine `by` was busy with the
-    trigger of a transfer for `trigger` from `ready` on.
+    trigger of a transfer for `trigger` from `ready` on; for the first `beside` of it with work
+    of its own, too.
     """
 
     stream: int
@@ -59,6 +60,12 @@ class Event(NamedTuple):
     turns: tuple[int, ...]
     trigger: int = 0
     by: Engine = Engine.DMA
+    beside: int = 0
+
+    @property
+    def held(self) -> int:
+        """How long the trigger alone kept its engine busy."""
+        return self.trigger - self.beside
 
     @property
     def is_late(self) -> bool:

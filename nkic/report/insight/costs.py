@@ -85,8 +85,8 @@ class Accounts:
         read, written = self.hbm_bytes(event)
         cost.executions += 1
         cost.busy[SHORT_NAMES[engine]] += event.free - event.start
-        if event.trigger:
-            cost.triggers[SHORT_NAMES[event.by]] += event.trigger
+        if event.held:
+            cost.triggers[SHORT_NAMES[event.by]] += event.held
         cost.hbm_read += read
         cost.hbm_written += written
         cost.operations += self.operations(event)

@@ -102,22 +102,24 @@ def _slices(found: Insight) -> Iterator[Slice]:
 
 
 def triggers(found: Insight) -> Iterator[Slice]:
-    """What transfers take of the engines that trigger them, on the tracks of these."""
+    """What transfers take of the engines that trigger them, on the tracks of these, without the
+    time in which such an engine did work of its own as well.
+    """
     own = streams(found)
     known: dict[tuple[int, Engine], int] = {
         (s.core, s.engine): n for n, s in enumerate(own) if s.engine is not Engine.DMA
     }
     for number, event in enumerate(found.trace.events):
-        if event.trigger:
+        if event.held:
             stream = known[own[event.stream].core, event.by]
             args = {
                 "source": str(found.accounts.lines.of(event.record.place)),
                 "iteration": places.turns(found.trace.executable, event.record),
-                "start_ps": event.ready,
-                "duration_ps": event.trigger,
+                "start_ps": event.ready + event.beside,
+                "duration_ps": event.held,
             }
-            end = event.ready + event.trigger
-            yield Slice(number, stream, "trigger", event.ready, end, args)
+            start, end = event.ready + event.beside, event.ready + event.trigger
+            yield Slice(number, stream, "trigger", start, end, args)
 
 
 def flows(found: Insight) -> Iterator[Flow]:

@@ -130,10 +130,16 @@ class Recorder:
             *(number, item.record, idle, bound.time, start, free, done),
             *(bound.cause, bound.before, late, pool, table),
             *(item.bytes, tokens, tuple(runner.turns), trigger, by),
+            self._beside(runner, item, bound.time),
         )
         self.events.append(event)
         self.items.append(item)
         self._note(runner, item, number, index)
+
+    def _beside(self, runner: Runner, item: Item, triggered: int) -> int:
+        """How long the engine that triggers a transfer goes on with work of its own meanwhile."""
+        held = self._holders.get((runner.unit, item.timing.by), _NOTHING).time
+        return max(0, min(item.timing.trigger, held - triggered))
 
     def _note(self, runner: Runner, item: Item, number: int, index: int) -> None:
         """Who came last, for those that come next."""

@@ -92,16 +92,17 @@ def tflops(target: Target, cost: Cost, depth: int = 128) -> float:
 
 @each
 def test_the_tensor_engine_reaches_its_printed_rates(target: Target, printed: Published) -> None:
+    """But for the 4 cycles that profiles show between two products of 512 columns."""
     half = tflops(target, product(target, "bfloat16"))
-    assert half == pytest.approx(printed.tflops_16, rel=0.01)
+    assert half == pytest.approx(printed.tflops_16, rel=0.015)
     single = tflops(target, product(target, "float32"))
-    assert single == pytest.approx(printed.tflops_32, rel=0.02)
+    assert single == pytest.approx(printed.tflops_32, rel=0.025)
 
 
 def test_double_rows_and_microscaling_reach_theirs() -> None:
     """158 TFLOPS of 8-bit floats on trn2, 315 of MXFP8 on trn3."""
     double = product(TRN2, "float8_e4m3", perf_mode="double_row")
-    assert tflops(TRN2, double, 256) == pytest.approx(158, rel=0.01)
+    assert tflops(TRN2, double, 256) == pytest.approx(158, rel=0.015)
     _, facts = facts_of("nc_matmul_mx", TRN3, Engine.TENSOR)
     operands = {
         **facts.operands,
@@ -109,7 +110,7 @@ def test_double_rows_and_microscaling_reach_theirs() -> None:
         "moving": tile("float8_e5m2_x4[128, 512]"),
     }
     mx = ROWS["nc_matmul_mx"].cost(Facts(TRN3, operands, facts.attributes, Engine.TENSOR))
-    assert tflops(TRN3, mx, 512) == pytest.approx(315, rel=0.01)
+    assert tflops(TRN3, mx, 512) == pytest.approx(315, rel=0.015)
 
 
 @each
