@@ -22,9 +22,9 @@ from math import inf
 from typing import Any, NamedTuple, NoReturn
 
 from nkic.base.diagnostics import LimitHit, ProgramFault, make
-from nkic.machine.engines import Engine
+from nkic.machine.clock.rings import Rings
 from nkic.machine.targets import Target
-from nkic.machine.timing import commands_beside, semaphore_ps
+from nkic.machine.timing import semaphore_ps
 from nkic.neff.records import Executable, LoopRecord, PatternRecord
 from nkic.simulate.bounds import Bounds
 from nkic.simulate.deadlock import deadlock, outside_group, same_instruction
@@ -78,11 +78,9 @@ class Machine:
             [deque() for _ in range(executable.semaphores)] for _ in range(units)
         ]
         self.parked: list[dict[int, Runner]] = [{} for _ in range(units)]
-        self.dma_free = [0] * units
         self.semaphore_ps = semaphore_ps(target)
-        self.engines = {(r.unit, r.record.engine): r for r in runners if not r.is_dma}
-        self.commands: dict[tuple[int, Engine], int] = {}  # when engines end the last trigger
-        self.triggers: dict[tuple[int, Engine], int] = {}  # how long engines were busy with them
+        engines = {(r.unit, r.record.engine): r for r in runners if not r.is_dma}
+        self.rings = Rings(units, engines)
         self.end = 0
         self.timeline: list[tuple[Runner, Item, int, int]] = []
         self.turns = 0
@@ -137,7 +135,7 @@ class Machine:
             if start > now and queue and start > queue[0][0]:
                 return start
             if item.timing.trigger:
-                start = self._triggered(runner, item, start)
+                start = self.rings.trigger(runner, runner.unit, item.timing, start)
                 if start > now and queue and start > queue[0][0]:
                     return start
             if not item.is_rendezvous:
@@ -177,7 +175,8 @@ class Machine:
             self.orders[runner.rank].end(runner, item)
         runner.count += item.record.row is not None
         if self.recorders:
-            self.recorders[runner.rank].begin(runner, item, start, self.dma_free[runner.unit])
+            dma_free = self.rings.dma_free[runner.unit]
+            self.recorders[runner.rank].begin(runner, item, start, dma_free)
         self._pass_time(runner, item, start)
         if self.recorders:
             self.recorders[runner.rank].end(runner, item)
@@ -255,7 +254,7 @@ class Machine:
         if len(arrivals) > 1:
             together += self.semaphore_ps
         if last.is_dma:
-            together = max(together, *(self.dma_free[a.runner.unit] for a in arrivals))
+            together = max(together, *(self.rings.dma_free[a.runner.unit] for a in arrivals))
         for arrival in arrivals:
             self._execute(arrival.runner, arrival.item, together, queue)
             if arrival.runner is not last:
@@ -289,10 +288,9 @@ class Machine:
 
     def _pass_time(self, runner: Runner, item: Item, start: int) -> None:
         """Advances the stream's times over `item`, started at `start`."""
-        hold, latency, lead, pool, trigger, _ = item.timing
+        hold, latency, lead, *_ = item.timing
         if runner.is_dma:
-            runner.free = start + trigger
-            self._enqueue(runner, start, hold, pool)
+            self.rings.enqueue(runner, runner.unit, item.timing, start)
             runner.bytes += item.bytes
             start, end = runner.moved - hold, runner.moved + lead + latency
         else:
@@ -309,33 +307,6 @@ class Machine:
             self.end = runner.done
             if self.limit_ps is not None and self.end > self.limit_ps:
                 self._too_many_cycles(item)
-
-    def _enqueue(self, runner: Runner, start: int, hold: int, pool: int) -> None:
-        """A transfer comes to its ring at `start`. Its data move when the core's DMA engines have
-        time for it, and after those of the transfers before it in the ring.
-        """
-        runner.triggered = None
-        if pool:
-            start = max(start, self.dma_free[runner.unit])
-            self.dma_free[runner.unit] = start + pool
-        runner.moved = max(start, runner.moved) + hold
-
-    def _triggered(self, runner: Runner, item: Item, start: int) -> int:
-        """When a transfer that could start at `start` is triggered. Engines take triggers in the
-        order in which transfers are ready, and are busy with them.
-        """
-        if runner.triggered is None:
-            by, trigger = (runner.unit, item.timing.by), item.timing.trigger
-            engine, free = self.engines.get(by), self.commands.get(by, 0)
-            if engine is not None and not commands_beside(item.timing.by):
-                free = max(free, engine.free)
-            runner.triggered = max(start, free)
-            until = self.commands[by] = runner.triggered + trigger
-            if engine is not None:
-                trigger = max(0, until - max(runner.triggered, engine.free))
-                engine.free = max(engine.free, until)
-            self.triggers[by] = self.triggers.get(by, 0) + trigger
-        return runner.triggered
 
     def _too_many_cycles(self, item: Item) -> NoReturn:
         message = f"the program runs longer than --max-cycles {self.options.max_cycles:,}"

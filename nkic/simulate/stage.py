@@ -188,7 +188,7 @@ def _result(
         uses[name][0] += runner.busy
         uses[name][1] += runner.count
     own = {runner.unit: runner.core for runner in runners}
-    for (unit, engine), busy in machine.triggers.items():
+    for (unit, engine), busy in machine.rings.held.items():
         if unit in own:
             uses[f"core{own[unit]}.{engine.value}"][0] += busy
     return Result(

@@ -105,9 +105,9 @@ FIXED = (
     ),
     Fixed(
         "every DMA queue has engines of its own in the runner",
-        "nkic/simulate/machine.py",
-        "self.dma_free[runner.unit] = start + pool",
-        "self.dma_free[runner.unit] = start",
+        "nkic/machine/clock/rings.py",
+        "self.dma_free[core] = start + timing.pool",
+        "self.dma_free[core] = start",
         (EXACT,),
     ),
 )

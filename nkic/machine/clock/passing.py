@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+from nkic.machine.clock.rings import Rings
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
-from nkic.machine.timing import Tables, Timing, Warmth, commands_beside, semaphore_ps
+from nkic.machine.timing import Tables, Timing, Warmth, semaphore_ps
 
 Queue = list[tuple[int, int]]  # when a line goes on, and which
 
@@ -66,10 +67,8 @@ class Passing:
         self.semaphore_ps = semaphore_ps(target)
         self.tokens = [[deque[int]() for _ in range(semaphores)] for _ in range(cores)]
         self.parked: list[dict[int, Line]] = [{} for _ in range(cores)]
-        self.dma_free = [0 for _ in range(cores)]
         self.met: dict[tuple[Engine, int], dict[int, tuple[Line, int]]] = {}
-        self.engines = {(o.core, o.engine): o for o in lines if not o.is_dma}
-        self.commands: dict[tuple[int, Engine], int] = {}  # when engines end the last trigger
+        self.rings = Rings(cores, {(o.core, o.engine): o for o in lines if not o.is_dma})
         self.end = 0
 
     def go(self) -> int | None:
@@ -96,7 +95,7 @@ class Passing:
             if start > now and queue and start > queue[0][0]:
                 return start
             if entry.timing.trigger:
-                start = self._triggered(line, entry, start)
+                start = self.rings.trigger(line, line.core, entry.timing, start)
                 if start > now and queue and start > queue[0][0]:
                     return start
             if not entry.meets:
@@ -119,19 +118,6 @@ class Passing:
             start = max(start, there[count - 1] + self.semaphore_ps)
         return start
 
-    def _triggered(self, line: Line, entry: Entry, start: int) -> int:
-        """When a transfer that could start at `start` is triggered."""
-        if line.triggered is None:
-            by, trigger = (line.core, entry.timing.by), entry.timing.trigger
-            engine, free = self.engines.get(by), self.commands.get(by, 0)
-            if engine is not None and not commands_beside(entry.timing.by):
-                free = max(free, engine.free)
-            line.triggered = max(start, free)
-            self.commands[by] = line.triggered + trigger
-            if engine is not None:
-                engine.free = max(engine.free, line.triggered + trigger)
-        return line.triggered
-
     def _pass(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
         tokens = self.tokens[line.core]
         for semaphore, count in entry.waits:
@@ -146,10 +132,9 @@ class Passing:
         line.next()
 
     def _pass_time(self, line: Line, entry: Entry, start: int) -> None:
-        hold, latency, lead, pool, trigger, _ = entry.timing
+        hold, latency, lead, *_ = entry.timing
         if line.is_dma:
-            self._enqueue(line, start, hold, pool)
-            line.free = start + trigger
+            self.rings.enqueue(line, line.core, entry.timing, start)
             line.done = max(line.done, line.moved + lead + latency)
         else:
             if line.engine is Engine.TENSOR:
@@ -159,16 +144,6 @@ class Passing:
             line.free = start + hold
             line.done = max(line.done, line.free + latency)
         self.end = max(self.end, line.done)
-
-    def _enqueue(self, line: Line, start: int, hold: int, pool: int) -> None:
-        """A transfer comes to its ring at `start`. Its data move when the core's DMA engines have
-        time for it, and after those of the transfers before it in the ring.
-        """
-        line.triggered = None
-        if pool:
-            start = max(start, self.dma_free[line.core])
-            self.dma_free[line.core] = start + pool
-        line.moved = max(start, line.moved) + hold
 
     def _meet(self, line: Line, start: int, queue: Queue) -> bool:
         """The core has come to a meeting, in the stream of this name; whether all have."""
@@ -180,7 +155,7 @@ class Passing:
         if self.cores > 1:
             together += self.semaphore_ps
         if line.is_dma:
-            together = max(together, *self.dma_free)
+            together = max(together, *self.rings.dma_free)
         for other, _ in [here[core] for core in sorted(here)]:
             if other.entry is not None:
                 self._pass(other, other.entry, together, queue)

@@ -1,0 +1,59 @@
+"""DMA queues in time: when transfers are triggered, and when their data move. The event loop of a
+run and the compiler's estimate ask the same of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from nkic.machine.engines import Engine
+from nkic.machine.timing import Timing, commands_beside
+
+Key = tuple[int, Engine]  # a core, and one of its engines
+
+
+class Timed(Protocol):
+    """A stream of an engine or a queue, and how far it has come."""
+
+    free: int
+    triggered: int | None
+    moved: int
+
+
+class Rings:
+    """The queues of so many cores. `engines` are the streams of those engines that have one."""
+
+    def __init__(self, cores: int, engines: Mapping[Key, Timed]) -> None:
+        self.engines = engines
+        self.dma_free = [0] * cores  # when the DMA engines have time for another transfer
+        self.commands: dict[Key, int] = {}  # when engines end their last trigger
+        self.held: dict[Key, int] = {}  # how long triggers alone kept engines busy
+
+    def trigger(self, queue: Timed, core: int, timing: Timing, start: int) -> int:
+        """When a transfer that could start at `start` is triggered. Engines take triggers in the
+        order in which transfers are ready, and are busy with them.
+        """
+        if queue.triggered is None:
+            by, trigger = (core, timing.by), timing.trigger
+            engine, free = self.engines.get(by), self.commands.get(by, 0)
+            if engine is not None and not commands_beside(timing.by):
+                free = max(free, engine.free)
+            queue.triggered = max(start, free)
+            until = self.commands[by] = queue.triggered + trigger
+            if engine is not None:
+                trigger = max(0, until - max(queue.triggered, engine.free))
+                engine.free = max(engine.free, until)
+            self.held[by] = self.held.get(by, 0) + trigger
+        return queue.triggered
+
+    def enqueue(self, queue: Timed, core: int, timing: Timing, start: int) -> None:
+        """A transfer comes to its ring at `start`, which then takes another. Its data move when the
+        core's DMA engines have time for it, and after those of the transfers before it in the ring.
+        """
+        queue.triggered = None
+        queue.free = start + timing.trigger
+        if timing.pool:
+            start = max(start, self.dma_free[core])
+            self.dma_free[core] = start + timing.pool
+        queue.moved = max(start, queue.moved) + timing.hold
