@@ -80,11 +80,11 @@ class _Walk:
         at = self.where[number]
         known = self.known[at.line]
         for source in waited:
-            _join(known, self.then.get((source.line, source.position), known))
+            join(known, self.then.get((source.line, source.position), known))
         for source in self._needed(number):
             if known[source.line] < source.position:
                 yield Wait(source, at)
-                _join(known, source.clock)
+                join(known, source.clock)
                 known[source.line] = source.position
         self.then[at.line, at.position] = list(known)
 
@@ -100,7 +100,8 @@ class _Walk:
         return list(latest.values())
 
 
-def _join(clock: Clock, other: Clock) -> None:
+def join(clock: Clock, other: Clock) -> None:
+    """Makes `clock` know what `other` does, too."""
     for index, value in enumerate(other):
         if value > clock[index]:
             clock[index] = value

@@ -23,10 +23,8 @@ from nkic.ir.program import Instruction, Loop, instructions
 from nkic.ir.schedule import Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.schedule.carried import At, carried, overlaps
+from nkic.schedule.carried import At, Clock, carried, join, overlaps
 from nkic.schedule.placed import Placed
-
-Clock = list[int]
 
 
 @dataclass
@@ -94,7 +92,7 @@ class Wiring:
         needed = self._needed(number, line) if number in self.graph.edges else ()
         for source_line, position, clock in needed:
             self._connect(source_line.items[position - 1], source_line, draft, line)
-            _join(line.known, clock)
+            join(line.known, clock)
         if self.waited is not None:
             self.waited[number] = [At(one.index, at, clock) for one, at, clock in needed]
         self._append(line, draft, bool(needed))
@@ -140,7 +138,7 @@ class Wiring:
         """`has_learnt`: more is known than before the item, but for its own stream."""
         line.items.append(draft)
         if has_learnt:
-            _join(line.done, line.known)
+            join(line.done, line.known)
         line.done[line.index] = len(line.items)
         if line.id.engine is not Engine.DMA:
             line.known[line.index] = len(line.items)
@@ -214,17 +212,11 @@ class Wiring:
             self._append(line, arrive[line.index])
         everything: Clock = [0] * len(self.order)
         for line in lines:
-            _join(everything, line.done)
+            join(everything, line.done)
         for line in lines:
             leave = _Draft(None)
             for other in lines:
                 if other is not line or line.id.engine is Engine.DMA:
                     self._connect(arrive[other.index], other, leave, line)
-            _join(line.known, everything)
+            join(line.known, everything)
             self._append(line, leave)
-
-
-def _join(clock: Clock, other: Clock) -> None:
-    for index, value in enumerate(other):
-        if value > clock[index]:
-            clock[index] = value
