@@ -12,6 +12,7 @@ from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.lower.accumulate import Band, Written
 from nkic.lower.patterns import access_pattern
 from nkic.lower.split import parts
+from nkic.lower.workload import shape, share_out
 from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
 from nkic.machine.rules import violations
@@ -31,17 +32,19 @@ class _CoreLowerer:
         self.report = report
         self.written = Written()
         self.loops: tuple[int, ...] = ()  # the numbers of those that are open, outermost first
-        self.engines: dict[tuple[object, ...], Engine] = {}
+        self.engines: dict[tuple[object, ...], tuple[Engine, tuple[Engine, ...]]] = {}
         # One object for all equal ones: later stages find them again by identity.
         self.patterns: dict[tuple[int, bool, bool], AccessPattern] = {}  # by the view's identity
         self.known: dict[object, AccessPattern] = {}
         self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
         self.alike: dict[int, tuple[Any, ...]] = {}  # the same, by the program's own
+        self.choices: dict[int, tuple[Engine, ...]] = {}  # by number of instruction
         self.split = False
 
     def core(self, body: Body) -> Body:
         """The whole of a core."""
         found = self.body(body)
+        found = share_out(found, self.choices, self.target) if self.choices else found
         return renumbered(found) if self.split else found
 
     def body(self, body: Body) -> Body:
@@ -87,13 +90,18 @@ class _CoreLowerer:
         return found
 
     def engine(self, instruction: Instruction) -> Engine:
-        """The row's choice, made once per signature."""
+        """The row's choice, made once per signature; notes what is left to the workload."""
         row = instruction.row
-        key = (row, instruction.attributes, *(_shape(o) for o in instruction.operands))
+        key = (row, instruction.attributes, *map(shape, instruction.operands))
         found = self.engines.get(key)
         if found is None:
-            found = self.engines[key] = row.choose(instruction.facts(self.target))
-        return found
+            facts = instruction.facts(self.target)
+            several = row.by_workload(facts) if row.by_workload else ()
+            found = self.engines[key] = row.choose(facts), several
+        engine, several = found
+        if several:
+            self.choices[instruction.number] = several
+        return engine
 
     def accumulation(self, instruction: Instruction) -> list[Instruction]:
         """The instruction, or several if part of its dst was written and part was not."""
@@ -179,12 +187,6 @@ def renumbered(body: Body) -> Body:
 
 def _is_dynamic(operand: Operand) -> bool:
     return isinstance(operand, AccessPattern) and operand.dynamic is not None
-
-
-def _shape(operand: Operand) -> object:
-    if type(operand) is AccessPattern:
-        return (operand.tensor.buffer, operand.dtype, operand.partitions, operand.dims)
-    return operand
 
 
 def _with(instruction: Instruction, attribute: str, value: object) -> Instruction:

@@ -203,7 +203,8 @@ class Row:
     `parameters` is the order of the Python call. `opcode` is the number in files: stable,
     never reused. `access` refines an operand's access by attributes (a matmul that
     accumulates updates its dst). `engines` lists the engines that may run it; `choose` picks
-    one where the kernel does not say. `since` and `until` are the profiles that have it,
+    one where the kernel does not say, unless `by_workload` names several, among which the work that
+    each has to do decides. `since` and `until` are the profiles that have it,
     `module` is where kernels find it.
     `returns` names an operand that is no parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
@@ -237,6 +238,7 @@ class Row:
     engines: tuple[Engine, ...]
     choose: Callable[[Facts], Engine]
     cost: Callable[[Facts], Cost]
+    by_workload: Callable[[Facts], tuple[Engine, ...]] | None = None
     rules: tuple[Rule, ...] = ()
     effects: Callable[[Facts], Effects] = no_effects
     access: Callable[[str, Facts], Access | None] = no_access

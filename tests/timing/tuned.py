@@ -16,7 +16,8 @@ def copied_out(a, width):
         product = nl.ndarray((128, 512), nl.float32, buffer=nl.psum)
         nisa.nc_matmul(dst=product, stationary=held, moving=moving)
         for c in range(0, 512, width):
-            nisa.tensor_copy(dst=result[:, c : c + width], src=product[:, c : c + width])
+            columns = slice(c, c + width)
+            nisa.tensor_copy(result[:, columns], product[:, columns], nisa.engine.vector)
     nl.store(out, result)
     return out
 

@@ -60,6 +60,7 @@ ROWS = (
         attributes=(),
         engines=COPYING,
         choose=always(Engine.VECTOR),
+        by_workload=rules.copying_engines,
         cost=costs.copying("src"),
         rules=(
             elementwise("dst", "src"),

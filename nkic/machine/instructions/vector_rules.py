@@ -41,6 +41,18 @@ def fill_engine(facts: Facts) -> Engine:
     return Engine.VECTOR if small or dst.buffer is Buffer.PSUM else Engine.GPSIMD
 
 
+def copying_engines(facts: Facts) -> tuple[Engine, ...]:
+    """tensor_copy: vector or scalar, by workload (`nki.isa.tensor_copy`, `engine`).
+
+    Between floats alone, of which both give the same bits: vector is documented to keep those of
+    integers. gpsimd is left out: it shares vector's port to SBUF.
+    """
+    tiles = facts.tiles.values()
+    plain = all(tile.dtype.is_float and not tile.indexed for tile in tiles)
+    has_scalar = facts.target.generation >= 3
+    return (Engine.VECTOR, Engine.SCALAR) if plain and has_scalar else ()
+
+
 def binary_engine(facts: Facts) -> Engine:
     """tensor_tensor: power, and 32-bit integers in SBUF, on gpsimd; the rest on vector."""
     op = ALU[facts.attributes["op"]]
