@@ -64,6 +64,11 @@ def _wrong(
     return np.array([one.probe.predicted(machine) / one.ns - 1 for one in observations])
 
 
+def _nudge(name: str, scale: float) -> float:
+    """By how much a figure is changed: cycles are whole, so at least by two of them."""
+    return NUDGE if TABLE[name].unit == "share" else max(NUDGE, 2 / scale)
+
+
 def _slopes(
     observations: Sequence[Observation],
     target: Target,
@@ -75,7 +80,7 @@ def _slopes(
     columns = []
     for i in range(len(names)):
         moved = share.copy()
-        moved[i] += max(NUDGE, 2 / scale[i])  # cycles are whole: at least two of them
+        moved[i] += _nudge(names[i], scale[i])
         after = _wrong(observations, target, names, moved * scale)
         columns.append((after - wrong) / (moved[i] - share[i]))
     return np.array(columns).T

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from nkic.base import files
 from nkic.base.diagnostics import UsageFailed, make
-from nkic.machine.clock.probes import ARRIVAL, INTERVAL, PROBES, REPEATS, Probe
+from nkic.machine.clock.probes import ARRIVAL, INTERVAL, PROBES, REPEATS, SPAN, Probe
 
 MAX_BYTES = 1 << 28
 PROBE, AFTER = "nkic_probe", "nkic_after"  # names of instructions
@@ -60,6 +60,8 @@ def observed(probe: Probe, profile: Any, path: str) -> Observation:
     seen = sorted(_named(rows, PROBE, path))
     if probe.quantity == ARRIVAL:
         return Observation(probe, _arrival(seen, sorted(_named(rows, AFTER, path)), path))
+    if probe.quantity == SPAN:
+        return Observation(probe, _span(seen, path))
     if len(seen) < REPEATS or len(seen) % REPEATS:
         raise _bad(f"{path}: {len(seen)} instructions are named {PROBE}, of {REPEATS} repeats")
     parts = len(seen) // REPEATS  # a product in float32 is two instructions
@@ -73,6 +75,12 @@ def observed(probe: Probe, profile: Any, path: str) -> Observation:
 
 def _pairs(seen: list[_Seen], parts: int) -> Iterable[tuple[_Seen, _Seen]]:
     return zip(seen[::parts], seen[parts - 1 :: parts], strict=True)
+
+
+def _span(seen: list[_Seen], path: str) -> float:
+    if len(seen) != 2:
+        raise _bad(f"{path}: {len(seen)} instructions are named {PROBE}, and not two")
+    return seen[1].start - seen[0].start
 
 
 def _arrival(triggers: list[_Seen], after: list[_Seen], path: str) -> float:

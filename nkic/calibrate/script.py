@@ -4,11 +4,19 @@ runs and profiles them with the vendor's tools.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 from nkic.calibrate.profiles import AFTER, PROBE
-from nkic.machine.clock.probes import ARRIVAL, PROBES, REPEATS, ROW_LENGTH, Probe
+from nkic.machine.clock.probes import (
+    ARRIVAL,
+    PROBES,
+    REPEATS,
+    ROW_LENGTH,
+    SPAN,
+    WARMING,
+    Probe,
+)
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Tile
 from nkic.machine.memory import PARTITIONS
@@ -36,7 +44,6 @@ import nki.language as nl
 
 
 '''
-WARMING = 40  # products before those that count: more than the engine needs to be warm
 TAIL = f'''\
 KERNELS = [%s]
 
@@ -86,21 +93,53 @@ def _lines(probe: Probe) -> Iterator[str]:
     dst = probe.operands["dst"]
     yield f"out = {_tensor(dst, 'shared_hbm')}"
     for name, tile in probe.operands.items():
-        if name != "dst" and tile.on_chip:
-            yield f"{name} = {_tensor(tile, tile.buffer.value)}"
-            yield f"nisa.memset(dst={name}, value=1.0)"
-    if probe.engine is Engine.TENSOR:
+        if name != "dst":
+            yield from _source(name, tile)
+    if probe.engine is Engine.TENSOR and probe.warm:
         yield f"warm = {_tensor(dst, dst.buffer.value)}"
         for _ in range(WARMING):
             yield _call(probe, "warm")
+    last = yield from _measured(probe, dst)
+    yield f"after = {_tensor(dst, 'sbuf')}"
+    engine = ", engine=nisa.engine.vector" if probe.engine is Engine.GPSIMD else ""
+    yield f'nisa.tensor_copy(dst=after, src=dst{last}{engine}, name="{AFTER}")'
+    yield "nisa.dma_copy(dst=out, src=after)"
+    yield "return out"
+
+
+def _measured(probe: Probe, dst: Tile) -> Generator[str, None, int]:
+    """The instructions that count; the number of the last result."""
+    if probe.quantity == SPAN:  # on one sum, which keeps their order
+        yield f"dst0 = {_tensor(dst, dst.buffer.value)}"
+        yield _call(probe, "dst0", f"{PROBE}_0")
+        for _ in range(WARMING):
+            yield _call(probe, "dst0", is_other=True)
+        yield _call(probe, "dst0", f"{PROBE}_1", is_other=True)
+        return 0
     repeats = 1 if probe.quantity == ARRIVAL else REPEATS
     for i in range(repeats):
         yield f"dst{i} = {_tensor(dst, dst.buffer.value)}"
-        yield _call(probe, f"dst{i}", f"{PROBE}_{i}")
-    yield f"after = {_tensor(dst, 'sbuf')}"
-    yield f'nisa.tensor_copy(dst=after, src=dst{repeats - 1}, name="{AFTER}")'
-    yield "nisa.dma_copy(dst=out, src=after)"
-    yield "return out"
+        yield _call(probe, f"dst{i}", f"{PROBE}_{i}", is_other=i % 2 == 1)
+    return repeats - 1
+
+
+def _source(name: str, tile: Tile) -> Iterator[str]:
+    """What is read: a tile of ones, or what holds them in HBM where that is not the argument."""
+    if tile.on_chip:
+        yield f"{name} = {_tensor(tile, tile.buffer.value)}"
+        yield f"nisa.memset(dst={name}, value=1.0)"
+    elif not _is_argument(tile):
+        yield f"ones = {_tensor(tile, 'sbuf')}"
+        yield "nisa.memset(dst=ones, value=1.0)"
+        yield f"{name} = {_tensor(tile, 'private_hbm')}"
+        yield f"nisa.dma_copy(dst={name}, src=ones)"
+    if tile.dynamic:
+        yield "at = nisa.register_alloc(0)"
+
+
+def _is_argument(tile: Tile) -> bool:
+    """Columns of the kernel's argument."""
+    return not tile.on_chip and tile.dtype.name == "float32"
 
 
 def _tensor(tile: Tile, buffer: str) -> str:
@@ -108,19 +147,25 @@ def _tensor(tile: Tile, buffer: str) -> str:
     return f"nl.ndarray({shape}, dtype=nl.{tile.dtype.name}, buffer=nl.{buffer})"
 
 
-def _call(probe: Probe, dst: str, label: str = "") -> str:
+def _call(probe: Probe, dst: str, label: str = "", is_other: bool = False) -> str:
     """The instruction, with the operands of the table."""
     words = [f"dst={dst}"]
-    for name, tile in probe.operands.items():
-        if name != "dst":
-            words.append(f"{name}={name}" if tile.on_chip else f"{name}=x[:, 0:{tile.dims[-1][1]}]")
+    words += [f"{n}={_read(n, tile)}" for n, tile in probe.operands.items() if n != "dst"]
     words += [f"{name}={value!r}" for name, value in probe.numbers.items()]
     kinds = {a.name: a.kind for a in probe.row.attributes}
-    words += [f"{n}={_value(probe, n, kinds[n], v)}" for n, v in probe.attributes.items()]
+    attributes = {**probe.attributes, **(probe.other if is_other else {})}
+    words += [f"{n}={_value(probe, n, kinds[n], v)}" for n, v in attributes.items()]
     if probe.row.has_engine_parameter:
         words.append(f"engine=nisa.engine.{probe.engine.value}")
     words += [f'name="{label}"'] if label else []
     return f"nisa.{probe.row_name}({', '.join(words)})"
+
+
+def _read(name: str, tile: Tile) -> str:
+    columns = tile.dims[-1][1]
+    if _is_argument(tile):
+        return f"x[:, 0:{columns}]"
+    return f"{name}[:, nl.ds(at, {columns})]" if tile.dynamic else name
 
 
 def _value(probe: Probe, name: str, kind: AttributeKind, value: Any) -> str:

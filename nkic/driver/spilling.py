@@ -16,9 +16,9 @@ from nkic.base.source import Span
 from nkic.base.text import decimal, plural
 from nkic.depend import depend
 from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Program, instructions
+from nkic.ir.program import Loop, Program, instructions
 from nkic.search import fit
-from nkic.spill import Away, Spilled, spill
+from nkic.spill import Away, Spilled, Step, spill
 
 Graphs = tuple[DependenceGraph, ...]
 # Of SBUF, in use at once: less where what is in use cannot be laid out without gaps.
@@ -26,6 +26,11 @@ SHARES = (1.0, 0.97, 0.94, 0.9, 0.85, 0.8, 0.7)
 CHEAP = 50_000  # instructions of a program for which an error says what spilling would move
 SHOWN = 5  # places that a report names
 OVERFLOW = code("sbuf-overflow")
+IN_PSUM = code("psum-overflow")
+OF_SBUF = (
+    "--spill lets tiles of SBUF wait, not those of PSUM, which transfers do not reach: copy sums "
+    "to SBUF with nisa.tensor_copy before more of them are begun"
+)
 
 
 class Fitted(NamedTuple):
@@ -79,15 +84,28 @@ def _advised(
     one: Diagnostic, all: tuple[Diagnostic, ...], first: Spilled | None, tried: bool
 ) -> Diagnostic:
     """The error, with what spilling would do or did not."""
-    if one.code is not OVERFLOW or any(other.code is not OVERFLOW for other in all):
+    if tried and one.code is IN_PSUM:
+        return replace(one, help=f"{one.help}; {OF_SBUF}")
+    if first is None or any(other.code is not OVERFLOW for other in all):
         return one
-    if first is None or not first.enough:
-        more = "; --spill cannot help: one instruction needs more than there is at once"
-        return replace(one, help=one.help + more) if first is not None and tried else one
+    if first.stuck is not None:
+        return replace(one, help=f"{one.help}; {_stuck(first.stuck)}") if tried else one
     if tried:
         return replace(one, help=f"{one.help}; even with --spill the rest leaves gaps")
     moved = f"which moves {decimal(first.stored + first.loaded)} to and from HBM"
     return replace(one, help=f"{one.help}; or let tiles wait in HBM with --spill, {moved}")
+
+
+def _stuck(step: Step) -> str:
+    """Why no tile that waits elsewhere makes room for that."""
+    if not isinstance(step.item, Loop):
+        return "--spill cannot help: one instruction needs more than there is at once"
+    place, inside = step.item.at.primary, f"{step.inner:,} bytes per partition"
+    return (
+        f"--spill works around device loops, not inside them: a turn of the one at {place.path}:"
+        f"{place.line} holds {inside}, so use fewer or smaller tiles in it, or write it with "
+        "`range`, which is unrolled"
+    )
 
 
 def _warning(found: Fitted) -> Diagnostic:

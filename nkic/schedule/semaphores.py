@@ -8,8 +8,9 @@ known complete. Rules, which the runner obeys:
 - an item that has waited for a signal knows all that the signalling item knew, and that item
   and all before it in its stream.
 One semaphore serves one pair of streams, signaller and waiter; each wait takes one signal. A pair
-has another one for what a turn of a device loop waits for of the turn before (`carried`): it is
-given its signals once before the loop, for the first turn, and the last ones are taken after it.
+has further ones for what a turn of a device loop waits for of the turn before (`carried`), by how
+deep the loop is: it is given its signals once before the loop, for the first turn, and the last
+ones are taken after it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ from nkic.ir.program import Instruction, Loop, instructions
 from nkic.ir.schedule import Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register
-from nkic.schedule.carried import At, Clock, carried, join, overlaps
+from nkic.schedule.carried import At, Clock, carried, ends, join, overlaps
+from nkic.schedule.carried import Wait as Carried
 from nkic.schedule.placed import Placed
+
+_Left = list[tuple[int, int]]  # lines, and semaphores that they take after a loop
 
 
 @dataclass
@@ -82,7 +86,9 @@ class Wiring:
         }
         self.order = list(self.lines.values())
         self.where: dict[int, tuple[_Line, int, Clock]] = {}  # by instruction
-        self.semaphores: dict[tuple[int, int, bool], int] = {}  # by pair, and whether carried
+        self.semaphores: dict[tuple[int, int, int], int] = {}  # by pair, and depth if carried
+        self.depth = 0  # loops that are open
+        self.complete: Clock = [0] * count  # what every stream knows from the last common barrier
         self.waited: dict[int, list[At]] | None = None  # by instruction, in loops that overlap
 
     def add(self, placed: Placed) -> None:
@@ -130,8 +136,9 @@ class Wiring:
         source.signals.append(semaphore)
         draft.waits.append(semaphore)
 
-    def _semaphore(self, signaller: int, waiter: int, is_carried: bool = False) -> int:
-        pair = (signaller, waiter, is_carried)
+    def _semaphore(self, signaller: int, waiter: int, depth: int = 0) -> int:
+        """Of a pair; for what loops carry, of loops that are so deep."""
+        pair = (signaller, waiter, depth)
         return self.semaphores.setdefault(pair, len(self.semaphores))
 
     def _append(self, line: _Line, draft: _Draft, has_learnt: bool = True) -> None:
@@ -155,17 +162,31 @@ class Wiring:
         streams have decided before any goes on to change the register.
         """
         self.barrier(self.order)
-        if self.overlaps and overlaps(loop):
-            self._overlapping(loop, body)
-            return
+        self.depth += 1
+        wire = self._overlapping if self.overlaps and overlaps(loop) else self._apart
+        left = wire(loop, body)
+        self.depth -= 1
+        after = [len(line.items) for line in self.order]
+        self.barrier(self.order)
+        for line, semaphore in left:
+            self.order[line].items[after[line]].waits.append(semaphore)
+
+    def _apart(self, loop: Loop, body: Callable[[], None]) -> _Left:
+        """Wires a loop whose turns come one after the other."""
         starts = [len(line.items) for line in self.order]
         if any(isinstance(v, Register) for v in (loop.start, loop.stop, loop.condition)):
-            engines = {i.engine for i in instructions(loop.body)}
-            self.barrier([line for line in self.order if line.id.engine in engines])
+            self.barrier(self._deciding(loop))
         body()
         self.barrier(self._since(starts))
         self._bracket(loop, starts)
-        self.barrier(self.order)
+        return []
+
+    def _deciding(self, loop: Loop) -> list[_Line]:
+        """The lines that will have the loop: all of them, for its barriers, where it holds one."""
+        if any(isinstance(item, Loop) for item in loop.body):
+            return self.order
+        engines = {one.engine for one in instructions(loop.body)}
+        return [line for line in self.order if line.id.engine in engines]
 
     def _since(self, starts: Sequence[int]) -> list[_Line]:
         """The lines that have got items since they were so long."""
@@ -176,32 +197,37 @@ class Wiring:
         for line in self._since(starts):
             line.brackets.append((starts[line.index], len(line.items), loop))
 
-    def _overlapping(self, loop: Loop, body: Callable[[], None]) -> None:
-        """Wires a loop whose turns wait for no more of each other than they need. The items of the
-        barriers before and after it signal for the first turn, and take what the last one gave.
+    def _overlapping(self, loop: Loop, body: Callable[[], None]) -> _Left:
+        """Wires a loop whose turns wait for no more of each other than they need. The items before
+        it signal for the first turn; what the last one signalled is left.
         """
         starts = [len(line.items) for line in self.order]
-        before, self.waited = len(self.where), {}
-        body()
-        inside = list(self.where.items())[before:]
-        where = {number: At(line.index, at, clock) for number, (line, at, clock) in inside}
-        in_order = [line.id.engine is not Engine.DMA for line in self.order]
-        found = carried(self.graph, where, self.waited, in_order)
-        self.waited = None
-        pairs = {(source.line, waiter.line, True) for source, waiter in found}
+        found = self._carried(loop, body)
+        pairs = {(source.line, waiter.line, self.depth) for source, waiter in found}
         if len(self.semaphores.keys() | pairs) > self.most:
             self.barrier(self._since(starts))
             found = []
         self._bracket(loop, starts)
-        ends = [len(line.items) for line in self.order]
-        self.barrier(self.order)
+        left: _Left = []
         for source, waiter in found:
-            semaphore = self._semaphore(source.line, waiter.line, True)
+            semaphore = self._semaphore(source.line, waiter.line, self.depth)
             signaller, taker = self.order[source.line].items, self.order[waiter.line].items
             signaller[source.position - 1].signals.append(semaphore)
             taker[waiter.position - 1].waits.append(semaphore)
             signaller[starts[source.line] - 1].signals.append(semaphore)
-            taker[ends[waiter.line]].waits.append(semaphore)
+            left.append((waiter.line, semaphore))
+        return left
+
+    def _carried(self, loop: Loop, body: Callable[[], None]) -> list[Carried]:
+        """Wires the body; what a turn waits for of the turn before."""
+        waited: dict[int, list[At]] = {}
+        before, self.waited = len(self.where), waited
+        body()
+        self.waited = None
+        inside = list(self.where.items())[before:]
+        where = {number: At(line.index, at, clock) for number, (line, at, clock) in inside}
+        in_order = [line.id.engine is not Engine.DMA for line in self.order]
+        return carried(self.graph, where, ends(loop), waited, in_order, self.complete)
 
     def barrier(self, lines: Sequence[_Line]) -> None:
         """Makes every one of `lines` wait until all that they hold is complete."""
@@ -213,6 +239,8 @@ class Wiring:
         everything: Clock = [0] * len(self.order)
         for line in lines:
             join(everything, line.done)
+        if lines is self.order:
+            self.complete = everything
         for line in lines:
             leave = _Draft(None)
             for other in lines:

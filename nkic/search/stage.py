@@ -22,7 +22,7 @@ from nkic.schedule import schedule
 from nkic.search.bound import bound_ns, has_loops
 from nkic.search.plan import plan
 
-NEAR = {1: 1.03, 2: 1.0}  # of the lower bound, by level: what is as near is not improved
+NEAR = {1: 1.01, 2: 1.0}  # of the lower bound, by level: what is as near is not improved
 Graphs = tuple[DependenceGraph, ...]
 
 

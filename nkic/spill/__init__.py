@@ -7,10 +7,11 @@ without reading anything that changes is made again instead. All of it is ordina
 which every later stage, and the proofs, treat like the kernel's own.
 
 Non-goals: PSUM, which transfers do not reach; the inside of device loops, each of which counts as
-one item; tensors at addresses that the kernel chose.
+one item (the error names both); tensors at addresses that the kernel chose.
 """
 
 from nkic.spill.stage import Spilled, spill
+from nkic.spill.steps import Step
 from nkic.spill.walk import Away
 
-__all__ = ["Away", "Spilled", "spill"]
+__all__ = ["Away", "Spilled", "Step", "spill"]

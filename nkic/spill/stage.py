@@ -16,7 +16,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import HBM, SBUF
-from nkic.spill.steps import constant, repeatable, staying, steps
+from nkic.spill.steps import Step, constant, repeatable, staying, steps
 from nkic.spill.walk import Away, Move, Plan, Walk
 
 # The transfer between SBUF and HBM, element by element.
@@ -29,13 +29,18 @@ COPY = next(
 
 @dataclass(frozen=True)
 class Spilled:
-    """The `program`, and which tiles of each core left SBUF. `enough`: no instruction needs more
-    than there is at once; else no order of loads and stores can help.
+    """The `program`, and which tiles of each core left SBUF. `stuck`: an instruction or a device
+    loop that needs more than there is at once, so that no order of loads and stores can help.
     """
 
     program: Program
     away: tuple[tuple[Away, ...], ...]
-    enough: bool = True
+    stuck: Step | None = None
+
+    @property
+    def enough(self) -> bool:
+        """SBUF has room for what each item needs."""
+        return self.stuck is None
 
     @property
     def stored(self) -> int:
@@ -71,8 +76,8 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
     away = tuple(tuple(plan.away) for plan in plans)
     made = Spilled(replace(program, tensors=tuple(tensors), cores=tuple(cores)), away)
     notes = {**program.notes, "spill_stored": str(made.stored), "spill_loaded": str(made.loaded)}
-    enough = all(plan.enough for plan in plans)
-    return replace(made, program=replace(made.program, notes=notes), enough=enough)
+    stuck = next((plan.stuck for plan in plans if plan.stuck), None)
+    return replace(made, program=replace(made.program, notes=notes), stuck=stuck)
 
 
 class _Writer:

@@ -58,14 +58,14 @@ class Move(NamedTuple):
 @dataclass
 class Plan:
     """By place in the body: what comes right before and right after an item, and the tensors, by
-    number, that it finds elsewhere. `enough`: there was room for what each item needs.
+    number, that it finds elsewhere. `stuck`: the first step that needs more than there is.
     """
 
     before: dict[int, list[Move]] = field(default_factory=lambda: defaultdict(list))
     after: dict[int, list[Move]] = field(default_factory=lambda: defaultdict(list))
     names: dict[int, dict[int, Tensor]] = field(default_factory=dict)
     away: list[Away] = field(default_factory=list)
-    enough: bool = True
+    stuck: Step | None = None
 
 
 @dataclass
@@ -124,7 +124,7 @@ class Walk:
         for place, step in enumerate(self.steps):
             needed = [self.homes[tensor.number] for tensor in step.tensors]
             missing = sum(home.size for home in needed if home.now is None)
-            self._make_room(place, missing + step.inner)
+            self._make_room(place, step, missing + step.inner)
             for home in needed:
                 self._bring(home, place)
             moved = {h.tensor.number: h.now for h in needed if h.now and h.now is not h.tensor}
@@ -140,11 +140,11 @@ class Walk:
             if home.stored or home.loaded or home.remade:
                 yield Away(home.tensor, home.stored, home.loaded, home.remade)
 
-    def _make_room(self, place: int, missing: int) -> None:
+    def _make_room(self, place: int, step: Step, missing: int) -> None:
         while (lacking := self.used + missing - self.room) > 0:
             home = self._best(place, lacking)
             if home is None:
-                self.plan.enough = False
+                self.plan.stuck = self.plan.stuck or step
                 return
             self._put_away(home)
 

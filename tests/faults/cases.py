@@ -92,6 +92,40 @@ def kernel(a):
     nl.fori_loop(0, 512, body, step=64)
     return out
 """
+NESTED = """
+# /// nkic
+# kernel = "kernel"
+# [args]
+# a = "float32[128, 512]"
+# ///
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(a):
+    out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+    total = nl.full((128, 64), 0.0, dtype=a.dtype)
+    x = nl.ndarray((128, 64), a.dtype, nl.sbuf)
+    y = nl.ndarray((128, 64), a.dtype, nl.sbuf)
+
+    def body(i):
+        nisa.dma_copy(x, a[:, nl.ds(i, 64)])
+        nisa.tensor_tensor(dst=x, data1=x, data2=total, op=nl.add, engine=nisa.engine.gpsimd)
+
+        def inner(k):
+            nisa.activation(dst=y[:, nl.ds(k, 16)], op=nl.exp, data=x[:, nl.ds(k, 16)])
+            nisa.tensor_tensor(dst=x, data1=x, data2=x, op=nl.multiply)
+
+        nl.fori_loop(0, 64, inner, step=16)
+        nisa.tensor_tensor(dst=total, data1=x, data2=y, op=nl.maximum)
+        nisa.tensor_tensor(dst=y, data1=y, data2=x, op=nl.multiply, engine=nisa.engine.gpsimd)
+        nisa.dma_copy(out[:, nl.ds(i, 64)], y)
+
+    nl.fori_loop(0, 512, body, step=64)
+    return out
+"""
 CORES = """
 # /// nkic
 # kernel = "kernel"
@@ -159,7 +193,7 @@ def kernel(a):
     nl.store(words[:, 1:2], last)
     return out, words
 """
-OWN = {"loops": LOOPS, "turns": TURNS, "two_cores": CORES, "state": STATE}
+OWN = {"loops": LOOPS, "turns": TURNS, "nested": NESTED, "two_cores": CORES, "state": STATE}
 
 
 @dataclass
@@ -195,7 +229,9 @@ def subject(name: str) -> Subject:
     if name in OWN:
         path, text, said = f"{name}.py", OWN[name], parse_options()
         rng = np.random.default_rng(0)
-        shape = {"two_cores": (256, 64), "turns": (128, 512)}.get(name, (128, 64))
+        shape = {"two_cores": (256, 64), "turns": (128, 512), "nested": (128, 512)}.get(
+            name, (128, 64)
+        )
         inputs: Arrays = {"a": rng.standard_normal(shape).astype(np.float32)}
         if name == "loops":
             inputs = {**inputs, "n": np.full((1, 1), 3, np.int32)}

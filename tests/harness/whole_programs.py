@@ -162,8 +162,13 @@ class _Maker:
             yield self.plain("register_move", Engine.SYNC, dst=register, src=stop)
             stop = register
         number = self.loops
-        body = tuple(make() for make in stretch)
-        yield Loop(number, body, AT, counter, 0, stop, self.rng.randrange(1, 3))
+        step, low = self.rng.randrange(1, 3), self.rng.randrange(len(stretch) + 1)
+        high = self.rng.randrange(low, len(stretch) + 1)
+        inner = self.loop(stretch[low:high]) if low < high and self.rng.random() < 0.4 else None
+        body: list[Item] = [make() for make in stretch[:low]]
+        body += [make() for make in stretch[low:high]] if inner is None else inner
+        body += [make() for make in stretch[high:]]
+        yield Loop(number, tuple(body), AT, counter, 0, stop, step)
 
     def converted(
         self, engine: Engine, record: InstructionRecord, own: dict[int, Tensor]

@@ -18,18 +18,21 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.machine.targets import Target
-from nkic.machine.timing import Timing, semaphore_ps, timing
+from nkic.machine.timing import Timing, Warmth, semaphore_ps, timing
 
-INTERVAL, DURATION, ARRIVAL = QUANTITIES = ("interval", "duration", "arrival")
+INTERVAL, DURATION, ARRIVAL, SPAN = QUANTITIES = ("interval", "duration", "arrival", "span")
 PARTITIONS = 128
 REPEATS = 6  # as many results as fit into PSUM beside a source
+WARMING = 40  # products before those that count: more than the engine needs to be warm
 
 
 @dataclass(frozen=True)
 class Probe:
     """A microkernel. `tiles` by operand as "float32 512 psum"; `figures` are those that it is
-    there for. `quantity`: from start to start, from start to end, or from the trigger of a transfer
-    to the start of what waits for it.
+    there for. `quantity`: from start to start, from start to end, from the start of an instruction
+    or the trigger of a transfer to the start of what waits for it, or from the start of a product
+    of a cold engine over WARMING more to that of the next. Every second repeat has the attributes
+    `other`. `warm`: products come before those that count.
     """
 
     name: str
@@ -40,6 +43,8 @@ class Probe:
     quantity: str
     figures: tuple[str, ...]
     numbers: Mapping[str, float] = field(default_factory=dict)  # operands that are no tiles
+    other: Mapping[str, Any] = field(default_factory=dict)
+    warm: bool = True
 
     @property
     def row(self) -> Row:
@@ -59,7 +64,19 @@ class Probe:
             {**defaults, **self.attributes},
             self.engine,
         )
-        return _quantity(self.quantity, timing(self.row, facts, self.engine), target)
+        times = timing(self.row, facts, self.engine)
+        if not self.warm:
+            return _cold(1 if self.quantity == INTERVAL else WARMING + 1, times, target)
+        table = target.figures["scalar.table_ns"] if self.other else 0.0
+        return table + _quantity(self.quantity, times, target)
+
+
+def _cold(count: int, times: Timing, target: Target) -> float:
+    """So many products of a tensor engine that is cold at first."""
+    warmth, now = Warmth(target), 0
+    for _ in range(count):
+        now += warmth.stretched(now, times.hold)
+    return now / 1000
 
 
 def _quantity(quantity: str, times: Timing, target: Target) -> float:
@@ -73,12 +90,14 @@ def _quantity(quantity: str, times: Timing, target: Target) -> float:
 
 
 def tile_of(text: str) -> Tile:
-    """ "float32 512 psum": columns of all partitions; of HBM, rows."""
-    dtype, columns, buffer = text.split()
+    """ "float32 512 psum": columns of all partitions; of HBM, rows. "dynamic" after it: at an
+    address out of a register.
+    """
+    dtype, columns, buffer, *more = text.split()
     memory = Buffer(buffer)
     inner = (1, int(columns))
     if memory.on_chip:
-        return Tile(memory, DTYPES[dtype], 0, PARTITIONS, (inner,))
+        return Tile(memory, DTYPES[dtype], 0, PARTITIONS, (inner,), bool(more))
     whole = ROW_LENGTH
     return Tile(memory, DTYPES[dtype], 0, 0, ((whole, PARTITIONS), inner))
 
@@ -113,9 +132,20 @@ def _of(dst: str, **sources: str) -> dict[str, str]:
 
 def _product(name: str, columns: int, dtype: str, quantity: str, figure: str) -> Probe:
     """128 x 128 by 128 x `columns`."""
-    sources = {"stationary": f"{dtype} 128 sbuf", "moving": f"{dtype} {columns} sbuf"}
-    tiles = _of(f"float32 {columns} psum", **sources)
+    tiles = _factors(columns, dtype)
     return Probe(name, "nc_matmul", T, tiles, {"accumulate": False}, quantity, (figure,))
+
+
+def _factors(columns: int, dtype: str) -> dict[str, str]:
+    sources = {"stationary": f"{dtype} 128 sbuf", "moving": f"{dtype} {columns} sbuf"}
+    return _of(f"float32 {columns} psum", **sources)
+
+
+def _cold_product(name: str, quantity: str, figure: str) -> Probe:
+    """Of a cold engine: several, or a sum of many."""
+    once, more = {"accumulate": False}, {"accumulate": quantity == SPAN}
+    tiles = _factors(512, "bfloat16")
+    return Probe(name, "nc_matmul", T, tiles, once, quantity, (figure,), other=more, warm=False)
 
 
 def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) -> Probe:
@@ -123,6 +153,13 @@ def _transfer(name: str, columns: int, quantity: str, figure: str, mode: str) ->
     tiles = _of(f"float32 {columns} sbuf", src=f"float32 {columns} hbm")
     queue = {"engine": "sync"} if mode == "hwdge" else {}
     return Probe(name, "dma_copy", D, tiles, {"dge_mode": mode, **queue}, quantity, (figure,))
+
+
+def _turned(place: str) -> Probe:
+    """A transpose by DMA."""
+    tiles = _of("bfloat16 128 sbuf", src=f"bfloat16 128 {place}")
+    name, figure = f"dma_transpose_{place}", f"dma.transpose_{place}"
+    return Probe(name, "dma_transpose", D, tiles, {}, ARRIVAL, (figure,))
 
 
 def _long(engine: Engine, row: str, source: str, attributes: Mapping[str, Any]) -> Probe:
@@ -150,6 +187,24 @@ PROBES: tuple[Probe, ...] = (
         ("vector.interval_psum", "vector.duration_psum"),
     ),
     _long(V, "tensor_copy", "src", {}),
+    Probe(
+        "vector_short",
+        "tensor_copy",
+        V,
+        _of("float32 1 sbuf", src="float32 1 sbuf"),
+        {},
+        INTERVAL,
+        ("issue.least",),
+    ),
+    Probe(
+        "vector_dynamic",
+        "tensor_copy",
+        V,
+        _of("float32 64 sbuf", src="float32 64 sbuf dynamic"),
+        {},
+        INTERVAL,
+        ("issue.least_dynamic",),
+    ),
     *_both(
         "vector_pointer",
         "tensor_scalar",
@@ -234,6 +289,16 @@ PROBES: tuple[Probe, ...] = (
         ("scalar.accumulator_read",),
     ),
     _long(S, "activation", "data", _COPY),
+    Probe(
+        "scalar_tables",
+        "activation",
+        S,
+        _of("float32 512 sbuf", data="float32 512 sbuf"),
+        _EXP,
+        INTERVAL,
+        ("scalar.table_ns",),
+        other={"op": "sin"},
+    ),
     *_both(
         "gpsimd_copy",
         "tensor_copy",
@@ -253,7 +318,19 @@ PROBES: tuple[Probe, ...] = (
         ("gpsimd.start",),
         {"offset": 0},
     ),
+    Probe(
+        "gpsimd_signal",
+        "tensor_copy",
+        G,
+        _of("float32 512 sbuf", src="float32 512 sbuf"),
+        {},
+        ARRIVAL,
+        ("issue.semaphore_ns",),
+    ),
     _product("tensor_16", 512, "bfloat16", INTERVAL, "tensor.clock_mhz"),
+    _product("tensor_16_short", 256, "bfloat16", INTERVAL, "tensor.issue"),
+    _cold_product("tensor_cold", INTERVAL, "tensor.cold_rate"),
+    _cold_product("tensor_warming", SPAN, "tensor.warm_up_ns"),
     _product("tensor_16", 512, "bfloat16", DURATION, "tensor.fill_ns"),
     _product("tensor_32", 512, "float32", INTERVAL, "tensor.passes_32"),
     _product("tensor_32_short", 128, "float32", INTERVAL, "tensor.load_32_ns"),
@@ -262,6 +339,8 @@ PROBES: tuple[Probe, ...] = (
     _transfer("dma_prepared", 128, ARRIVAL, "dma.start_prepared_ns", "none"),
     _transfer("dma_long", 4096, ARRIVAL, "dma.engine_rate", "hwdge"),
     _transfer("dma_rows", 512, ARRIVAL, "dma.descriptor_ns", "hwdge"),
+    _turned("hbm"),
+    _turned("sbuf"),
     _transfer("dma_trigger_hwdge", 16, INTERVAL, "dma.trigger_hwdge_ns", "hwdge"),
     _transfer("dma_trigger_swdge", 16, INTERVAL, "dma.trigger_swdge_ns", "swdge"),
 )

@@ -19,7 +19,7 @@ from nkic.calibrate.profiles import AFTER, PROBE, observed
 from nkic.driver.pipeline import compile_source
 from nkic.machine.clock import TABLE
 from nkic.machine.clock.machine_file import MachineFile
-from nkic.machine.clock.probes import DURATION, INTERVAL
+from nkic.machine.clock.probes import DURATION, INTERVAL, SPAN
 from nkic.machine.targets import TRN2
 from nkic.neff.records import Executable
 from nkic.pace import Clock
@@ -35,6 +35,15 @@ OTHER = {
     "vector.interval_sbuf": 70.0,
     "vector.duration_psum": 180.0,
     "vector.pointer": 40.0,
+    "issue.least": 80.0,
+    "issue.least_dynamic": 500.0,
+    "issue.semaphore_ns": 30.0,
+    "scalar.table_ns": 900.0,
+    "tensor.issue": 6.0,
+    "tensor.warm_up_ns": 5000.0,
+    "tensor.cold_rate": 0.6,
+    "dma.transpose_hbm": 0.7,
+    "dma.transpose_sbuf": 0.4,
     "vector.scan": 90.0,
     "scalar.interval_psum": 66.0,
     "scalar.function": 140.0,
@@ -106,6 +115,26 @@ def test_every_probe_shows_what_it_is_for() -> None:
             figures = {**TRN2.figures, name: 1.3 * TRN2.figures[name]}
             other = MachineFile("m.toml", MappingProxyType(figures)).applied(TRN2)
             assert probe.predicted(other) != probe.predicted(TRN2), (probe.name, name)
+
+
+def test_which_figures_no_microkernel_shows() -> None:
+    """docs/timing.md says why."""
+    shown = {name for probe in PROBES for name in probe.figures}
+    loads = {f"{one}.register_load_ns" for one in ("gpsimd", "scalar", "sync", "tensor", "vector")}
+    rest = {
+        *("sync.clock_mhz", "issue.register_cycles", "issue.full_rate_stride"),
+        *("tensor.load_rate", "tensor.cool_down_ns"),
+        *("dma.done_ns", "dma.trigger_prepared_ns", "dma.engine_rate_shared", "dma.link_rate"),
+        *("dma.descriptor_bytes", "dma.partitions", "launch.before_ns", "launch.after_ns"),
+    }
+    assert set(TABLE) - shown == loads | rest
+
+
+def test_a_span_needs_two_ends() -> None:
+    probe = next(p for p in PROBES if p.quantity == SPAN)
+    assert observed(probe, {"instruction": [row(10.0), row(900.0)]}, "p").ns == 890
+    with pytest.raises(UsageFailed, match="3 instructions are named nkic_probe, and not two"):
+        observed(probe, {"instruction": [row(1.0), row(2.0), row(3.0)]}, "p")
 
 
 def test_the_file_for_a_device_is_python_that_imports_nki_alone() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.ir.schedule import StreamLoop
+from nkic.ir.schedule import Slot, StreamItem, StreamLoop
 from nkic.machine.engines import Engine
 from tests.harness.proofs import Items, Made, edited, in_loops, make, slot
-from tests.programs import op, program
-from tests.unit.prove.test_prove_order import LOOP, LOOP_HEAD, made, memset, tiles
+from tests.programs import copy, op, program
+from tests.unit.prove.test_prove_order import LOOP, LOOP_HEAD, TILE, made, memset, tiles
 
 
 def without_carried(items: Items) -> None:
@@ -79,3 +79,83 @@ def test_a_loop_that_registers_decide_overlaps_unless_a_turn_sets_them() -> None
 
     assert slots_of(op(2, "register_move", "sync", dst="$2", src="3")) == 1
     assert slots_of(op(2, "register_move", "sync", dst="$0", src="3")) > 1
+
+
+NESTED = (
+    "loop 1 $0 = 0 to 4 by 1",
+    "  " + memset(0, 2, "gpsimd"),
+    "  loop 2 $1 = 0 to 4 by 1",
+    "    " + copy(1, f"%3{TILE}", f"%2{TILE}"),
+    "  end",
+    "  " + copy(2, f"%4{TILE}", f"%2{TILE}", "scalar"),
+    "  " + copy(3, f"%5{TILE}", f"%3{TILE}"),
+    "end",
+)
+
+
+def outer(found: Made, engine: Engine) -> tuple[StreamItem, ...]:
+    """What that engine does in a turn of the outer loop."""
+    (stream,) = (s for s in found.schedule.cores[0] if s.id.engine is engine)
+    (loop,) = (item for item in stream.items if isinstance(item, StreamLoop))
+    return loop.items
+
+
+def test_turns_around_a_loop_wait_for_what_they_share_alone() -> None:
+    """The next turn's memset waits for the scalar engine's copy after the inner loop, but not for
+    the vector engine's, and no barrier ends a turn.
+    """
+    found = made(tiles(4), *NESTED)
+    first, last = slot(outer(found, Engine.GPSIMD)[0]), slot(outer(found, Engine.SCALAR)[-1])
+    assert first.instruction is not None and last.instruction is not None
+    assert [wait.semaphore for wait in first.waits] == list(last.signals) != []
+    final = slot(outer(found, Engine.VECTOR)[-1])
+    assert final.instruction is not None and final.signals == ()
+
+
+def test_a_turn_that_starts_too_early_after_an_inner_loop_is_found() -> None:
+    found = made(tiles(4), *NESTED)
+    (carried,) = slot(outer(found, Engine.GPSIMD)[0]).waits
+
+    def without(items: Items) -> None:
+        for at, item in enumerate(items):
+            if isinstance(item, Slot):
+                waits = tuple(w for w in item.waits if w.semaphore != carried.semaphore)
+                signals = tuple(s for s in item.signals if s != carried.semaphore)
+                items[at] = item._replace(waits=waits, signals=signals)
+
+    assert found.rules(in_loops(found.schedule, without)) == {"memory"}
+
+
+def test_loops_inside_each_other_carry_by_semaphores_of_their_own() -> None:
+    """Both loops carry from gpsimd to vector: one's signals are not taken for the other's."""
+    inner = (
+        "  loop 2 $1 = 0 to 4 by 1",
+        "    " + op(1, "reciprocal", dst=f"%4{TILE}", data=f"%3{TILE}"),
+        "    " + copy(2, f"%3{TILE}", f"%4{TILE}", "gpsimd"),
+        "  end",
+    )
+    body = (memset(0, 2), *inner, copy(3, f"%5{TILE}", f"%2{TILE}", "gpsimd"))
+    found = made(tiles(4), "loop 1 $0 = 0 to 4 by 1", *body, "end")
+    items = outer(found, Engine.VECTOR)
+    (loop,) = (item for item in items if isinstance(item, StreamLoop))
+    (one,), (two,) = slot(items[0]).waits, slot(loop.items[0]).waits
+    assert one.semaphore != two.semaphore
+
+
+def test_all_streams_decide_about_a_loop_that_holds_another_one() -> None:
+    """A turn sets the register that decides how often the loop runs: not before the streams that
+    have nothing but the inner loop's barriers have decided, too.
+    """
+    body = (
+        op(0, "register_load", "sync", dst="$0", src="%2[0+1, 0; 1x1]"),
+        "loop 1 $1 = 0 to $0 by 1",
+        "  " + op(1, "register_move", "sync", dst="$0", src="3"),
+        "  loop 2 $2 = 0 to 4 by 1",
+        "    " + memset(2, 4, "gpsimd"),
+        "  end",
+        "end",
+    )
+    found = made(LOOP_HEAD, *body)
+    for stream in found.schedule.cores[0]:
+        (loop,) = (item for item in stream.items if isinstance(item, StreamLoop))
+        assert slot(loop.items[0]).instruction is None  # a barrier stands before all else

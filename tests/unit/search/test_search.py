@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,15 @@ def test_what_is_near_the_bound_stays() -> None:
     done = search(found, depend(found), first, 1)
     assert done[:3] == first[:3]
     assert done.searched is not None and done.searched.tried == ()
+
+
+@pytest.mark.parametrize(("over", "tries"), [(1.005, 0), (1.02, 1)])
+def test_two_percent_above_the_bound_are_worth_a_trial(over: float, tries: int) -> None:
+    found = pairs(2)
+    first = first_found(found)
+    later = replace(first.schedule, estimate_ns=over * lower_bound(found), busiest_ns=0.0)
+    done = search(found, depend(found), first._replace(schedule=later), 1)
+    assert done.searched is not None and len(done.searched.tried) == tries
 
 
 def test_the_bound_adds_what_an_engine_cannot_overlap() -> None:

@@ -66,3 +66,63 @@ REFUSED = [("x.sched",), ("--print", "targets"), ("k.py", "--list-kernels")]
 def test_what_it_cannot_change_refuses_it(nkic: Run, words: tuple[str, ...]) -> None:
     text = failure(nkic(*words, "--spill"), 2, "conflicting-options")
     assert "`--spill` do not go together" in text
+
+
+LOOPED = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def k(x):
+    out = nl.ndarray(x.shape, x.dtype, buffer=nl.shared_hbm)
+
+    def body(i):
+        tiles = [nl.ndarray(x.shape, x.dtype, nl.sbuf) for _ in range(4)]
+        for tile in tiles:
+            nisa.dma_copy(tile, x)
+        for tile in tiles:
+            nisa.tensor_tensor(dst=tiles[0], data1=tiles[0], data2=tile, op=nl.add)
+        for tile in tiles:
+            nisa.tensor_tensor(dst=tile, data1=tile, data2=tiles[0], op=nl.add)
+            nisa.dma_copy(out, tile)
+
+    nl.fori_loop(0, 4, body)
+    return out
+"""
+SUMS = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def k(x):
+    out = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+    tile = nl.ndarray((128, 512), x.dtype, nl.sbuf)
+    nisa.dma_copy(tile, x[:, 0:512])
+    sums = [nl.ndarray((128, 512), nl.float32, nl.psum) for _ in range(9)]
+    for one in sums:
+        nisa.nc_matmul(dst=one, stationary=tile[:, 0:128], moving=tile)
+    for one in sums:
+        nisa.tensor_tensor(dst=tile, data1=tile, data2=one, op=nl.add)
+    nisa.dma_copy(out, tile)
+    return out
+"""
+
+
+def test_a_device_loop_that_holds_too_much_is_named(nkic: Run, folder: Path) -> None:
+    (folder / "wide.py").write_text(LOOPED, encoding="utf-8")
+    text = failure(nkic(*WORDS, "--spill"), 1, "sbuf-overflow")
+    assert "a turn of the one at wide.py:21 holds 256,000 bytes per partition, so use fewer" in text
+    assert "or write it with `range`, which is unrolled" in text
+    unrolled = LOOPED.replace("nl.fori_loop(0, 4, body)", "for i in range(4):\n        body(i)")
+    (folder / "wide.py").write_text(unrolled, encoding="utf-8")
+    assert nkic(*WORDS, "--spill").code == 0
+
+
+def test_sums_in_psum_do_not_wait_in_hbm(nkic: Run, folder: Path) -> None:
+    (folder / "wide.py").write_text(SUMS, encoding="utf-8")
+    text = failure(nkic(*WORDS, "--spill"), 1, "psum-overflow")
+    assert "copy sums to SBUF with nisa.tensor_copy before more of them are begun" in text
