@@ -20,6 +20,7 @@ from nkic.cache.stamp import here, stamp
 from nkic.driver import pipeline
 from nkic.driver.compiled import CompileOptions
 from nkic.ir.text import program_text
+from nkic.language.enums import Operator
 from nkic.language.hosted import plain
 from nkic.language.trace import active
 from nkic.machine import dtypes
@@ -68,6 +69,8 @@ class Parts:
         if dtype is not None:
             return dtypes.find(dtype.name) or KEEP
         found = plain(value)
+        if type(found) is Operator:
+            return value  # as kernels of Python's read it: one object
         return found if found is not value else _of_nki(value)
 
 

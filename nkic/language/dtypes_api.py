@@ -11,6 +11,7 @@ from nkic.language.hosted import plain
 from nkic.language.namespace import Absent
 from nkic.language.texts import brief
 from nkic.language.trace import active
+from nkic.language.versions import since
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType, element
 from nkic.machine.memory import Buffer
@@ -46,14 +47,10 @@ class MemoryRegion(metaclass=_Regions):
 # Types of NumPy that are no dtypes of NKI, and what is nearest.
 _WIDE = {
     "float64": "nl.float32",
-    "int64": "nl.int32, if the values fit",
     "uint64": "nl.uint32, if the values fit",
     "complex64": "two tensors of nl.float32",
     "complex128": "two tensors of nl.float32",
 }
-
-# nki.isa.scalar_load of NKI 0.7 loads it, unlike the compute instructions; docs/fidelity.md.
-_SCALARS_OF_NKI = {"int64": "nkic does not have int64, which no compute instruction of NKI takes"}
 
 # Types of Python.
 _PYTHON = {float: "nl.float32", int: "nl.int32", bool: "nl.bool_"}
@@ -67,14 +64,20 @@ def as_dtype(value: Any, position: int | None = None) -> DType:
     if found is None:
         text, help = _no_dtype(value)
         raise KernelError("unknown-dtype", text, help=help, argument="dtype", position=position)
+    if found.is_wide:
+        since.require(f"`nl.{found}`", since.LANGUAGE[found.name])
     return found
+
+
+def named(profile: Profile) -> dict[str, DType]:
+    """The dtypes of `nki.dtype`."""
+    return {n: d for n, d in dtypes.DTYPES.items() if not d.is_wide or profile >= Profile.NKI_0_7}
 
 
 def _no_dtype(value: Any) -> tuple[str, str]:
     """What to say of `value`, and what to write instead."""
     if str(value) in _WIDE:
-        text = _SCALARS_OF_NKI.get(str(value), f"no Trainium engine has {value!s}")
-        return text, f"use {_WIDE[str(value)]}"
+        return f"no Trainium engine has {value!s}", f"use {_WIDE[str(value)]}"
     if isinstance(value, type) and value in _PYTHON:
         return f"`{value.__name__}` is a type of Python and no dtype", f"write {_PYTHON[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""

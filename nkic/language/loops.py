@@ -193,6 +193,12 @@ def _check_body(body: Any, position: int) -> None:
 
 def _bound(value: Any) -> int | Register:
     value = plain(value)
+    if isinstance(value, NkiScalar) and value.dtype.is_wide:
+        raise KernelError(
+            "loop-bounds",
+            f"a bound of a loop on the device has 32 bits; this scalar is nl.{value.dtype}",
+            help="load the bound from an nl.int32 tile",
+        )
     if isinstance(value, DeviceInteger):
         return value._register
     if type(value) is int:

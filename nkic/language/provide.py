@@ -9,7 +9,7 @@ from nkic.base.profiles import Profile
 from nkic.ir.tensors import Tensor
 from nkic.language import collectives, isa, library
 from nkic.language import names as language
-from nkic.language.dtypes_api import not_here
+from nkic.language.dtypes_api import named, not_here
 from nkic.language.enums import ENUMS
 from nkic.language.jit import jit
 from nkic.language.namespace import Absent, Namespace, names_of
@@ -67,7 +67,7 @@ def namespaces(
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
         _collectives(profile),
         Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
-        Namespace("nki.dtype", {**dtypes.DTYPES, "bool_": dtypes.BOOL}),
+        Namespace("nki.dtype", {**named(profile), "bool_": dtypes.BOOL}),
     ]
     current = dict(zip(_NKI, made, strict=True)) | {configs.MODULE: configs.namespace(profile)}
     former = _former(current, whole)

@@ -10,6 +10,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.language.trace import OpenLoop, active
 from nkic.language.versions import deprecated
 from nkic.machine.facts import Register
+from nkic.machine.memory import Buffer
 
 
 class DeviceInteger(Identical, DeviceCondition):
@@ -32,6 +33,10 @@ class DeviceInteger(Identical, DeviceCondition):
             return self._held
         text = "the result of a comparison of scalars cannot be used"
         raise KernelError("register-value", text, help=_COMPARED)
+
+    def _offset(self, buffer: Buffer) -> Register:
+        """What an offset into `buffer` reads."""
+        return self._register
 
     def __repr__(self) -> str:
         held = "comparison" if self._held is None else self._held.number

@@ -1,7 +1,7 @@
 """`NkiScalar`: an integer of the device that kernels compute with.
 
-Sources: nki.isa.NkiScalar, scalar_load and scalar_store of NKI 0.7; "NKI Scalar Values". Those
-of nl.int64 are left out: nkic has no type of 64 bits, so that nothing could be loaded.
+Sources: nki.isa.NkiScalar, scalar_load and scalar_store of NKI 0.7; "NKI Scalar Values". One of
+nl.int64 has `+`, `-` and `*`, is stored, and is an offset in HBM; it is nothing else.
 """
 
 from __future__ import annotations
@@ -13,35 +13,57 @@ from nkic.base.kernel_errors import KernelError
 from nkic.language.binder import Binder
 from nkic.language.hosted import plain
 from nkic.language.registers import DeviceInteger, VirtualRegister
+from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
 from nkic.language.trace import active
 from nkic.language.values import CallRefused, shown
-from nkic.machine.dtypes import DTYPES, DType
+from nkic.machine.dtypes import INT32, INT64, DType
 from nkic.machine.facts import Register
 from nkic.machine.instructions import ROWS
-
-SMALLEST, LARGEST = -(1 << 31), (1 << 31) - 1
+from nkic.machine.memory import Buffer
 
 
 class NkiScalar(DeviceInteger):
-    """What `nisa.scalar_load` gives and `nl.fori_loop` counts with: 32 bits, never written.
+    """What `nisa.scalar_load` gives and `nl.fori_loop` counts with: never written.
 
-    `+`, `-` and `*` record the operation and give a new scalar, which wraps around.
+    `+`, `-` and `*` record the operation and give a new scalar of as many bits, which wraps around.
     Comparisons give scalars that nothing can use (nki.isa.NkiScalar).
     """
 
-    __slots__ = ()
+    __slots__ = ("_dtype",)
 
-    def __init__(self, register: Register | None) -> None:
+    def __init__(self, register: Register | None, dtype: DType = INT32) -> None:
         super().__init__(register, frozen=True)
+        self._dtype = dtype
 
     @property
     def dtype(self) -> DType:
-        """nl.int32."""
-        return DTYPES["int32"]
+        """nl.int32 or nl.int64."""
+        return self._dtype
+
+    @property
+    def _register(self) -> Register:
+        """What loops, instructions and indices on chip read, which take 32 bits."""
+        if self._dtype is INT32:
+            return super()._register
+        raise KernelError(
+            "register-value",
+            "a scalar of nl.int64 has 64 bits, and loops, instructions and indices on chip take 32",
+            help="load the number from an nl.int32 tile; 64 bits are for `+`, `-`, `*`, "
+            "nisa.scalar_store and offsets in HBM",
+        )
+
+    @property
+    def _any_register(self) -> Register:
+        """What arithmetic and scalar_store read, whatever its bits."""
+        return super()._register
+
+    def _offset(self, buffer: Buffer) -> Register:
+        """nki.isa.scalar_load: 64 bits on chip are rejected, not narrowed."""
+        return self._register if buffer.on_chip else self._any_register
 
     def __pos__(self) -> NkiScalar:
-        return NkiScalar(self._register)
+        return NkiScalar(self._any_register, self._dtype)
 
     def __neg__(self) -> NkiScalar:
         return _computed("subtract", 0, self)
@@ -61,7 +83,7 @@ class NkiScalar(DeviceInteger):
 
 def _operator(op: str, swapped: bool = False) -> Callable[[NkiScalar, Any], Any]:
     def apply(self: NkiScalar, other: Any) -> Any:
-        number = _operand(other)
+        number = _operand(other, self)
         if number is None:
             return NotImplemented
         return _computed(op, number, self) if swapped else _computed(op, self, number)
@@ -76,7 +98,7 @@ for _python, _name in {"add": "add", "sub": "subtract", "mul": "multiply"}.items
 
 def _comparison(self: NkiScalar, other: Any) -> Any:
     """A scalar without register: nothing reads it, so that there is nothing to record."""
-    number = _operand(other)
+    number = _operand(other, self)
     if number is None and isinstance(plain(other), bool | float):  # `==` would be False
         raise KernelError(
             "register-value",
@@ -86,16 +108,22 @@ def _comparison(self: NkiScalar, other: Any) -> Any:
     if number is None:
         return NotImplemented
     _known(self, number)
-    return NkiScalar(None)
+    if self._dtype is INT32:
+        return NkiScalar(None)
+    raise KernelError(
+        "register-value",
+        "scalars of nl.int64 are not compared: NKI has comparisons of 32 bits alone",
+        help="compare in a (1, 1) tensor of nl.int32, `nisa.tensor_scalar(t, t, nl.less, 3)`",
+    )
 
 
 for _python in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(NkiScalar, f"__{_python}__", _comparison)
 
 
-def _operand(value: Any) -> NkiScalar | int | None:
-    """What a scalar can be computed with; None for what it cannot."""
-    value = plain(value)
+def _operand(value: Any, scalar: NkiScalar) -> NkiScalar | int | None:
+    """What `scalar` can be computed with; None for what it cannot."""
+    value, dtype = plain(value), scalar.dtype
     if isinstance(value, VirtualRegister):
         raise KernelError(
             "register-value",
@@ -103,36 +131,52 @@ def _operand(value: Any) -> NkiScalar | int | None:
             help="load the number with nisa.scalar_load, in place of nisa.register_load",
         )
     if isinstance(value, NkiScalar):
-        return value
+        return _alike(value, dtype)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
-    if SMALLEST <= value <= LARGEST:
+    lowest, highest = int(dtype.lowest), int(dtype.highest)
+    if lowest <= value <= highest:
         return int(value)
     raise KernelError(
         "register-value",
-        f"{brief(value)} does not fit the 32 bits of a scalar",
-        help=f"compute with numbers from {SMALLEST} to {LARGEST}",
+        f"{brief(value)} does not fit the {dtype.bits} bits of a scalar",
+        help=f"compute with numbers from {lowest} to {highest}",
+    )
+
+
+def _alike(value: NkiScalar, dtype: DType) -> NkiScalar:
+    """Both are of one type: nki.isa.NkiScalar widens nothing."""
+    if value.dtype is dtype:
+        return value
+    raise KernelError(
+        "register-value",
+        f"a scalar of nl.{dtype} and one of nl.{value.dtype} are not computed with each other",
+        help="load both from tiles of one dtype",
     )
 
 
 def _computed(op: str, *operands: NkiScalar | int) -> NkiScalar:
     trace, known = active(), _known(*operands)
+    dtype = next(o.dtype for o in operands if isinstance(o, NkiScalar))
     trace.recording()
     result = trace.register()
-    trace.record(ROWS["scalar_compute"], (result, *known), (op,))
-    return NkiScalar(result)
+    trace.record(ROWS["scalar_compute"], (result, *known), (op, dtype.name))
+    return NkiScalar(result, dtype)
 
 
 def _known(*operands: NkiScalar | int) -> tuple[Register | int, ...]:
-    return tuple(o._register if isinstance(o, NkiScalar) else o for o in operands)
+    return tuple(o._any_register if isinstance(o, NkiScalar) else o for o in operands)
 
 
 class Loading(Binder):
-    """`nisa.scalar_load`, which gives a scalar."""
+    """`nisa.scalar_load`, which gives a scalar of the type of what it loads."""
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         found = super().__call__(*args, **more)
-        return NkiScalar(found._register) if isinstance(found, VirtualRegister) else found
+        if not isinstance(found, VirtualRegister):
+            return found
+        src = args[0] if args else more["src"]
+        return NkiScalar(found._register, INT64 if src.dtype is INT64 else INT32)
 
 
 class Storing(Binder):
@@ -140,9 +184,18 @@ class Storing(Binder):
 
     def _bind(self, args: tuple[Any, ...], more: Any) -> list[Any]:
         given = super()._bind(args, more)
-        value = given[1]
-        if isinstance(value, NkiScalar):
-            return given
-        advice = "use nisa.memset for a number, nisa.register_store for a register"
-        text = f"`value` is {shown(value)}, but must be a scalar of nisa.scalar_load"
-        raise CallRefused("argument-kind", text, advice, "value")
+        dst, value = given[:2]
+        if not isinstance(value, NkiScalar):
+            advice = "use nisa.memset for a number, nisa.register_store for a register"
+            text = f"`value` is {shown(value)}, but must be a scalar of nisa.scalar_load"
+            raise CallRefused("argument-kind", text, advice, "value")
+        if isinstance(dst, NkiTensor) and dst.dtype is not value.dtype:
+            _check_width(dst.dtype, value.dtype)
+        return [dst, VirtualRegister(value._any_register, frozen=True), *given[2:]]
+
+
+def _check_width(dst: DType, value: DType) -> None:
+    """nki.isa.scalar_store: neither is converted. Other types are the row's to refuse."""
+    if INT64 in (dst, value) and dst in (INT32, INT64):
+        text = f"`dst` is {dst}, and the scalar {value}, which is stored as it is"
+        raise CallRefused("dtype-mismatch", text, f"make `dst` an nl.{value} tile", "dst")

@@ -24,7 +24,7 @@ from nkic.machine.scratch import BLOCK, blocks, scratch
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
 
-_NATIVE = ("float16", "float32", "int8", "int16", "int32", "uint8", "uint16", "uint32")
+_NATIVE = ("float16", "float32", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 _SIXTEEN = np.array(16, np.uint32)
 
 

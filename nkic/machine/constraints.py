@@ -15,7 +15,7 @@ from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import Rule, Violation
 from nkic.machine.operators import ALU, Operator
-from nkic.machine.tiles import compile_for, first_target
+from nkic.machine.tiles import AS_INT32, compile_for, first_target
 
 # Shapes.
 
@@ -177,6 +177,20 @@ def packed_as_is(facts: Facts) -> Violation | None:
         f"`src` is {src.name} and `dst` is {dst.name}; packed types are not converted",
         "dst",
         "reinterpret one of them with `.view()`",
+    )
+
+
+def wide_as_is(facts: Facts) -> Violation | None:
+    """64 bits do not go through float32, which would lose them; no page names a conversion."""
+    dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
+    if dst is src or not (dst.is_wide or src.is_wide):
+        return None
+    wide, name = (src, "src") if src.is_wide else (dst, "dst")
+    return Violation(
+        "dtype-mismatch",
+        f"`src` is {src.name} and `dst` is {dst.name}; {wide.name} is not converted",
+        name,
+        AS_INT32,
     )
 
 

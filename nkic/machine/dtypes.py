@@ -66,6 +66,11 @@ class DType:
         return self.kind in ("int", "uint")
 
     @property
+    def is_wide(self) -> bool:
+        """More bits than engines compute with: moved as it is, and held by scalars."""
+        return self.size > 4
+
+    @property
     def dtype(self) -> Any:
         """NumPy's type of this name, which NumPy asks for: `np.zeros(shape, nl.float32)`. Those
         that it lacks are in ml_dtypes.
@@ -184,6 +189,7 @@ FLOAT4_E2M1FN_X4 = _packed(11, 2, FLOAT4_E2M1FN)
 INT8 = _integer("int8", 16, 1)
 INT16 = _integer("int16", 17, 2)
 INT32 = _integer("int32", 18, 4)
+INT64 = _integer("int64", 19, 8)
 UINT8 = _integer("uint8", 24, 1)
 UINT16 = _integer("uint16", 25, 2)
 UINT32 = _integer("uint32", 26, 4)
@@ -195,7 +201,7 @@ DTYPES: dict[str, DType] = {
         *(FLOAT32, TFLOAT32, BFLOAT16, FLOAT16),
         *(FLOAT8_E4M3, FLOAT8_E4M3FN, FLOAT8_E5M2, FLOAT8_E8M0FNU),
         *(FLOAT8_E4M3FN_X4, FLOAT8_E5M2_X4, FLOAT4_E2M1FN_X4),
-        *(INT8, INT16, INT32, UINT8, UINT16, UINT32, BOOL),
+        *(INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, BOOL),
     )
 }
 BY_CODE: dict[int, DType] = {dtype.code: dtype for dtype in DTYPES.values()}
@@ -209,7 +215,16 @@ ALIASES = {
     **{"float8e5": "float8_e5m2", "fp8_e5m2": "float8_e5m2", "f8e5m2": "float8_e5m2"},
     **{"fp8_e4m3fn": "float8_e4m3fn", "f8e4m3fn": "float8_e4m3fn"},
     **{"e8m0": "float8_e8m0fnu", "f8e8m0": "float8_e8m0fnu", "f8e8m0fnu": "float8_e8m0fnu"},
-    **{"i8": "int8", "i16": "int16", "i32": "int32", "s8": "int8", "s16": "int16", "s32": "int32"},
+    **{
+        "i8": "int8",
+        "i16": "int16",
+        "i32": "int32",
+        "i64": "int64",
+        "s8": "int8",
+        "s16": "int16",
+        "s32": "int32",
+    },
+    **{"s64": "int64"},
     **{"u8": "uint8", "u16": "uint16", "u32": "uint32"},
     **{"bool_": "bool", "pred": "bool"},
 }

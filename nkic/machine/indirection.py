@@ -81,7 +81,7 @@ def _wrong_index(name: str, tile: Tile, index: Tile, row: Row) -> Violation | No
     held = offsets_held(index, row)
     if index.buffer is not Buffer.SBUF:
         text, hint = f"an index in {index.buffer.value}, but it must be in sbuf", "copy it to SBUF"
-    elif not index.dtype.is_integer:
+    elif not index.dtype.is_integer or index.dtype.size > WORD:
         text, hint = f"an index of {index.dtype.name}", "make the index a tile of nl.uint32"
     elif index.partitions != tile.partitions:
         text = f"{tile.partitions} partitions and its index {index.partitions}"

@@ -67,11 +67,12 @@ class Operand:
     `keep_rank` stops lower from merging dimensions that mean something. `indexed`: takes a
     view with a vector of indices (in DMA: gather and scatter; elsewhere `.indirect()`, from
     NeuronCore-v4). `packed`: takes types of four elements each, which are moved or multiplied
-    as they are, but not computed with. `max_rank` is the most dimensions of the tile, partitions
-    included and those of size 1 left out; 0: as many as `max_dims` can encode. `one_bank`: what
-    the tensor engine writes into PSUM stays inside of a bank, before NeuronCore-v4. `scales` are
-    those of microscaling groups, four partitions of every 32; the row's rules say where they may
-    start. `since` is the first profile that has the parameter.
+    as they are, but not computed with. `wide`: takes nl.int64, which is moved as it is.
+    `max_rank` is the most dimensions of the tile, partitions included and those of size 1 left out;
+    0: as many as `max_dims` can encode. `one_bank`: what the tensor engine writes into PSUM stays
+    inside of a bank, before NeuronCore-v4. `scales` are those of microscaling groups, four
+    partitions of every 32; the row's rules say where they may start. `since` is the first profile
+    that has the parameter.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Operand:
     default: Any = ...
     indexed: bool = False
     packed: bool = False
+    wide: bool = False
     max_rank: int = 0
     one_bank: bool = False
     scales: bool = False

@@ -11,6 +11,10 @@ from nkic.machine.patterns import MAX_NUM, MAX_STEP, Dims, encodable, merged
 from nkic.machine.targets import TARGETS, Target
 
 MAX_FREE = 65_536  # elements per partition that one instruction streams
+AS_INT32 = (
+    "make it nl.int32, an input before the call: `.astype(np.int32)`, of PyTorch "
+    "`.to(torch.int32)`; nl.int64 is for nisa.scalar_load, and moved by nisa.dma_copy"
+)
 V4_TYPES = frozenset(
     {
         *("float8_e4m3fn", "float8_e8m0fnu"),
@@ -52,6 +56,8 @@ def _wrong_place(operand: Operand, tile: Tile) -> Violation | None:
         return _bad_dtype(operand, tile)
     if tile.dtype.kind == "packed" and not operand.packed:
         return _is_packed(operand, tile)
+    if tile.dtype.is_wide and not operand.wide:
+        return _is_wide(operand, tile)
     for _, num in tile.dims:
         if num < 1:
             return _empty(operand, tile)
@@ -138,6 +144,17 @@ def _is_packed(operand: Operand, tile: Tile) -> Violation:
         "computed with",
         operand.name,
         "move packed data with `nisa.dma_copy` or `nisa.tensor_copy`",
+    )
+
+
+def _is_wide(operand: Operand, tile: Tile) -> Violation:
+    """nki.isa.scalar_load: no compute instruction takes it."""
+    return Violation(
+        "dtype-not-supported",
+        f"`{operand.name}` is {tile.dtype.name}, {tile.dtype.bits} bits; instructions compute with "
+        "at most 32",
+        operand.name,
+        AS_INT32,
     )
 
 

@@ -210,11 +210,17 @@ class Module(ModuleType):
         if type(own.get(name)) is Module:  # `nki.language` after `import nki`
             return own[name]
         try:
-            return getattr(space, name)
+            return _one_object(getattr(space, name), own.get(name))
         except Missing:
             if name in own and (name in _HOST or name in _EXTRA.get(own["__name__"], {})):
                 return own[name]  # what host code has besides
             raise
+
+
+def _one_object(inside: Any, outside: Any) -> Any:
+    """An operator is one object, so that `op is nl.add` holds wherever `op` was read."""
+    is_one = type(inside) is Operator and type(outside) is names.Function
+    return outside if is_one else inside
 
 
 _built: dict[str, ModuleType] = {}

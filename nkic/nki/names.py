@@ -96,7 +96,13 @@ class Function(_Annotation):
         return hash(self.__name__)  # as in a kernel: tables of operators are made outside
 
     def __repr__(self) -> str:
-        return f"{self.__module__}.{self.__name__}"
+        found = self.__nki__()
+        return f"{self.__module__}.{self.__name__}" if found is self else repr(found)
+
+    @property
+    def name(self) -> str:
+        """An operator's name, as in a kernel."""
+        return self.__name__
 
     def __reduce__(self) -> str:
         return self.__qualname__  # by reference: a name of its module

@@ -10,7 +10,10 @@ from nkic.base.source import CallChain
 from nkic.ir.program import TensorParameter
 from nkic.ir.tensors import Tensor
 from nkic.language.trace import Trace
+from nkic.language.versions.since import LANGUAGE
+from nkic.machine.dtypes import DType
 from nkic.machine.memory import Buffer
+from nkic.machine.tiles import AS_INT32
 from nkic.specialise.request import Request, Spread, TensorType
 from nkic.specialise.signature import BoundArguments
 from nkic.syntax.bindings import Kernel
@@ -61,4 +64,14 @@ def inputs_of(
 def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
     if kind.dtype is None or kind.shape is None:
         raise ValueError(f"the type of {name} is not complete")
+    if kind.dtype.is_wide:
+        _check_wide(name, kind.dtype, trace, at)
     return trace.declare(kind.shape, kind.dtype, Buffer.SHARED_HBM, name, at)
+
+
+def _check_wide(name: str, dtype: DType, trace: Trace, at: CallChain) -> None:
+    """nl.int64 came with the scalars of NKI 0.7."""
+    since, label = LANGUAGE[dtype.name].since, trace.profile.label
+    if trace.profile < since:
+        text = f"argument `{name}` is {dtype}, which is no dtype of NKI {label}"
+        trace.report.fatal("unknown-dtype", text, at.primary, help=AS_INT32.partition(";")[0])

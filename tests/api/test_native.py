@@ -75,6 +75,13 @@ def test_names_of_host_code_mean_the_same_in_kernels(k: ModuleType) -> None:
     assert k.nl.float32 == "float32" and type(k.nl.float32) is str  # outside, as before
 
 
+def test_an_operator_is_one_object(k: ModuleType) -> None:
+    k.SEEN.clear()
+    np.testing.assert_array_equal(k.by_operator(X, k.nl.add), X + X)
+    assert k.SEEN == [(True, True, True, False, "nl.add")]
+    assert repr(k.nl.add) == "nki.language.add"  # outside of kernels
+
+
 def test_arrays_inside_of_objects_are_tensors_in_copies(k: ModuleType) -> None:
     weights = k.Weights(X, [{"bias": X + 2}, {"bias": X + 1}, {"bias": X}], {"untouched": object()})
     k.SEEN.clear()

@@ -46,9 +46,11 @@ def test_views_and_several_results(drop_in: ModuleType) -> None:
 
 
 def test_64_bit_numbers_are_refused(drop_in: ModuleType) -> None:
-    x = torch.zeros(4, 4, dtype=torch.int64)
-    with pytest.raises(CompileError, match="array of int64, which is no dtype of NKI"):
+    x = torch.zeros(4, 4, dtype=torch.float64)
+    with pytest.raises(CompileError, match="array of float64, which is no dtype of NKI"):
         drop_in.add(x, x)
+    with pytest.raises(CompileError, match="is int64"):  # which scalars of the device may be
+        drop_in.add(x.long(), x.long())
 
 
 def test_the_example_of_the_documentation(drop_in: ModuleType) -> None:

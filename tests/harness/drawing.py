@@ -62,7 +62,7 @@ class Draw:
         """
         kind = numpy_type(dtype)
         bits = dtype in INTEGER_BITS or DTYPES[dtype].kind == "packed" or dtype.endswith("fnu")
-        if bits or (dtype != "bool" and large == 12 and self.chance(0.25)):
+        if bits or DTYPES[dtype].is_wide or (dtype != "bool" and large == 12 and self.chance(0.25)):
             return self.any_bits(shape, kind)
         exponents = self.rng.integers(-large, large, shape)
         values = self.rng.standard_normal(shape) * 2.0**exponents

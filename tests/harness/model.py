@@ -201,7 +201,7 @@ def _attempt(draw: Draw, row: Row, target: str) -> Call | None:
     values = _Noted((a.name, _setting(draw, chosen, a)) for a in row.attributes)
     shapes = chosen.shapes(draw, row, values)
     coupled = set(values.noted)
-    common = draw.pick([*DTYPES])
+    common = draw.pick(_types(any(o.wide for o in row.operands)))
 
     def value(name: str) -> Any:
         if name in row.attribute_index:
@@ -264,7 +264,7 @@ def _operand(draw: Draw, chosen: Model, o: Operand, shape: Shape | None, common:
         return draw.pick(NUMBERS)
     if shape is None:
         return None
-    types = sorted(o.dtypes) or [*DTYPES]
+    types = sorted(o.dtypes) or _types(o.wide)
     types = [t for t in types if o.packed or DTYPES[t].kind != "packed"]
     dtype = common if common in types and draw.chance(0.6) else draw.pick(types)
     buffer = draw.pick(sorted(b.value for b in o.buffers if b is not Buffer.SHARED_HBM))
@@ -277,6 +277,10 @@ def _operand(draw: Draw, chosen: Model, o: Operand, shape: Shape | None, common:
         exact=exact,
         reads=not o.access.writes,
     )
+
+
+def _types(wide: bool) -> list[str]:
+    return [name for name, dtype in DTYPES.items() if wide or not dtype.is_wide]
 
 
 def _lay_over(draw: Draw, row: Row, values: Settings, made: Call, target: str) -> None:

@@ -14,6 +14,7 @@ from tests.harness.reference import INTEGER_BITS
 
 NAMES = ("$0", "$1", "$2")
 OF_SCALARS = ("scalar_load", "scalar_store", "scalar_compute")
+WORDS = {"int32": 32, "int64": 64}
 LOADED = (*INTEGER_BITS, "bool")
 KINDS = (*LOADED, "float32", "bfloat16", "float8_e4m3")
 
@@ -25,8 +26,9 @@ def _place(draw: Draw, kinds: Sequence[str] = KINDS) -> Any:
     return one
 
 
-def _number(draw: Draw) -> int:
-    return draw.pick([0, 1, -1, 2**31 - 1, -(2**31), draw.integer(-(2**31), 2**31 - 1)])
+def _number(draw: Draw, bits: int = 32) -> int:
+    half = 1 << bits - 1
+    return draw.pick([0, 1, -1, half - 1, -half, draw.integer(-half, half - 1)])
 
 
 def _one(draw: Draw, name: str) -> Call:
@@ -36,11 +38,12 @@ def _one(draw: Draw, name: str) -> Call:
     if name == "register_move":
         return call(name, "sync", dst=register, src=draw.pick([*NAMES, _number(draw)]))
     if name == "scalar_load":
-        return call(name, "sync", dst=register, src=_place(draw, ["int32"]))
+        return call(name, "sync", dst=register, src=_place(draw, [*WORDS]))
     if name == "scalar_compute":
-        a, b = (draw.pick([*NAMES, _number(draw)]) for _ in "ab")
+        word = draw.pick([*WORDS])
+        a, b = (draw.pick([*NAMES, _number(draw, WORDS[word])]) for _ in "ab")
         op = draw.pick(["add", "subtract", "multiply"])
-        return call(name, "sync", dst=register, a=a, b=b, op=op)
+        return call(name, "sync", dst=register, a=a, b=b, op=op, integer=word)
     return call(name, "sync", dst=register, src=_place(draw, LOADED))
 
 
@@ -59,13 +62,13 @@ def program_of(name: str) -> Any:
 
 
 def _stored_scalar(draw: Draw, name: str) -> Call:
-    return call("scalar_store", "sync", dst=_place(draw, ["int32"]), value=name)
+    return call("scalar_store", "sync", dst=_place(draw, [*WORDS]), value=name)
 
 
-def _held(given: Given, name: str) -> int:
-    """A number, or what a register holds: 32 bits."""
+def _held(given: Given, name: str, bits: int = 32) -> int:
+    """A number, or what a register holds: its lowest bits."""
     value = given[name]
-    return int(given.state[value] if isinstance(value, str) else value or 0) & 0xFFFFFFFF
+    return int(given.state[value] if isinstance(value, str) else value or 0) & (1 << bits) - 1
 
 
 @model("register_alloc", program=program_of("register_alloc"))
@@ -104,13 +107,21 @@ def scalar_load(given: Given) -> Results:
 
 @model("scalar_compute", program=program_of("scalar_compute"))
 def scalar_compute(given: Given) -> Results:
-    """Modulo 2**32, of which nothing else is kept."""
-    a, b = _held(given, "a"), _held(given, "b")
+    """Modulo 2**32 or 2**64, with sign."""
+    bits = WORDS[given["integer"]]
+    a, b = _held(given, "a", bits), _held(given, "b", bits)
     found = {"add": a + b, "subtract": a - b, "multiply": a * b}[given["op"]]
-    given.state[given["dst"]] = found & 0xFFFFFFFF
+    given.state[given["dst"]] = _signed(found & (1 << bits) - 1, bits)
     return {}
+
+
+def _signed(word: int, bits: int) -> int:
+    return word - (word >> bits - 1 << bits)
 
 
 @model("scalar_store", program=program_of("scalar_store"))
 def scalar_store(given: Given) -> Results:
-    return {"dst": np.array([[_held(given, "value")]], np.uint32).view(np.int32)}
+    """As many bits as dst has."""
+    kind = given["dst"].dtype
+    word = _signed(_held(given, "value", 8 * kind.itemsize), 8 * kind.itemsize)
+    return {"dst": np.array([[word]], kind)}

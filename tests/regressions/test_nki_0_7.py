@@ -68,13 +68,6 @@ def test_what_scalars_do_not_take_is_refused(use: str) -> None:
         kernel(body, a=number(3))
 
 
-def test_sixty_four_bits_are_refused_by_name() -> None:
-    """nkic has no type of 64 bits (docs/fidelity.md)."""
-    with pytest.raises(CompileFailed, match="nkic does not have int64") as raised:
-        kernel("t = nl.ndarray((1, 1), nl.int64, nl.sbuf)\nreturn to_hbm(t)", a=number(3))
-    assert "nl.int32" in raised.value.diagnostics[0].help
-
-
 EQUAL = """
 class Plain:
     def __init__(self, n): self.n = n

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
+from nkic.base.profiles import Profile
 from nkic.ir.program import Instruction
 from nkic.language.beta1 import (
     ROOT,
@@ -25,7 +26,7 @@ from nkic.language.beta1 import (
 from nkic.language.beta1.operators import Function
 from nkic.language.beta1.recorded import scalars
 from nkic.language.creation import ParDim, TensorClass
-from nkic.language.dtypes_api import BUFFERS
+from nkic.language.dtypes_api import BUFFERS, named
 from nkic.language.enums import ENUMS, OPERATORS, engine
 from nkic.language.isa import NkiValidationError, get_nc_version
 from nkic.language.names import NoReorder, TileSize, program_id, program_ndim
@@ -134,7 +135,7 @@ def language() -> dict[str, Any]:
     found |= {name: OPERATORS[name] for name in ("gelu_apprx_sigmoid_dx", "prelu", "bypass")}
     return {
         **found,
-        **dtypes.DTYPES,
+        **named(Profile.BETA1),
         **BUFFERS,
         "bool_": dtypes.BOOL,
         "copy": Function("copy", moving.copy),

@@ -206,7 +206,11 @@ def _one(
     if isinstance(item, DynamicSlice):
         return _stretch(view, axis, item, dynamic)
     if isinstance(item, DeviceInteger):
-        return None, 0, at_run_time(view._replace(dynamic=dynamic), axis, item._register)
+        return (
+            None,
+            0,
+            at_run_time(view._replace(dynamic=dynamic), axis, item._offset(view.tensor.buffer)),
+        )
     number = item if type(item) is int else _number(view, axis, item)
     if not -size <= number < size:
         check_some(view, axis)
@@ -235,7 +239,8 @@ def _stretch(
         return stop - first, first, dynamic
     if not 0 < size <= view.shape[axis]:
         _checked(view, axis, 0, size, 1)
-    found = at_run_time(view._replace(dynamic=dynamic), axis, start._register)
+    register = start._offset(view.tensor.buffer)
+    found = at_run_time(view._replace(dynamic=dynamic), axis, register)
     return size, 0, found._replace(limit=view.shape[axis] - size + 1)
 
 

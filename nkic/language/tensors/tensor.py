@@ -136,7 +136,7 @@ class NkiTensor(Identical):
     def select(self, dim: int, index: Any) -> NkiTensor:
         """One element of a dimension: an int, or a register or tensor read at run time."""
         if isinstance(index, NkiTensor | DeviceInteger):
-            return self._made(indexing.select_at_run_time, dim, _source(index))
+            return self._made(indexing.select_at_run_time, dim, _source(index, self.buffer))
         return self._made(indexing.select, dim, index)
 
     def vector_select(self, dim: int, vector_offset: NkiTensor) -> NkiTensor:
@@ -196,7 +196,7 @@ class NkiTensor(Identical):
         dtype: Any = None,
     ) -> NkiTensor:
         """[step, size] pairs over the storage, as the hardware takes them."""
-        scalar = None if scalar_offset is None else _source(scalar_offset)
+        scalar = None if scalar_offset is None else _source(scalar_offset, self.buffer)
         vector = None if vector_offset is None else _tensor(vector_offset, "vector_offset")
         kind = None if dtype is None else as_dtype(dtype)
         return self._made(
@@ -423,10 +423,10 @@ def _tensor(value: Any, what: str) -> View:
     raise KernelError("argument-kind", f"{what} is a tensor, not {brief(value)}")
 
 
-def _source(value: Any) -> View | Register:
+def _source(value: Any, buffer: Buffer) -> View | Register:
     """Where a run-time index comes from: a register, or a (1, 1) tensor in SBUF."""
     if isinstance(value, DeviceInteger):
-        return value._register
+        return value._offset(buffer)
     found = _tensor(value, "a run-time index")
     if found.tensor.number != POISON and prod(found.shape) != 1:
         raise KernelError(

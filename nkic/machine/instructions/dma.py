@@ -8,7 +8,7 @@ says who starts a transfer and how long that keeps it busy.
 from __future__ import annotations
 
 from nkic.machine.clock import dma_costs
-from nkic.machine.constraints import packed_as_is, same_dtype
+from nkic.machine.constraints import packed_as_is, same_dtype, wide_as_is
 from nkic.machine.engines import Engine
 from nkic.machine.instructions import dma_rules as rules
 from nkic.machine.instructions.parts import choice, optional, result, source
@@ -32,8 +32,8 @@ ROWS = (
         "float32 if the types differ.",
         parameters=("dst", "src", "priority", "oob_mode", "dge_mode", "engine", "name"),
         operands=(
-            result(buffers=SBUF_OR_HBM, indexed=True, packed=True),
-            source("src", buffers=SBUF_OR_HBM, indexed=True, packed=True),
+            result(buffers=SBUF_OR_HBM, indexed=True, packed=True, wide=True),
+            source("src", buffers=SBUF_OR_HBM, indexed=True, packed=True, wide=True),
         ),
         attributes=(
             PRIORITY,
@@ -47,6 +47,7 @@ ROWS = (
         rules=(
             rules.same_elements,
             packed_as_is,
+            wide_as_is,
             rules.known_types,
             rules.descriptor_mode,
             rules.gathering,

@@ -8,26 +8,25 @@ from __future__ import annotations
 
 from nkic.base.profiles import Profile
 from nkic.machine import costs
+from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts
 from nkic.machine.instructions.parts import choice, register, result, source
 from nkic.machine.operands import SBUF_OR_HBM, Access, Row, Rule, Violation, always
 
+WORDS = ("int32", "int64")  # of scalars
 SEQUENCERS = (Engine.SYNC, Engine.TENSOR, Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD)
 
 
 def one_word(name: str) -> Rule:
-    """A tensor of exactly one element of at most 32 bits."""
+    """A tensor of exactly one element."""
 
     def rule(facts: Facts) -> Violation | None:
         tile = facts.tile(name)
-        if tile.elements != 1:
-            text, hint = f"has {tile.elements} elements, but must have 1", "slice one element out"
-        elif tile.dtype.size > 4:
-            text, hint = f"is {tile.dtype.name}; a register has 32 bits", "use a 32-bit type"
-        else:
+        if tile.elements == 1:
             return None
-        return Violation("operand-shape", f"`{name}` {text}", name, f"{hint} of `{name}`")
+        text = f"`{name}` has {tile.elements} elements, but must have 1"
+        return Violation("operand-shape", text, name, f"slice one element out of `{name}`")
 
     return rule
 
@@ -45,16 +44,16 @@ def integer_source(facts: Facts) -> Violation | None:
     )
 
 
-def int32(name: str) -> Rule:
-    """A scalar of NKI 0.7 is loaded from nl.int32, and stored there: not converted."""
+def of_scalar(name: str) -> Rule:
+    """A scalar of NKI 0.7 is loaded from nl.int32 or nl.int64, and stored there: not converted."""
 
     def rule(facts: Facts) -> Violation | None:
         tile = facts.tile(name)
-        if tile.dtype.name == "int32" or tile.elements != 1:
+        if tile.dtype.name in WORDS or tile.elements != 1:
             return None  # several elements are another rule's
         return Violation(
             "dtype-not-supported",
-            f"`{name}` is {tile.dtype.name}, but a scalar is int32",
+            f"`{name}` is {tile.dtype.name}, but a scalar is {' or '.join(WORDS)}",
             name,
             f"make `{name}` an nl.int32 tile, and convert with `nisa.tensor_copy`",
         )
@@ -63,15 +62,16 @@ def int32(name: str) -> Rule:
 
 
 def word_of_scalar(facts: Facts) -> Violation | None:
-    """A number that a scalar is computed with is an int of 32 bits, with sign."""
+    """A number that a scalar is computed with is an int of as many bits, with sign."""
+    bits = DTYPES[facts.attributes["integer"]].bits
     for name in ("a", "b"):
         value = facts.operands[name]
         fits = not isinstance(value, int | float) or (
-            isinstance(value, int) and -(1 << 31) <= value < 1 << 31
+            isinstance(value, int) and -(1 << bits - 1) <= value < 1 << bits - 1
         )
         if not fits:
-            text = f"`{name}` is {value}; a scalar has 32 bits with sign"
-            return Violation("argument-kind", text, name, "pass a 32-bit int")
+            text = f"`{name}` is {value}; the scalar has {bits} bits with sign"
+            return Violation("argument-kind", text, name, f"pass a {bits}-bit int")
     return None
 
 
@@ -159,12 +159,12 @@ ROWS = (
         opcode=5,
         doc="Returns the only element of src as a scalar.",
         parameters=("src",),
-        operands=(register("dst", Access.WRITE), source("src", buffers=SBUF_OR_HBM)),
+        operands=(register("dst", Access.WRITE), source("src", buffers=SBUF_OR_HBM, wide=True)),
         attributes=(),
         engines=SEQUENCERS,
         choose=always(Engine.SYNC),
         cost=costs.accessing_register,
-        rules=(one_word("src"), int32("src")),
+        rules=(one_word("src"), of_scalar("src")),
         since=Profile.NKI_0_7,
         returns="dst",
         source="nki.isa.scalar_load",
@@ -175,12 +175,12 @@ ROWS = (
         opcode=6,
         doc="The only element of dst takes value, a scalar.",
         parameters=("dst", "value"),
-        operands=(result(buffers=SBUF_OR_HBM), register("value", Access.READ)),
+        operands=(result(buffers=SBUF_OR_HBM, wide=True), register("value", Access.READ)),
         attributes=(),
         engines=SEQUENCERS,
         choose=always(Engine.SYNC),
         cost=costs.accessing_register,
-        rules=(one_word("dst"), int32("dst")),
+        rules=(one_word("dst"), of_scalar("dst")),
         since=Profile.NKI_0_7,
         source="nki.isa.scalar_store",
         scalars=True,
@@ -188,14 +188,17 @@ ROWS = (
     Row(
         name="scalar_compute",
         opcode=7,
-        doc="dst = a op b in 32 bits with sign, wrapping around: an operator of scalars.",
-        parameters=("dst", "a", "b", "op"),
+        doc="dst = a op b, both of the type integer, wrapping around: an operator of scalars.",
+        parameters=("dst", "a", "b", "op", "integer"),
         operands=(
             register("dst", Access.WRITE),
             register("a", Access.READ, number=True),
             register("b", Access.READ, number=True),
         ),
-        attributes=(choice("op", "add", "add", "subtract", "multiply"),),
+        attributes=(
+            choice("op", "add", "add", "subtract", "multiply"),
+            choice("integer", "int32", *WORDS),
+        ),
         engines=SEQUENCERS,
         choose=always(Engine.SYNC),
         cost=costs.moving_register,

@@ -1,4 +1,5 @@
-"""Numbers into a type's bytes and back, in float64, for data that users bring and look at.
+"""Numbers into a type's bytes and back, for data that users bring and look at: in float64, those
+of 64 bits in the longest type of floats that there is.
 
 `nkic.machine.codecs` works in float32, as the machine does; here an int32 keeps all its digits
 and a float64 is rounded as late as can be.
@@ -15,7 +16,8 @@ from nkic.machine import codecs
 from nkic.machine.codecs import storage
 from nkic.machine.dtypes import DType
 
-Numbers = NDArray[np.float64]
+Numbers = NDArray[np.floating[Any]]
+EXACT = np.longdouble  # of nl.int64: where it has no more digits than float64, as float64
 
 
 def numbers(stored: NDArray[Any], dtype: DType) -> Numbers:
@@ -25,7 +27,7 @@ def numbers(stored: NDArray[Any], dtype: DType) -> Numbers:
     if dtype.is_float:
         with np.errstate(invalid="ignore"):  # signalling NaN
             return codecs.decode(stored, dtype).astype(np.float64)
-    return stored.astype(np.float64)
+    return stored.astype(EXACT if dtype.is_wide else np.float64)
 
 
 def stored(values: Numbers, dtype: DType) -> NDArray[Any]:
@@ -37,8 +39,11 @@ def stored(values: Numbers, dtype: DType) -> NDArray[Any]:
             return codecs.pack(values.astype(np.float32), dtype)
         if not dtype.is_integer:
             return codecs.encode(values.astype(np.float32), dtype)
+        values = values.astype(EXACT) if dtype.is_wide else values
         whole = np.nan_to_num(np.rint(values), nan=0.0)
         found: NDArray[Any] = np.clip(whole, dtype.lowest, dtype.highest).astype(storage(dtype))
+        if dtype.is_wide:  # as a float, the highest is one more
+            found[whole >= dtype.highest] = dtype.highest
         return found
 
 

@@ -22,6 +22,7 @@ from nkic.simulate.io.fills import FORMS, GENERATORS, Generator, parse_generator
 
 _BRACKETS = re.compile(r"(?P<dtype>[\w.]+)\s*\[(?P<sizes>[\d,\s]*)\]")
 _CROSSES = re.compile(r"(?P<sizes>\d+(?:x\d+)*)x(?P<dtype>[A-Za-z]\w*)")
+_WHOLE = re.compile(r"[+-]?\d{1,19}")
 _MAX_SIZE = 2**31 - 1
 _WAYS = f"write -i NAME=@FILE.npy, NAME=f32[128,512]=@FILE.bin, NAME=3.14, or NAME={FORMS}"
 
@@ -80,7 +81,8 @@ def _spec(text: str, where: str) -> Spec:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        whole = int(text) if _WHOLE.fullmatch(text) else None  # with all of its digits
+        return whole if whole is not None and abs(whole) < 2**63 else float(text)
     except ValueError:
         return None
 

@@ -1,8 +1,8 @@
 """Meanings of register instructions: each engine's sequencer has its own copy.
 
-A register holds 32 bits, which memory gives and takes as they are: narrower integers are
-extended with their sign, and cut; numbers of other types are bit patterns (assumed). Loops and
-offsets read a register as the integer that was put into it.
+A register holds 32 bits, a scalar of nl.int64 those of two, which memory gives and takes as they
+are: narrower integers are extended with their sign, and cut; numbers of other types are bit
+patterns (assumed). Loops and offsets read a register as the integer that was put into it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nkic.machine.codecs import storage
+from nkic.machine.dtypes import DTYPES
 from nkic.simulate.decode import Decoded, Step, semantics
 from nkic.simulate.tile import Tile
 
@@ -65,15 +66,15 @@ def scalar_store(decoded: Decoded) -> Step:
 def scalar_compute(decoded: Decoded) -> Step:
     dst: Any = decoded.operands["dst"]
     compute = _OPERATORS[decoded.attributes["op"]]
+    half = 1 << DTYPES[decoded.attributes["integer"]].bits - 1
 
     def step() -> None:
         found = compute(decoded.read("a"), decoded.read("b"))
-        decoded.state.registers[dst.number] = (found + _HALF) % (2 * _HALF) - _HALF
+        decoded.state.registers[dst.number] = (found + half) % (2 * half) - half
 
     return step
 
 
-_HALF = 1 << 31
 _OPERATORS: dict[str, Callable[[int, int], int]] = {"add": add, "subtract": sub, "multiply": mul}
 
 

@@ -18,6 +18,7 @@ float8_e5m2_x4: str
 float8_e8m0fnu: str
 int16: str
 int32: str
+int64: str
 int8: str
 tfloat32: str
 uint16: str

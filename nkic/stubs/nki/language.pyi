@@ -333,6 +333,7 @@ def greater_equal(x: Any, y: Any, dtype: Any = ...) -> Any:
 hbm: MemoryRegion
 int16: str
 int32: str
+int64: str
 int8: str
 def invert(x: Any, dtype: Any = ...) -> Any:
     """invert(x, dtype=None)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nkic.base.diagnostics import CompileFailed
+from nkic.base.diagnostics import CompileFailed, ProgramFault
 from nkic.base.profiles import Profile
 from nkic.ir.program import instructions
 from tests.harness.language import simulated
@@ -145,3 +145,83 @@ def kernel(n):
     arrays = {"n": np.full((1, 1), 3, np.int32)}
     _, result = simulated(HEAD + text, arrays, profile=Profile.NKI_0_7)
     assert next(iter(result.outputs.values()))[0, 0] == 3
+
+
+LONGS = st.one_of(
+    st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 2**31, 10**10]),
+    st.integers(-(2**63), 2**63 - 1),
+)
+LONG = """
+def kernel(n, m):
+    tile = nl.ndarray((1, 1), nl.int64, nl.sbuf)
+    nisa.dma_copy(tile, n)
+    i, j = nisa.scalar_load(tile), nisa.scalar_load(m)
+    assert i.dtype == nl.int64 and (i + 1).dtype == nl.int64
+    out = nl.ndarray((1, 1), nl.int64, nl.shared_hbm)
+    nisa.scalar_store(out, {expression})
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    "expression", ["i + j", "i - j", "i * j", "7 - i", "3 + i * 4", "-i", "+j"]
+)
+@settings(max_examples=8, deadline=None)
+@given(i=LONGS, j=LONGS)
+def test_arithmetic_of_long_scalars_wraps_in_64_bits(expression: str, i: int, j: int) -> None:
+    arrays = {"n": np.full((1, 1), i, np.int64), "m": np.full((1, 1), j, np.int64)}
+    text = HEAD + LONG.format(expression=expression)
+    _, result = simulated(text, arrays, profile=Profile.NKI_0_7)
+    found = next(iter(result.outputs.values()))
+    expected = (eval(expression, {"i": i, "j": j}) + 2**63) % 2**64 - 2**63
+    assert (found.dtype, int(found[0, 0])) == (np.int64, expected)
+
+
+ROWS = """
+def kernel(a, n):
+    i = nisa.scalar_load(n)
+    out = nl.ndarray((2, 8), a.dtype, nl.shared_hbm)
+    nisa.dma_copy(out[0:1], a.ap([[8, 1], [1, 8]], scalar_offset=i - 5 * 10**9))
+    nisa.dma_copy(out[1:2], a[nl.ds(2 * (i - 5 * 10**9) + 1, 1)])
+    return out
+"""
+
+
+def rows_at(number: int) -> np.ndarray:
+    a = np.arange(64, dtype=np.float32).reshape(8, 8)
+    arrays = {"a": a, "n": np.full((1, 1), number, np.int64)}
+    return next(iter(simulated(HEAD + ROWS, arrays, profile=Profile.NKI_0_7)[1].outputs.values()))
+
+
+def test_long_scalars_are_offsets_in_hbm() -> None:
+    a = np.arange(64, dtype=np.float32).reshape(8, 8)
+    np.testing.assert_array_equal(rows_at(5 * 10**9 + 3), a[[3, 7]])
+
+
+@pytest.mark.parametrize("off", [2**32, -(2**32), 2**61])
+def test_a_long_offset_is_not_narrowed(off: int) -> None:
+    """The lower 32 bits would be inside, and so would be bytes modulo 2**64."""
+    with pytest.raises(ProgramFault) as raised:
+        rows_at(5 * 10**9 + 3 + off)
+    said = raised.value.diagnostics[0]
+    assert f"index {3 + off} is outside `a`" in said.message
+
+
+def test_bits_of_a_long_number_are_those_of_two() -> None:
+    """How a number of 32 bits gets into a tile of 64: nki.isa.scalar_store leaves it to memory."""
+    text = """
+def kernel(n):
+    halves = nl.ndarray((1, 2), nl.int32, nl.sbuf)
+    nisa.memset(halves, 0)
+    nisa.dma_copy(halves[:, 0:1], n)
+    long = halves.view(nl.int64)
+    assert long.shape == (1, 1)
+    i = nisa.scalar_load(long)
+    nisa.scalar_store(long, i * 2**33)
+    out = nl.ndarray((1, 2), nl.int32, nl.shared_hbm)
+    nisa.dma_copy(out, long.view(nl.int32))
+    return out
+"""
+    arrays = {"n": np.full((1, 1), 21, np.int32)}
+    _, result = simulated(HEAD + text, arrays, profile=Profile.NKI_0_7)
+    assert next(iter(result.outputs.values())).tolist() == [[0, 42]]

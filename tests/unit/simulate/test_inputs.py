@@ -70,6 +70,14 @@ def test_every_way_to_write_an_input() -> None:
     }
 
 
+def test_a_whole_number_keeps_its_digits() -> None:
+    """As float64, 2**62 + 1 is 2**62."""
+    found = parse_inputs([f"a={2**62 + 1}"])["a"]
+    assert isinstance(found, Value)
+    array = fills.Generator("const", (found.number,)).array("a", DTYPES["int64"], (2,))
+    assert array.tolist() == [2**62 + 1] * 2
+
+
 @pytest.mark.parametrize(
     ("word", "message"),
     [

@@ -12,14 +12,14 @@ class NkiInstruction:
     def depends_on(self, *producers: Any) -> Any:
         """Orders this instruction after `producers`."""
 class NkiScalar:
-    """What `nisa.scalar_load` gives and `nl.fori_loop` counts with: 32 bits, never written.
+    """What `nisa.scalar_load` gives and `nl.fori_loop` counts with: never written.
     
-    `+`, `-` and `*` record the operation and give a new scalar, which wraps around.
+    `+`, `-` and `*` record the operation and give a new scalar of as many bits, which wraps around.
     Comparisons give scalars that nothing can use (nki.isa.NkiScalar)."""
     def __init__(self, *args: Any, **more: Any) -> None: ...
     @property
     def dtype(self) -> Any:
-        """nl.int32."""
+        """nl.int32 or nl.int64."""
 class NkiValidationError:
     """NKI's name for a kernel that is refused; nkic raises `nkic.CompileError`."""
     def __init__(self, *args: Any, **more: Any) -> None: ...

@@ -18,7 +18,7 @@ from nkic.simulate.comparison import compare_report
 from nkic.simulate.comparison.compare import Comparison, compare
 from nkic.simulate.comparison.stats import stats_of
 from nkic.simulate.comparison.tolerance import EVERY, Tolerance, ToleranceSettings
-from nkic.simulate.io.numbers import stored
+from nkic.simulate.io.numbers import numbers, stored
 
 Array = NDArray[Any]
 F32, BF16, I32 = DTYPES["float32"], DTYPES["bfloat16"], DTYPES["int32"]
@@ -48,6 +48,15 @@ def test_close_is_per_element() -> None:
 def test_the_tolerance_itself_is_allowed() -> None:
     assert compared([1.5], [1.0], atol=0.5).passed
     assert not compared([np.nextafter(1.5, 2, dtype=np.float32)], [1.0], atol=0.5).passed
+
+
+@pytest.mark.parametrize("mode", ["close", "ulp", "exact"])
+def test_integers_of_64_bits_are_compared_with_all_their_digits(mode: str) -> None:
+    """As float64 these are equal."""
+    i64, got = DTYPES["int64"], np.array([2**62 + 1, 2**63 - 1, -(2**63)])
+    same = compare("o", got, i64, numbers(got, i64), Tolerance(mode=mode))
+    off = compare("o", got, i64, numbers(got - [1, 1, 0], i64), Tolerance(mode=mode))
+    assert (same.failures, off.failures) == (0, 2)
 
 
 def test_range_measures_by_the_largest_expected() -> None:

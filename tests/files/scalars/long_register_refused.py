@@ -1,0 +1,13 @@
+# test: check
+# args: n=int64[1,1]
+# nki: 0.7
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+
+@nki.jit
+def kernel(n):
+    t = nl.load(n)
+    nisa.register_load(nisa.register_alloc(), t)  # error[dtype-not-supported]: `src` is int64
+    return n  # warning[input-returned]: which nothing writes
