@@ -26,6 +26,7 @@ from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import mask_of
 from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
 from nkic.migrate.beta1.results import Known, NoResult, Result, allocation, result_of
+from nkic.migrate.beta1.returned import stored
 from nkic.migrate.beta1.slices import (
     NotSlices,
     SeveralAxes,
@@ -441,6 +442,8 @@ class Writer(cst.CSTTransformer):
         if (folded := self.folds.written(original_node, updated_node)) is not None:
             self.sheet.done[FOLDS] += 1
             return folded
+        if (returned := stored(self.sheet, self.pending, part, updated_node)) is not None:
+            return returned
         condition = self._condition(part)
         if condition is None:
             text = "parts of this statement have other masks than the whole"
