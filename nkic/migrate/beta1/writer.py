@@ -14,7 +14,7 @@ from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import mask_argument, replaced, row_of, with_args, word
+from nkic.migrate.arguments import mask_argument, replaced, with_args, word
 from nkic.migrate.beta1 import allocators, calls, rounding
 from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS, NUMBERS
@@ -265,13 +265,13 @@ class Writer(cst.CSTTransformer):
         old, new = original_node, calls.method(self.sheet, original_node, updated_node)
         if (number := calls.scalar(self.sheet, old)) is not None:
             return number
-        new = calls.unmasked(self.sheet, old, new)
+        new = calls.copied(self.sheet, old, calls.unmasked(self.sheet, old, new))
         if self.sheet.name_of(old.func) in MAKERS:
             return self._tensor(old, new)
         if (address := allocators.address_of(self.sheet, old, new)) is not None:
             self.sheet.done[ADDRESSES] += 1
             return address
-        row, mask = row_of(self.sheet.name_of(old.func)), mask_argument(old)
+        row, mask = calls.instruction(self.sheet, old), mask_argument(old)
         cutter = None
         if mask is not None and calls.is_nki(self.sheet, old):
             try:
