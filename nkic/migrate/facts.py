@@ -18,6 +18,7 @@ from nkic.driver import pipeline
 from nkic.driver.compiled import Compiled, CompileOptions
 from nkic.ir.program import Body, Instruction, Item, Loop, Program
 from nkic.ir.tensors import Tensor
+from nkic.migrate.kept import kept_tiles
 from nkic.migrate.shapes import variants
 from nkic.resolve.library import Load
 from nkic.specialise.request import Request
@@ -32,9 +33,11 @@ class Facts:
     """By place: instructions recorded there, tensors made there, in the order of the evaluation.
 
     `conditions` are the tests of `while` loops over a register, `outputs` the calls that make what
-    the kernel returns. `known` says that the kernel was evaluated at all, `errors` how many errors
-    that found. `others` are the same for other shapes, which tell what is a size of the kernel's
-    own and what comes from its arguments. `runs` is the number of evaluations that this is of.
+    the kernel returns, `kept` the results that are tiles on the chip, by the kernel's name and from
+    0, without the copies that bring them to HBM. `known` says that the kernel was evaluated at all,
+    `errors` how many errors that found. `others` are the same for other shapes, which tell what is
+    a size of the kernel's own and what comes from its arguments. `runs` is the number of
+    evaluations that this is of.
     """
 
     known: bool = False
@@ -43,6 +46,7 @@ class Facts:
     tensors: Mapping[Spot, tuple[Tensor, ...]] = field(default_factory=dict)
     conditions: frozenset[Spot] = frozenset()
     outputs: frozenset[Spot] = frozenset()
+    kept: frozenset[tuple[str, int]] = frozenset()
     others: tuple[Facts, ...] = ()
     runs: int = 1
 
@@ -92,6 +96,7 @@ def merged(one: Facts, other: Facts) -> Facts:
         _joined(one.tensors, other.tensors),
         one.conditions | other.conditions,
         one.outputs | other.outputs,
+        one.kept | other.kept,
         (*one.others, *other.others),
         one.runs + other.runs,
     )
@@ -110,9 +115,11 @@ LARGE = 5_000  # instructions from which on the given shapes must do
 def _facts(program: Program, path: str, errors: int) -> Facts:
     instructions: defaultdict[Spot, list[Instruction]] = defaultdict(list)
     conditions: set[Spot] = set()
+    kept = kept_tiles(program)
     for at, item in _placed(program, path):
         if isinstance(item, Instruction):
-            instructions[at].append(item)
+            if id(item) not in kept.copies:
+                instructions[at].append(item)
         elif item.condition is not None:
             conditions.add(at)
     tensors: defaultdict[Spot, list[Tensor]] = defaultdict(list)
@@ -127,6 +134,7 @@ def _facts(program: Program, path: str, errors: int) -> Facts:
         {at: tuple(found) for at, found in tensors.items()},
         frozenset(conditions),
         frozenset(at for at in returned if at is not None),
+        frozenset((program.name, place) for place in kept.places),
     )
 
 

@@ -20,6 +20,7 @@ from nkic.base.source import SourceFile
 from nkic.driver import pipeline
 from nkic.ir.program import Instruction, Program, instructions, tiles
 from nkic.machine.dtypes import DType
+from nkic.migrate.operators import with_operators
 from nkic.migrate.shapes import variants
 from nkic.neff.load import load
 from nkic.neff.records import Executable
@@ -138,7 +139,7 @@ def _errors(failure: NkicError) -> tuple[Diagnostic, ...]:
 def _compared(before: _Ran, new: Text, request: Request) -> Finding:
     arguments = _arguments(before.program)
     try:
-        after = _ran(*_compiled(new, request), before.fill)
+        after = _ran(*_compiled(new, _passed(new, request)), before.fill)
     except NkicError as failure:
         return Finding(arguments, "failed", said=_errors(failure))
     cycles = (before.cycles, after.cycles)
@@ -146,6 +147,11 @@ def _compared(before: _Ran, new: Text, request: Request) -> Finding:
         return Finding(arguments, "bits", cycles)
     verdict = "rounding" if _is_close(before, after) else "different"
     return Finding(arguments, verdict, cycles, _first_difference(before.program, after.program))
+
+
+def _passed(text: Text, request: Request) -> Request:
+    """The arguments as a caller passes them to a text of its version."""
+    return request if text.profile is Profile.BETA1 else with_operators(request)
 
 
 def _same_bits(before: _Ran, after: _Ran) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import libcst as cst
 
 from nkic.base.profiles import Profile
+from nkic.migrate import operators
 from nkic.migrate.rules import calls, imports, loops, names, parameters
 from nkic.migrate.sheet import Sheet
 
@@ -42,6 +43,8 @@ RULES = (
     Rule("a decorator", BETA2, _TO_BETA2, cst.Attribute, imports.decorator_by_name),
     Rule("a decorator", BETA2, _TO_BETA2, cst.Decorator, imports.decorator),
     Rule("an operator by another name", BETA2, _TO_BETA2, cst.Call, calls.operators),
+    Rule(operators.PASSED, BETA2, _TO_BETA2, cst.Call, operators.passed),
+    Rule(operators.PASSED, BETA2, _TO_BETA2, cst.FunctionDef, operators.declared),
     Rule("a hint", BETA2, _TO_BETA2, cst.Call, parameters.hints),
     Rule("a constant's element type", BETA2, _TO_BETA2, cst.Call, calls.converted),
     Rule("a word by another name", BETA2, _TO_BETA2, cst.Call, calls.words),

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from nkic.language.enums import OPERATORS
+from nkic.migrate.operators import with_operators
 from tests.harness.bless import blessing
 from tests.migrate.test_cases import Job, expected_left
 
@@ -53,3 +56,13 @@ def test_a_branch_that_was_not_reached_computes_the_same() -> None:
     assert [one.level.name for one in job.made.left] == ["WARNING"]  # nothing calls the function
     job.request = replace(job.request, consts={"causal": True})
     assert {one.verdict for one in job.proof().findings} == {"bits"}
+
+
+def test_operators_of_numpy_are_passed_as_those_of_nl() -> None:
+    job = Job((HERE / "beta1" / "operators.py").read_text("utf-8"))
+    assert [one.level.name for one in job.made.left] == ["WARNING"]  # callers outside of the file
+    job.request = replace(job.request, consts={"fold": np.min})
+    assert {one.verdict for one in job.proof().findings} == {"bits"}
+    assert with_operators(job.request).consts == {"fold": OPERATORS["minimum"]}
+    kept = {"fold": "minimum", "kind": np.float32, "size": np.int32(3)}
+    assert with_operators(replace(job.request, consts=kept)).consts == kept

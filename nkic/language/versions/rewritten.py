@@ -128,6 +128,11 @@ SIZES = {
     "nc_transpose": {0: ("data", 1), 1: ("data", 0)},
     "dma_transpose": {0: ("src", 1), 1: ("src", 0)},
 }
+# Copies at a place known at run time, which the index of a tile says: they are plain copies since.
+DYNAMIC = {
+    "tensor_copy_dynamic_src": "tensor_copy",
+    "tensor_copy_dynamic_dst": "tensor_copy",
+}
 # Operands that were repeated along dimensions of one element.
 REPEATED = {"tensor_tensor": ("data1", "data2")}
 # The function that combined with what a tensor in HBM holds: its parameters, and what does so now.

@@ -10,11 +10,13 @@ from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
 from nkic.machine.dtypes import BOOL
 from nkic.machine.memory import Buffer
-from nkic.migrate.arguments import find, mask_argument, replaced, with_args, without, word
+from nkic.machine.operands import Row
+from nkic.migrate.arguments import find, mask_argument, replaced, row_of, with_args, without, word
 from nkic.migrate.beta1.indices import code
 from nkic.migrate.sheet import Sheet
 
 FOLDS, MASKS = "a sum over the iterations of a loop", "a mask"
+COPIES = "a copy at a place that is known at run time"
 METHODS, NUMBERS = "a method of tiles", "a number of an element type"
 ZEROS, PREDICATE = "nki.language.zeros", "predicate"
 
@@ -36,6 +38,21 @@ def method(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
     first = cst.Arg(tile, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" ")))
     function = sheet.of_module("nki.language", name)
     return new.with_changes(func=function, args=[first, *new.args])
+
+
+def instruction(sheet: Sheet, call: cst.Call) -> Row | None:
+    """The instruction that a call is today."""
+    module, _, name = sheet.name_of(call.func).rpartition(".")
+    return row_of(f"{module}.{rewritten.DYNAMIC.get(name, name)}")
+
+
+def copied(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call:
+    """`nisa.tensor_copy_dynamic_src(…)` → `nisa.tensor_copy(…)`: the tile's index says the rest."""
+    module, _, name = sheet.name_of(old.func).rpartition(".")
+    if module != "nki.isa" or name not in rewritten.DYNAMIC:
+        return new
+    sheet.done[COPIES] += 1
+    return new.with_changes(func=sheet.of_module(module, rewritten.DYNAMIC[name]))
 
 
 def scalar(sheet: Sheet, old: cst.Call) -> cst.BaseExpression | None:

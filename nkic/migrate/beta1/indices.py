@@ -7,11 +7,12 @@ as source text.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
 
+from nkic.ir.tensors import Tensor
 from nkic.migrate import tree
 from nkic.migrate.flow import Flow
 from nkic.migrate.scopes import scope_of
@@ -129,10 +130,13 @@ class Indices:
         if not isinstance(node, cst.Name):
             return False
         for _, value in self.definitions(node):
-            made = self.sheet.facts.tensors.get(self.sheet.spot(value), ())
-            if isinstance(value, cst.Call) and any(one.on_chip for one in made):
+            if isinstance(value, cst.Call) and any(one.on_chip for one in self.tensors(value)):
                 return True
         return False
+
+    def tensors(self, value: cst.BaseExpression) -> Sequence[Tensor]:
+        """The tensors that were made where an expression stands."""
+        return self.sheet.facts.tensors.get(self.sheet.spot(value), ())
 
     def is_whole(self, name: cst.Name) -> bool:
         """The name is a tensor that a call made or the kernel was given, no part of one."""
@@ -339,9 +343,13 @@ def _chosen(test: str, yes: str, no: str) -> str:
 
 def _difference(left: Index, right: Index) -> Index | None:
     if right.parts:
-        negated = _multiple("-1", right)
-        return Index(less(left.base, right.base), (*left.parts, *negated.parts))
+        return Index(less(left.base, right.base), (*left.parts, *negative(right).parts))
     return Index(less(left.base, right.base), left.parts)
+
+
+def negative(index: Index) -> Index:
+    """The index times -1."""
+    return _multiple("-1", index)
 
 
 def _multiple(number: str, index: Index) -> Index:

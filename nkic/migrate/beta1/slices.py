@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import libcst as cst
 
+from nkic.migrate.beta1.dynamic import dynamic
 from nkic.migrate.beta1.indices import Axis, Index, Indices, added, code, is_whole, less, times
 
 Limits = Mapping[Axis, tuple[str, str]]
@@ -39,6 +40,8 @@ def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
         indices.is_tile(one.slice.value) for one in node.slice if isinstance(one.slice, cst.Index)
     ):
         raise SeveralAxes("its rows are those that a tile says")
+    if dynamic(indices, node) is not None:
+        raise SeveralAxes("an element of a tile is part of it: t.ap(pattern) says that")
     if _repeated(dims):
         raise SeveralAxes("an axis of the grid is in none of its dimensions")
     places = [[axis.place for _, axis in one.parts] for one in dims]
@@ -150,7 +153,7 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
     which each axis has a dimension, and their order; without the first dimensions, if some are
     those of a list. Raises `NotSlices`.
     """
-    if _gathered(indices, node):
+    if dynamic(indices, node) is not None or _gathered(indices, node):
         raise NotSlices("its rows are those that a tile says")
     dims = _sums(indices, node)[skip:]
     slices, shape, order = [], [], []
@@ -246,12 +249,15 @@ def pattern(
     name = node.value
     if not isinstance(name, cst.Name) or not indices.is_whole(name):
         raise NotSlices("two axes are added in one dimension, or stand in another order")
-    gathered = _gathered(indices, node)
+    scalar = dynamic(indices, node)
+    gathered = _gathered(indices, node) if scalar is None else ""
     if gathered:
         if limits or order:
             raise NotSlices("its rows are those that a tile says, under a mask")
         return gathered
     dims = _sums(indices, node)
+    if scalar is not None:
+        dims[scalar.dim] = scalar.rest
     rank = max(one.rank for one in dims)
     steps = [_stride(name.value, dim, len(dims)) for dim in range(len(dims))]
     pairs: dict[int, tuple[str, str]] = {}
@@ -266,6 +272,8 @@ def pattern(
     found = _in_order(pairs, rank, dims)
     texts = ["[{}, {}]".format(*found[place]) for place in order or range(rank)]
     tail = f", offset={offset}" if offset != "0" else ""
+    if scalar is not None:
+        tail += f", scalar_offset={scalar.element}, indirect_dim={scalar.dim}"
     return f".ap([{', '.join(texts)}]{tail})"
 
 

@@ -14,7 +14,7 @@ from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
 from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import mask_argument, replaced, row_of, with_args, word
+from nkic.migrate.arguments import mask_argument, replaced, with_args, word
 from nkic.migrate.beta1 import allocators, calls, rounding
 from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS, NUMBERS
@@ -26,6 +26,7 @@ from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import mask_of
 from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
 from nkic.migrate.beta1.results import Known, NoResult, Result, allocation, result_of
+from nkic.migrate.beta1.returned import stored
 from nkic.migrate.beta1.slices import (
     NotSlices,
     SeveralAxes,
@@ -264,13 +265,13 @@ class Writer(cst.CSTTransformer):
         old, new = original_node, calls.method(self.sheet, original_node, updated_node)
         if (number := calls.scalar(self.sheet, old)) is not None:
             return number
-        new = calls.unmasked(self.sheet, old, new)
+        new = calls.copied(self.sheet, old, calls.unmasked(self.sheet, old, new))
         if self.sheet.name_of(old.func) in MAKERS:
             return self._tensor(old, new)
         if (address := allocators.address_of(self.sheet, old, new)) is not None:
             self.sheet.done[ADDRESSES] += 1
             return address
-        row, mask = row_of(self.sheet.name_of(old.func)), mask_argument(old)
+        row, mask = calls.instruction(self.sheet, old), mask_argument(old)
         cutter = None
         if mask is not None and calls.is_nki(self.sheet, old):
             try:
@@ -441,6 +442,8 @@ class Writer(cst.CSTTransformer):
         if (folded := self.folds.written(original_node, updated_node)) is not None:
             self.sheet.done[FOLDS] += 1
             return folded
+        if (returned := stored(self.sheet, self.pending, part, updated_node)) is not None:
+            return returned
         condition = self._condition(part)
         if condition is None:
             text = "parts of this statement have other masks than the whole"

@@ -1,0 +1,79 @@
+"""Elements of tiles in an index, known when the program runs: `t[i_p, start[0, k] + i_f]`.
+
+Later versions say them as the `scalar_offset` of an access pattern.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import libcst as cst
+
+from nkic.migrate.beta1.indices import Index, Indices, added, code, negative
+from nkic.migrate.tree import walk
+
+
+class Dynamic(NamedTuple):
+    """The dimension of an index that a tile's element says, the element as a tile of its own, and
+    what is added to it.
+    """
+
+    dim: int
+    element: str
+    rest: Index
+
+
+def dynamic(indices: Indices, node: cst.Subscript) -> Dynamic | None:
+    """What a tile says in an index; None where there is no such thing, or it cannot be told from
+    what is added to it.
+    """
+    found = [
+        (dim, tile, one.slice.value)
+        for dim, one in enumerate(node.slice)
+        if isinstance(one.slice, cst.Index)
+        for tile in walk(one.slice.value)
+        if isinstance(tile, cst.Subscript) and _is_element(indices, tile)
+    ]
+    if len(found) != 1:
+        return None
+    dim, tile, value = found[0]
+    rest = _without(indices, value, tile)
+    if rest is None:
+        return None
+    texts = [code(one.slice) for one in tile.slice]
+    parts = ", ".join(f"{text}:{added(text, '1')}" for text in texts)
+    return Dynamic(dim, f"{code(tile.value)}[{parts}]", rest)
+
+
+def _is_element(indices: Indices, node: cst.Subscript) -> bool:
+    """One number for each dimension of a tile."""
+    name = node.value
+    if not isinstance(name, cst.Name) or not indices.is_whole(name) or not indices.is_tile(name):
+        return False
+    made = [indices.tensors(value) for _, value in indices.definitions(name)]
+    ranks = {len(one.shape) for tensors in made for one in tensors}
+    plain = all(
+        isinstance(one.slice, cst.Index) and not indices.has_index(one.slice.value)
+        for one in node.slice
+    )
+    return plain and ranks == {len(node.slice)}
+
+
+def _without(indices: Indices, node: cst.BaseExpression, tile: cst.Subscript) -> Index | None:
+    """What is added to an element of a tile."""
+    if node is tile:
+        return Index("0")
+    if not any(one is tile for one in walk(node)):
+        return indices.of(node)
+    if not isinstance(node, cst.BinaryOperation):
+        return None
+    is_right = any(one is tile for one in walk(node.right))
+    if not isinstance(node.operator, cst.Add) and (
+        is_right or not isinstance(node.operator, cst.Subtract)
+    ):
+        return None
+    left, right = (_without(indices, one, tile) for one in (node.left, node.right))
+    if left is None or right is None:
+        return None
+    right = right if isinstance(node.operator, cst.Add) else negative(right)
+    return Index(added(left.base, right.base), (*left.parts, *right.parts))

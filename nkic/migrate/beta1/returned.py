@@ -1,0 +1,106 @@
+"""Kernels that return tiles on the chip: `return tile` stores it in HBM first.
+
+Beta 1's simulator gives such tiles to the caller; later versions return tensors in shared HBM
+alone. Which results they are is what the evaluation found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import libcst as cst
+
+from nkic.migrate.beta1.hoisting import Hoisting, PendingCalls
+from nkic.migrate.beta1.indices import code
+from nkic.migrate.scopes import scope_of
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
+
+STORED = "a tile that is returned"
+
+
+def stored(
+    sheet: Sheet, pending: PendingCalls, old: cst.CSTNode, line: cst.SimpleStatementLine
+) -> cst.FlattenSentinel[cst.BaseStatement] | None:
+    """The lines in the place of a `return`; None for everything that returns no such tile."""
+    now = line.body[0]
+    if not isinstance(now, cst.Return) or now.value is None:
+        return None
+    scope = scope_of(sheet, old)
+    name = scope.name.value if scope is not None else ""
+    places = sorted(place for kernel, place in sheet.facts.kept if kernel == name)
+    if not places or _is_called_by_kernels(sheet, name):
+        return None
+    values = _values(now.value)
+    if max(places) >= len(values) or any(isinstance(one, cst.StarredElement) for one in values):
+        text = "this returns tiles on the chip, and does not name them one by one"
+        sheet.leave(old, text, "store them in tensors of nl.shared_hbm, and return those")
+        return None
+    found = {place: _stored(sheet, pending, values[place].value) for place in places}
+    sheet.done[STORED] += len(places)
+    lines = [one for more, _ in found.values() for one in more]
+    new = {place: output for place, (_, output) in found.items()}
+    lines.append(line.with_changes(body=[_returning(now, new)], leading_lines=()))
+    lines[0] = lines[0].with_changes(leading_lines=line.leading_lines)
+    return cst.FlattenSentinel(_hoisted(sheet, pending, lines))
+
+
+def _is_called_by_kernels(sheet: Sheet, name: str) -> bool:
+    """The function is a part of other ones that were evaluated, which take its tile."""
+    calls = (one for one in walk(sheet.tree) if isinstance(one, cst.Call))
+    around = [scope_of(sheet, one) for one in calls if code(one.func) == name]
+    lines = {at[0] for at in sheet.facts.instructions}
+    spans = [sheet.span(scope) for scope in around if scope is not None]
+    return any(one.line <= line <= one.end_line for one in spans for line in lines)
+
+
+def _hoisted(
+    sheet: Sheet, pending: PendingCalls, lines: Sequence[cst.SimpleStatementLine]
+) -> Iterator[cst.BaseStatement]:
+    """The lines with the instructions inside of them before them."""
+    for line in lines:
+        made = Hoisting(sheet, pending).hoisted(line)
+        yield from made if isinstance(made, cst.FlattenSentinel) else [made]
+
+
+def _values(value: cst.BaseExpression) -> Sequence[cst.BaseElement]:
+    """What a `return` names, one by one."""
+    if isinstance(value, cst.Tuple | cst.List):
+        return value.elements
+    return [cst.Element(value)]
+
+
+def _stored(
+    sheet: Sheet, pending: PendingCalls, tile: cst.BaseExpression
+) -> tuple[list[cst.SimpleStatementLine], cst.Name]:
+    """The lines that store a tile, and the tensor that it is stored in."""
+    lines = []
+    if not isinstance(tile, cst.Name) or pending.get(tile) is not None:
+        name = sheet.fresh("result")
+        target = [cst.AssignTarget(cst.Name(name))]
+        lines.append(cst.SimpleStatementLine([cst.Assign(target, tile)]))
+    else:
+        name = tile.value
+    output = sheet.fresh(f"{name}_hbm")
+    make, store, shared = (
+        code(sheet.of_module("nki.language", one)) for one in ("ndarray", "store", "shared_hbm")
+    )
+    made = f"{output} = {make}({name}.shape, dtype={name}.dtype, buffer={shared})"
+    return [*lines, _line(made), _line(f"{store}({output}, {name})")], cst.Name(output)
+
+
+def _line(text: str) -> cst.SimpleStatementLine:
+    line = cst.parse_statement(text)
+    assert isinstance(line, cst.SimpleStatementLine)
+    return line
+
+
+def _returning(now: cst.Return, new: Mapping[int, cst.BaseExpression]) -> cst.Return:
+    """The `return` with other values at some places."""
+    if not isinstance(now.value, cst.Tuple | cst.List):
+        return now.with_changes(value=new[0])
+    elements = [
+        one.with_changes(value=new[place]) if place in new else one
+        for place, one in enumerate(now.value.elements)
+    ]
+    return now.with_changes(value=now.value.with_changes(elements=elements))

@@ -1,0 +1,66 @@
+"""Tiles that a kernel of Beta 1 returns from the chip.
+
+Beta 1's simulator gives them to the caller; `nkic.specialise.outputs` copies them to HBM for that
+after the kernel has ended. These copies stand at the place where the tile was made, and belong to
+no call of the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from nkic.ir.program import Instruction, Program, instructions
+from nkic.ir.tensors import Tensor, View
+
+
+class Kept(NamedTuple):
+    """Which results of a program are such tiles, from 0, and the copies that bring them out."""
+
+    places: frozenset[int] = frozenset()
+    copies: frozenset[int] = frozenset()  # instructions, by `id`
+
+
+def kept_tiles(program: Program) -> Kept:
+    """What is brought out of the chip at the end of a program."""
+    named = {f"output_{n}": n for n in range(len(program.outputs))}
+    made = {t.at for t in program.tensors if t.buffer.on_chip}
+    outputs = {
+        one.tensor.number: named[one.name]
+        for one in program.outputs
+        if one.name in named and one.tensor.at in made
+    }
+    copies = [*_copies(program, outputs)] if outputs else []
+    places = {outputs[t.number] for t in _written(copies) if t.number in outputs}
+    return Kept(frozenset(places), frozenset(map(id, copies)))
+
+
+def _copies(program: Program, outputs: Mapping[int, int]) -> Iterator[Instruction]:
+    """The copies to these tensors that stand where a tile was made, and those from PSUM to SBUF
+    before them.
+    """
+    for body in program.cores:
+        sources: set[int] = set()
+        for one in reversed([*instructions(body)]):
+            dst, source = _tensor(one, "dst"), _tensor(one, "src")
+            if dst is None or source is None:
+                continue
+            if dst.number in sources:
+                yield one
+            elif dst.number in outputs and one.at == dst.at and source.number < dst.number:
+                yield one  # what `nl.zeros` fills a tensor in HBM with is made after that tensor
+                sources |= {source.number} if source.at != dst.at else set()
+
+
+def _written(copies: Sequence[Instruction]) -> Iterator[Tensor]:
+    for one in copies:
+        dst = _tensor(one, "dst")
+        if dst is not None:
+            yield dst
+
+
+def _tensor(instruction: Instruction, operand: str) -> Tensor | None:
+    if operand not in instruction.row.operand_index:
+        return None
+    found = instruction.operand(operand)
+    return found.tensor if isinstance(found, View) else None

@@ -1,0 +1,110 @@
+"""Operators that are arguments of a kernel: Beta 1 takes NumPy's, later versions those of nl.
+
+Source: migration guide, 0.1.0 to 0.2.0; the pages of the instructions, which list `nl.add` and its
+like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import libcst as cst
+
+from nkic.base.profiles import Profile
+from nkic.language.enums import OPERATORS
+from nkic.language.versions import rewritten
+from nkic.machine.operands import AttributeKind
+from nkic.migrate.arguments import find, replaced, row_of, word
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
+from nkic.specialise.request import Request
+
+PASSED = "an operator that is passed"
+_KINDS = (AttributeKind.ALU, AttributeKind.ACTIVATION)
+
+
+def with_operators(request: Request) -> Request:
+    """The request with operators of nl in the place of NumPy's, as a caller passes them today."""
+    consts = {name: _today(value) for name, value in request.consts.items()}
+    return replace(request, consts=consts)
+
+
+def _today(value: Any) -> Any:
+    modules = {getattr(one, "__module__", "") for one in (value, type(value))}
+    if "numpy" not in modules or isinstance(value, type):
+        return value
+    name = getattr(value, "__name__", "")
+    return OPERATORS.get(rewritten.OPERATORS.get(name, name), value)
+
+
+def passed(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.Call | None:
+    """`kernel(a, np.less)` → `kernel(a, nl.less)`, where the kernel uses it as an operator."""
+    function = _function(sheet, old)
+    wanted = set(operator_parameters(sheet, function)) if function is not None else set()
+    if function is None or not wanted:
+        return None
+    names = [one.name.value for one in function.params.params]
+    made = new
+    for place, argument in enumerate(old.args):
+        said = word(argument) or (names[place] if place < len(names) else "")
+        value = _written(sheet, argument.value) if said in wanted else None
+        if value is not None:
+            now = made.args[place]
+            made = replaced(made, now, now.with_changes(value=value))
+    return made if made is not new else None
+
+
+def _function(sheet: Sheet, call: cst.Call) -> cst.FunctionDef | None:
+    """The function of the file that is called, by its name or `kernel[grid]`."""
+    called = call.func.value if isinstance(call.func, cst.Subscript) else call.func
+    if not isinstance(called, cst.Name) or any(one.star for one in call.args):
+        return None
+    found = (one for one in sheet.tree.body if isinstance(one, cst.FunctionDef))
+    return next((one for one in found if one.name.value == called.value), None)
+
+
+def operator_parameters(sheet: Sheet, function: cst.FunctionDef) -> Iterator[str]:
+    """The parameters of a function that it passes to instructions as operators."""
+    own = {one.name.value for one in walk(function.params) if isinstance(one, cst.Param)}
+    for call in walk(function.body):
+        row = row_of(sheet.name_of(call.func)) if isinstance(call, cst.Call) else None
+        if row is None or not isinstance(call, cst.Call):
+            continue
+        for attribute in row.attributes:
+            said = find(call, row.parameters, attribute.name)
+            value = said.value if said is not None and attribute.kind in _KINDS else None
+            if isinstance(value, cst.Name) and value.value in own:
+                yield value.value
+
+
+def declared(sheet: Sheet, old: cst.FunctionDef, new: cst.FunctionDef) -> cst.FunctionDef | None:
+    """`def f(t, op=np.add)` → `def f(t, op=nl.add)`, of parameters that are operators; of those of
+    a kernel it is said, since what calls it may pass NumPy's.
+    """
+    if not sheet.is_before(Profile.BETA2):
+        return None
+    wanted = set(operator_parameters(sheet, old))
+    params = list(new.params.params)
+    for place, one in enumerate(old.params.params):
+        if one.name.value not in wanted:
+            continue
+        if old.decorators:
+            text = f"`{one.name.value}` is an operator: callers that pass NumPy's are refused now"
+            sheet.leave(one.name, text, "pass one of nl, such as nl.less", sure=False)
+        value = _written(sheet, one.default) if one.default is not None else None
+        if value is not None:
+            params[place] = params[place].with_changes(default=value)
+    if all(one is other for one, other in zip(params, new.params.params, strict=True)):
+        return None
+    return new.with_changes(params=new.params.with_changes(params=params))
+
+
+def _written(sheet: Sheet, value: cst.BaseExpression) -> cst.BaseExpression | None:
+    """`nl.less` for `np.less`; None for everything else."""
+    module, _, name = sheet.name_of(value).rpartition(".")
+    today = rewritten.OPERATORS.get(name, name)
+    if module != "numpy" or today not in OPERATORS:
+        return None
+    return sheet.of_module("nki.language", today)
