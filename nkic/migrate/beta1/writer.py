@@ -18,6 +18,7 @@ from nkic.migrate.arguments import mask_argument, replaced, row_of, with_args, w
 from nkic.migrate.beta1 import allocators, calls, rounding
 from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS, NUMBERS
+from nkic.migrate.beta1.carried import Carried
 from nkic.migrate.beta1.declared import declared_result, is_never_called
 from nkic.migrate.beta1.folds import Folds
 from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls, joined
@@ -66,6 +67,7 @@ class Writer(cst.CSTTransformer):
         self.pending = PendingCalls()
         self.wider = Wider(sheet, self.indices, self.shapes)
         self.folds = Folds(sheet, self.indices)
+        self.carried = Carried(sheet, self.indices)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
@@ -458,6 +460,10 @@ class Writer(cst.CSTTransformer):
         if len(conditions) > 1 or whole is None or not whole.condition:
             return None
         return whole.condition
+
+    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:  # noqa: N802
+        """Numbers that its body changes are put back in every turn."""
+        return self.carried.written(original_node, updated_node)
 
     def leave_IndentedBlock(  # noqa: N802
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
