@@ -53,3 +53,10 @@ def test_a_branch_that_was_not_reached_computes_the_same() -> None:
     assert [one.level.name for one in job.made.left] == ["WARNING"]  # nothing calls the function
     job.request = replace(job.request, consts={"causal": True})
     assert {one.verdict for one in job.proof().findings} == {"bits"}
+
+
+@pytest.mark.parametrize("way", range(1, 4))
+def test_results_like_what_was_read_are_right_when_they_are_reached(way: int) -> None:
+    job = Job((HERE / "beta1" / "unreached.py").read_text("utf-8"))
+    job.request = replace(job.request, consts={"way": way, "window": 5})
+    assert {one.verdict for one in job.proof().findings} == {"bits"}

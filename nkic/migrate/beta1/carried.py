@@ -60,11 +60,10 @@ class Carried:
     def _read_first(self, name: str, nodes: Sequence[cst.CSTNode]) -> cst.Name | None:
         """A place in a loop's body that may read the name before the body sets it."""
         setters = [one for one in nodes if name in set_by(one)]
-        for use in nodes:
-            if isinstance(use, cst.Name) and use.value == name and self._is_read(use):
-                if not any(self.indices.flow.dominates(one, use) for one in setters):
-                    return use
-        return None
+        uses = (one for one in nodes if isinstance(one, cst.Name) and one.value == name)
+        reads = (one for one in uses if self._is_read(one))
+        is_after = self.indices.flow.dominates
+        return next((use for use in reads if not any(is_after(s, use) for s in setters)), None)
 
     def _is_read(self, use: cst.Name) -> bool:
         around = next(self.sheet.parents(use))

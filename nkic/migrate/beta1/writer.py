@@ -38,6 +38,7 @@ from nkic.migrate.beta1.slices import (
     subscript,
     viewed,
 )
+from nkic.migrate.beta1.unreached import unreached_result
 from nkic.migrate.beta1.wider import Wider
 from nkic.migrate.rules.calls import shared_outputs
 from nkic.migrate.scopes import scope_of
@@ -383,30 +384,34 @@ class Writer(cst.CSTTransformer):
         self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None
     ) -> cst.Name | None:
         """Notes what the call returns, for the statement around it to write."""
+        known = Known(self.blocks.is_tensor, partial(sizes, self.indices))
         try:
             result = result_of(self.sheet, old, row)
             part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
             shape = counts(self.indices, old.args[0].value) if row is None and old.args else ""
-            made = ""
-            if result.is_new:
-                known = Known(self.blocks.is_tensor, partial(sizes, self.indices))
-                made = allocation(self.sheet, result, old, known, shape)
+            made = allocation(self.sheet, result, old, known, shape) if result.is_new else ""
         except (NoResult, NotSlices) as failure:
-            declared = self._declared(old, row, cutter)
+            declared = self._declared(old, new, row, cutter, known)
             if declared is None:
                 self._leave_result(old, failure)
                 return None
-            result, part, made = declared, "", ""
+            (result, made), part = declared, ""
         if row is None:
             new = new.with_changes(func=self.sheet.of_module(result.row.module, result.row.name))
         kept = [one for one in new.args if word(one) != "dtype"]
         new = with_args(new, kept) if len(kept) < len(new.args) else new
         return self.pending.add(Pending(old, new, result._replace(part=part), made))
 
-    def _declared(self, old: cst.Call, row: Row | None, cutter: Cutter | None) -> Result | None:
-        if row is None or cutter is not None:
+    def _declared(
+        self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None, known: Known
+    ) -> tuple[Result, str] | None:
+        """What a call returns that was not evaluated, and how its tile is made."""
+        if row is None or (cutter is not None and cutter.limits):
             return None
-        return declared_result(self.sheet, self.indices, old, row)
+        found = declared_result(self.sheet, self.indices, old, row)
+        if found is not None:
+            return found, ""
+        return unreached_result(self.sheet, self.indices, known, old, new, row)
 
     def _leave_result(self, old: cst.Call, failure: Exception) -> None:
         """Says so; once for a function that was not evaluated at all."""
