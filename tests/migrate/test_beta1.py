@@ -60,3 +60,11 @@ def test_results_like_what_was_read_are_right_when_they_are_reached(way: int) ->
     job = Job((HERE / "beta1" / "unreached.py").read_text("utf-8"))
     job.request = replace(job.request, consts={"way": way, "window": 5})
     assert {one.verdict for one in job.proof().findings} == {"bits"}
+
+
+def test_what_spilled_by_itself_is_compared_with_what_may_spill() -> None:
+    job = Job((HERE / "beta1" / "spilled.py").read_text("utf-8"))
+    assert [one.level.name for one in job.made.left] == ["WARNING"]
+    found = job.proof().findings
+    assert {one.verdict for one in found} == {"bits"}
+    assert [one.spills for one in found][:2] == [True, False]  # half the columns fit
