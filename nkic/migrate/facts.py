@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeVar
 
-from nkic.base.diagnostics import Level, NkicError
+from nkic.base.diagnostics import Level, NkicError, code
 from nkic.base.source import CallChain, SourceFile, Span
 from nkic.driver import pipeline
 from nkic.driver.compiled import Compiled, CompileOptions
@@ -24,6 +24,7 @@ from nkic.resolve.library import Load
 from nkic.specialise.request import Request
 
 T = TypeVar("T")
+OVERFLOW = code("sbuf-overflow")
 Spot = tuple[int, int, int, int]
 """Lines and columns of an expression, as in `Span`."""
 
@@ -37,7 +38,7 @@ class Facts:
     0, without the copies that bring them to HBM. `known` says that the kernel was evaluated at all,
     `errors` how many errors that found. `others` are the same for other shapes, which tell what is
     a size of the kernel's own and what comes from its arguments. `runs` is the number of
-    evaluations that this is of.
+    evaluations that this is of. `spills` are the kernels whose tiles Beta 1 keeps in HBM in part.
     """
 
     known: bool = False
@@ -49,6 +50,7 @@ class Facts:
     kept: frozenset[tuple[str, int]] = frozenset()
     others: tuple[Facts, ...] = ()
     runs: int = 1
+    spills: frozenset[Spot] = frozenset()
 
 
 def spot(span: Span) -> Spot:
@@ -65,11 +67,11 @@ def facts_of(source: SourceFile, request: Request, load: Load) -> Facts:
     except NkicError as failure:
         errors = sum(one.level is Level.ERROR for one in failure.diagnostics)
     program = compiled.results.get("specialise")
-    return (
-        _facts(program, source.path, errors)
-        if isinstance(program, Program)
-        else Facts(False, errors)
-    )
+    if not isinstance(program, Program):
+        return Facts(False, errors)
+    spans = [one.primary.span for one in compiled.warnings if one.code is OVERFLOW and one.primary]
+    own = frozenset(spot(span) for span in spans if span.path == source.path)
+    return replace(_facts(program, source.path, errors), spills=own)
 
 
 def with_others(facts: Facts, source: SourceFile, request: Request, load: Load) -> Facts:
@@ -99,6 +101,7 @@ def merged(one: Facts, other: Facts) -> Facts:
         one.kept | other.kept,
         (*one.others, *other.others),
         one.runs + other.runs,
+        one.spills | other.spills,
     )
 
 

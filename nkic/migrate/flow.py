@@ -30,7 +30,7 @@ class Flow:
         """
         if len(candidates) == 1 and self._is_left_behind(candidates[0], use):
             return candidates[0] if self.is_same(name, candidates[0], use) else None
-        before = [one for one in candidates if self._dominates(one, use)]
+        before = [one for one in candidates if self.dominates(one, use)]
         found = max(before, key=self._start, default=None)
         return found if found is not None and self.is_same(name, found, use) else None
 
@@ -55,7 +55,7 @@ class Flow:
         both = all(any(setter is p for p in self.sheet.parents(one)) for one in (set_at, use))
         return both and isinstance(setter, _LOOPS)
 
-    def _dominates(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
+    def dominates(self, node: cst.CSTNode, use: cst.CSTNode) -> bool:
         """The node is run before `use`, whatever else is."""
         if self._end(node) > self._start(use):
             return False

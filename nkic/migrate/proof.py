@@ -18,8 +18,10 @@ from nkic.base.diagnostics import Diagnostic, Level, NkicError
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.driver import pipeline
+from nkic.driver.compiled import CompileOptions
 from nkic.ir.program import Instruction, Program, instructions, tiles
 from nkic.machine.dtypes import DType
+from nkic.migrate.facts import OVERFLOW
 from nkic.migrate.operators import with_operators
 from nkic.migrate.shapes import variants
 from nkic.neff.load import load
@@ -50,7 +52,8 @@ class Text(NamedTuple):
 
 class Finding(NamedTuple):
     """The comparison for one set of arguments. `verdict` is "bits", "rounding", "different", or
-    "failed" where the new text does not compile or run, as `said` tells.
+    "failed" where the new text does not compile or run, as `said` tells. `spills`: tiles wait in
+    HBM in both, which the new text does with --spill alone.
     """
 
     arguments: str
@@ -58,6 +61,7 @@ class Finding(NamedTuple):
     cycles: tuple[int, int] = (0, 0)
     differs: str = ""
     said: tuple[Diagnostic, ...] = ()
+    spills: bool = False
 
 
 class Proof(NamedTuple):
@@ -81,6 +85,13 @@ class _Ran(NamedTuple):
     dtypes: Mapping[str, DType]
     cycles: int
     fill: str
+    spills: bool
+
+
+class _Compiled(NamedTuple):
+    program: Program
+    executable: Executable
+    spills: bool
 
 
 def prove(old: Text, new: Text, request: Request, shapes: int = SHAPES) -> Proof:
@@ -105,28 +116,34 @@ def prove(old: Text, new: Text, request: Request, shapes: int = SHAPES) -> Proof
 
 def _ran_on_some(text: Text, request: Request) -> _Ran:
     """Runs a text on the first inputs that it takes. Raises `NkicError`."""
-    program, executable = _compiled(text, request)
+    compiled = _compiled(text, request)
     for fill in FILLS[:-1]:
         try:
-            return _ran(program, executable, fill)
+            return _ran(compiled, fill)
         except NkicError:
             continue
-    return _ran(program, executable, FILLS[-1])
+    return _ran(compiled, FILLS[-1])
 
 
-def _compiled(text: Text, request: Request) -> tuple[Program, Executable]:
+def _compiled(text: Text, request: Request, may_spill: bool = False) -> _Compiled:
+    """A text as a file; `spills` where SBUF has no room for all its tiles, some of which wait in
+    HBM: Beta 1 does so by itself, later versions if they may.
+    """
     spoken = replace(request, profile=text.profile)
-    compiled = pipeline.compile_source(text.source, spoken, text.load)
+    options = CompileOptions(spill=may_spill)
+    compiled = pipeline.compile_source(text.source, spoken, text.load, options)
     program: Program = compiled.results["lower"]
-    return program, load(compiled.data)
+    spills = any(one.code is OVERFLOW for one in compiled.warnings)
+    return _Compiled(program, load(compiled.data), spills)
 
 
-def _ran(program: Program, executable: Executable, fill: str) -> _Ran:
+def _ran(compiled: _Compiled, fill: str) -> _Ran:
+    program, executable, spills = compiled
     signature = signature_of(executable)
     bound = bind(signature, Wanted(fill=parse_fill(fill)))
     found = simulate(executable, bound.arrays, RunOptions(max_cycles=MOST_CYCLES))
     dtypes = {one.name: one.dtype for one in signature.outputs}
-    return _Ran(program, found.outputs, dtypes, found.cycles, fill)
+    return _Ran(program, found.outputs, dtypes, found.cycles, fill, spills)
 
 
 def _errors(failure: NkicError) -> tuple[Diagnostic, ...]:
@@ -139,14 +156,15 @@ def _errors(failure: NkicError) -> tuple[Diagnostic, ...]:
 def _compared(before: _Ran, new: Text, request: Request) -> Finding:
     arguments = _arguments(before.program)
     try:
-        after = _ran(*_compiled(new, _passed(new, request)), before.fill)
+        after = _ran(_compiled(new, _passed(new, request), before.spills), before.fill)
     except NkicError as failure:
         return Finding(arguments, "failed", said=_errors(failure))
     cycles = (before.cycles, after.cycles)
     if _same_bits(before, after):
-        return Finding(arguments, "bits", cycles)
+        return Finding(arguments, "bits", cycles, spills=after.spills)
     verdict = "rounding" if _is_close(before, after) else "different"
-    return Finding(arguments, verdict, cycles, _first_difference(before.program, after.program))
+    differs = _first_difference(before.program, after.program)
+    return Finding(arguments, verdict, cycles, differs, spills=after.spills)
 
 
 def _passed(text: Text, request: Request) -> Request:

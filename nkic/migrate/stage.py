@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import libcst as cst
 
-from nkic.base.diagnostics import Diagnostic
+from nkic.base.diagnostics import Diagnostic, Level, make
 from nkic.base.profiles import Profile
 from nkic.base.source import NOWHERE, SourceFile, Span
 from nkic.migrate.beta1.unused import without_unused
@@ -46,13 +46,21 @@ def migrate(source: SourceFile, facts: Facts, start: Profile | None, goal: Profi
         made = writer.pending.restored(sheet.tree.visit(writer), sheet)
         skipped = tuple(writer.skipped.values())
         text = without_unused(SourceFile(source.path, _with_imports(made, sheet).code), sheet)
-        former, done, facts = tuple(sheet.left), sheet.done, Facts()
+        spilled = [_spilled(Span(source.path, *at)) for at in sorted(facts.spills)]
+        former, done, facts = (*sheet.left, *spilled), sheet.done, Facts()
     sheet = Sheet(SourceFile(source.path, text), facts, start, goal)
     made = sheet.tree.visit(_Writer(sheet))
     later = moved_back(sheet.left, source.text, text)
     left = (*former, *(one for one in later if not _is_in(_place(one), skipped)))
     new = with_version(_with_imports(made, sheet).code, goal)
     return Migrated(new, done + sheet.done, tuple(sorted(left, key=_place)))
+
+
+def _spilled(kernel: Span) -> Diagnostic:
+    """What Beta 1's compiler did by itself."""
+    text = "SBUF has no room for all tiles of this kernel: Beta 1 keeps some in HBM by itself"
+    help = "compile the new source with --spill, or use smaller blocks"
+    return make("not-migrated", text, kernel, help=help, level=Level.WARNING)
 
 
 def _is_in(place: Span, functions: Sequence[Span]) -> bool:

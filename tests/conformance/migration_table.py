@@ -76,7 +76,8 @@ def added(path: Path | None, row: Row) -> None:
 
 
 def tables(rows: Sequence[Row]) -> Iterator[str]:
-    """The lines of both tables: sums by checkout, and every kernel that is not the same bits."""
+    """The lines of both tables: sums by checkout, and every kernel that is not the same bits,
+    or of which more is to be said."""
     yield from _head(_HEADS)
     for name, title in NAMES.items():
         found = [row for row in rows if row.checkout == name]
@@ -91,7 +92,7 @@ def tables(rows: Sequence[Row]) -> Iterator[str]:
     yield ""
     yield from _head(("kernel", "own shapes", "all shapes", "why"))
     for row in rows:
-        if row.worst != BITS or row.left or not row.stable:
+        if row.worst != BITS or row.left or row.why or not row.stable:
             why = row.why if row.stable else "a second migration changes it"
             why = why or f"places left around it: {row.left}"
             yield _line([row.label, row.first, row.worst, why.replace("|", "\\|")])

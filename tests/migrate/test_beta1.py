@@ -66,3 +66,18 @@ def test_operators_of_numpy_are_passed_as_those_of_nl() -> None:
     assert with_operators(job.request).consts == {"fold": OPERATORS["minimum"]}
     kept = {"fold": "minimum", "kind": np.float32, "size": np.int32(3)}
     assert with_operators(replace(job.request, consts=kept)).consts == kept
+
+
+@pytest.mark.parametrize("way", range(1, 4))
+def test_results_like_what_was_read_are_right_when_they_are_reached(way: int) -> None:
+    job = Job((HERE / "beta1" / "unreached.py").read_text("utf-8"))
+    job.request = replace(job.request, consts={"way": way, "window": 5})
+    assert {one.verdict for one in job.proof().findings} == {"bits"}
+
+
+def test_what_spilled_by_itself_is_compared_with_what_may_spill() -> None:
+    job = Job((HERE / "beta1" / "spilled.py").read_text("utf-8"))
+    assert [one.level.name for one in job.made.left] == ["WARNING"]
+    found = job.proof().findings
+    assert {one.verdict for one in found} == {"bits"}
+    assert [one.spills for one in found][:2] == [True, False]  # half the columns fit

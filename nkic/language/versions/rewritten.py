@@ -133,6 +133,16 @@ DYNAMIC = {
     "tensor_copy_dynamic_src": "tensor_copy",
     "tensor_copy_dynamic_dst": "tensor_copy",
 }
+# Instructions whose results are in SBUF and like an operand: the one whose element type they had
+# where `dtype=` said none, and whose shape where SIZES says nothing.
+MADE_LIKE = {
+    "tensor_copy": "src",
+    "dma_transpose": "src",
+    "activation": "data",
+    "reciprocal": "data",
+    "tensor_scalar": "data",
+    "affine_select": "on_true_tile",
+}
 # Operands that were repeated along dimensions of one element.
 REPEATED = {"tensor_tensor": ("data1", "data2")}
 # The function that combined with what a tensor in HBM holds: its parameters, and what does so now.

@@ -12,7 +12,7 @@ from math import prod
 import libcst as cst
 
 from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
-from nkic.migrate.arguments import is_plain, named, word
+from nkic.migrate.arguments import find, is_plain, named, word
 from nkic.migrate.beta1.indices import added, code, factor, times
 from nkic.migrate.beta1.slices import NotSlices
 from nkic.migrate.sheet import Sheet
@@ -48,7 +48,7 @@ def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -
     address = ""
     if function == _MODULO:
         assert isinstance(found, cst.Call)
-        address = _modulo(where, _words(found), block, lambda: _tile(sheet, old))
+        address = _modulo(where, _words(found), block, lambda: _tile(sheet, old, new))
     elif function == _BY_FUNCTION:
         address = _numbers(sheet, old, block)
     return _placed(sheet, new, buffer, where, address)
@@ -126,7 +126,7 @@ def address_of(sheet: Sheet, old: cst.Call, new: cst.Call) -> cst.BaseExpression
     found = called(sheet, old)
     if found is None or found[1] != _MODULO or not is_plain(old):
         return None
-    return cst.parse_expression(_modulo(found[0], _words(new), (), lambda: 0))
+    return cst.parse_expression(_modulo(found[0], _words(new), (), lambda: "0"))
 
 
 def _words(call: cst.Call) -> dict[str, cst.BaseExpression]:
@@ -138,7 +138,7 @@ def _modulo(
     where: Buffer,
     said: Mapping[str, cst.BaseExpression],
     block: Sequence[str],
-    tile: Callable[[], int],
+    tile: Callable[[], str],
 ) -> str:
     """The address that mod_alloc gives a block of so many bytes in each partition."""
     byte = code(said["base_addr"]) if "base_addr" in said else "0"
@@ -147,7 +147,7 @@ def _modulo(
     banks, partitions, free = (_number(said.get(name), block) for name in _COUNTS)
     if partitions != "0":
         raise NotSlices("its blocks share partitions")
-    byte = added(byte, times(free, str(tile()))) if free != "0" else byte
+    byte = added(byte, times(free, tile())) if free != "0" else byte
     if where is Buffer.PSUM:
         byte = added(times(added(bank, banks), str(PSUM_BANK_BYTES)), byte)
     return f"({first}, {byte})"
@@ -172,13 +172,23 @@ def _number(counts: cst.BaseExpression | None, block: Sequence[str]) -> str:
     return f"({text})" if " " in text else text
 
 
-def _tile(sheet: Sheet, call: cst.Call) -> int:
-    """The bytes of one block in each partition, which the evaluation found."""
-    made = sheet.facts.tensors.get(sheet.spot(call), ())
-    sizes = {prod(one.shape[1:]) * one.dtype.size for one in made}
-    if len(sizes) != 1:
+def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
+    """The bytes of one block in each partition: a number where all evaluations found the same,
+    else what its shape says.
+    """
+    at = sheet.spot(old)
+    found = [facts.tensors.get(at, ()) for facts in (sheet.facts, *sheet.facts.others)]
+    sizes = {prod(one.shape[1:]) * one.dtype.size for made in found for one in made}
+    if len(sizes) == 1:
+        return str(sizes.pop())
+    types = {one.dtype.size for made in found for one in made}
+    shape = find(new, ("shape",), "shape")
+    if len(types) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
         raise NotSlices("its size is not known, or changes from turn to turn")
-    return sizes.pop()
+    text = "1"
+    for one in shape.value.elements[1:]:
+        text = times(text, code(one.value))
+    return times(text, str(types.pop()))
 
 
 def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from nkic.migrate.tree import names_set, walk
 
 RESULTS = "an instruction that returned a tile"
 RETURNING = "make dst with nl.ndarray, and pass it"
+TARGET = "__target"  # in what makes a tile: that to which the statement assigns it
 
 
 class Pending(NamedTuple):
@@ -119,7 +120,8 @@ class Hoisting:
             if plain and isinstance(target, cst.Name)
             else self.sheet.fresh(_wish(part, call))
         )
-        self.lines.append(_allocated(part if plain else None, tile, call.made))
+        made = call.made.replace(TARGET, _text(target)) if target is not None else call.made
+        self.lines.append(_allocated(part if plain else None, tile, made))
         dst = f"{tile}[{call.result.part}]" if call.result.part else tile
         self.lines.append(_line(_with_dst(new, cst.parse_expression(dst))))
         self.names[name.value] = cst.Name(tile)

@@ -231,10 +231,10 @@ def _extent(indices: Indices, element: cst.SubscriptElement) -> str:
     value = part.value if isinstance(part, cst.Index) else None
     if not isinstance(value, cst.Call) or len(value.args) != 2:
         return ""
-    return code(value.args[1].value) if indices.sheet.name_of(value.func) in _PARTS else ""
+    return code(value.args[1].value) if indices.sheet.name_of(value.func) in PARTS else ""
 
 
-_PARTS = ("nki.language.ds", "nki.language.dslice")
+PARTS = ("nki.language.ds", "nki.language.dslice")
 
 
 # ---- access patterns -----------------------------------------------------------------------------

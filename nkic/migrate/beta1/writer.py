@@ -18,6 +18,7 @@ from nkic.migrate.arguments import mask_argument, replaced, with_args, word
 from nkic.migrate.beta1 import allocators, calls, rounding
 from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS, NUMBERS
+from nkic.migrate.beta1.carried import Carried
 from nkic.migrate.beta1.declared import declared_result, is_never_called
 from nkic.migrate.beta1.folds import Folds
 from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls, joined
@@ -38,6 +39,7 @@ from nkic.migrate.beta1.slices import (
     subscript,
     viewed,
 )
+from nkic.migrate.beta1.unreached import unreached_result
 from nkic.migrate.beta1.wider import Wider
 from nkic.migrate.rules.calls import shared_outputs
 from nkic.migrate.scopes import scope_of
@@ -67,6 +69,7 @@ class Writer(cst.CSTTransformer):
         self.pending = PendingCalls()
         self.wider = Wider(sheet, self.indices, self.shapes)
         self.folds = Folds(sheet, self.indices)
+        self.carried = Carried(sheet, self.indices)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
@@ -382,30 +385,34 @@ class Writer(cst.CSTTransformer):
         self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None
     ) -> cst.Name | None:
         """Notes what the call returns, for the statement around it to write."""
+        known = Known(self.blocks.is_tensor, partial(sizes, self.indices))
         try:
             result = result_of(self.sheet, old, row)
             part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
             shape = counts(self.indices, old.args[0].value) if row is None and old.args else ""
-            made = ""
-            if result.is_new:
-                known = Known(self.blocks.is_tensor, partial(sizes, self.indices))
-                made = allocation(self.sheet, result, old, known, shape)
+            made = allocation(self.sheet, result, old, known, shape) if result.is_new else ""
         except (NoResult, NotSlices) as failure:
-            declared = self._declared(old, row, cutter)
+            declared = self._declared(old, new, row, cutter, known)
             if declared is None:
                 self._leave_result(old, failure)
                 return None
-            result, part, made = declared, "", ""
+            (result, made), part = declared, ""
         if row is None:
             new = new.with_changes(func=self.sheet.of_module(result.row.module, result.row.name))
         kept = [one for one in new.args if word(one) != "dtype"]
         new = with_args(new, kept) if len(kept) < len(new.args) else new
         return self.pending.add(Pending(old, new, result._replace(part=part), made))
 
-    def _declared(self, old: cst.Call, row: Row | None, cutter: Cutter | None) -> Result | None:
-        if row is None or cutter is not None:
+    def _declared(
+        self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None, known: Known
+    ) -> tuple[Result, str] | None:
+        """What a call returns that was not evaluated, and how its tile is made."""
+        if row is None or (cutter is not None and cutter.limits):
             return None
-        return declared_result(self.sheet, self.indices, old, row)
+        found = declared_result(self.sheet, self.indices, old, row)
+        if found is not None:
+            return found, ""
+        return unreached_result(self.sheet, self.indices, known, old, new, row)
 
     def _leave_result(self, old: cst.Call, failure: Exception) -> None:
         """Says so; once for a function that was not evaluated at all."""
@@ -461,6 +468,10 @@ class Writer(cst.CSTTransformer):
         if len(conditions) > 1 or whole is None or not whole.condition:
             return None
         return whole.condition
+
+    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:  # noqa: N802
+        """Numbers that its body changes are put back in every turn."""
+        return self.carried.written(original_node, updated_node)
 
     def leave_IndentedBlock(  # noqa: N802
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock

@@ -1,0 +1,106 @@
+"""Numbers that the body of a loop changes.
+
+Beta 1 traced the body of such a loop once, so that `address += size` in it gave every iteration the
+same address. `range` runs the body anew: each turn begins with what the number was before the loop.
+Source: NKI's documentation up to SDK 2.26, nki.language.affine_range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import libcst as cst
+
+from nkic.migrate.beta1.indices import Indices
+from nkic.migrate.flow import set_by
+from nkic.migrate.scopes import scope_of
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import children, walk
+
+CARRIED = "a number that a loop changes"
+_TRACED = ("nki.language.affine_range", "nki.language.sequential_range")
+
+
+class Carried:
+    """Writes such loops."""
+
+    def __init__(self, sheet: Sheet, indices: Indices) -> None:
+        self.sheet = sheet
+        self.indices = indices
+
+    def written(self, old: cst.For, new: cst.For) -> Any:
+        """The loop; behind lines that keep its numbers, if it has some that its body puts back."""
+        names = self._names(old) if self._is_traced(old) else []
+        if not names or not isinstance(new.body, cst.IndentedBlock):
+            return new
+        self.sheet.done[CARRIED] += len(names)
+        kept = {name: self.sheet.fresh(f"{name}_before") for name in names}
+        first, *rest = [_line(copy, name) for name, copy in kept.items()]
+        before = [first.with_changes(leading_lines=new.leading_lines), *rest]
+        back = [_line(name, copy) for name, copy in kept.items()]
+        body = new.body.with_changes(body=[*back, *new.body.body])
+        return cst.FlattenSentinel([*before, new.with_changes(body=body, leading_lines=())])
+
+    def _is_traced(self, loop: cst.For) -> bool:
+        call = loop.iter
+        return isinstance(call, cst.Call) and self.sheet.name_of(call.func) in _TRACED
+
+    def _names(self, loop: cst.For) -> list[str]:
+        """The numbers that one turn hands on to the next."""
+        nodes = [*walk(loop.body)]
+        names = dict.fromkeys(
+            name for one in nodes if isinstance(one, _SETS) for name in set_by(one)
+        )
+        handed = ((name, self._read_first(name, nodes)) for name in names)
+        return [
+            name for name, use in handed if use is not None and self._is_number(use, frozenset())
+        ]
+
+    def _read_first(self, name: str, nodes: Sequence[cst.CSTNode]) -> cst.Name | None:
+        """A place in a loop's body that may read the name before the body sets it."""
+        setters = [one for one in nodes if name in set_by(one)]
+        uses = (one for one in nodes if isinstance(one, cst.Name) and one.value == name)
+        reads = (one for one in uses if self._is_read(one))
+        is_after = self.indices.flow.dominates
+        return next((use for use in reads if not any(is_after(s, use) for s in setters)), None)
+
+    def _is_read(self, use: cst.Name) -> bool:
+        around = next(self.sheet.parents(use))
+        is_word = isinstance(around, cst.Arg) and around.keyword is use
+        is_field = isinstance(around, cst.Attribute) and around.attr is use
+        return not isinstance(around, cst.AssignTarget) and not is_word and not is_field
+
+    def _is_number(self, node: cst.BaseExpression, seen: frozenset[str]) -> bool:
+        """The value is a number of Python's: a tile stays what the turn before made of it."""
+        if isinstance(node, cst.Name):
+            return node.value in seen or self._is_set_to_numbers(node, seen | {node.value})
+        if isinstance(node, cst.Attribute):
+            return node.attr.value in _SIZES
+        if isinstance(node, cst.Subscript):
+            return isinstance(node.value, cst.Attribute) and self._is_number(node.value, seen)
+        if isinstance(node, cst.Call):
+            plain = any(self.sheet.is_builtin(node.func, name) for name in _PURE)
+            return plain and all(self._is_number(one.value, seen) for one in node.args)
+        inside = [one for one in children(node) if isinstance(one, cst.BaseExpression)]
+        return isinstance(node, _PLAIN) and all(self._is_number(one, seen) for one in inside)
+
+    def _is_set_to_numbers(self, name: cst.Name, seen: frozenset[str]) -> bool:
+        """Every value that the function gives the name is one; so is what a loop counts."""
+        scope = scope_of(self.sheet, name)
+        setters = [one for one in walk(scope or self.sheet.tree) if name.value in set_by(one)]
+        values = [value for _, value in self.indices.definitions(name)]
+        values += [one.value for one in setters if isinstance(one, cst.AugAssign)]
+        counted = any(isinstance(one, cst.For) for one in setters)
+        return (counted or bool(values)) and all(self._is_number(one, seen) for one in values)
+
+
+_SETS = cst.Assign | cst.AugAssign
+_PLAIN = cst.Integer | cst.Float | cst.BinaryOperation | cst.UnaryOperation | cst.IfExp
+_PURE = ("min", "max", "len", "int", "float", "abs", "round")
+_SIZES = ("shape", "itemsize", "size", "ndim")
+
+
+def _line(target: str, value: str) -> cst.SimpleStatementLine:
+    part = cst.Assign([cst.AssignTarget(cst.Name(target))], cst.Name(value))
+    return cst.SimpleStatementLine([part])

@@ -1,0 +1,93 @@
+"""Instructions that the evaluation did not reach, whose results are like what they read.
+
+`t[:, part] = nisa.activation(nl.exp, x)` makes a tile of the shape of `t[:, part]` and of the type
+of x, and assigns it then. Nothing of that needs an evaluation.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from nkic.language.versions.rewritten import MADE_LIKE, SIZES
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Row
+from nkic.migrate.arguments import find, word
+from nkic.migrate.beta1.hoisting import TARGET, only_target
+from nkic.migrate.beta1.indices import Indices, code
+from nkic.migrate.beta1.results import Known, Result
+from nkic.migrate.beta1.slices import PARTS
+from nkic.migrate.sheet import Sheet
+
+
+def unreached_result(
+    sheet: Sheet, indices: Indices, known: Known, call: cst.Call, new: cst.Call, row: Row
+) -> tuple[Result, str] | None:
+    """What such a call returns, which is `new` now, and how its tile is made; None where that is
+    not sure.
+    """
+    statement = next(sheet.parents(call))
+    like = MADE_LIKE.get(row.name)
+    read = find(call, row.parameters[1:], like) if like is not None else None
+    if read is None or not isinstance(statement, cst.Assign):
+        return None
+    if sheet.spot(call) in sheet.facts.instructions:
+        return None
+    dtype = _dtype(new, row, read.value, known)
+    shape = _shape(indices, only_target(statement), row, read.value, known)
+    if not dtype or not shape:
+        return None
+    make, place = (code(sheet.of_module("nki.language", n)) for n in ("ndarray", Buffer.SBUF.value))
+    return Result(row, (), (), is_new=True), f"{make}({shape}, dtype={dtype}, buffer={place})"
+
+
+def _dtype(new: cst.Call, row: Row, read: cst.BaseExpression, known: Known) -> str:
+    said = next((one.value for one in new.args if word(one) == "dtype"), None)
+    if said is not None:
+        return code(said) if row.name not in SIZES else ""  # those convert in a second step
+    name = _name(read, known)
+    return f"{name}.dtype" if name else ""
+
+
+def _name(read: cst.BaseExpression, known: Known) -> str:
+    """The tensor that is read, or of which a part is."""
+    base = read.value if isinstance(read, cst.Subscript) else read
+    return base.value if isinstance(base, cst.Name) and known.is_tensor(base) else ""
+
+
+def _shape(
+    indices: Indices,
+    target: cst.BaseExpression | None,
+    row: Row,
+    read: cst.BaseExpression,
+    known: Known,
+) -> str:
+    """That of what is assigned to, if it has two dimensions or more; else that of what is read."""
+    if isinstance(target, cst.Subscript):
+        dims = [one for one in target.slice if _is_dimension(indices, one.slice)]
+        return f"{TARGET}.shape" if len(dims) > 1 else ""
+    name = _name(read, known)
+    if row.name not in SIZES:
+        return f"{name}.shape" if name and isinstance(read, cst.Name) else ""
+    sizes = [*known.sizes(read, name)]
+    if name and isinstance(read, cst.Name):
+        sizes = [f"{name}.shape[{n}]" for n in range(2)]
+    places = [SIZES[row.name][dim][1] for dim in sorted(SIZES[row.name])]
+    return f"({', '.join(sizes[n] for n in places)})" if len(sizes) == len(places) else ""
+
+
+def _is_dimension(indices: Indices, part: cst.BaseSlice) -> bool:
+    """The part of an index is no number: it stays as a dimension of what is indexed."""
+    if not isinstance(part, cst.Index):
+        return True
+    value = part.value
+    if isinstance(value, cst.Name):
+        found = [one for _, one in indices.definitions(value)]
+        return indices.has_index(value) or (
+            bool(found) and all(_is_part(indices, o) for o in found)
+        )
+    return indices.has_index(value) or _is_part(indices, value)
+
+
+def _is_part(indices: Indices, value: cst.BaseExpression) -> bool:
+    """`nl.ds(start, size)`."""
+    return isinstance(value, cst.Call) and indices.sheet.name_of(value.func) in PARTS
