@@ -328,7 +328,10 @@ def _from_program(
     yield "search", found
     check.find_banks(placed, report)
     report.stop_if_errors()
-    yield from _proven(program, lowered, ordered, sources, report, options)
+    notes = build_notes(ordered)
+    if len(ordered.cores) == 1:
+        effects.forget()  # only races of several cores are still to be found by them
+    yield from _proven(program, lowered, ordered, sources, report, options, notes)
 
 
 def _proven(
@@ -338,19 +341,23 @@ def _proven(
     sources: Mapping[str, SourceFile],
     report: Reporter,
     options: CompileOptions,
+    notes: Mapping[str, str] | None = None,
 ) -> Iterator[Step]:
-    """The proofs, and the file with them. `program` is what was meant, before lower."""
+    """The proofs, and the file with them. `program` is what was meant, before lower; `notes` are
+    made here where nobody could make them before the proofs.
+    """
     readings = prove.read(lowered)
     _prove("lower", prove.prove_returned(program, lowered))
     _prove("allocate", prove.prove_addresses(ordered.program, readings))
     yield "allocate-audit", None
 
     _prove("schedule", prove.prove_order(lowered, ordered, readings))
+    del readings
     schedule.warn(ordered, report)
+    effects.forget()
     yield "schedule-audit", None
 
-    executable = timed(emit(ordered, sources, build_notes(ordered)), ordered)
-    effects.forget()
+    executable = timed(emit(ordered, sources, notes or build_notes(ordered)), ordered)
     yield "emit", executable
     with _format_limits():
         _verify(executable)

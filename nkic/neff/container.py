@@ -20,7 +20,7 @@ from nkic.neff.limits import LIMITS, Limits
 MAGIC = b"NKIX\r\n\x1a\n"  # as PNG's: a transfer in text mode changes it
 PREFIX = b"\x93\xc4\x08" + MAGIC
 SEMANTIC = ("layout", "const", "code")  # what a program means: these make its id
-_ID_DOMAIN = b"nkix-1\0"
+_ID_DOMAIN = b"nkix-2\0"
 _BIN_HEADS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # bytes of a bin's length, by the bin's first byte
 
 
@@ -89,7 +89,7 @@ def unpack(data: bytes, limits: Limits = LIMITS) -> Container:
     start, end = _bin(data, len(PREFIX), limits.header_bytes, "header")
     head = header.decode(data[start:end], start, limits)
     if head.fmt[0] != VERSION[0]:
-        _refuse_version(head, "only major version 1 can be read")
+        _refuse_version(head, f"only major version {VERSION[0]} can be read")
     return Container(head, _sections(data, end, head, limits))
 
 
@@ -106,7 +106,9 @@ def _refuse_version(head: Header, why: str) -> None:
         f"the file is of format version {_dotted(head.fmt)}, made by"
         f" {clean(head.producer) or 'an unnamed tool'}; {why}, this tool reads {_dotted(VERSION)}"
     )
-    refuse("artifact-version", text, "header", help="use the tool's version that made it, or newer")
+    older = "compile the kernel again, or use the tool's version that made the file"
+    newer = "use the tool's version that made it, or newer"
+    refuse("artifact-version", text, "header", help=older if head.fmt < VERSION else newer)
 
 
 def _dotted(version: tuple[int, int]) -> str:

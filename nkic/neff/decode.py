@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array as compact_array
 from collections.abc import Mapping
 from hashlib import sha256
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import Any
 
 from nkic.machine.operands import Row
@@ -143,7 +143,9 @@ def _turns(sections: Sections, limits: Limits) -> tuple[tuple[str, ...], compact
                 (found,) = fields(record, 1, "a turn")
                 texts.append(text(found, limits.string_bytes, "a turn"))
             elif kind == Turns.ITEMS:
-                used.extend(integers(record[1:], -1, len(texts) - 1, "an item's turn"))
+                steps = integers(record[1:], -INT32, INT32, "a step to an item's turn")
+                found = tuple(accumulate(steps, initial=used[-1] if used else -1))
+                used.extend(integers(found, -1, len(texts) - 1, "an item's turn")[1:])
             else:
                 raise Malformed(f"a record of kind {kind} cannot be here")
     return tuple(texts), used

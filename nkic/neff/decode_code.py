@@ -7,6 +7,7 @@ sense for its target is for `verify`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import add
 from typing import Any
 
 from nkic.machine.engines import ENGINE_OF_CODE
@@ -48,6 +49,7 @@ class CodeReader:
         self._forms: list[tuple[Row, tuple[Any, ...]]] = []
         self._streams: list[StreamRecord] = []
         self._items: list[_Item] = []
+        self._before: dict[int, tuple[int, ...]] = {}  # references of the last of a form
         self._missing = 0  # items of the current stream yet to come
         self._total = 0
         self._phase = CodeRecord.PATTERN
@@ -76,6 +78,7 @@ class CodeReader:
             self._instruction,
             self._loop,
             self._slot,
+            self._moved,
         )
 
     def _enter(self, phase: CodeRecord) -> None:
@@ -105,6 +108,18 @@ class CodeReader:
                 _dynamic(dynamic) if dynamic else None,
             )
         )
+
+    def _moved(self, record: tuple[Any, ...]) -> None:
+        back, tensor, offset = fields(record, 3, "a moved pattern")
+        like = self._values[-integer(back, 1, len(self._values), "how far back a pattern stands")]
+        if not isinstance(like, PatternRecord):
+            raise Malformed("what is moved is no access pattern")
+        first, dtype, start, partitions, begin, dims, dynamic = like
+        first += integer(tensor, -INT32, INT32, "a step to another tensor")
+        begin += integer(offset, -INT64, INT64, "a step of an offset")
+        integer(first, 0, INT32, "a pattern's tensor")
+        integer(begin, 0, INT64, "a pattern's offset")
+        self._add_value(PatternRecord(first, dtype, start, partitions, begin, dims, dynamic))
 
     def _dims(self, value: Any) -> tuple[tuple[int, int], ...]:
         flat = integers(value, -INT64, INT64, "a pattern's dimensions")
@@ -143,6 +158,7 @@ class CodeReader:
     def _stream(self, record: tuple[Any, ...]) -> None:
         self._end_stream()
         self._enter(CodeRecord.STREAM)
+        self._before = {}
         if len(self._streams) >= self._limits.streams:
             raise _too_many("streams", self._limits.streams)
         core, engine, queue, count = fields(record, 4, "a stream")
@@ -175,12 +191,12 @@ class CodeReader:
         forms, values = self._forms, self._values
         if type(form) is not int or not 0 <= form < len(forms):
             raise Malformed(f"there is no form {shown(form)}")
-        integers(operands, 0, len(values) - 1, "an operand's reference")
+        references = self._references(form, operands)
         row, attribute_values = forms[form]
         self._add(
             InstructionRecord(
                 row,
-                tuple([values[reference] for reference in operands]),
+                tuple([values[reference] for reference in references]),
                 attribute_values,
                 self._waits(waits) if waits != () else _NO_WAITS,
                 self._signals(signals) if signals != () else (),
@@ -188,6 +204,17 @@ class CodeReader:
                 next(self._turns),
             )
         )
+
+    def _references(self, form: int, moved: Any) -> tuple[int, ...]:
+        """What an instruction refers to: told from what the last of its form in the stream did,
+        where that has as many operands.
+        """
+        found = integers(moved, -INT32, INT32, "an operand's reference")
+        before = self._before.get(form, ())
+        if len(before) == len(found):
+            found = tuple(map(add, found, before))
+        self._before[form] = found
+        return integers(found, 0, len(self._values) - 1, "an operand's reference")
 
     def _slot(self, record: tuple[Any, ...]) -> None:
         waits, signals = fields(record, 2, "an empty slot")

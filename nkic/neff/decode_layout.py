@@ -31,14 +31,15 @@ class LayoutReader:
         limits = self._limits
         count = 1 + limits.tensors + 2 * limits.parameters
         records = Records(section, count=count, width=16, largest=limits.record_bytes)
-        kinds = (self._kernel, self._tensor, self._input, self._output)
+        kinds = (self._kernel, self._tensor, self._input, self._output, self._placed)
         before = -1
         with records.located():
             for record in records:
                 kind = kind_of(record, len(kinds))
-                if kind < before or (kind == Layout.KERNEL) != (before < 0):
+                order = Layout.TENSOR if kind == Layout.PLACED else kind
+                if order < before or (kind == Layout.KERNEL) != (before < 0):
                     raise Malformed(f"a record of kind {kind} cannot be here")
-                before = kind
+                before = order
                 kinds[kind](record)
             if before < 0:
                 raise Malformed("there is no kernel")
@@ -55,11 +56,8 @@ class LayoutReader:
         )
 
     def _tensor(self, record: Any) -> None:
-        limits, index = self._limits, len(self.tensors)
-        if index >= limits.tensors:
-            raise Malformed(f"more than {limits.tensors:,} tensors", "artifact-limit")
         dtype, shape, buffer, core, role, partition, byte = fields(record, 7, "a tensor")
-        name, place = self._names[index] if index < len(self._names) else (f"t{index}", -1)
+        name, place = self._name()
         self.tensors.append(
             TensorRecord(
                 name,
@@ -73,6 +71,21 @@ class LayoutReader:
                 place,
             )
         )
+
+    def _placed(self, record: Any) -> None:
+        back, step = fields(record, 2, "a tensor like another")
+        like = self.tensors[-integer(back, 1, len(self.tensors), "how far back a tensor stands")]
+        byte = like.byte + integer(step, -INT64, INT64, "a step of bytes")
+        integer(byte, 0, INT64, "a tensor's byte")
+        name, place = self._name()
+        self.tensors.append(like._replace(name=name, byte=byte, place=place))
+
+    def _name(self) -> tuple[str, int]:
+        """The name and place of the next tensor."""
+        limits, index = self._limits, len(self.tensors)
+        if index >= limits.tensors:
+            raise Malformed(f"more than {limits.tensors:,} tensors", "artifact-limit")
+        return self._names[index] if index < len(self._names) else (f"t{index}", -1)
 
     def _shape(self, value: Any) -> tuple[int, ...]:
         limits = self._limits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import msgpack
@@ -42,12 +43,21 @@ def layout(executable: Executable) -> bytes:
     kernel = (Layout.KERNEL, printable(e.name), e.target, e.cores, e.semaphores, e.registers)
     inputs = [(Layout.INPUT, printable(p.name), p.tensor) for p in e.inputs]
     outputs = [(Layout.OUTPUT, printable(p.name), p.tensor) for p in e.outputs]
-    return _array([kernel, *map(_tensor, e.tensors), *inputs, *outputs])
+    return _array([kernel, *_tensors(e.tensors), *inputs, *outputs])
 
 
-def _tensor(t: TensorRecord) -> tuple[Any, ...]:
-    buffer, role = BUFFER_CODES[t.buffer], ROLES.index(t.role)
-    return (Layout.TENSOR, t.dtype.code, t.shape, buffer, t.core, role, t.partition, t.byte)
+def _tensors(tensors: Iterable[TensorRecord]) -> Iterator[tuple[Any, ...]]:
+    """Tensors that differ from an earlier one in their byte alone are told from the last such."""
+    last: dict[tuple[Any, ...], tuple[int, int]] = {}  # index and byte, by all else
+    for index, t in enumerate(tensors):
+        buffer, role = BUFFER_CODES[t.buffer], ROLES.index(t.role)
+        rest = (t.dtype.code, t.shape, buffer, t.core, role, t.partition)
+        if rest in last:
+            like, byte = last[rest]
+            yield (Layout.PLACED, index - like, t.byte - byte)
+        else:
+            yield (Layout.TENSOR, *rest, t.byte)
+        last[rest] = index, t.byte
 
 
 def const(executable: Executable) -> bytes:
@@ -100,7 +110,8 @@ def turns(executable: Executable) -> bytes:
     texts = [(Turns.TEXT, printable(text)) for text in executable.turns]
     items = (item for stream in executable.streams for item in stream.items)
     used = [item.turns if isinstance(item, InstructionRecord) else -1 for item in items]
-    return _array([*texts, *((Turns.ITEMS, *chunk) for chunk in _chunks(used))])
+    steps = [turn - last for last, turn in pairwise([-1, *used])]
+    return _array([*texts, *((Turns.ITEMS, *chunk) for chunk in _chunks(steps))])
 
 
 def _array(records: Iterable[Any]) -> bytes:

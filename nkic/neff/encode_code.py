@@ -1,12 +1,15 @@
 """The `code` section's bytes. Operands and attributes are written once each and referred to.
 
-Unrolled kernels repeat them: a hundred thousand instructions have a few thousand different
-patterns per tensor and a few dozen different forms.
+Unrolled kernels repeat them: a hundred thousand instructions have a few dozen different forms, and
+patterns that differ in their tensor and offset alone. So a pattern is written as the last one of
+its shape, moved, and what an instruction refers to as its distance from what the last one of its
+form in the same stream referred to: small numbers, which take a byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import sub
 from typing import Any
 
 import msgpack
@@ -33,11 +36,37 @@ class _Pool:
     """Encoded values in order of first use. Equal means equal bytes: 1 and 1.0 are two."""
 
     def __init__(self) -> None:
-        self.index: dict[bytes, int] = {}
+        self.all: list[bytes] = []
+        self._index: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.all)
 
     def add(self, encoded: bytes) -> int:
         """The number of `encoded`, counted from 0."""
-        return self.index.setdefault(encoded, len(self.index))
+        number = self._index.get(encoded)
+        if number is None:
+            number = self._index[encoded] = self.append(encoded)
+        return number
+
+    def append(self, encoded: bytes) -> int:
+        """The number of `encoded`, which is another value than all before it."""
+        self.all.append(encoded)
+        return len(self.all) - 1
+
+
+class _Shape:
+    """Patterns that differ in tensor and offset alone: their references, and the last of them."""
+
+    __slots__ = ("last", "numbers", "offset", "tensor")
+
+    def __init__(self, number: int, p: PatternRecord) -> None:
+        self.numbers: dict[tuple[int, int], int] = {}
+        self.add(number, p)
+
+    def add(self, number: int, p: PatternRecord) -> None:
+        self.last, self.tensor, self.offset = number, p.tensor, p.offset
+        self.numbers[p.tensor, p.offset] = number
 
 
 class CodeWriter:
@@ -50,15 +79,17 @@ class CodeWriter:
         # Emit shares objects, so most are found by identity; they live as long as the writer.
         self._value_ids: dict[int, int] = {}
         self._form_ids: dict[tuple[int, int], int] = {}
+        self._shapes: dict[tuple[Any, ...], _Shape] = {}
+        self._before: dict[int, list[int]] = {}  # operands of the last of a form in the stream
         self.items: list[bytes] = []
 
     def section(self, executable: Executable, limits: Limits) -> bytes:
         """The section's content. Raises `ArtifactFailed` above a limit."""
         for stream in executable.streams:
             self._stream(stream)
-        at_most(len(self.values.index), limits.values, "different operands")
-        at_most(len(self.forms.index), limits.forms, "different pairs of opcode and attributes")
-        records = [*self.values.index, *self.forms.index, *self.items]
+        at_most(len(self.values), limits.values, "different operands")
+        at_most(len(self.forms), limits.forms, "different pairs of opcode and attributes")
+        records = [*self.values.all, *self.forms.all, *self.items]
         head: bytes = msgpack.Packer().pack_array_header(len(records))
         return head + b"".join(records)
 
@@ -66,6 +97,7 @@ class CodeWriter:
         code = ENGINE_CODES[stream.engine]
         record = (CodeRecord.STREAM, stream.core, code, stream.queue, len(stream.items))
         self.items.append(self._pack(record))
+        self._before = {}
         for item in stream.items:
             if isinstance(item, LoopRecord):
                 self.items.append(self._pack(_loop(item)))
@@ -78,7 +110,10 @@ class CodeWriter:
             return self._pack((CodeRecord.SLOT, waits, item.signals))
         operands = [self._value(operand) for operand in item.operands]
         form = self._form(item.row, item.attributes)
-        return self._pack((CodeRecord.INSTRUCTION, form, operands, waits, item.signals))
+        before = self._before.get(form, ())
+        self._before[form] = operands
+        moved = list(map(sub, operands, before)) if len(before) == len(operands) else operands
+        return self._pack((CodeRecord.INSTRUCTION, form, moved, waits, item.signals))
 
     def _value(self, operand: OperandRecord) -> int:
         """0 for none, else 1 + the number of the value."""
@@ -86,8 +121,27 @@ class CodeWriter:
             return 0
         number = self._value_ids.get(id(operand))
         if number is None:
-            number = 1 + self.values.add(self._pack(_value(operand)))
+            if isinstance(operand, PatternRecord):
+                number = self._pattern(operand)
+            else:
+                number = 1 + self.values.add(self._pack(_value(operand)))
             self._value_ids[id(operand)] = number
+        return number
+
+    def _pattern(self, p: PatternRecord) -> int:
+        key = (p.dtype.code, p.start, p.partitions, p.dims, p.dynamic)
+        shape = self._shapes.get(key)
+        if shape is None:
+            number = 1 + self.values.append(self._pack(_pattern(p)))
+            self._shapes[key] = _Shape(number, p)
+            return number
+        known = shape.numbers.get((p.tensor, p.offset))
+        if known is not None:
+            return known
+        number = len(self.values) + 1
+        steps = number - shape.last, p.tensor - shape.tensor, p.offset - shape.offset
+        self.values.append(self._pack((CodeRecord.MOVED, *steps)))
+        shape.add(number, p)
         return number
 
     def _form(self, row: Row, values: tuple[Any, ...]) -> int:

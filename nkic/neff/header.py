@@ -22,7 +22,7 @@ from nkic.neff.failures import Malformed, refuse, shown
 from nkic.neff.limits import INT32, Limits
 from nkic.neff.typed import array, integer, text
 
-VERSION = (1, 0)
+VERSION = (2, 0)
 FEATURES = 0  # the bits of `req` that this version understands
 REQUIRED = 1  # bit 0 of a section's flags
 DIGEST_BYTES = 32

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-SECTION_VERSION = 1
+SECTION_VERSION = 2
 SECTIONS = ("layout", "const", "code", "meta", "src", "lines", "debug", "turns")  # in file order
 
 
@@ -20,6 +20,7 @@ class Layout(IntEnum):
     TENSOR = 1  # dtype, shape, buffer, core, role, partition, byte
     INPUT = 2  # name, tensor
     OUTPUT = 3  # name, tensor
+    PLACED = 4  # back, bytes: an earlier tensor, so many bytes further
 
 
 class CodeRecord(IntEnum):
@@ -30,9 +31,10 @@ class CodeRecord(IntEnum):
     NUMBER = 2  # value
     FORM = 3  # opcode, attributes
     STREAM = 4  # core, engine, queue, number of items
-    INSTRUCTION = 5  # form, operands, waits, signals
+    INSTRUCTION = 5  # form, operands (moved), waits, signals
     LOOP = 6  # length, counter, start, stop, step, condition
     SLOT = 7  # waits, signals
+    MOVED = 8  # back, tensor, offset: an earlier pattern, moved so far
 
 
 class Meta(IntEnum):
@@ -53,7 +55,7 @@ class Turns(IntEnum):
     """Records of `turns`."""
 
     TEXT = 0  # text
-    ITEMS = 1  # a text for each of the next items
+    ITEMS = 1  # how far the text of each of the next items is from the one before
 
 
 ROLES = ("input", "output", "constant", "internal")

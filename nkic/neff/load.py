@@ -14,7 +14,8 @@ from nkic.neff.records import Executable
 from nkic.neff.streaming import Records
 from nkic.neff.verify.unsound import Unsound
 
-_FIRST_KINDS = {"layout": Layout.TENSOR, "code": CodeRecord.STREAM}  # where counting begins
+# Counting begins at the first record of that kind.
+_FIRST_KINDS = {"layout": Layout.TENSOR, "code": CodeRecord.STREAM}
 
 
 def load(
@@ -49,7 +50,7 @@ def _offset(file: Container, error: Unsound, limits: Limits) -> int | None:
     records = Records(section, count=1 << 32, width=1 << 10, largest=limits.record_bytes)
     first, seen = _FIRST_KINDS[error.section], -1
     for record in records:
-        seen += record[0] >= first
+        seen += seen >= 0 or record[0] == first
         if seen == error.record:
             return section.offset + records.start
     return None

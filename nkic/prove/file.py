@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from operator import add
 from typing import Any
 
 import msgpack
@@ -25,8 +26,8 @@ from nkic.machine.operands import Row
 from nkic.prove.model import Finding
 
 # docs/neff.md: the kinds of records, and the numbers of roles and of run-time offsets.
-KERNEL, TENSOR, INPUT, OUTPUT = range(4)
-PATTERN, REGISTER, NUMBER, FORM, STREAM, INSTRUCTION, LOOP, SLOT = range(8)
+KERNEL, TENSOR, INPUT, OUTPUT, PLACED = range(5)
+PATTERN, REGISTER, NUMBER, FORM, STREAM, INSTRUCTION, LOOP, SLOT, MOVED = range(9)
 INPUTS, OUTPUTS, CONSTANTS, INTERNAL = range(4)
 KINDS = {"scalar": 0, "vector": 1, "columns": 2}
 
@@ -55,11 +56,11 @@ class _Comparison:
     def __init__(self, program: Program, sections: Sections) -> None:
         self.program = program
         self.found: list[Finding] = []
-        self.kernel, *layout = _unpacked(sections, "layout")
+        self.kernel, *layout = _placed(_unpacked(sections, "layout"))
         self.declared = [record for record in layout if record[0] == TENSOR]
         self.names = _unpacked(sections, "debug")
         self.ports = [record for record in layout if record[0] != TENSOR]
-        self.code = _unpacked(sections, "code")
+        self.code = _unmoved(_unpacked(sections, "code"))
         self.start = next((n for n, one in enumerate(self.code) if one[0] == STREAM), 0)
         self.contents = _unpacked(sections, "const")
         self.same: dict[int, int] = {id(None): 0}
@@ -69,6 +70,7 @@ class _Comparison:
         self.indices: dict[int, int] = {}
         self.roles = _roles(program)
         self.core = 0
+        self.before: dict[int, tuple[int, ...]] = {}  # operands of the last of a form in the stream
 
     def all(self, schedule: Schedule) -> None:
         program = self.program
@@ -95,6 +97,7 @@ class _Comparison:
 
     def stream(self, stream: Stream, records: Sequence[Record]) -> None:
         """Whether the records are the stream's items, one by one, up to the first that is not."""
+        self.before = {}
         try:
             at = self.items(stream.items, records, 0)
         except _Differs as differs:
@@ -131,6 +134,10 @@ class _Comparison:
         kind, form, operands, its_waits, its_signals = record
         if kind != INSTRUCTION or its_waits != pairs or its_signals != signals:
             return False
+        before = self.before.get(form, ())
+        if len(before) == len(operands):
+            operands = tuple(map(add, before, operands))
+        self.before[form] = operands
         row, own_operands, attributes = one[:3]
         known = self.forms.get((id(row), id(attributes))) == form
         if not known and not self.form(row, attributes, form):
@@ -230,6 +237,34 @@ class _Differs(Exception):
 def _unpacked(sections: Sections, name: str) -> Record:
     found = msgpack.unpackb(sections[name], use_list=False)
     return found if isinstance(found, tuple) else ()
+
+
+def _placed(records: Record) -> Record:
+    """Tensors in full that the file tells from earlier ones."""
+    found = list[Record]()
+    for record in records:
+        if record[0] == PLACED:
+            _, back, step = record
+            like = found[-back]
+            if back < 1 or like[0] != TENSOR:
+                raise ValueError("what a tensor is like is no tensor")
+            record = (*like[:-1], like[-1] + step)
+        found.append(record)
+    return tuple(found)
+
+
+def _unmoved(records: Record) -> Record:
+    """Patterns in full that the file tells from earlier ones."""
+    found = list[Record]()
+    for record in records:
+        if record[0] == MOVED:
+            _, back, tensor, offset = record
+            last = found[-back]
+            if back < 1 or last[0] != PATTERN:
+                raise ValueError("what is moved is no access pattern")
+            record = (PATTERN, last[1] + tensor, *last[2:5], last[5] + offset, *last[6:])
+        found.append(record)
+    return tuple(found)
 
 
 def _roles(program: Program) -> dict[int, int]:

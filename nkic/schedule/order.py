@@ -16,7 +16,7 @@ and none waits for a rendezvous behind one that it has not reached.
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -27,7 +27,7 @@ from nkic.ir.schedule import StreamId
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, commands_beside, semaphore_ps
-from nkic.schedule.placed import Placed, Timings, engine_of, first_users, queues_of, table_of
+from nkic.schedule.placed import Placed, Timings, engine_of, first_users, table_of
 from nkic.schedule.replay import replayed
 
 _DMA = Engine.DMA
@@ -41,6 +41,7 @@ class _Lane:
 
     engine: Engine
     free: int = 0
+    streams: list[StreamId] = field(default_factory=list)  # by queue
     ready: list[tuple[int, int]] = field(default_factory=list)  # (-height, number)
     later: list[tuple[int, int]] = field(default_factory=list)  # (time, number)
 
@@ -99,6 +100,10 @@ class _Queues:
         """When that engine can trigger what could start at `start`."""
         beside = commands_beside(engine)
         return max(start, self.commands[engine] if beside else self.lanes[engine].free)
+
+
+def _streams(engine: Engine, target: Target) -> list[StreamId]:
+    return [StreamId(engine, q) for q in range(target.dma_queues if engine is _DMA else 1)]
 
 
 class Orderer:
@@ -179,8 +184,9 @@ class ListScheduler:
         timings = orderer.timings
         self.times, self.engines = dict[int, Timing](), dict[int, Engine]()
         self.tables_of: dict[int, str] = {}
+        self.alikes = {number: timings.alike(one) for number, one in code.items()}
         for number, one in code.items():
-            alike = timings.alike(one)
+            alike = self.alikes[number]
             self.engines[number] = alike.engine
             self.times[number] = alike.first or timings.of(one)
             self.tables_of[number] = alike.table
@@ -194,7 +200,7 @@ class ListScheduler:
         for followers in self.following.values():
             for later in followers:
                 self.missing[later] += 1
-        self.lanes = {e: _Lane(e, orderer.now) for e in Engine}
+        self.lanes = {e: _Lane(e, orderer.now, _streams(e, orderer.target)) for e in Engine}
         shared = set(self.engines.values())
         self.working = [lane for engine, lane in self.lanes.items() if engine in shared]
         self.queues = _Queues(orderer.target, self.lanes, shared)
@@ -234,18 +240,17 @@ class ListScheduler:
         other engine can take.
         """
         busy, target = dict.fromkeys(Engine, 0), self.orderer.target
-        for number, times in self.times.items():
-            engine = self._engine(number)
+        for alike, count in Counter(self.alikes.values()).items():
+            times, engine = alike.first or alike.times[target.queue_engines[0]], alike.engine
             if engine is not Engine.DMA:
-                busy[engine] += times.hold
+                busy[engine] += count * times.hold
                 continue
-            busy[engine] += times.pool
-            queues = queues_of(self.code[number], target)
+            busy[engine] += count * times.pool
             named = times.by is not target.queue_engines[0]  # by the kernel
             if commands_beside(times.by):
                 continue
-            if times.trigger and (named or len({target.queue_engines[q] for q in queues}) == 1):
-                busy[times.by] += times.trigger
+            if named or len({target.queue_engines[q] for q in alike.queues}) == 1:
+                busy[times.by] += count * times.trigger
         return max(busy.values())
 
     def go(self) -> list[Placed]:
@@ -286,14 +291,16 @@ class ListScheduler:
                 hold = self.warmth.stretched(start, hold)
             lane.free = start + hold
         done = self.done[number] = start + times.start + hold + times.latency
-        self.orderer.now = max(self.orderer.now, done)
+        if done > self.orderer.now:
+            self.orderer.now = done
         for waiter in self.waiters[number]:
             seen = self._seen(number, waiter, start + hold, done)
-            self.ready_at[waiter] = max(self.ready_at[waiter], seen)
+            if seen > self.ready_at[waiter]:
+                self.ready_at[waiter] = seen
             self.release(waiter)
         for later in self.following.get(number, ()):
             self.release(later)
-        return Placed(self.code[number], StreamId(lane.engine, queue))
+        return tuple.__new__(Placed, (self.code[number], lane.streams[queue]))
 
     def _seen(self, number: int, waiter: int, free: int, done: int) -> int:
         """When `waiter` can start after `number`, which leaves its engine at `free`: engines know

@@ -72,6 +72,8 @@ class Timings:
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
         """The timing of `instruction` on its engine; of a transfer, on that DMA queue."""
         alike = self.of_each.get(id(instruction)) or self.alike(instruction)
+        if not queue and alike.first is not None:
+            return alike.first
         by = self.target.queue_engines[queue]
         found = alike.times.get(by)
         if found is None:

@@ -2,7 +2,8 @@
 
 List scheduling decides at moments when nobody knows what comes after, and takes its times from
 that. Here the order is known: each stream in turn, its items when what they wait for is complete.
-Semaphores are one for each wait that no earlier wait of its stream implies, which changes no time.
+An item waits where no earlier one of its stream has, and two streams share one semaphore, since
+what one waits for comes in the other's order: neither changes a time.
 """
 
 from __future__ import annotations
@@ -25,29 +26,36 @@ def replayed(
     are what each instruction waits for, by number.
     """
     wires = _Wires(placed, waits)
-    entries: dict[StreamId, list[Entry]] = defaultdict(list)
-    before: dict[StreamId, Collection[int]] = {}
-    for one, stream in placed:
-        alike, operands = timings.alike(one), one.operands
-        written, is_fixed = before.get(stream, ()), alike.is_fixed
-        follows = not is_fixed  # a queue does not wait for its own
-        if written and not follows:
-            follows = any(_tensor(operands[i]) in written for i in alike.reads)
-        entry = Entry(
-            timings.of(one, stream.queue),
-            alike.table,
-            follows,
-            False,  # the other cores are not known
-            wires.waits.get(one.number, ()),
-            wires.signals.get(one.number, ()),
-        )
-        entries[stream].append(entry)
-        before[stream] = [_tensor(operands[i]) for i in alike.writes] if is_fixed else ()
+    entries = _entries(placed, wires, timings)
     lines = [
         Line(i, 0, stream.engine, stream.queue, iter(entries[stream]), timings.target)
         for i, stream in enumerate(sorted(entries, key=_place))
     ]
-    return Passing(lines, 1, wires.count, timings.target).go()
+    return Passing(lines, 1, len(wires.pairs), timings.target).go()
+
+
+def _entries(
+    placed: Sequence[Placed], wires: _Wires, timings: Timings
+) -> dict[StreamId, list[Entry]]:
+    """What time needs to know of each item, by stream."""
+    found: dict[StreamId, list[Entry]] = defaultdict(list)
+    written: dict[StreamId, Collection[int]] = {}  # by the last item of an engine
+    waits, signals, new = wires.waits.get, wires.signals.get, tuple.__new__
+    for one, stream in placed:
+        alike, number = timings.alike(one), one.number
+        follows = not alike.is_fixed
+        if alike.engine is Engine.DMA:  # a queue does not wait for its own
+            timing = timings.of(one, stream.queue)
+        else:
+            timing, operands = alike.first or timings.of(one), one.operands
+            before = written.get(stream)
+            if before and not follows:
+                follows = any(_tensor(operands[i]) in before for i in alike.reads)
+            written[stream] = [_tensor(operands[i]) for i in alike.writes] if alike.is_fixed else ()
+        meets = False  # the other cores are not known
+        own = (timing, alike.table, follows, meets, waits(number, ()), signals(number, ()))
+        found[stream].append(new(Entry, own))
+    return found
 
 
 def _tensor(operand: Operand) -> int:
@@ -66,13 +74,12 @@ class _Wires:
     """Who signals whom, by instruction; who waits or signals at all."""
 
     def __init__(self, placed: Sequence[Placed], waits: Mapping[int, Sequence[int]]) -> None:
-        self.waits: dict[int, list[tuple[int, int]]] = {}
-        self.signals: dict[int, list[int]] = {}
-        self.count = 0
+        self.waits: dict[int, tuple[tuple[int, int], ...]] = {}
+        self.signals: dict[int, tuple[int, ...]] = {}
+        self.pairs: dict[tuple[int, int], _Pair] = {}  # by the stream that waits, and the other
         streams = {stream: i for i, stream in enumerate(dict.fromkeys(s for _, s in placed))}
         interlocks = [stream.engine is not Engine.DMA for stream in streams]
         where: dict[int, tuple[int, int]] = {}  # the stream's number, and the position
-        known: dict[tuple[int, int], int] = {}
         for position, (one, its) in enumerate(placed):
             number, stream = one.number, streams[its]
             where[number] = stream, position
@@ -81,15 +88,26 @@ class _Wires:
                 continue
             for source in _latest(sources, where, stream if interlocks[stream] else -1):
                 other, at = where[source]
-                pair = (stream, other)
-                if known.get(pair, -1) < at:
-                    known[pair] = at
-                    self._connect(source, number)
+                pair = self.pairs.get((stream, other)) or self._pair(stream, other)
+                if pair.known < at:
+                    pair.known = at
+                    self.signals[source] = self.signals.get(source, ()) + pair.signal
+                    self.waits[number] = self.waits.get(number, ()) + pair.wait
 
-    def _connect(self, source: int, number: int) -> None:
-        self.signals.setdefault(source, []).append(self.count)
-        self.waits.setdefault(number, []).append((self.count, 1))
-        self.count += 1
+    def _pair(self, waiter: int, other: int) -> _Pair:
+        pair = self.pairs[waiter, other] = _Pair(len(self.pairs))
+        return pair
+
+
+class _Pair:
+    """A semaphore between two streams, and what the one that waits knows of the other."""
+
+    __slots__ = ("known", "signal", "wait")
+
+    def __init__(self, semaphore: int) -> None:
+        self.known = -1
+        self.signal = (semaphore,)
+        self.wait = ((semaphore, 1),)
 
 
 def _latest(

@@ -48,6 +48,7 @@ class Line:
     triggered: int | None = None
     moved: int = 0  # when the data of its transfers have moved
     done: int = 0
+    is_let_go: bool = False  # what its item waits for was there, not later than now
 
     def __post_init__(self) -> None:
         self.tables, self.warmth = Tables(self.target), Warmth(self.target)
@@ -56,6 +57,7 @@ class Line:
     def next(self) -> None:
         """Goes on to the next item."""
         self.entry = next(self.entries, None)
+        self.is_let_go = False
 
 
 class Passing:
@@ -108,21 +110,29 @@ class Passing:
 
     def _start(self, line: Line, entry: Entry, now: int) -> int | None:
         """When the item can start; None if a signal is not there yet."""
-        start = max(now, line.free, line.done if entry.follows else 0)
+        start = now if now > line.free else line.free
+        if line.is_let_go:
+            return start
+        if entry.follows and line.done > start:
+            start = line.done
         tokens = self.tokens[line.core]
         for semaphore, count in entry.waits:
             there = tokens[semaphore]
             if len(there) < count:
                 self.parked[line.core][semaphore] = line
                 return None
-            start = max(start, there[count - 1] + self.semaphore_ps)
+            signalled = there[count - 1] + self.semaphore_ps
+            if signalled > start:
+                start = signalled
+        line.is_let_go = True
         return start
 
     def _pass(self, line: Line, entry: Entry, start: int, queue: Queue) -> None:
         tokens = self.tokens[line.core]
         for semaphore, count in entry.waits:
+            there = tokens[semaphore]
             for _ in range(count):
-                tokens[semaphore].popleft()
+                there.popleft()
         self._pass_time(line, entry, start)
         for semaphore in entry.signals:
             tokens[semaphore].append(line.done)
@@ -132,18 +142,22 @@ class Passing:
         line.next()
 
     def _pass_time(self, line: Line, entry: Entry, start: int) -> None:
-        hold, latency, lead, *_ = entry.timing
+        timing = entry.timing
+        hold, latency, lead = timing[:3]
         if line.is_dma:
-            self.rings.enqueue(line, line.core, entry.timing, start)
-            line.done = max(line.done, line.moved + lead + latency)
+            self.rings.enqueue(line, line.core, timing, start)
+            done = line.moved + lead + latency
         else:
             if line.engine is Engine.TENSOR:
                 hold = line.warmth.stretched(start, hold)
             if entry.table:
                 hold += line.tables.loading(entry.table)
             line.free = start + hold
-            line.done = max(line.done, line.free + latency)
-        self.end = max(self.end, line.done)
+            done = line.free + latency
+        if done > line.done:
+            line.done = done
+        if line.done > self.end:
+            self.end = line.done
 
     def _meet(self, line: Line, start: int, queue: Queue) -> bool:
         """The core has come to a meeting, in the stream of this name; whether all have."""

@@ -32,7 +32,7 @@ def test_the_prefix_is_the_published_one_and_the_file_is_msgpack() -> None:
     magic, head, sections = msgpack.unpackb(DATA)
     assert magic == b"NKIX\r\n\x1a\n"
     fields = msgpack.unpackb(head)
-    assert fields["fmt"] == [1, 0]
+    assert fields["fmt"] == [2, 0]
     assert fields["target"] == "trn2"
     assert [len(section) for section in sections] == [row[3] for row in fields["sections"]]
 
@@ -113,9 +113,9 @@ def test_a_vendor_neff_is_named() -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"fmt": (2, 0)}, "format version 2.0"),
-        ({"fmt": (1, 7), "min_reader": (1, 7)}, "reader of version 1.7"),
-        ({"fmt": (1, 7), "req": 4}, "features 0x4"),
+        ({"fmt": (3, 0)}, "format version 3.0"),
+        ({"fmt": (2, 7), "min_reader": (2, 7)}, "reader of version 2.7"),
+        ({"fmt": (2, 7), "req": 4}, "features 0x4"),
     ],
 )
 def test_newer_files_that_need_a_newer_reader(fields: dict[str, object], says: str) -> None:
@@ -125,7 +125,7 @@ def test_newer_files_that_need_a_newer_reader(fields: dict[str, object], says: s
 
 
 def test_newer_minor_versions_are_read_if_they_ask_for_nothing_new() -> None:
-    newer = rebuilt(DATA, {"costs": b"\x90"}, fmt=(1, 7), opt=9)
+    newer = rebuilt(DATA, {"costs": b"\x90"}, fmt=(2, 7), opt=9)
     assert read(newer, rows=ROWS) == read(DATA, rows=ROWS)
 
     def with_key(fields: dict[str, object]) -> dict[str, object]:

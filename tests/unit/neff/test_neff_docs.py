@@ -17,6 +17,7 @@ from nkic.neff.limits import LIMITS
 from nkic.neff.load import load
 from nkic.neff.write import write
 from tests.harness.executables import ROWS, sample
+from tests.harness.tamper import refused
 
 PROJECT = Path(__file__).resolve().parents[3]
 TEXT = (PROJECT / "docs" / "neff.md").read_text("utf-8")
@@ -63,11 +64,18 @@ FROZEN = sorted(ARTIFACTS.glob("v*/*.neff"))
 
 
 def test_there_are_frozen_files() -> None:
-    assert [path.parent.name for path in FROZEN] == ["v1.0"]
+    assert [path.parent.name for path in FROZEN] == ["v1.0", "v2.0"]
 
 
-@pytest.mark.parametrize("path", FROZEN, ids=lambda path: path.parent.name)
-def test_frozen_files_are_read_for_ever(path: Path) -> None:
+def test_files_of_another_major_version_are_refused_by_name() -> None:
+    number, message = refused(lambda: load(FROZEN[0].read_bytes(), rows=ROWS))
+    assert number == "NKI0803"
+    assert "format version 1.0, made by nkic" in message
+    assert "only major version 2 can be read" in message
+
+
+@pytest.mark.parametrize("path", FROZEN[1:], ids=lambda path: path.parent.name)
+def test_frozen_files_of_this_major_version_are_read(path: Path) -> None:
     """Never change these files. A new version of the format adds one."""
     data = path.read_bytes()
     assert load(data, rows=ROWS) == sample()

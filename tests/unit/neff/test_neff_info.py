@@ -21,7 +21,7 @@ def test_info_for_people() -> None:
     shown = dict(info(DATA).rows())
     assert shown["Network Name"] == "add"
     assert shown["Artifact ID"] == container.unpack(DATA).header.id.hex()
-    assert (shown["Major Version"], shown["Minor Version"]) == ("1", "0")
+    assert (shown["Major Version"], shown["Minor Version"]) == ("2", "0")
     assert shown["Build Version"] == "nkic 0.1.0"
     assert shown["Runs Here"] == "yes"
     assert shown["Enabled Features"] == "none"
@@ -44,7 +44,7 @@ def test_info_for_programs() -> None:
     found = info(DATA).as_json()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert found["bytes"] == len(DATA)
-    assert found["format_version"] == [1, 0]
+    assert found["format_version"] == [2, 0]
     assert found["runnable"] is True
     assert found["entries"] == [
         {
@@ -63,7 +63,7 @@ def test_info_for_programs() -> None:
 
 
 def test_info_works_on_newer_files_that_cannot_run() -> None:
-    newer = rebuilt(DATA, {"meta": b"\x91\x05"}, fmt=(1, 9), min_reader=(1, 9), req=5)
+    newer = rebuilt(DATA, {"meta": b"\x91\x05"}, fmt=(2, 9), min_reader=(2, 9), req=5)
     shown = dict(info(newer).rows())
     assert shown["Runs Here"].startswith("no")
     assert shown["Enabled Features"] == "bit 0, bit 2"

@@ -94,13 +94,14 @@ def kinds(section: str, *wanted: int) -> int:
     return sum(record[0] in wanted for record in records(DATA, section))
 
 
+VALUES = (CodeRecord.PATTERN, CodeRecord.REGISTER, CodeRecord.NUMBER, CodeRecord.MOVED)
 SAMPLE_COUNTS = {
     "parameters": 1,
     "notes": 3,
     "files": 1,
     "places": 4,
     "tensors": 6,
-    "values": kinds("code", CodeRecord.PATTERN, CodeRecord.REGISTER, CodeRecord.NUMBER),
+    "values": kinds("code", *VALUES),
     "forms": kinds("code", CodeRecord.FORM),
     "streams": 3,
     "items": 10,

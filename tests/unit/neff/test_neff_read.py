@@ -41,6 +41,7 @@ def first(kind: CodeRecord) -> int:
 
 PATTERN, REGISTER, NUMBER, FORM = (first(CodeRecord(kind)) for kind in range(4))
 STREAM, INSTRUCTION, LOOP_AT, SLOT = (first(CodeRecord(kind)) for kind in range(4, 8))
+MOVED = first(CodeRecord.MOVED)
 EXTENSION = msgpack.ExtType(5, b"")
 EXACT = next(  # the form of SCALED, with a value of every kind of attribute
     i for i, r in enumerate(records(DATA, "code")) if r[0] == CodeRecord.FORM and "multiply" in r[2]
@@ -57,6 +58,11 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("code", INSTRUCTION, 2, [1.0, 1], "1.0 is not an integer"),
         ("code", INSTRUCTION, 2, [True, 1], "True is not an integer"),
         ("code", INSTRUCTION, 2, [1, 99], "reference: 99"),
+        ("code", INSTRUCTION, 2, [-1, 1], "reference: -1 is not"),
+        ("code", INSTRUCTION + 1, 2, [9, 9], "reference: 12 is not an integer from 0 to 11"),
+        ("code", INSTRUCTION + 1, 2, [-2, 0], "reference: -1 is not"),
+        ("code", INSTRUCTION + 1, 2, [False, 0], "False is not an integer"),
+        ("code", INSTRUCTION + 1, 2, [2**31, 0], "2147483648 is not an integer"),
         ("code", INSTRUCTION, 2, None, "is nil, not an array"),
         ("code", INSTRUCTION, 2, EXTENSION, "is an extension type, not an array"),
         ("code", INSTRUCTION, 3, [0], "waits are not pairs"),
@@ -67,6 +73,19 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("code", PATTERN, 5, -1, "offset is -1"),
         ("code", PATTERN, 6, [1, 2, 3], "not pairs of step and number"),
         ("code", PATTERN, 6, [1, 2.0], "2.0 is not an integer"),
+        ("code", MOVED, 1, 0, "how far back a pattern stands is 0"),
+        ("code", MOVED, 1, 6, "how far back a pattern stands is 6"),
+        ("code", MOVED, 1, 5, "what is moved is no access pattern"),  # but the reference to none
+        ("code", MOVED, 1, True, "how far back a pattern stands is True"),
+        ("code", MOVED, 2, -1, "tensor is -1"),
+        ("code", MOVED, 2, 2**31, "step to another tensor is 2147483648"),
+        ("code", MOVED, 2, 1.0, "step to another tensor is 1.0"),
+        ("code", MOVED, 3, -1, "offset is -1"),
+        ("code", MOVED, 3, 2**63, "step of an offset is 9223372036854775808"),
+        ("code", MOVED, 3, False, "step of an offset is False"),
+        ("code", MOVED, None, [8, 1, 0], "3 fields after its kind, not 2"),
+        ("code", NUMBER, None, [8, 1, 0, 0, 0], "3 fields after its kind, not 4"),
+        ("code", FORM + 1, None, [8, 1, 0, 0], "what is moved is no access pattern"),
         ("code", REGISTER, 1, -1, "number is -1"),
         ("code", NUMBER, 1, "two", '"two" is no number'),
         ("code", NUMBER, 1, True, "True is no number"),
@@ -88,7 +107,7 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("code", EXACT, 2, ["multiply", False, 1, []], "4 elements"),
         # Records: known kinds, the right number of fields, in order.
         ("code", INSTRUCTION, None, [5, 0, [], []], "4 fields after its kind, not 3"),
-        ("code", INSTRUCTION, None, [8], "kind 8 is of no known kind"),
+        ("code", INSTRUCTION, None, [9], "kind 9 is of no known kind"),
         ("code", INSTRUCTION, None, [], "kind nil"),
         ("code", INSTRUCTION, None, 5, "kind nil"),
         ("code", INSTRUCTION, None, [True, 0, [], [], []], "kind True"),
@@ -111,6 +130,14 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("layout", 1, 4, -2, "core is -2"),
         ("layout", 1, 5, 4, "role is 4"),
         ("layout", 1, None, [0, "b", "trn2", 1, 0, 0], "kind 0 cannot be here"),
+        ("layout", 5, 1, 0, "how far back a tensor stands is 0"),
+        ("layout", 5, 1, 5, "how far back a tensor stands is 5"),
+        ("layout", 5, 2, -1, "tensor's byte is -1"),
+        ("layout", 5, 2, 2**63, "step of bytes is 9223372036854775808"),
+        ("layout", 5, 2, True, "step of bytes is True"),
+        ("layout", 5, None, [4, 1], "2 fields after its kind, not 1"),
+        ("layout", 0, None, [4, 1, 0], "kind 4 cannot be here"),
+        ("layout", 8, None, [4, 1, 0], "kind 4 cannot be here"),
         ("layout", 7, 2, 6, "parameter's tensor is 6"),
         ("layout", 7, 1, b"a", "name is binary data"),
         ("const", 0, None, 6, "constant's tensor is 6"),
@@ -153,10 +180,10 @@ def test_unknown_opcodes_are_named() -> None:
 
 
 def test_the_byte_is_that_of_the_record() -> None:
-    data = changed("code", SLOT, None, [8])
+    data = changed("code", SLOT, None, [9])
     _, message = outcome(data)
     offset = int(message.partition("byte ")[2].rstrip(")").replace(",", ""))
-    assert data[offset : offset + 2] == b"\x91\x08"
+    assert data[offset : offset + 2] == b"\x91\x09"
 
 
 @pytest.mark.parametrize(

@@ -141,9 +141,9 @@ def replaced(old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "line 1: a program text begins with `nkix 1.0`"),
-        ("nkix 2.0\n", "line 1"),
-        ("nkix 1.0\n", "no `kernel` line"),
+        ("", "line 1: a program text begins with `nkix 2.0`"),
+        ("nkix 1.0\n", "line 1"),
+        ("nkix 2.0\n", "no `kernel` line"),
         (replaced("kernel", "colonel"), "line 2: `colonel` before the first stream"),
         (replaced("cores=1", "cores=x"), "line 2: `x`, an integer expected"),
         (replaced("cores=1", "cores=99999999999999999999"), "an integer of 64 bits"),

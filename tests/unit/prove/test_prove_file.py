@@ -247,6 +247,43 @@ def test_sections_that_cannot_be_read_are_found(made: Made, name: str, content: 
     assert {f.rule for f in findings} == {"file"}
 
 
+MOVING = [  # docs/neff.md: records that tell a value from an earlier one, and where they do
+    ("layout", 4, (1, 2)),
+    ("code", 8, (1, 2, 3)),
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "fields"), MOVING)
+@pytest.mark.parametrize("step", [-1, 1, 99])
+def test_every_step_that_is_changed_is_found(
+    made: Made, name: str, kind: int, fields: tuple[int, ...], step: int
+) -> None:
+    good = sections(write(emit(made.schedule, {})))
+    records = msgpack.unpackb(good[name])
+    count = 0
+    for record in records:
+        for field in fields if record[0] == kind else ():
+            record[field] += step
+            findings = prove_file(made.schedule, {**good, name: msgpack.packb(records)})
+            record[field] -= step
+            assert {f.rule for f in findings} == {"file"}, (record, field)
+            count += 1
+    assert count
+
+
+@pytest.mark.parametrize("step", [-1, 1, 99])
+def test_every_reference_that_is_changed_is_found(made: Made, step: int) -> None:
+    good = sections(write(emit(made.schedule, {})))
+    records = msgpack.unpackb(good["code"])
+    for operands in [record[2] for record in records if record[0] == 5]:
+        for number in range(len(operands)):
+            operands[number] += step
+            findings = prove_file(made.schedule, {**good, "code": msgpack.packb(records)})
+            operands[number] -= step
+            assert {f.rule for f in findings} == {"file"}
+    assert prove_file(made.schedule, {**good, "code": msgpack.packb(records)}) == []
+
+
 def test_records_after_the_last_stream_are_found(made: Made) -> None:
     good = sections(write(emit(made.schedule, {})))
     records = msgpack.unpackb(good["code"], use_list=False)
