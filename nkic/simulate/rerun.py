@@ -28,6 +28,7 @@ from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.result import Result
 from nkic.simulate.storage.memory import Contents, Memory
+from nkic.simulate.storage.pages import Recycled
 from nkic.simulate.storage.strangers import STRANGER
 from nkic.simulate.streams import Item, Runner
 from nkic.simulate.tile import Tile
@@ -85,7 +86,12 @@ class Rerun:
         self.lent = {tile for act in self.acts for tile, _ in act.lent}
         self.result, self.unwritten = replace(ended.result, outputs={}), ended.unwritten
         self._give_back()
-        self.bytes = self.memory.bytes
+        self.memory.recycled = None if self.unwritten else Recycled()
+
+    @property
+    def bytes(self) -> int:
+        """All that is kept."""
+        return self.memory.bytes
 
     def run(self, contents: Contents, rounded: bool) -> Result:
         """The result of the same program on other inputs."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -26,7 +27,7 @@ from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
 from nkic.simulate.scratch import Scratch
 from nkic.simulate.storage.in_place import InPlace, find
-from nkic.simulate.storage.pages import Arena, zeros
+from nkic.simulate.storage.pages import Arena, Recycled, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
 PARTITIONS = 128
@@ -116,6 +117,7 @@ class Memory:
         self._arena = Arena()
         self.placed: dict[int, Home] = {}
         self.in_place = InPlace()
+        self.recycled: Recycled | None = None  # for results of which every byte is written
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
         self._staged: dict[tuple[object, ...], int] = {}
@@ -169,7 +171,10 @@ class Memory:
         given, tensor = self.contents.get(number), self.executable.tensors[number]
         if given is not None and grid is None and not self.uses[number].written:
             return Region(_read_only(given), None)
-        region = _region(1, prod(tensor.shape) * tensor.dtype.size, grid)
+        made: Callable[..., NDArray[Any]] = zeros
+        if given is None and self.recycled is not None:
+            made = partial(self.recycled.array, number)
+        region = _region(1, prod(tensor.shape) * tensor.dtype.size, grid, made)
         if given is not None:
             _fill(region, given)
         return region
@@ -282,9 +287,10 @@ class Memory:
 
     @property
     def bytes(self) -> int:
-        """What is kept between two runs."""
+        """What is kept between two runs, results' pages included."""
         regions = {id(home.region): home.region for home in self.homes.values()}
-        return sum(region.array.nbytes for region in regions.values())
+        kept = sum(region.array.nbytes for region in regions.values())
+        return kept + (self.recycled.bytes if self.recycled is not None else 0)
 
     def _lent(self) -> dict[int, list[int]]:
         """The HBM tensors that are the caller's arrays, or become his, each with the tiles that

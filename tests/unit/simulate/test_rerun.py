@@ -13,12 +13,31 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
 from nkic.neff.records import Executable
 from nkic.simulate import Result, RunOptions, rerun, simulate
+from nkic.simulate.storage import pages
+from nkic.specialise.arguments import parse_arg
+from nkic.specialise.request import Request
 from tests.unit.simulate.test_remarks import built, said
 
 SHAPE = (128, 64)
 ADD = "nisa.tensor_scalar(dst=y, data=x, op0=nl.add, operand0=1.0)"
+LARGE = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def kernel(a):
+    out = nl.ndarray((128, {size}), dtype=nl.float32, buffer=nl.shared_hbm)
+    x = nl.ndarray((128, {size}), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=a)
+    nisa.tensor_scalar(dst=x, data=x, op0=nl.add, operand0=1.0)
+    nisa.dma_copy(dst=out, src=x)
+    return out
+"""
 # Programs that keep something on an engine, or in memory, from one instruction to the next.
 STEADY = {
     "elementwise": ADD,
@@ -136,6 +155,30 @@ def test_results_and_inputs_are_the_callers_alone() -> None:
     del given
     gc.collect()
     assert is_kept() and held() is None and result() is None
+
+
+def test_pages_of_results_are_taken_again_when_nobody_holds_them() -> None:
+    text = LARGE.format(size=pages.SMALL // 512)
+    types = dict([parse_arg(f"a=float32[128,{pages.SMALL // 512}]")])
+    source = SourceFile("k.py", text)
+    executable = compile_source(source, Request(args=types), lambda *_: None).executable
+    draw = np.random.default_rng(0)
+    held: list[tuple[Any, bytes]] = []
+    for turn in range(8):
+        given = draw.standard_normal((128, pages.SMALL // 512)).astype(np.float32)
+        found = simulate(executable, {"a": given}).outputs["output_0"]
+        assert found.tobytes() == (given + np.float32(1)).tobytes()
+        part = (found, found[3:5], memoryview(found)[7:9], found.view(np.uint8)[0])[turn % 4]
+        held.append((part, bytes(np.asarray(part).tobytes())))
+        del found, part
+        assert all(np.asarray(one).tobytes() == before for one, before in held)
+    held.clear()
+    places = set()
+    for _ in range(4):
+        found = simulate(executable, {"a": given}).outputs["output_0"]
+        places.add(found.ctypes.data)
+        del found
+    assert len(places) == 1
 
 
 def test_programs_are_told_apart_by_their_options() -> None:
