@@ -66,6 +66,7 @@ KEPT = {
     "ir/effects.py:_recent": "REMEMBERED",
     "language/beta1/emit.py:_states": "traces that are alive",
     "nki/modules.py:_built": "modules of NKI",
+    "simulate/rerun.py:_known": "MOST and MOST_BYTES",
     # Tables that decorators fill while their module is loaded.
     **dict.fromkeys(
         (

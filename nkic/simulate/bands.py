@@ -19,9 +19,8 @@ from nkic.machine.memory import PARTITIONS
 from nkic.machine.operands import Row
 from nkic.neff.records import InstructionRecord, OperandRecord, PatternRecord
 from nkic.simulate.decode import Step
-from nkic.simulate.plans import Plan, Planner, Window
+from nkic.simulate.plans import Plan, Planner, Work
 from nkic.simulate.storage.in_place import is_whole
-from nkic.simulate.tile import Tile
 
 MOST = 1 << 20  # elements computed at once
 Places = tuple[int, ...]  # the first element of each piece in its tensor
@@ -31,8 +30,12 @@ class Item(Protocol):
     """What is needed of an item of a stream (`streams.Item`)."""
 
     record: InstructionRecord
-    step: Step | None
-    windows: tuple[tuple[Tile, Window], ...]
+
+    def lay(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
+        """It is to do this."""
+
+    def rest(self, step: Step) -> None:
+        """It is to do nothing, which `step` does."""
 
 
 class _Member(NamedTuple):
@@ -86,9 +89,9 @@ class Bands:
         operands = _widened(first.record.operands, len(band))
         if first.record.row is not None:
             work = self.planner.work(first.record._replace(operands=operands), first.record.row)
-            first.item.step, first.item.windows = work.step, work.windows(operands)
+            first.item.lay(work, operands)
             for member in band[1:]:
-                member.item.step, member.item.windows = _computed, ()
+                member.item.rest(_computed)
 
     def _on_pieces(
         self, record: InstructionRecord, plan: Plan

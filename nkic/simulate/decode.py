@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from nkic.machine.engines import Engine
@@ -67,12 +68,18 @@ class EngineState:
         self.prints = prints if prints is not None else Prints()
         self.remarks = remarks if remarks is not None else Remarks()
         self.arrays: dict[str, NDArray[Any]] = {}
+        self._makers: dict[str, Callable[[], NDArray[Any]]] = {}
 
     def array(self, name: str, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """The array called `name`, made at first use."""
         if name not in self.arrays:
-            self.arrays[name] = make()
+            self.arrays[name], self._makers[name] = make(), make
         return self.arrays[name]
+
+    def reset(self) -> None:
+        """The arrays as they were made: steps hold views of them."""
+        for name, array in self.arrays.items():
+            np.copyto(array, self._makers[name]())
 
 
 Value = Tile | Register | float | int | None

@@ -85,6 +85,7 @@ class Machine:
         self.timeline: list[tuple[Runner, Item, int, int]] = []
         self.turns = 0
         self.deadline = inf
+        self.ran: list[Item] | None = None  # in order, if that is wanted
 
     def run(self) -> None:
         """Runs until every stream has ended; raises ProgramFault or LimitHit."""
@@ -271,7 +272,10 @@ class Machine:
         """Computes an item's values."""
         missing = self.unwritten.read(runner, item) if item.checks else None
         if missing is not None:
+            self.ran = None  # what follows depends on values
             self.unwritten.prepare(runner, item)
+        elif self.ran is not None:
+            self.ran.append(item)
         for tile, window in item.windows:
             tile.window = window
         if item.step is not None:

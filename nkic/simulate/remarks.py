@@ -61,6 +61,15 @@ class Remarks:
             known.times += 1
         self.fresh.clear()
 
+    def has(self, slug: str) -> bool:
+        """Whether there is one of that kind."""
+        return any(known == slug for known, _ in self._sums)
+
+    def clear(self) -> None:
+        """As before the run. Lines stay known."""
+        self.fresh.clear()
+        self._sums.clear()
+
     def diagnostics(self, executable: Executable) -> list[Diagnostic]:
         """One for each kind and line, in the order in which they were met."""
         return [_diagnostic(one, executable) for one in self._sums.values()]

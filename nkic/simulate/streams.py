@@ -11,13 +11,20 @@ from nkic.machine.facts import Register
 from nkic.machine.psum import is_followed
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, activation_table
-from nkic.neff.records import Executable, InstructionRecord, LoopRecord, PatternRecord, StreamRecord
+from nkic.neff.records import (
+    Executable,
+    InstructionRecord,
+    LoopRecord,
+    OperandRecord,
+    PatternRecord,
+    StreamRecord,
+)
 from nkic.pace.clock import Clock
 from nkic.simulate.bands import Bands
 from nkic.simulate.decode import Decoder, EngineState, Registers, Rendezvous, Step
 from nkic.simulate.dynamic import Dynamic, is_dynamic
 from nkic.simulate.options import MAX_TURNS
-from nkic.simulate.plans import Planner, Window
+from nkic.simulate.plans import Planner, Window, Work
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.storage.shadow import Check, Mark, Shadow
@@ -28,7 +35,8 @@ from nkic.simulate.tile import Tile
 class Item:
     """One item of a stream, ready to run. Without a plan it only waits and signals.
 
-    `windows` are the tiles of the plan with the memory to lay them over. `checks` are the reads
+    `windows` are the tiles of its `work`, which has plain places, with the memory of `operands` to
+    lay them over. `checks` are the reads
     that must find written bytes, with their patterns; `marks` record what the item writes,
     `authors` who wrote it, in PSUM.
     `follows` means: it needs the result of the item before it, so the engine stalls until that
@@ -38,8 +46,8 @@ class Item:
     """
 
     __slots__ = (
-        *("authors", "bytes", "checks", "dynamic", "follows", "is_rendezvous", "marks", "record"),
-        *("rendezvous", "signals", "step", "table", "timing", "waits", "windows"),
+        *("authors", "bytes", "checks", "dynamic", "follows", "is_rendezvous", "marks", "operands"),
+        *("record", "rendezvous", "signals", "step", "table", "timing", "waits", "windows", "work"),
     )
 
     def __init__(
@@ -53,6 +61,8 @@ class Item:
         self.signals = record.signals
         self.follows = False
         self.windows: tuple[tuple[Tile, Window], ...] = ()
+        self.work: Work | None = None
+        self.operands: tuple[OperandRecord, ...] = ()
         self.checks: tuple[tuple[Check, PatternRecord], ...] = ()
         self.marks: tuple[Mark, ...] = ()
         self.authors: tuple[Mark, ...] = ()
@@ -60,6 +70,15 @@ class Item:
         self.is_rendezvous = record.row is not None and record.row.is_rendezvous
         self.rendezvous: Rendezvous | None = None
         self.table = ""
+
+    def lay(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
+        """It is to do this, to these operands."""
+        self.work, self.operands = work, operands
+        self.step, self.windows = work.step, work.windows(operands)
+
+    def rest(self, step: Step) -> None:
+        """It is to do nothing, which `step` does."""
+        self.step, self.windows, self.work = step, (), None
 
 
 class _Open(NamedTuple):
@@ -269,8 +288,8 @@ class _Builder:
         if self.decoder.memory.in_place.is_done(record):
             item = Item(record, nothing, plan.timing, plan.size)
         else:
-            item = Item(record, plan.work.step, plan.timing, plan.size)
-            item.windows = plan.work.windows(operands)
+            item = Item(record, None, plan.timing, plan.size)
+            item.lay(plan.work, operands)
             bands.offer(item, plan, record.row)
         item.rendezvous = plan.work.rendezvous
         item.table = plan.table

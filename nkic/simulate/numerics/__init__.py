@@ -10,7 +10,7 @@ callers work inside `quiet()`.
     reduction   sums, products, maxima along axes
     scan        recurrences along the free axis
     matmul      the tensor engine's product
-    sums        in which order to add up
+    sums        in which order to add up; chain: in float32, by BLAS
     statistics  mean and variance
     vector      largest elements, selection, transposition
 """

@@ -1,6 +1,6 @@
 """Reductions along axes: one definition of the order, whatever the layout in memory.
 
-Sums, differences, products and means are accumulated as `sums.Order` says, in a copy in C order.
+Sums, differences, products and means are accumulated as `sums.fold` says, in C order.
 With "exact" that is float64, rounded once to float32. Products go from first to last. Sums are
 pairwise, as NumPy adds a contiguous row: more than 128 numbers are cut in two at the multiple of
 8 at or below the middle; 8 to 128 are added up in eight interleaved sums, joined as
@@ -51,13 +51,17 @@ def _accumulated(
     total: Total, values: Floats, out: Floats, keep: int, order: SummationOrder
 ) -> None:
     kind = np.float64 if order == "exact" else np.float32
+    only_reads = kind is np.float32 and total is _add and values.flags.c_contiguous
     for rows in blocks(values.shape, cut=keep):
         part = values[rows]
         kept, reduced = prod(part.shape[:keep]), prod(part.shape[keep:])
-        copy = scratch("reduce", (kept, reduced), kind)
         result = scratch("reduce.result", (kept,), kind)
-        np.copyto(copy.reshape(part.shape), part)
-        total(copy, result, order)
+        if only_reads:
+            total(part.reshape(kept, reduced), result, order)
+        else:
+            copy = scratch("reduce", (kept, reduced), kind)
+            np.copyto(copy.reshape(part.shape), part)
+            total(copy, result, order)
         np.copyto(out[rows], result.reshape(part.shape[:keep]), casting="same_kind")
 
 

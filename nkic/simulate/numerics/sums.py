@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nkic.machine.operators import SummationOrder
 from nkic.machine.scratch import scratch
+from nkic.simulate.numerics import chain
 from nkic.simulate.numerics.vector import transpose
 
 Floats = NDArray[np.float32]
@@ -24,7 +25,8 @@ def fold(combine: np.ufunc, rows: Array, out: Array, order: SummationOrder) -> N
     if order == "exact":
         combine.reduce(rows, axis=1, out=out)
     elif order == "float32":
-        _in_turn(combine, rows, out)
+        if combine is not np.add or not chain.added(rows, out):
+            _in_turn(combine, rows, out)
     else:
         np.copyto(out, joined(combine, list(rows.T)))
 

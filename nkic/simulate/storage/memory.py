@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -26,7 +27,7 @@ from nkic.machine.patterns import Dims
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
 from nkic.simulate.scratch import Scratch
 from nkic.simulate.storage.in_place import InPlace, find
-from nkic.simulate.storage.pages import Arena, zeros
+from nkic.simulate.storage.pages import Arena, Recycled, zeros
 from nkic.simulate.storage.tensor_usage import tensor_usage
 
 PARTITIONS = 128
@@ -116,6 +117,7 @@ class Memory:
         self._arena = Arena()
         self.placed: dict[int, Home] = {}
         self.in_place = InPlace()
+        self.recycled: Recycled | None = None  # for results of which every byte is written
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
         self._staged: dict[tuple[object, ...], int] = {}
@@ -133,6 +135,7 @@ class Memory:
         self.homes = dict(self.placed)
         for number in (*self.in_place.loaded, *self.in_place.stored):
             self.homes[number] = self._piece(number)
+        self.lent = self._lent()
 
     def _alike(self, tile: int, tensor: int) -> bool:
         """Whether a tile and an HBM tensor hold the same values in the same form."""
@@ -158,20 +161,23 @@ class Memory:
             self.uses[number].types.append(self.executable.tensors[number].dtype)
 
     def _hbm(self, number: int, tensor: TensorRecord) -> Home:
-        """An HBM tensor's region, filled; what nobody writes is the caller's array itself."""
-        grid = self._grid([number])
+        """The home of an HBM tensor, which has a region of its own."""
+        region = self._filled(number, self._grid([number]))
         size = prod(tensor.shape) * tensor.dtype.size
-        given = self.contents.get(number)
+        return Home(region, self._kind(tensor.buffer, region), 0, 0, size)
+
+    def _filled(self, number: int, grid: DType | None) -> Region:
+        """An HBM tensor's region, filled; what nobody writes is the caller's array itself."""
+        given, tensor = self.contents.get(number), self.executable.tensors[number]
         if given is not None and grid is None and not self.uses[number].written:
-            return self._whole(Region(_read_only(given), None), tensor.buffer, size)
-        region = _region(1, size, grid)
+            return Region(_read_only(given), None)
+        made: Callable[..., NDArray[Any]] = zeros
+        if given is None and self.recycled is not None:
+            made = partial(self.recycled.array, number)
+        region = _region(1, prod(tensor.shape) * tensor.dtype.size, grid, made)
         if given is not None:
             _fill(region, given)
-        return self._whole(region, tensor.buffer, size)
-
-    def _whole(self, region: Region, buffer: Buffer, size: int) -> Home:
-        """The home of an HBM tensor, which has a region of its own."""
-        return Home(region, self._kind(buffer, region), 0, 0, size)
+        return region
 
     def _grid(self, numbers: Iterable[int]) -> DType | None:
         """The one narrow float type that all accesses to these tensors use, if so."""
@@ -276,6 +282,51 @@ class Memory:
             self.homes[number] = Home(region, kind, home.partition, 0, size)
             self.placed[number] = self.homes[number]
         return pattern._replace(tensor=number, offset=0, dims=tuple(dims), dynamic=None)
+
+    # For one run after another
+
+    @property
+    def bytes(self) -> int:
+        """What is kept between two runs, results' pages included."""
+        regions = {id(home.region): home.region for home in self.homes.values()}
+        kept = sum(region.array.nbytes for region in regions.values())
+        return kept + (self.recycled.bytes if self.recycled is not None else 0)
+
+    def _lent(self) -> dict[int, list[int]]:
+        """The HBM tensors that are the caller's arrays, or become his, each with the tiles that
+        are pieces of it: in every run they lie elsewhere.
+        """
+        results = {p.tensor for p in self.executable.outputs}
+        raw = [n for n in {*self.contents, *results} if self.placed[n].region.grid is None]
+        found: dict[int, list[int]] = {number: [] for number in raw}
+        for tile, piece in (*self.in_place.loaded.items(), *self.in_place.stored.items()):
+            if piece.pattern.tensor in found:
+                found[piece.pattern.tensor].append(tile)
+        return found
+
+    def lend(self, contents: Contents) -> None:
+        """Begins another run: only what it writes before it reads it is as the last one left it."""
+        self.contents = contents
+        for number in self.lent:
+            self._lay(number, self._filled(number, None))
+        for number in {*contents, *(p.tensor for p in self.executable.outputs)} - self.lent.keys():
+            region, given = self.homes[number].region, contents.get(number)
+            _fill(region, given) if given is not None else region.array.fill(0)
+
+    def give_back(self) -> None:
+        """Lets go of the arrays that are the caller's."""
+        self.contents = {}
+        for number in self.lent:
+            self._lay(number, Region(np.empty((1, 0), np.uint8), None))
+
+    def is_lent(self, number: int) -> bool:
+        """Whether a tensor's values lie in an array of the caller's."""
+        piece = self.in_place.get(number)
+        return (number if piece is None else piece.pattern.tensor) in self.lent
+
+    def _lay(self, number: int, region: Region) -> None:
+        for one in (number, *self.lent[number]):
+            self.homes[one].region, self.homes[one].array = region, region.array
 
     def contents_of(self, number: int, rounded: bool) -> NDArray[np.generic]:
         """A whole HBM tensor in its storage type; `rounded`: its values are on their grid."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 from contextlib import suppress
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ POPULATE_WRITE = 23  # MADV_POPULATE_WRITE of Linux 5.14, which Python does not 
 
 
 RESERVED = 1 << 26  # bytes of addresses that an arena asks for at once; pages come with use
+ALONE = 2  # references to what one object has and nobody else: the object's, and the question's
 APART = 320  # bytes between neighbours, so that equal places in two arrays differ modulo 4 KiB
 
 
@@ -48,6 +50,31 @@ class Arena:
         return np.frombuffer(self._pages.take(size), dtype).reshape(rows, columns)
 
 
+class Recycled:
+    """Arrays that every run makes anew and fills: pages of one that nobody holds any longer are
+    taken again, with what is in them.
+    """
+
+    def __init__(self) -> None:
+        self._pages: dict[object, _Pages] = {}
+
+    @property
+    def bytes(self) -> int:
+        """All that is kept."""
+        return sum(len(pages.memory) for pages in self._pages.values())
+
+    def array(self, key: object, rows: int, columns: int, dtype: type[np.generic]) -> NDArray[Any]:
+        """An array of undefined contents, or of zeros; `key` stands for its shape and type."""
+        size = rows * columns * np.dtype(dtype).itemsize
+        if size < SMALL or not hasattr(mmap, "MADV_HUGEPAGE"):
+            return np.zeros((rows, columns), dtype)
+        pages = self._pages.get(key)
+        if pages is None or pages.is_held:
+            pages = self._pages[key] = _Pages(size)
+        pages.used = 0
+        return np.frombuffer(pages.take(size), dtype).reshape(rows, columns)
+
+
 class _Pages:
     """Addresses of which the first `there` bytes have pages, and the first `used` are taken."""
 
@@ -60,6 +87,11 @@ class _Pages:
     @property
     def left(self) -> int:
         return len(self.memory) - self.used
+
+    @property
+    def is_held(self) -> bool:
+        """An array lies there: whatever sees the memory refers to it."""
+        return getrefcount(self.memory) > ALONE
 
     def take(self, size: int) -> memoryview:
         """The next `size` bytes."""

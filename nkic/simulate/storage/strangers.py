@@ -19,6 +19,8 @@ from nkic.neff.records import Executable, InstructionRecord, PatternRecord
 from nkic.simulate.remarks import Remark, Remarks
 from nkic.simulate.storage.shadow import Mark
 
+STRANGER = "accumulates-onto-data"
+
 
 def _once() -> Sequence[int]:
     """A pattern with a fixed place is written where it stands."""
@@ -95,6 +97,4 @@ class Strangers:
             "nisa.tensor_tensor afterwards"
         )
         label = f"{name} writes it here"
-        self.remarks.add(
-            Remark("accumulates-onto-data", text, help, 1, Level.WARNING, place, label)
-        )
+        self.remarks.add(Remark(STRANGER, text, help, 1, Level.WARNING, place, label))

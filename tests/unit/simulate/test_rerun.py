@@ -1,0 +1,238 @@
+"""A program that runs again gives what it gives when it runs alone, and holds nothing of a caller's
+in between; programs in which values decide what is run are run as they always are.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
+from nkic.neff.records import Executable
+from nkic.simulate import Result, RunOptions, rerun, simulate
+from nkic.simulate.storage import pages
+from nkic.specialise.arguments import parse_arg
+from nkic.specialise.request import Request
+from tests.unit.simulate.test_remarks import built, said
+
+SHAPE = (128, 64)
+ADD = "nisa.tensor_scalar(dst=y, data=x, op0=nl.add, operand0=1.0)"
+LARGE = """
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+@nki.jit
+def kernel(a):
+    out = nl.ndarray((128, {size}), dtype=nl.float32, buffer=nl.shared_hbm)
+    x = nl.ndarray((128, {size}), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=a)
+    nisa.tensor_scalar(dst=x, data=x, op0=nl.add, operand0=1.0)
+    nisa.dma_copy(dst=out, src=x)
+    return out
+"""
+# Programs that keep something on an engine, or in memory, from one instruction to the next.
+STEADY = {
+    "elementwise": ADD,
+    "a product": """
+p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)
+nisa.nc_matmul(dst=p, stationary=x, moving=x)
+nisa.nc_matmul(dst=p, stationary=x, moving=x, accumulate=True)
+nisa.memset(dst=y, value=0.0)
+nisa.tensor_copy(dst=y[0:64, :], src=p)
+""",
+    "registers of sums that nobody resets": """
+nisa.activation(dst=y, op=nl.square, data=x, reduce_op=nl.add, reduce_res=r,
+                reduce_cmd=nisa.reduce_cmd.reduce)
+nisa.tensor_scalar(dst=y, data=y, op0=nl.add, operand0=r)
+""",
+    "random numbers": """
+z = nl.ndarray((128, 64), dtype=nl.uint32, buffer=nl.sbuf)
+nisa.rng(dst=z)
+nisa.tensor_copy(dst=y, src=z)
+nisa.tensor_tensor(dst=y, data1=y, data2=x, op=nl.multiply)
+""",
+    "a result in bfloat16, written in part": """
+out = nl.ndarray((128, 64), dtype=nl.bfloat16, buffer=nl.shared_hbm)
+nisa.dma_copy(dst=out[:, 0:32], src=x[:, 0:32])
+return out
+""",
+}
+# Programs whose next run is not that of these steps.
+OTHERS = {
+    "a tile that is written in part": """
+z = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_copy(dst=z[:, 0:32], src=x[:, 0:32])
+nisa.tensor_copy(dst=y, src=z)
+nisa.tensor_copy(dst=y[:, 32:64], src=x[:, 32:64])
+""",
+    "a print": f"{ADD}\nnl.device_print('y', y)",
+    "a loop on the device": f"def turn(i):\n    {ADD}\nnl.fori_loop(0, 2, turn)",
+    "a product onto data": """
+p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)
+nisa.tensor_copy(dst=p, src=x[0:64, :])
+nisa.nc_matmul(dst=p, stationary=x, moving=x, accumulate=True)
+nisa.memset(dst=y, value=0.0)
+nisa.tensor_copy(dst=y[0:64, :], src=p)
+""",
+}
+
+
+@pytest.fixture(autouse=True)
+def _alone() -> Iterator[None]:
+    rerun._known.clear()
+    yield
+    rerun._known.clear()
+
+
+def drawn(seed: int) -> dict[str, np.ndarray[Any, Any]]:
+    return {"a": np.random.default_rng(seed).standard_normal(SHAPE).astype(np.float32)}
+
+
+def alone(executable: Executable, inputs: dict[str, Any], options: RunOptions) -> Result:
+    """What a process gives that has never run it."""
+    return simulate(replace(executable), inputs, options)
+
+
+def is_kept() -> bool:
+    return any(known.rerun is not None for known in rerun._known)
+
+
+def same(one: Result, other: Result) -> bool:
+    bits = [{n: v.tobytes() for n, v in result.outputs.items()} for result in (one, other)]
+    told = [
+        (r.time_ns, r.cycles, r.engines, r.dma_bytes, r.instructions, r.remarks, r.timeline)
+        for r in (one, other)
+    ]
+    return bits[0] == bits[1] and told[0] == told[1]
+
+
+@pytest.mark.parametrize("name", STEADY)
+@pytest.mark.parametrize("precise", [True, False])
+def test_the_next_runs_are_those_of_a_new_process(name: str, precise: bool) -> None:
+    executable = built(STEADY[name])
+    options = RunOptions(precise=precise, timeline=100, trace=100)
+    kept = []
+    for seed in range(5):
+        inputs = drawn(seed)
+        found = simulate(executable, inputs, options)
+        kept.append(is_kept())
+        assert same(found, alone(executable, inputs, options))
+    assert kept == [False, True, True, True, True]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_where_values_or_order_have_a_say_the_event_loop_runs(name: str) -> None:
+    executable, options = built(OTHERS[name]), RunOptions()
+    for seed in range(4):
+        inputs = drawn(seed)
+        assert same(simulate(executable, inputs), alone(executable, inputs, options))
+        assert not is_kept()
+
+
+def test_remarks_are_those_of_the_values_of_each_run() -> None:
+    executable = built("nisa.activation(dst=y, op=nl.log, data=x)")
+    fine, bad = {"a": np.ones(SHAPE, np.float32)}, {"a": np.full(SHAPE, 3e38, np.float32)}
+    counts = [len(said(simulate(executable, given))) for given in (fine, bad, bad, fine, bad)]
+    assert counts == [0, 1, 1, 0, 1] and is_kept()
+
+
+def test_results_and_inputs_are_the_callers_alone() -> None:
+    executable = built(ADD)
+    results = [simulate(executable, drawn(seed)).outputs["output_0"] for seed in range(4)]
+    for seed, result in enumerate(results):
+        assert np.array_equal(result, drawn(seed)["a"] + np.float32(1))
+    given = drawn(9)["a"]
+    held = weakref.ref(given)
+    result = weakref.ref(simulate(executable, {"a": given}).outputs["output_0"])
+    del given
+    gc.collect()
+    assert is_kept() and held() is None and result() is None
+
+
+def test_pages_of_results_are_taken_again_when_nobody_holds_them() -> None:
+    text = LARGE.format(size=pages.SMALL // 512)
+    types = dict([parse_arg(f"a=float32[128,{pages.SMALL // 512}]")])
+    source = SourceFile("k.py", text)
+    executable = compile_source(source, Request(args=types), lambda *_: None).executable
+    draw = np.random.default_rng(0)
+    held: list[tuple[Any, bytes]] = []
+    for turn in range(8):
+        given = draw.standard_normal((128, pages.SMALL // 512)).astype(np.float32)
+        found = simulate(executable, {"a": given}).outputs["output_0"]
+        assert found.tobytes() == (given + np.float32(1)).tobytes()
+        part = (found, found[3:5], memoryview(found)[7:9], found.view(np.uint8)[0])[turn % 4]
+        held.append((part, bytes(np.asarray(part).tobytes())))
+        del found, part
+        assert all(np.asarray(one).tobytes() == before for one, before in held)
+    held.clear()
+    places = set()
+    for _ in range(4):
+        found = simulate(executable, {"a": given}).outputs["output_0"]
+        places.add(found.ctypes.data)
+        del found
+    assert len(places) == 1
+
+
+def test_programs_are_told_apart_by_their_options() -> None:
+    executable, inputs = built(STEADY["a product"]), drawn(0)
+    for _ in range(3):
+        for options in (RunOptions(), RunOptions(accumulate="float32"), RunOptions(timeline=3)):
+            found = simulate(executable, inputs, options)
+            assert same(found, alone(executable, inputs, options))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        RunOptions(check_init=False),
+        RunOptions(values=False),
+        RunOptions(report_bounds=True),
+        RunOptions(timeout_s=100.0),
+        RunOptions(watch=lambda count: None),
+    ],
+)
+def test_runs_that_somebody_looks_into_are_not_kept(options: RunOptions) -> None:
+    executable = built(ADD)
+    for _ in range(3):
+        simulate(executable, drawn(0), options)
+    assert rerun._known == []
+
+
+def test_memories_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = [built(STEADY["a product"]) for _ in range(3)]
+    simulate(programs[0], drawn(0))
+    simulate(programs[0], drawn(0))
+    (first,) = rerun._known
+    assert first.rerun is not None
+    monkeypatch.setattr(rerun, "MOST_BYTES", 2 * first.rerun.bytes)
+    for program in programs:
+        for _ in range(3):
+            simulate(program, drawn(0))
+    assert [known.program() for known in rerun._known] == programs[1:]
+    monkeypatch.setattr(rerun, "MOST_BYTES", first.rerun.bytes - 1)
+    rerun._known.clear()
+    for _ in range(4):
+        simulate(programs[0], drawn(0))
+    assert not is_kept()
+
+
+def test_a_run_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    executable, inputs = built(ADD), drawn(0)
+    for _ in range(3):
+        simulate(executable, inputs)
+
+    def fails(*_: object) -> Result:
+        raise MemoryError
+
+    monkeypatch.setattr(rerun.Rerun, "run", fails)
+    with pytest.raises(MemoryError):
+        simulate(executable, inputs)
+    assert rerun._known == []
