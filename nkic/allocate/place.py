@@ -116,7 +116,9 @@ Ranges = list[tuple[int, int]]  # first byte and end, in order
 
 
 def fit(taken: Ranges, capacity: int, size: int, after: int) -> int | None:
-    """The lowest start at or past `after` where `size` bytes are free between `taken`."""
+    """The lowest start at or past `after` where `size` bytes are free between `taken`. Ranges may
+    overlap where `after` is 0 alone.
+    """
     index = bisect_right(taken, (after, capacity))
     at = max(after, taken[index - 1][1]) if index else after
     for low, high in taken[index:]:
@@ -140,7 +142,7 @@ def _sweep(
             low, high, _ = live.pop(heappop(ends)[1])
             taken.remove((low, high))
         barred = _meeting(fixed, life)
-        ranges = sorted([*taken, *(range_of(f, space) for f in barred)]) if barred else taken
+        ranges = _joined([*taken, *(range_of(f, space) for f in barred)]) if barred else taken
         size = space.size(life.tensor)
         start = fit(ranges, space.capacity, size, after)
         if start is None and after:
@@ -154,6 +156,19 @@ def _sweep(
         heappush(ends, (life.last, number))
         after = start + size if around else 0
     return addresses
+
+
+def _joined(ranges: Ranges) -> Ranges:
+    """What `fit` takes: of ranges that overlap, as those of a tensor in use and of a fixed one
+    that is used later may, one.
+    """
+    found: Ranges = []
+    for low, high in sorted(ranges):
+        if found and low < found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], high))
+        else:
+            found.append((low, high))
+    return found
 
 
 def _meeting(fixed: Sequence[Lifetime], life: Lifetime) -> list[Lifetime]:
