@@ -261,9 +261,9 @@ def transpose_mode(facts: Facts) -> Violation | None:
 def transposed_by_hardware(facts: Facts) -> Violation | None:
     """hwdge: 16 rows (2-D) or rows x columns a multiple of 16, up to 128 columns."""
     src = facts.tile("src")
-    if facts.attributes["dge_mode"] != "hwdge" or src.indexed:
-        return None
     shape = src.shape
+    if facts.attributes["dge_mode"] != "hwdge" or src.indexed or not shape:
+        return None  # of a single element, the rule of ranks says what is wrong
     rows = (16,) if len(shape) == 2 else TRANSPOSE_ROWS
     if shape[0] not in rows:
         text = f"`src` has {shape[0]} rows; hwdge transposes {' or '.join(map(str, rows))}"

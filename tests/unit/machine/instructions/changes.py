@@ -1,0 +1,141 @@
+"""Systematic changes of a legal instance, one operand or attribute at a time, and what the rules
+answer to each: where every limit of every row lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.engines import Engine
+from nkic.machine.facts import Register, Tile
+from nkic.machine.memory import Buffer
+from nkic.machine.operands import Attribute, AttributeKind, Row
+from nkic.machine.operators import ACTIVATIONS, ALU
+from nkic.machine.rules import violations
+from nkic.machine.targets import Target
+from tests.unit.instances import LEGAL, Settings, facts_of
+
+# One on either side of all that hardware has limits at.
+POWERS = (16, 32, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+COUNTS = (*range(14), *sorted({n + by for n in POWERS for by in (-1, 0, 1)}))
+HEIGHTS = tuple(n for n in COUNTS if n < 200)
+STEPS = (-32769, -32768, -1, 0, 1, 2, 32767, 32768)
+NUMBERS = (*range(-2, 10), 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 511, 512)
+INTS = ((), (0,), (1,), (2,), (3,), (1, 2), (2, 1), (0, 1), (1, 3), (1, 0), (0, 0), (1, 2, 3),
+        (2, 1, 0), (0, 2, 1), (3, 1, 2, 0), (64, 0), (32, 0), (64, 64), (64, 128), (128, 128),
+        (32, 32), (31, 0), (128, 0), (0, 0, 0), (255,) * 32, tuple(range(32)))  # fmt: skip
+PATTERNS = ((), ((1, 0),), ((1, 1),), ((1, 511),), ((1, 512),), ((1, 513),), ((0, 512),),
+            ((2, 256), (1, 2)), ((1, 2),) * 4, ((1, 2),) * 5)  # fmt: skip
+GROUPS = ((), ((),), ((0,),), ((0, 1),), ((0, 1), (2, 3)), ((0, 1, 2, 3),), ((0, 0),),
+          ((0, 1), (1, 2)), ((0, 2), (1, 3)), ((0, 1), (2,)), ((1, 0),), ((0, 1, 2),), ((-1, 0),),
+          ((0, 127),), ((0, 128),))  # fmt: skip
+VALUES: dict[AttributeKind, Iterable[Any]] = {
+    AttributeKind.ALU: ALU,
+    AttributeKind.ACTIVATION: ACTIVATIONS,
+    AttributeKind.BOOL: (False, True),
+    AttributeKind.INT: (*NUMBERS, -(1 << 63), (1 << 63) - 1),
+    AttributeKind.INT32: (*NUMBERS, -(1 << 31), (1 << 31) - 1),
+    AttributeKind.NUMBER: (None, True, -1, 0, 1, 2, -0.5, 0.0, 0.5, 1.0, 1.5, float("nan")),
+    AttributeKind.PATTERN: PATTERNS,
+    AttributeKind.INTS: INTS,
+    AttributeKind.GROUPS: GROUPS,
+    AttributeKind.NUMBERS: ((), (0,), (0.5, 1), (0, 1, 2), (0, 1, 2, 3)),
+    AttributeKind.TEXT: ("", "x", "x" * 1000),
+}
+
+
+class Change(NamedTuple):
+    """New values of some operands and attributes, called by `what` and `value`."""
+
+    what: str
+    value: str
+    changes: Settings
+
+
+def tall(tile: Tile, partitions: int) -> Tile:
+    """So many partitions; in HBM so many elements of the first dimension."""
+    if tile.buffer.on_chip:
+        return tile._replace(partitions=partitions)
+    (step, _), *others = tile.dims
+    return tile._replace(dims=((step, partitions), *others))
+
+
+def long(tile: Tile, free: int) -> Tile:
+    """So many elements in the last dimension, without gaps."""
+    return tile._replace(dims=(*tile.dims[:-1], (1, free)))
+
+
+def folded(tile: Tile, rank: int) -> Tile:
+    """Its elements in so many free dimensions, of which none can be merged with another."""
+    return tile._replace(dims=tuple((3 ** (rank - i) * 2, 2) for i in range(rank)))
+
+
+def of_tile(name: str, tile: Tile) -> Iterator[Change]:
+    """All that can be changed of one tile."""
+    for buffer in Buffer:
+        flat = not buffer.on_chip and tile.buffer.on_chip
+        dims = ((1, tile.elements),) if flat else tile.dims
+        tall = tile.partitions or 1
+        moved = tile._replace(buffer=buffer, dims=dims, partitions=tall if buffer.on_chip else 0)
+        yield Change(f"{name} in", buffer.value, {name: moved})
+    for dtype in DTYPES.values():
+        yield Change(f"{name} of", dtype.name, {name: tile._replace(dtype=dtype)})
+    for start in (*HEIGHTS, -1) if tile.buffer.on_chip else (0, 1):
+        yield Change(f"{name} from partition", f"{start}", {name: tile._replace(start=start)})
+        low = tile._replace(start=start, partitions=min(tile.partitions, 32))
+        yield Change(f"{name} of 32, from partition", f"{start}", {name: low})
+    for step in STEPS:
+        strided = tile._replace(dims=(*tile.dims[:-1], (step, tile.dims[-1][1])))
+        yield Change(f"{name} by steps of", f"{step}", {name: strided})
+    for rank in range(7):
+        yield Change(f"{name} with dimensions", f"{rank}", {name: folded(tile, rank)})
+    for field in ("dynamic", "indexed"):
+        yield Change(f"{name} is", field, {name: tile._replace(**{field: True})})
+
+
+def sizes(what: str, tiles: Mapping[str, Tile]) -> Iterator[Change]:
+    """Tiles of one size made smaller and larger together."""
+    for n in HEIGHTS:
+        yield Change(f"partitions of {what}", f"{n}", {k: tall(t, n) for k, t in tiles.items()})
+    for n in COUNTS:
+        yield Change(f"elements of {what}", f"{n}", {k: long(t, n) for k, t in tiles.items()})
+
+
+def of_attribute(attribute: Attribute) -> Iterator[Change]:
+    """All its kinds of values."""
+    choices = attribute.kind is AttributeKind.CHOICE
+    for value in attribute.choices if choices else VALUES[attribute.kind]:
+        text = repr(value) if len(repr(value)) < 40 else f"{type(value).__name__} of {len(value)}"
+        yield Change(attribute.name, text, {attribute.name: value})
+
+
+def changes_of(row: Row) -> Iterator[Change]:
+    """Of every operand alone, of all tiles of one size together, and of every attribute."""
+    legal = LEGAL[row.name]
+    tiles = {o.name: t for o in row.operands if type(t := legal.get(o.name)) is Tile and t.dims}
+    for name, tile in tiles.items():
+        yield from sizes(name, {name: tile})
+        yield from of_tile(name, tile)
+    if len(tiles) > 1:
+        yield from sizes("all", tiles)
+        for dtype in DTYPES.values():
+            same = {name: tile._replace(dtype=dtype) for name, tile in tiles.items()}
+            yield Change("all of", dtype.name, same)
+    for operand in row.operands:
+        for value in (None, -1, 0.5, 3, Register(7)):
+            yield Change(f"{operand.name} is", f"{value}", {operand.name: value})
+    for engine in row.engines:
+        yield Change("engine", engine.value, {"engine": engine})
+    for attribute in row.attributes:
+        yield from of_attribute(attribute)
+
+
+def answer(row: Row, target: Target, changes: Settings) -> str:
+    """The first that is said, and of which operand."""
+    chosen = changes.get("engine")
+    engine = chosen if isinstance(chosen, Engine) else None  # or the attribute of a transfer
+    operands = {name: v for name, v in changes.items() if not isinstance(v, Engine)}
+    found = violations(*facts_of(row.name, target, engine, **operands))
+    return f"{found[0].slug} {found[0].operand}".strip() if found else "legal"

@@ -1,0 +1,99 @@
+"""What every row accepts, found by asking at every size, type and value: tests/data/limits has a
+page for each row, whose lines say from where to where a change is legal and what is said beyond.
+
+`NKIC_BLESS=1` writes the pages anew; read the difference as a change of what kernels may do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from nkic.machine.instructions import ROWS
+from nkic.machine.operands import Row
+from nkic.machine.targets import TARGETS, TRN2, TRN3, Target
+from tests.harness.bless import compare_file
+from tests.unit.instances import LEGAL
+from tests.unit.machine.instructions.changes import Change, answer, changes_of
+
+PAGES = Path(__file__).parents[3] / "data/limits"
+WORDS = 12  # legal values of one attribute that are tried with other changes
+
+
+class Asked:
+    """The answers of one row on one target, by what is changed."""
+
+    def __init__(self, row: Row, target: Target) -> None:
+        self.row, self.target = row, target
+        self.answers: dict[str, list[tuple[Change, str]]] = defaultdict(list)
+        for change in changes_of(row):
+            self.answers[change.what].append((change, answer(row, target, change.changes)))
+
+    def lines(self) -> Iterator[str]:
+        """One for each sort of change: runs of numbers, and other values, by answer."""
+        for what, found in self.answers.items():
+            yield f"{what}: {'; '.join(_by_answer(found))}"
+        yield f"with other attributes: {self._together()}"
+
+    def _together(self) -> str:
+        """How often what is answered when a legal attribute or engine comes to another change."""
+        names = {"engine", *self.row.attribute_index}
+        settings = [
+            change
+            for what in sorted(names & self.answers.keys())
+            for change in [c for c, said in self.answers[what] if said == "legal"][:WORDS]
+        ]
+        others = [
+            next(run)[0]
+            for found in self.answers.values()
+            for _, run in groupby(found, key=lambda pair: pair[1])
+        ]
+        said = Counter(
+            answer(self.row, self.target, {**one.changes, **other.changes})
+            for one in settings
+            for other in others
+            if one.what != other.what
+        )
+        return ", ".join(f"{count} {word}" for word, count in sorted(said.items()))
+
+
+def _by_answer(found: list[tuple[Change, str]]) -> Iterator[str]:
+    if all(change.value.lstrip("-").isdigit() for change, _ in found):
+        for said, run in groupby(found, key=lambda pair: pair[1]):
+            values = [change.value for change, _ in run]
+            yield f"{values[0]}{f' to {values[-1]}' if len(values) > 1 else ''} {said}"
+        return
+    values_of: dict[str, list[str]] = defaultdict(list)
+    for change, said in found:
+        values_of[said].append(change.value)
+    for said, values in values_of.items():
+        yield f"{' '.join(values)}: {said}"
+
+
+def page(row: Row) -> Iterator[str]:
+    """All lines for one target, and for the others those that are different."""
+    first = TRN2 if row.generation <= TRN2.generation else TRN3
+    usual = [*Asked(row, first).lines()]
+    yield from (first.name, *_indented(usual))
+    for target in TARGETS.values():
+        if target is not first and target.generation >= row.generation:
+            lines = [*Asked(row, target).lines()]
+            yield from (target.name, *_indented(line for line in lines if line not in usual))
+
+
+def _indented(lines: Iterable[str]) -> Iterator[str]:
+    return (f"  {line}" for line in lines)
+
+
+@pytest.mark.parametrize("name", LEGAL)
+def test_limits_are_where_they_were(name: str) -> None:
+    path, found = PAGES / f"{name}.txt", "".join(f"{line}\n" for line in page(ROWS[name]))
+    compare_file(path, found)
+
+
+def test_every_page_is_of_a_row() -> None:
+    assert {path.stem for path in PAGES.iterdir()} == set(ROWS)
