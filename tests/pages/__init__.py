@@ -1,0 +1,1 @@
+"""Pages of tests/data that hold what the stages make of random programs."""

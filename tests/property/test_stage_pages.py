@@ -1,0 +1,53 @@
+"""Random programs through every stage: each choice of each stage is held, and who notices when one
+of them is broken. tests/data/stages has a page for each program; `NKIC_BLESS=1` writes them anew.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nkic.ir.program import Program
+from nkic.ir.read_text import read_program
+from tests.harness.bless import compare_file
+from tests.pages.spilled import page as spilled_page
+from tests.pages.stages import broken, drawn, page
+
+PAGES = Path(__file__).parents[1] / "data/stages"
+ROOMY = 212_728  # bytes of SBUF in each partition
+SETTINGS = (
+    *((ROOMY, 8, True), (ROOMY, 0, True), (1536, 8, True)),
+    *((1024, 8, True), (1024, 8, False), (640, 8, True)),
+)
+SEEDS = range(12)
+BROKEN = (0, 1, 2, 5)  # of one core and of two, with loops
+SPILLED = {0: 640, 1: 512, 4: 512}  # the SBUF of each
+
+
+def kept(seed: int) -> Program:
+    return read_program((PAGES / f"{seed}.ir").read_text("utf-8"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_programs_are_random(seed: int) -> None:
+    compare_file(PAGES / f"{seed}.ir", drawn(seed))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_stage_chooses_as_it_did(seed: int) -> None:
+    compare_file(PAGES / f"{seed}.txt", "".join(f"{line}\n" for line in page(kept(seed), SETTINGS)))
+
+
+@pytest.mark.parametrize("seed", BROKEN)
+def test_what_is_broken_is_noticed_as_it_was(seed: int) -> None:
+    compare_file(
+        PAGES / f"broken_{seed}.txt", "".join(f"{line}\n" for line in broken(kept(seed), seed))
+    )
+
+
+@pytest.mark.parametrize("seed", SPILLED)
+def test_what_is_spilled_otherwise_is_noticed_as_it_was(seed: int) -> None:
+    lines = spilled_page(kept(seed), SPILLED[seed])
+    compare_file(PAGES / f"spilled_{seed}.txt", "".join(f"{line}\n" for line in lines))
