@@ -85,6 +85,21 @@ COSTS = (
 )
 
 
+# What random mutants are asked of: of these, the tests that enter the changed function.
+NEAR = (
+    *(f"{U}{name}" for name in ("allocate", "depend", "lower", "schedule", "prove", "neff")),
+    *(f"{U}{name}" for name in ("machine", "pace", "test_exact.py", "test_faults.py")),
+    *(f"{U}{name}.py" for name in ("driver/test_stage_remarks", "language/test_device_loops")),
+    *(f"{U}{name}.py" for name in ("language/test_collectives", "language/test_indirect")),
+    *(f"{U}simulate/test_{name}.py" for name in ("cores", "machine", "clock", "psum")),
+    f"{U}specialise/test_arguments.py",
+    *(f"tests/property/test_{name}.py" for name in ("overlap", "allocator", "prove_boxes")),
+    "tests/property/test_stage_pages.py",
+    "tests/test_files.py",
+    *(f"tests/property/test_{name}.py" for name in ("random_programs", "neff", "instructions")),
+)
+
+
 class Room(NamedTuple):
     """Modules, as patterns under nkic/, and their tests."""
 

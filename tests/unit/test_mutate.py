@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from tests.mutate import points
-from tests.mutate.__main__ import drawn, fixed
+from tests.mutate.drawing import drawn, fixed
 from tests.mutate.rooms import ROOMS, ROOT
 
 
@@ -24,7 +24,7 @@ def test_every_change_of_the_list_can_be_made() -> None:
 def test_a_drawn_change_is_one_change(room: str) -> None:
     assert ROOMS[room].modules()
     assert all((ROOT / test).is_file() for test in ROOMS[room].tests)
-    for mutant in drawn(3, 0, room):
+    for mutant in drawn(3, 0, [room]):
         before = ast.unparse(ast.parse((ROOT / mutant.path).read_text("utf-8"))).splitlines()
         after = ast.unparse(ast.parse(mutant.text)).splitlines()
         assert len(before) == len(after)

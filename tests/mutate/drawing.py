@@ -1,0 +1,64 @@
+"""Which mutants are made: those of the fixed list, and random ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from tests.mutate import points
+from tests.mutate.fixed import FIXED
+from tests.mutate.rooms import ROOMS, ROOT
+
+
+class Mutant(NamedTuple):
+    """A changed module, and the tests to ask."""
+
+    room: str
+    name: str
+    path: str  # of the module, from the project's root
+    text: str
+    tests: tuple[str, ...]
+
+
+def fixed() -> list[Mutant]:
+    """The list of changes that once survived."""
+    found = []
+    for name, path, old, new, tests in FIXED:
+        text = (ROOT / path).read_text("utf-8")
+        if text.count(old) != 1:
+            raise SystemExit(f"{path}: `{old}` is there {text.count(old)} times: {name}")
+        found.append(Mutant("fixed", name, path, text.replace(old, new), tests))
+    return found
+
+
+def drawn(count: int, seed: int, only: list[str] | None) -> list[Mutant]:
+    """Different random changes, as many of each room as of the others."""
+    rng, found = Random(seed), []
+    texts: set[str] = set()
+    names = only or list(ROOMS)
+    counts = {path: points.count(path.read_text("utf-8")) for name in names for path in _of(name)}
+    while len(found) < count:
+        name = names[len(found) % len(names)]
+        modules = _of(name)
+        (path,) = rng.choices(modules, [counts[path] for path in modules])
+        text = path.read_text("utf-8")
+        one = points.point(text, rng.randrange(counts[path]))
+        if one.text in texts:
+            continue
+        texts.add(one.text)
+        where = path.relative_to(ROOT)
+        source = text.splitlines()[one.line - 1].strip()
+        label = f"{where}:{one.line}: {one.what}: {source}"
+        found.append(Mutant(name, label, str(where), one.text, _nearest(ROOMS[name].tests, path)))
+    return found
+
+
+def _of(room: str) -> list[Path]:
+    return ROOMS[room].modules()
+
+
+def _nearest(tests: tuple[str, ...], module: Path) -> tuple[str, ...]:
+    """The tests, those first that are called like the module."""
+    words = set(module.stem.split("_"))
+    return tuple(sorted(tests, key=lambda test: not words <= set(Path(test).stem.split("_"))))

@@ -1,0 +1,170 @@
+"""Mutants one after another in copies of one process that has collected the tests already.
+
+Which test enters which function is found out first, without a change. A mutant is then asked of
+the tests that enter its function, the quickest first, until one fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.mutate.live import Calls, Live, changed
+
+MEMORY = 6 << 30  # bytes of address space: a mutant may collect without end
+SPARE = 30.0  # seconds of CPU that a test may take beyond ten times its usual ones
+WALL = 300.0  # seconds for one test of a mutant: one that waits for ever takes no CPU
+
+
+class Asked(NamedTuple):
+    """A test: whether it passes, its seconds of CPU, and the code that it enters."""
+
+    passes: bool
+    seconds: float
+    entered: frozenset[str]
+
+
+class Verdict(NamedTuple):
+    """What became of a mutant."""
+
+    noticed: str  # the test that failed, or nothing
+    asked: int  # how many tests enter the changed code
+    early: bool  # it has run on import: this process cannot tell
+
+
+Map = dict[str, Asked]
+
+
+def _forked(work: Callable[[int], None], wall: float | None = WALL) -> str:
+    """What a copy of this process writes to the pipe that it is given."""
+    sys.stdout.flush()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        os.setpgid(0, 0)
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        for stream in (1, 2):
+            os.dup2(nothing, stream)
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        try:
+            work(writer)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    text = _read(reader, child, wall)
+    os.close(reader)
+    return text
+
+
+def _read(reader: int, child: int, wall: float | None) -> str:
+    """All that the child writes; it is ended if it keeps silent for so many seconds."""
+    pieces = []
+    while select.select([reader], [], [], wall)[0]:
+        piece = os.read(reader, 1 << 16)
+        if not piece:
+            break
+        pieces.append(piece)
+    else:
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return b"".join(pieces).decode()
+
+
+def _run(items: list[pytest.Item], index: int) -> bool:
+    """Whether a test passes; the next one says what of its surroundings stays."""
+    item, following = items[index], items[index + 1] if index + 1 < len(items) else None
+    before = item.session.testsfailed
+    item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+    return item.session.testsfailed == before
+
+
+def _write(path: Path, items: list[pytest.Item]) -> None:
+    """Add a line for each test to the map: its name, whether it passes, seconds and functions."""
+
+    def work(_: int) -> None:
+        with path.open("a", encoding="utf-8") as file:
+            for index, item in enumerate(items):
+                calls, start = Calls(), time.process_time()
+                sys.settrace(calls)
+                passed = _run(items, index)
+                sys.settrace(None)
+                line = [item.nodeid, passed, time.process_time() - start, sorted(calls.names())]
+                print(json.dumps(line), file=file, flush=True)
+
+    _forked(work, None)
+
+
+def _read_map(path: Path) -> Map:
+    found: Map = {}
+    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
+        name, passed, seconds, keys = json.loads(line)
+        found[name] = Asked(passed, seconds, frozenset(keys))
+    return found
+
+
+def mapped(path: Path, items: list[pytest.Item]) -> Map:
+    """Every test that passes without a change; what the map lacks is added to it."""
+    known = _read_map(path)
+    if missing := [item for item in items if item.nodeid not in known]:
+        _write(path, missing)
+        known = _read_map(path)
+    return {name: one for name, one in known.items() if one.passes}
+
+
+class Judge:
+    """A plugin that asks the collected tests of mutants in place of running them."""
+
+    def __init__(self, calls: Calls, path: Path, limit: float) -> None:
+        self.calls, self.path, self.limit = calls, path, limit
+        self.mutants: Iterable[tuple[str, str]] = ()
+        self.told: Callable[[int, Verdict, float], None] = lambda *_: None
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """In place of the usual loop."""
+        sys.settrace(None)
+        live = Live(self.calls.names())
+        tests = mapped(self.path, session.items)
+        items = {item.nodeid: item for item in session.items if item.nodeid in tests}
+        for index, (path, text) in enumerate(self.mutants):
+            start = time.monotonic()
+            verdict = self.verdict(live, items, tests, path, text)
+            self.told(index, verdict, time.monotonic() - start)
+        return True
+
+    def verdict(
+        self, live: Live, items: dict[str, pytest.Item], tests: Map, path: str, text: str
+    ) -> Verdict:
+        """Ask the tests that enter what is changed."""
+        keys = changed(path, text)
+        names = [name for name in items if keys & tests[name].entered]
+        names.sort(key=lambda name: tests[name].seconds)
+        chosen = [items[name] for name in names]
+
+        def work(writer: int) -> None:
+            live.put(path, text)
+            left = self.limit
+            for index, name in enumerate(names):
+                left -= tests[name].seconds
+                if left < 0:
+                    break
+                os.write(writer, f"{name}\n".encode())
+                signal.setitimer(signal.ITIMER_PROF, SPARE + 10 * tests[name].seconds)
+                if not _run(chosen, index):
+                    return
+            os.write(writer, b"\n")
+
+        told = _forked(work).split("\n")
+        # The last name is that of the test that failed, ran out of time or ended the process.
+        noticed = "" if told[-2:] == ["", ""] else told[-2]
+        return Verdict(noticed, len(names), bool(keys & live.early))

@@ -1,0 +1,109 @@
+"""A changed module, put into a running interpreter: its functions get the changed code.
+
+That saves what most mutants cost, a start of Python and the collection of tests. It says nothing
+of code that has run before the change, while modules were imported: `Live.early` tells.
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+from collections import defaultdict
+from collections.abc import Iterator
+from types import CodeType, FrameType, FunctionType
+from typing import NamedTuple
+
+from tests.mutate.rooms import ROOT
+
+HOME = f"{ROOT}/nkic/"
+Place = tuple[str, str, int]  # file, qualified name, first line
+
+
+def name_of(code: CodeType) -> str:
+    """What a piece of code is called in all processes, even if lines are added above it."""
+    return f"{code.co_filename.removeprefix(f'{ROOT}/')}:{code.co_qualname}"
+
+
+def _place(code: CodeType) -> Place:
+    return code.co_filename, code.co_qualname, code.co_firstlineno
+
+
+class Calls:
+    """Which code of the project is entered: a trace function that asks for no lines."""
+
+    def __init__(self) -> None:
+        self.entered: dict[int, CodeType] = {}  # by identity: to hash code takes long
+
+    def __call__(self, frame: FrameType, _event: str, _argument: object) -> None:
+        self.entered[id(frame.f_code)] = frame.f_code
+
+    def names(self) -> set[str]:
+        """Of all that was entered in nkic/."""
+        codes = self.entered.values()
+        return {name_of(code) for code in codes if code.co_filename.startswith(HOME)}
+
+
+class Pair(NamedTuple):
+    """One piece of code before and after, and whether it itself is different."""
+
+    before: CodeType
+    after: CodeType
+    differs: bool
+
+
+def _parts(code: CodeType) -> list[CodeType]:
+    return [part for part in code.co_consts if isinstance(part, CodeType)]
+
+
+def _own(code: CodeType) -> tuple[object, ...]:
+    # A constant's type counts: 1, 1.0 and True are equal.
+    consts = [(type(c), c) for c in code.co_consts if not isinstance(c, CodeType)]
+    return code.co_code, code.co_names, code.co_freevars, code.co_cellvars, consts
+
+
+def _walk(real: CodeType, plain: CodeType, changed: CodeType) -> Iterator[Pair]:
+    yield Pair(real, changed, _own(plain) != _own(changed))
+    for parts in zip(_parts(real), _parts(plain), _parts(changed), strict=True):
+        yield from _walk(*parts)
+
+
+def pairs(path: str, text: str) -> list[Pair]:
+    """The code of a module beside that of its changed text, outer code first."""
+    file = ROOT / path
+    source = file.read_text("utf-8")
+    plain = ast.unparse(ast.parse(source))  # as the changed text was made
+    return list(_walk(*(compile(t, str(file), "exec") for t in (source, plain, text))))
+
+
+def changed(path: str, text: str) -> set[str]:
+    """The innermost code that a change touches."""
+    return {name_of(pair.before) for pair in pairs(path, text) if pair.differs}
+
+
+def _inside(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for part in _parts(code):
+        yield from _inside(part)
+
+
+class Live:
+    """The functions of the project in this interpreter, and what ran while it was imported."""
+
+    def __init__(self, early: set[str]) -> None:
+        self.early = early
+        self.functions: dict[Place, list[FunctionType]] = defaultdict(list)
+        for found in gc.get_objects():
+            if type(found) is FunctionType and found.__code__.co_filename.startswith(HOME):
+                self.functions[_place(found.__code__)].append(found)
+
+    def put(self, path: str, text: str) -> int:
+        """Change the code of all functions that hold a difference; how many."""
+        made = pairs(path, text)
+        touched = {id(pair.before) for pair in made if pair.differs}
+        count = 0
+        for before, after, _ in made:
+            if any(id(code) in touched for code in _inside(before)):
+                for function in self.functions.get(_place(before), ()):
+                    function.__code__ = after
+                    count += 1
+        return count
