@@ -1,5 +1,6 @@
 """Random programs through every stage: each choice of each stage is held, and who notices when one
-of them is broken. tests/data/stages has a page for each program; `NKIC_BLESS=1` writes them anew.
+of them is broken. tests/data/stages has a page for each program; `NKIC_BLESS=1` writes them anew,
+the programs too, which a row's new attribute asks for.
 """
 
 from __future__ import annotations

@@ -167,6 +167,21 @@ def test_a_tensor_from_outside_is_in_use_throughout_a_loop() -> None:
     assert found.rule == "overlap"
 
 
+@pytest.mark.parametrize("own", ["", " scope (1,)"])
+def test_a_tensor_of_a_loop_is_in_use_between_its_touches(own: str) -> None:
+    """The first of all tensors too: its bytes are another one's before and after, in each turn."""
+    text = [
+        *(declare(i, f"t{i}", "128, 256", more=own) for i in range(2)),
+        "core",
+        "  loop 1 $0 = 0 to 4 by 1",
+        *("    " + op(i, "memset", dst=f"%{i}{WHOLE}", value="0.0") for i in range(2)),
+        "  end",
+    ]
+    made = make(program("\n".join(text)))
+    found = made.addresses(moved(made, t0=(0, 0), t1=(0, 0)))
+    assert [one.rule for one in found] == ([] if own else ["overlap"])
+
+
 def work(action: Callable[[], object]) -> int:
     """Lines of nkic/prove that `action` runs."""
     count = 0

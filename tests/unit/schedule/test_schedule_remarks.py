@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from nkic.schedule.remarks import _union
+from nkic.ir.dependence import Edge
+from nkic.ir.program import Instruction
+from nkic.machine.engines import Engine
+from nkic.schedule.remarks import WORTH, Issue, _union, _waits
+from tests.programs import code, declare, op, program
+
+TILES = "".join(f"{declare(i, name, '128, 4')}\n" for i, name in enumerate("ab"))
+A, B = "%0[0+128, 0; 1x4]", "%1[0+128, 0; 1x4]"
 
 
 @pytest.mark.parametrize(
@@ -20,3 +27,15 @@ def test_times_at_work_are_counted_once(
     spans: list[tuple[int, int]], union: list[tuple[int, int]]
 ) -> None:
     assert _union(spans) == union
+
+
+@pytest.mark.parametrize(("waited", "told"), [(WORTH - 1, 0), (WORTH, 1), (WORTH + 1, 1)])
+def test_a_nanosecond_of_waiting_is_told(waited: int, told: int) -> None:
+    one, other = (_copy(number) for number in (0, 1))
+    issue = Issue(other, Engine.VECTOR, 500, 500 + waited, 500 + waited, 9000, Edge(0, "raw"))
+    assert len([*_waits([issue], {0: one, 1: other})]) == told
+
+
+def _copy(number: int) -> Instruction:
+    (one,) = code(program(f"{TILES}core\n{op(number, 'tensor_copy', dst=A, src=B)}"))
+    return one
