@@ -13,6 +13,7 @@ import select
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,7 @@ import pytest
 from tests.mutate.live import Calls, Live, changed
 
 MEMORY = 6 << 30  # bytes of address space: a mutant may collect without end
+KEEN = 10  # a test that has noticed a mutant is asked as if it took a tenth of its time
 SPARE = 30.0  # seconds of CPU that a test may take beyond ten times its usual ones
 WALL = 300.0  # seconds for one test of a mutant: one that waits for ever takes no CPU
 
@@ -127,6 +129,7 @@ class Judge:
 
     def __init__(self, calls: Calls, path: Path, limit: float) -> None:
         self.calls, self.path, self.limit = calls, path, limit
+        self.kills: Counter[str] = Counter()  # what noticed others is asked earlier
         self.mutants: Iterable[tuple[str, str]] = ()
         self.told: Callable[[int, Verdict, float], None] = lambda *_: None
 
@@ -148,7 +151,7 @@ class Judge:
         """Ask the tests that enter what is changed."""
         keys = changed(path, text)
         names = [name for name in items if keys & tests[name].entered]
-        names.sort(key=lambda name: tests[name].seconds)
+        names.sort(key=lambda name: tests[name].seconds / (1 + self.kills[name]))
         chosen = [items[name] for name in names]
 
         def work(writer: int) -> None:
@@ -167,4 +170,5 @@ class Judge:
         told = _forked(work).split("\n")
         # The last name is that of the test that failed, ran out of time or ended the process.
         noticed = "" if told[-2:] == ["", ""] else told[-2]
+        self.kills[noticed] += KEEN
         return Verdict(noticed, len(names), bool(keys & live.early))

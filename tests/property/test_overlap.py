@@ -102,6 +102,42 @@ def test_slices_are_exact(data: st.DataObject, free: list[int]) -> None:
     assert touched(pattern) == inside(box(pattern), owner)
 
 
+@given(st.data(), SIZES)
+@settings(max_examples=100, deadline=None)
+def test_what_does_not_follow_the_axes_is_a_run(data: st.DataObject, free: list[int]) -> None:
+    """Backwards: whole rows of what lies between the lowest and the highest byte."""
+    owner = tensor(free)
+    room = owner.bytes // owner.dtype.size
+    num = data.draw(st.integers(2, max(2, room)))
+    offset = data.draw(st.integers(0, max(0, room - num)))
+    if offset + num > room:
+        return
+    back = AccessPattern(owner, owner.dtype, 2, 3, offset + num - 1, ((-1, num),))
+    low, high = offset * owner.dtype.size, (offset + num) * owner.dtype.size - 1
+    ranges, apart = [], False
+    for first, last, length in zip(*(_digits(b, owner) for b in (low, high)), axes_of(owner),
+                                   strict=True):  # fmt: skip
+        ranges.append((0, length) if apart else (first, last + 1))
+        apart = apart or first != last
+    assert box(back) == ((2, 5), *ranges)
+
+
+def _digits(byte: int, owner: Tensor) -> list[int]:
+    digits = []
+    for length in reversed(axes_of(owner)):
+        byte, digit = divmod(byte, length)
+        digits.insert(0, digit)
+    return digits
+
+
+def test_a_repeated_element_is_touched_once() -> None:
+    owner = tensor([4, 6])
+    dims = ((6, 2), (1, 3))
+    once = AccessPattern(owner, owner.dtype, 0, 8, 6, dims)
+    often = once._replace(dims=(dims[0], (0, 5), dims[1]))
+    assert box(often) == box(once) == ((0, 8), (1, 3), (0, 6))
+
+
 def test_a_run_over_the_end_of_a_row_touches_both_rows() -> None:
     """5 elements from the last one of a row on: the box is made of whole rows."""
     owner = tensor([4, 6])

@@ -5,6 +5,7 @@ answer to each: where every limit of every row lies.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from nkic.machine.dtypes import DTYPES
@@ -15,7 +16,7 @@ from nkic.machine.operands import Attribute, AttributeKind, Row
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.rules import violations
 from nkic.machine.targets import Target
-from tests.unit.instances import LEGAL, Settings, facts_of
+from tests.unit.instances import LEGAL, Settings, facts_of, tile
 
 # One on either side of all that hardware has limits at.
 POWERS = (16, 32, 64, 96, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
@@ -31,6 +32,51 @@ PATTERNS = ((), ((1, 0),), ((1, 1),), ((1, 511),), ((1, 512),), ((1, 513),), ((0
 GROUPS = ((), ((),), ((0,),), ((0, 1),), ((0, 1), (2, 3)), ((0, 1, 2, 3),), ((0, 0),),
           ((0, 1), (1, 2)), ((0, 2), (1, 3)), ((0, 1), (2,)), ((1, 0),), ((0, 1, 2),), ((-1, 0),),
           ((0, 127),), ((0, 128),))  # fmt: skip
+# Further legal instances, where a mode has rules of its own.
+VARIANTS: dict[str, dict[str, Settings]] = {
+    "nc_matmul": {
+        "two rows at a time": {
+            "stationary": tile("float8_e4m3[128, 2, 64]"),
+            "moving": tile("float8_e4m3[128, 2, 512]"),
+            "perf_mode": "double_row",
+        },
+        "in a part of the array": {
+            "stationary": tile("bfloat16[64, 64]"),
+            "moving": tile("bfloat16[64, 512]"),
+            **{"tile_position": (64, 0), "tile_size": (64, 128)},
+        },
+        "as a transpose": {
+            "dst": tile("bfloat16[64, 128] psum"),
+            "stationary": tile("bfloat16[128, 64]"),
+            "moving": tile("bfloat16[128, 128]"),
+            "is_transpose": True,
+        },
+    },
+    "dma_transpose": {
+        "by hardware": {"dge_mode": "hwdge", "src": tile("bfloat16[16, 128] hbm")},
+        "of four dimensions": {
+            "dst": tile("bfloat16[8, 2, 3, 16]"),
+            "src": tile("bfloat16[16, 2, 3, 8] hbm"),
+        },
+        "gathering": {
+            "dst": tile("bfloat16[8, 1, 3, 32]"),
+            "src": tile("bfloat16[32, 1, 3, 8] hbm", indexed=True, dynamic=True),
+        },
+    },
+    "dma_copy": {
+        "gathering": {"src": tile("float32[128, 512] hbm", indexed=True, dynamic=True)},
+        "by hardware": {"dge_mode": "hwdge"},
+    },
+    "nc_transpose": {
+        "by the vector engine": {"dst": tile("float32[32, 32]"), "data": tile("float32[32, 32]")},
+    },
+    "tensor_tensor": {
+        "of bits": {
+            **dict.fromkeys(("dst", "data1", "data2"), tile("int32[128, 512]")),
+            "op": "bitwise_and",
+        },
+    },
+}
 VALUES: dict[AttributeKind, Iterable[Any]] = {
     AttributeKind.ALU: ALU,
     AttributeKind.ACTIVATION: ACTIVATIONS,
@@ -111,17 +157,17 @@ def of_attribute(attribute: Attribute) -> Iterator[Change]:
         yield Change(attribute.name, text, {attribute.name: value})
 
 
-def changes_of(row: Row) -> Iterator[Change]:
+def changes_of(row: Row, variant: Settings = MappingProxyType({})) -> Iterator[Change]:
     """Of every operand alone, of all tiles of one size together, and of every attribute."""
-    legal = LEGAL[row.name]
+    legal = {**LEGAL[row.name], **variant}
     tiles = {o.name: t for o in row.operands if type(t := legal.get(o.name)) is Tile and t.dims}
-    for name, tile in tiles.items():
-        yield from sizes(name, {name: tile})
-        yield from of_tile(name, tile)
+    for name, one in tiles.items():
+        yield from sizes(name, {name: one})
+        yield from of_tile(name, one)
     if len(tiles) > 1:
         yield from sizes("all", tiles)
         for dtype in DTYPES.values():
-            same = {name: tile._replace(dtype=dtype) for name, tile in tiles.items()}
+            same = {name: one._replace(dtype=dtype) for name, one in tiles.items()}
             yield Change("all of", dtype.name, same)
     for operand in row.operands:
         for value in (None, -1, 0.5, 3, Register(7)):

@@ -17,8 +17,8 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Row
 from nkic.machine.targets import TARGETS, TRN2, TRN3, Target
 from tests.harness.bless import compare_file
-from tests.unit.instances import LEGAL
-from tests.unit.machine.instructions.changes import Change, answer, changes_of
+from tests.unit.instances import LEGAL, Settings
+from tests.unit.machine.instructions.changes import VARIANTS, Change, answer, changes_of
 
 PAGES = Path(__file__).parents[3] / "data/limits"
 WORDS = 12  # legal values of one attribute that are tried with other changes
@@ -27,11 +27,15 @@ WORDS = 12  # legal values of one attribute that are tried with other changes
 class Asked:
     """The answers of one row on one target, by what is changed."""
 
-    def __init__(self, row: Row, target: Target) -> None:
-        self.row, self.target = row, target
+    def __init__(self, row: Row, target: Target, variant: Settings) -> None:
+        self.row, self.target, self.variant = row, target, variant
         self.answers: dict[str, list[tuple[Change, str]]] = defaultdict(list)
-        for change in changes_of(row):
-            self.answers[change.what].append((change, answer(row, target, change.changes)))
+        for change in changes_of(row, variant):
+            self.answers[change.what].append((change, self.said(change.changes)))
+
+    def said(self, changes: Settings) -> str:
+        """The answer to changes of the variant."""
+        return answer(self.row, self.target, {**self.variant, **changes})
 
     def lines(self) -> Iterator[str]:
         """One for each sort of change: runs of numbers, and other values, by answer."""
@@ -53,7 +57,7 @@ class Asked:
             for _, run in groupby(found, key=lambda pair: pair[1])
         ]
         said = Counter(
-            answer(self.row, self.target, {**one.changes, **other.changes})
+            self.said({**one.changes, **other.changes})
             for one in settings
             for other in others
             if one.what != other.what
@@ -75,14 +79,18 @@ def _by_answer(found: list[tuple[Change, str]]) -> Iterator[str]:
 
 
 def page(row: Row) -> Iterator[str]:
-    """All lines for one target, and for the others those that are different."""
+    """The usual instance, then the variants: all lines for one target, and for the others those
+    that are different.
+    """
     first = TRN2 if row.generation <= TRN2.generation else TRN3
-    usual = [*Asked(row, first).lines()]
-    yield from (first.name, *_indented(usual))
-    for target in TARGETS.values():
-        if target is not first and target.generation >= row.generation:
-            lines = [*Asked(row, target).lines()]
-            yield from (target.name, *_indented(line for line in lines if line not in usual))
+    others = [t for t in TARGETS.values() if t is not first and t.generation >= row.generation]
+    for what, variant in {"": {}, **VARIANTS.get(row.name, {})}.items():
+        usual = [*Asked(row, first, variant).lines()]
+        yield from (f"{first.name} {what}".rstrip(), *_indented(usual))
+        for target in others:
+            lines = [*Asked(row, target, variant).lines()]
+            yield f"{target.name} {what}".rstrip()
+            yield from _indented(line for line in lines if line not in usual)
 
 
 def _indented(lines: Iterable[str]) -> Iterator[str]:
@@ -93,6 +101,13 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 def test_limits_are_where_they_were(name: str) -> None:
     path, found = PAGES / f"{name}.txt", "".join(f"{line}\n" for line in page(ROWS[name]))
     compare_file(path, found)
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants_are_legal(name: str) -> None:
+    row = ROWS[name]
+    found = {what: answer(row, TRN2, variant) for what, variant in VARIANTS[name].items()}
+    assert found == dict.fromkeys(VARIANTS[name], "legal")
 
 
 def test_every_page_is_of_a_row() -> None:
