@@ -87,6 +87,7 @@ def main() -> int:
     parser.add_argument("--random", type=int, default=0, metavar="N", help="so many random ones")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="but for the first N")
+    parser.add_argument("--only", type=int, nargs="*", metavar="I", help="those, from 0 on")
     parser.add_argument("--unchecked", action="store_true", help="no run without a change first")
     parser.add_argument("--room", action="append", help="may be given again")
     parser.add_argument("--map", type=Path, help="keep here which test enters which function")
@@ -99,6 +100,8 @@ def main() -> int:
     if options.fixed or not options.random:
         separately(fixed(), table, options.unchecked)
     mutants = drawn(options.random, options.seed, options.room)[options.skip :]
+    if options.only is not None:
+        mutants = [mutants[index] for index in options.only]
     if mutants:
         with tempfile.TemporaryDirectory() as folder:
             path = options.map or Path(folder) / "map.json"

@@ -32,6 +32,15 @@ PATTERNS = ((), ((1, 0),), ((1, 1),), ((1, 511),), ((1, 512),), ((1, 513),), ((0
 GROUPS = ((), ((),), ((0,),), ((0, 1),), ((0, 1), (2, 3)), ((0, 1, 2, 3),), ((0, 0),),
           ((0, 1), (1, 2)), ((0, 2), (1, 3)), ((0, 1), (2,)), ((1, 0),), ((0, 1, 2),), ((-1, 0),),
           ((0, 127),), ((0, 128),))  # fmt: skip
+
+
+def chosen(text: str, index: str, **more: Any) -> Tile:
+    """A tile whose elements an index tile chooses, from the same partition on."""
+    offsets = tile(index, start=more.get("start", 0))
+    return tile(text, indexed=True, dynamic=True, offsets=offsets, **more)
+
+
+COLUMNS = chosen("float32[128, 512]", "uint32[128, 32]")
 # Further legal instances, where a mode has rules of its own.
 VARIANTS: dict[str, dict[str, Settings]] = {
     "nc_matmul": {
@@ -51,6 +60,7 @@ VARIANTS: dict[str, dict[str, Settings]] = {
             "moving": tile("bfloat16[128, 128]"),
             "is_transpose": True,
         },
+        "with chosen columns": {"moving": chosen("bfloat16[128, 512]", "uint32[128, 32]")},
     },
     "dma_transpose": {
         "by hardware": {"dge_mode": "hwdge", "src": tile("bfloat16[16, 128] hbm")},
@@ -62,10 +72,23 @@ VARIANTS: dict[str, dict[str, Settings]] = {
             "dst": tile("bfloat16[8, 1, 3, 32]"),
             "src": tile("bfloat16[32, 1, 3, 8] hbm", indexed=True, dynamic=True),
         },
+        "gathering by a tile": {
+            "dst": tile("bfloat16[8, 3, 1, 32]"),
+            "src": chosen("bfloat16[32, 3, 1, 8] hbm", "uint32[32, 1]"),
+        },
     },
     "dma_copy": {
         "gathering": {"src": tile("float32[128, 512] hbm", indexed=True, dynamic=True)},
+        "gathering by a tile": {"src": chosen("float32[128, 512] hbm", "uint32[128, 1]")},
         "by hardware": {"dge_mode": "hwdge"},
+    },
+    "tensor_copy": {
+        "gathering": {"src": COLUMNS},
+        "scattering": {"dst": COLUMNS},
+        "both, from PSUM": {
+            "dst": chosen("float32[32, 512]", "uint32[32, 32]", start=32),
+            "src": chosen("float32[32, 512] psum", "uint32[32, 32]", start=32),
+        },
     },
     "nc_transpose": {
         "by the vector engine": {"dst": tile("float32[32, 32]"), "data": tile("float32[32, 32]")},
@@ -75,6 +98,7 @@ VARIANTS: dict[str, dict[str, Settings]] = {
             **dict.fromkeys(("dst", "data1", "data2"), tile("int32[128, 512]")),
             "op": "bitwise_and",
         },
+        "with chosen columns": {"data1": COLUMNS},
     },
 }
 VALUES: dict[AttributeKind, Iterable[Any]] = {
@@ -137,8 +161,21 @@ def of_tile(name: str, tile: Tile) -> Iterator[Change]:
         yield Change(f"{name} by steps of", f"{step}", {name: strided})
     for rank in range(7):
         yield Change(f"{name} with dimensions", f"{rank}", {name: folded(tile, rank)})
+    if isinstance(tile.offsets, Tile):
+        yield from of_index(name, tile, tile.offsets)
     for field in ("dynamic", "indexed"):
         yield Change(f"{name} is", field, {name: tile._replace(**{field: True})})
+
+
+def of_index(name: str, tile: Tile, index: Tile) -> Iterator[Change]:
+    """All that can be changed of the index of a tile."""
+    made = {f"in {buffer.value}": index._replace(buffer=buffer) for buffer in Buffer}
+    made |= {f"of {dtype.name}": index._replace(dtype=dtype) for dtype in DTYPES.values()}
+    made |= {f"of {n} partitions": index._replace(partitions=n) for n in HEIGHTS}
+    made |= {f"of {n} columns": index._replace(dims=((1, n),)) for n in HEIGHTS}
+    made |= {f"from {n}": index._replace(start=n) for n in HEIGHTS}
+    for what, other in made.items():
+        yield Change(f"index of {name}", what, {name: tile._replace(offsets=other)})
 
 
 def sizes(what: str, tiles: Mapping[str, Tile]) -> Iterator[Change]:
