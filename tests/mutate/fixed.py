@@ -29,15 +29,15 @@ FIXED = (
     Fixed(
         "no barrier at the start of a loop that a register decides",
         "nkic/schedule/semaphores.py",
-        "            self.barrier([line for line in self.order if line.id.engine in engines])\n",
+        "            self.barrier(self._deciding(loop))\n",
         "            pass\n",
         ("tests/unit/prove/test_prove_order.py", "tests/unit/language/test_device_loops.py"),
     ),
     Fixed(
         "lower's cache of engines is blind to attributes",
         "nkic/lower/stage.py",
-        "key = (row, instruction.attributes, *(_shape(o) for o in instruction.operands))",
-        "key = (row, *(_shape(o) for o in instruction.operands))",
+        "key = (row, instruction.attributes, *map(shape, instruction.operands))",
+        "key = (row, *map(shape, instruction.operands))",
         (EXACT,),
     ),
     Fixed(

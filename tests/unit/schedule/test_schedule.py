@@ -187,3 +187,8 @@ def test_without_semaphores_for_it_turns_do_not_overlap(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("serial", [False, True])
 def test_the_same_program_gives_the_same_schedule(serial: bool) -> None:
     assert streams(scheduled(program(LOOP), serial)) == streams(scheduled(program(LOOP), serial))
+
+
+def test_a_program_of_nothing_keeps_no_engine_busy() -> None:
+    done = scheduled(program(f"{tiles(1)}\ncore"))
+    assert (done.estimate_ns, done.busiest_ns, done.is_timed) == (0.0, 0.0, True)
