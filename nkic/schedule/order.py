@@ -114,6 +114,7 @@ class Orderer:
         self.target = target
         self.keeps_order = in_order
         self.timings = Timings(target)
+        self.kept: list[Instruction] = []  # whose timings are known by identity
         self.tables = Tables(target)
         self.semaphore_ps = semaphore_ps(target)
         self.now = 0

@@ -10,8 +10,11 @@ from nkic.ir.program import Body, Instruction, Loop, Program, instructions
 from nkic.ir.schedule import Schedule, Stream, StreamId
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
+from nkic.schedule.carried import overlaps
 from nkic.schedule.order import Orderer
+from nkic.schedule.placed import Placed
 from nkic.schedule.semaphores import Wiring
+from nkic.schedule.turns import turn
 
 
 def schedule(
@@ -64,7 +67,9 @@ class _CoreScheduler:
         self.stretch(stretch)
 
     def stretch(self, code: list[Instruction]) -> None:
-        placed = self.orderer.in_turn(code) if self.serial else self.orderer.stretch(code)
+        self.wire(self.orderer.in_turn(code) if self.serial else self.orderer.stretch(code))
+
+    def wire(self, placed: Sequence[Placed]) -> None:
         for one in placed:
             self.wiring.add(one)
 
@@ -76,7 +81,11 @@ class _CoreScheduler:
         return alone and self.orderer.is_timed
 
     def loop(self, loop: Loop) -> None:
-        self.wiring.loop(loop, lambda: self.body(loop.body))
+        body = [one for one in loop.body if isinstance(one, Instruction)]
+        if self.serial or len(body) < len(loop.body) or not overlaps(loop):
+            self.wiring.loop(loop, lambda: self.body(loop.body))
+        else:
+            self.wiring.loop(loop, lambda: self.wire(turn(self.orderer, body)))
 
 
 def _stream_ids(target: Target) -> Iterator[StreamId]:

@@ -15,7 +15,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import semaphore_ps
 from nkic.schedule.placed import Timings
-from nkic.search.jobs import Before, Job, before_of, least
+from nkic.search.jobs import Before, Job, before_of, least, one_by_one
 from nkic.search.plan import ON_CHIP
 
 
@@ -126,35 +126,44 @@ def _rounds(body: Body, turns: int = 1, times: int = 1) -> Iterator[_Round]:
 
 
 def _around(code: Sequence[Job], graph: DependenceGraph, signal: int) -> int:
-    """How long a turn takes at least after the one before: the longest way from an instruction to
-    one that it waits for in the turn after, and back.
+    """How long a turn takes at least after the one before: of all that lies between an instruction
+    and the same one in the turn after, the longest way, and what one engine is busy with.
     """
     known = {job.number: job for job in code}
-    longest = 0
-    for first in code:
-        edges = [e for e in graph.sources(first.number) if e.distance and e.source in known]
-        ways = _ways(first, code, known, graph, signal) if edges else {}
-        sources = (known[e.source] for e in edges if e.source in ways)
-        back = [ways[one.number] + one.until(first, signal) for one in sources]
-        longest = max(longest, *back, 0)
-    return longest
+    nodes = [(job, turn) for turn in (0, 1) for job in code]
+    sources: dict[_Node, list[_Node]] = {}
+    for job, turn in nodes:
+        edges = [e for e in graph.sources(job.number) if e.source in known and e.distance <= turn]
+        sources[job, turn] = [(known[e.source], turn - e.distance) for e in edges]
+    after: dict[_Node, list[_Node]] = {node: [] for node in nodes}
+    for node in nodes:
+        for source in sources[node]:
+            after[source].append(node)
+    return max((_again(job, nodes, sources, after, signal) for job in code), default=0)
 
 
-def _ways(
+_Node = tuple[Job, int]  # an instruction in one of two turns
+
+
+def _again(
     first: Job,
-    code: Sequence[Job],
-    known: Mapping[int, Job],
-    graph: DependenceGraph,
+    nodes: Sequence[_Node],
+    sources: Mapping[_Node, Sequence[_Node]],
+    after: Mapping[_Node, Sequence[_Node]],
     signal: int,
-) -> dict[int, int]:
-    """The longest ways from the start of `first` to that of those that wait for it."""
-    ways = {first.number: 0}
-    for job in code:
-        before = [e.source for e in graph.sources(job.number) if not e.distance]
-        found = [ways[s] + known[s].until(job, signal) for s in before if s in ways]
-        if found:
-            ways[job.number] = max(found)
-    return ways
+) -> int:
+    """How long it is at least from the start of `first` to that in the next turn."""
+    begins, rest = {(first, 0): 0}, {(first, 1): 0}
+    for node in nodes:
+        ways = [begins[s] + s[0].until(node[0], signal) for s in sources[node] if s in begins]
+        if ways:
+            begins[node] = max(ways)
+    for node in reversed(nodes):
+        ways = [node[0].until(a[0], signal) + rest[a] for a in after[node] if a in rest]
+        if ways:
+            rest[node] = max(ways)
+    between = [n for n in begins if n in rest and n != (first, 1)]
+    return one_by_one([(n[0], begins[n], rest[n]) for n in between], begins.get((first, 1), 0))
 
 
 def most_busy(program: Program) -> dict[Engine, int]:

@@ -187,7 +187,7 @@ def _set_earliest(code: Sequence[Job], before: Before, signal: int) -> None:
         sources = before[job]
         ways = [(o, o.earliest, o.until(job, signal)) for o in sources]
         starts = (begins + o.slower + way for o, begins, way in ways)
-        job.earliest = _one_by_one(ways, max(starts, default=0))
+        job.earliest = one_by_one(ways, max(starts, default=0))
         if job.cold is not None:
             job.slower = job.cold.slower(job.earliest, job.hold)
 
@@ -200,13 +200,13 @@ def _set_rest(code: Sequence[Job], before: Before, signal: int) -> None:
     for job in reversed(code):
         ways = after[job]
         rests = (begins + rest for _, begins, rest in ways)
-        job.rest = _one_by_one(ways, max(rests, default=0))
+        job.rest = one_by_one(ways, max(rests, default=0))
         job.rest = max(job.rest, job.length)
         for one in before[job]:
             after[one].append((job, one.until(job, signal), job.rest))
 
 
-def _one_by_one(ways: Sequence[Way], known: int) -> int:
+def one_by_one(ways: Sequence[Way], known: int) -> int:
     """When the last of these is over, at least `known`: what one engine is busy with comes one
     after the other.
     """

@@ -32,8 +32,8 @@ Microseconds of the samples' runs beside a lower bound: the longest path, or the
 do and what must come before and after it, with no limit of memory but the addresses that a kernel
 names. In it are the tensor engine's slow start, the loading of tables, what one engine has to do
 before an instruction that waits for several results, and where cores meet: in program order, when
-both are there. The last three are loops on the device, in which each tile has one place: a turn
-waits for the last use of what it overwrites."""
+both are there. The last four are loops on the device, in which each tile has one place: a turn
+waits for the last use of what it overwrites, and for what one engine does between two turns."""
 
 SWEEPS = """\
 Kernels of our own that do the same work in several ways, `tests/timing/tuned.py`: what the vendor's

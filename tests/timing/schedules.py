@@ -14,6 +14,7 @@ from nkic.machine.engines import Engine
 from nkic.search.bound import bound_ns, most_busy
 from samples.run import Case, cases, folders
 
+LOOPED = ("loop_over_columns", "loop_over_products", "loop_that_carries", "loop_over_rows")
 LOOPS = str(Path(__file__).parent / "loops.py")
 BINDS = 0.8  # of the bound: an engine that is busy for longer is what binds
 HEAD = """\
@@ -82,4 +83,4 @@ def table() -> Iterator[str]:
     yield HEAD
     for folder in folders():
         yield from map(row, cases(folder))
-    yield from map(looped, ("loop_over_columns", "loop_over_products", "loop_that_carries"))
+    yield from map(looped, LOOPED)

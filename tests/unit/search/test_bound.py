@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from nkic.base.source import SourceFile
+from nkic.driver.loader import Loader
 from nkic.driver.pipeline import compile_source
+from nkic.driver.request import parse_options, request_for
 from nkic.machine.targets import TRN2
 from nkic.machine.timing import semaphore_ps
 from nkic.neff.read import read
@@ -18,6 +20,7 @@ from nkic.search.jobs import Part, one_machine
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
+from tests.timing.schedules import LOOPED, LOOPS, least, microseconds
 
 
 def in_order(parts: tuple[Part, ...]) -> int:
@@ -98,3 +101,14 @@ def test_a_core_that_waits_for_nobody_waits_for_the_signal() -> None:
     found, alone, time = meeting((3, 3), (3, 3))
 
     assert found == pytest.approx(max(alone) + semaphore_ps(TRN2) / 1000, abs=1) and found <= time
+
+
+@pytest.mark.parametrize("kernel", LOOPED)
+def test_turns_of_a_loop_come_near_their_bound(kernel: str) -> None:
+    """Between two turns' exponentials of `loop_over_columns` a tile is loaded and one is stored,
+    by the same DMA engines.
+    """
+    loader = Loader.beside(LOOPS)
+    source = loader.main(LOOPS)
+    found = compile_source(source, request_for(source, parse_options(kernel=kernel), {}), loader)
+    assert least(found) <= microseconds(found) <= 1.11 * least(found)

@@ -1,0 +1,50 @@
+"""The order of a loop's body where its turns overlap."""
+
+from __future__ import annotations
+
+import pytest
+
+from nkic.depend import depend
+from nkic.driver.compiled import CompileOptions
+from nkic.driver.loader import Loader
+from nkic.driver.pipeline import compile_source
+from nkic.driver.request import parse_options, request_for
+from nkic.ir.schedule import slots
+from nkic.schedule import schedule, turns
+from tests.programs import program
+from tests.timing.schedules import LOOPED, LOOPS, microseconds
+
+
+def time(kernel: str, level: int = 1) -> float:
+    """Microseconds of a run of a kernel of `loops.py`; proven, as every compilation is."""
+    loader = Loader.beside(LOOPS)
+    source = loader.main(LOOPS)
+    request = request_for(source, parse_options(kernel=kernel), {})
+    return microseconds(compile_source(source, request, loader, CompileOptions(level=level)))
+
+
+def test_an_order_that_is_found_amid_turns_is_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = time("loop_over_rows")
+    monkeypatch.setattr(turns, "MOST", 0)
+    assert found < 0.95 * time("loop_over_rows")
+
+
+@pytest.mark.parametrize("kernel", LOOPED)
+def test_no_order_is_slower_than_that_of_a_turn_alone(
+    kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = time(kernel)
+    monkeypatch.setattr(turns, "MOST", 0)
+    assert found <= time(kernel)
+
+
+def test_program_order_is_kept_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = time("loop_over_rows", level=0)
+    monkeypatch.setattr(turns, "MOST", 0)
+    assert found == time("loop_over_rows", level=0)
+
+
+def test_a_loop_without_instructions_has_an_order() -> None:
+    found = program("core\n  loop 1 $0 = 0 to 4 by 1\n  end")
+    (streams,) = schedule(found, depend(found)).cores
+    assert all(one.instruction is None for stream in streams for one in slots(stream.items))
