@@ -37,7 +37,9 @@ class Work(NamedTuple):
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
         """The tiles, and the memory to lay them over."""
-        return tuple([(tile, tile.memory.laid(operands[i])) for i, tile in self.tiles])  # type: ignore[arg-type]
+        return tuple(
+            [(tile, tile.memory.laid(operands[i])) for i, tile in self.tiles]  # type: ignore[arg-type]
+        )
 
 
 class Plan(NamedTuple):

@@ -27,6 +27,7 @@ from nkic.simulate.plans import Window
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.result import Result
+from nkic.simulate.storage.compact import Compact
 from nkic.simulate.storage.memory import Contents, Memory
 from nkic.simulate.storage.pages import Recycled
 from nkic.simulate.storage.strangers import STRANGER
@@ -82,7 +83,9 @@ class Rerun:
     def __init__(self, ended: Ended) -> None:
         self.executable, self.memory, self.remarks = ended.executable, ended.memory, ended.remarks
         self.states: list[EngineState] = [runner.state for runner in ended.runners]
-        self.acts = [_act(self.memory, item) for item in ended.ran or () if item.work is not None]
+        self.compact = Compact(self.memory)
+        self.acts = _acts(self.compact, [i for i in ended.ran or () if i.work is not None])
+        self.memory.empty()
         self.lent = {tile for act in self.acts for tile, _ in act.lent}
         self.result, self.unwritten = replace(ended.result, outputs={}), ended.unwritten
         self._give_back()
@@ -91,7 +94,7 @@ class Rerun:
     @property
     def bytes(self) -> int:
         """All that is kept."""
-        return self.memory.bytes
+        return self.memory.bytes + self.compact.bytes
 
     def run(self, contents: Contents, rounded: bool) -> Result:
         """The result of the same program on other inputs."""
@@ -124,15 +127,32 @@ class Rerun:
             del tile.window
 
 
-def _act(memory: Memory, item: Item) -> _Act:
+def _acts(compact: Compact, items: Sequence[Item]) -> list[_Act]:
+    """What items do, over memory that is theirs for as long as they need it."""
+    last = {t: number for number, item in enumerate(items) for t in _tensors(item)}
+    acts = []
+    for number, item in enumerate(items):
+        acts.append(_act(compact, item))
+        for tensor in _tensors(item):
+            if last[tensor] == number:
+                compact.release(tensor)
+    return acts
+
+
+def _tensors(item: Item) -> list[int]:
+    return [operand.tensor for operand in item.operands if type(operand) is PatternRecord]
+
+
+def _act(compact: Compact, item: Item) -> _Act:
     assert item.work is not None and item.step is not None
-    lent: dict[Tile, PatternRecord] = {}
+    kept, lent = [], []
     for number, tile in item.work.tiles:
-        operand = item.operands[number]
-        if type(operand) is PatternRecord and memory.is_lent(operand.tensor):
-            lent[tile] = operand
-    kept = tuple([pair for pair in item.windows if pair[0] not in lent])
-    return _Act(item.step, kept, tuple(lent.items()), item.record.place)
+        operand: PatternRecord = item.operands[number]  # type: ignore[assignment]
+        if compact.memory.is_lent(operand.tensor):
+            lent.append((tile, operand))
+        else:
+            kept.append((tile, compact.window(operand, tile.form)))
+    return _Act(item.step, tuple(kept), tuple(lent), item.record.place)
 
 
 # Programs that ran

@@ -47,6 +47,9 @@ class Region:
     grid: DType | None
 
 
+EMPTY = Region(np.empty((1, 0), np.uint8), None)
+
+
 @dataclass(frozen=True, eq=False)
 class WindowLayout:
     """What windows onto many tensors share: the memory, how it is kept, and the bytes from one
@@ -329,6 +332,16 @@ class Memory:
                 found[piece.pattern.tensor].append(tile)
         return found
 
+    def is_tile(self, number: int) -> bool:
+        """Whether a tensor is on chip, and no piece of one in HBM."""
+        return self.homes[number].on_chip and self.in_place.get(number) is None
+
+    def empty(self) -> None:
+        """Lets go of all tiles, which lie elsewhere from now on (`compact.py`)."""
+        for number, home in self.homes.items():
+            if self.is_tile(number):
+                home.region, home.array = EMPTY, EMPTY.array
+
     def lend(self, contents: Contents) -> None:
         """Begins another run: only what it writes before it reads it is as the last one left it."""
         self.contents = contents
@@ -343,7 +356,7 @@ class Memory:
         self.contents = {}
         self._spots.clear()
         for number in self.lent:
-            self._lay(number, Region(np.empty((1, 0), np.uint8), None))
+            self._lay(number, EMPTY)
 
     def is_lent(self, number: int) -> bool:
         """Whether a tensor's values lie in an array of the caller's."""

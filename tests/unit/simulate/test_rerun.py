@@ -5,6 +5,7 @@ in between; programs in which values decide what is run are run as they always a
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
@@ -222,6 +223,22 @@ def test_memories_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(4):
         simulate(programs[0], drawn(0))
     assert not is_kept()
+
+
+def test_tiles_take_the_memory_of_those_that_are_done_with() -> None:
+    chain = [f"t{n} = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)" for n in range(6)]
+    names = ["x", *(f"t{n}" for n in range(6)), "y"]
+    for src, dst in itertools.pairwise(names):
+        chain.append(f"nisa.tensor_scalar(dst={dst}, data={src}, op0=nl.add, operand0=1.0)")
+    executable = built("\n".join(chain))
+    for seed in range(3):
+        found = simulate(executable, drawn(seed)).outputs["output_0"]
+    wanted = drawn(2)["a"]
+    for _ in range(7):
+        wanted = wanted + np.float32(1)
+    assert found.tobytes() == wanted.tobytes()
+    (known,) = rerun._known
+    assert known.rerun is not None and known.rerun.bytes == 2 * 128 * 64 * 4
 
 
 def test_a_run_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
