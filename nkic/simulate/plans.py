@@ -37,9 +37,10 @@ class Work(NamedTuple):
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
         """The tiles, and the memory to lay them over."""
-        return tuple(
-            [(tile, tile.memory.laid(operands[i])) for i, tile in self.tiles]  # type: ignore[arg-type]
-        )
+        found = []
+        for number, tile in self.tiles:
+            found.append((tile, tile.memory.laid(operands[number])))  # type: ignore[arg-type]
+        return tuple(found)
 
 
 class Plan(NamedTuple):
