@@ -6,7 +6,7 @@ a process that runs an executable once more, with the same options, keeps the st
 which the event loop ran them, with the memories that they work on. The runs that follow are these
 steps on other inputs; what steps remark on values is remarked again.
 
-Not kept are programs with registers, loops on the device, rendezvous, run-time offsets or prints,
+Not kept are programs with registers, loops on the device, collectives, run-time offsets or prints,
 programs that read what was written in part, and memories beyond `MOST_BYTES`. Runs that somebody
 looks into, or that have a limit of time, run as they always do.
 """
@@ -36,6 +36,7 @@ from nkic.simulate.tile import Tile
 
 MOST = 8  # programs that are known
 MOST_BYTES = 256 << 20  # of memories that are kept for all of them together
+Together = tuple[Item, ...]  # one item, or those of all cores that meet
 Laid = tuple[tuple[Tile, Window], ...]
 
 
@@ -50,7 +51,7 @@ class Ended(NamedTuple):
     runners: Sequence[Runner]
     prints: Prints
     remarks: Remarks
-    ran: Sequence[Item] | None
+    ran: Sequence[Together] | None
     result: Result
     unwritten: Sequence[Diagnostic]
 
@@ -65,7 +66,9 @@ class Ended(NamedTuple):
 
 
 def _is_plain(item: Item | LoopRecord) -> bool:
-    return isinstance(item, Item) and not item.is_rendezvous and item.dynamic is None
+    if not isinstance(item, Item) or item.dynamic is not None:
+        return False
+    return item.rendezvous is None or item.rendezvous.group is None
 
 
 class _Act(NamedTuple):
@@ -84,7 +87,7 @@ class Rerun:
         self.executable, self.memory, self.remarks = ended.executable, ended.memory, ended.remarks
         self.states: list[EngineState] = [runner.state for runner in ended.runners]
         self.compact = Compact(self.memory)
-        self.acts = _acts(self.compact, [i for i in ended.ran or () if i.work is not None])
+        self.acts = _acts(self.compact, [i for i in ended.ran or () if i[0].work is not None])
         self.memory.empty()
         self.lent = {tile for act in self.acts for tile, _ in act.lent}
         self.result, self.unwritten = replace(ended.result, outputs={}), ended.unwritten
@@ -127,32 +130,48 @@ class Rerun:
             del tile.window
 
 
-def _acts(compact: Compact, items: Sequence[Item]) -> list[_Act]:
+def _acts(compact: Compact, ran: Sequence[Together]) -> list[_Act]:
     """What items do, over memory that is theirs for as long as they need it."""
-    last = {t: number for number, item in enumerate(items) for t in _tensors(item)}
+    last = {tensor: number for number, items in enumerate(ran) for tensor in _tensors(items)}
     acts = []
-    for number, item in enumerate(items):
-        acts.append(_act(compact, item))
-        for tensor in _tensors(item):
+    for number, items in enumerate(ran):
+        acts.append(_act(compact, items))
+        for tensor in _tensors(items):
             if last[tensor] == number:
                 compact.release(tensor)
     return acts
 
 
-def _tensors(item: Item) -> list[int]:
-    return [operand.tensor for operand in item.operands if type(operand) is PatternRecord]
+def _tensors(items: Together) -> list[int]:
+    operands = [operand for item in items for operand in item.operands]
+    return [operand.tensor for operand in operands if type(operand) is PatternRecord]
 
 
-def _act(compact: Compact, item: Item) -> _Act:
-    assert item.work is not None and item.step is not None
+def _act(compact: Compact, items: Together) -> _Act:
     kept, lent = [], []
-    for number, tile in item.work.tiles:
-        operand: PatternRecord = item.operands[number]  # type: ignore[assignment]
-        if compact.memory.is_lent(operand.tensor):
-            lent.append((tile, operand))
-        else:
-            kept.append((tile, compact.window(operand, tile.form)))
-    return _Act(item.step, tuple(kept), tuple(lent), item.record.place)
+    for item in items:
+        for number, tile in item.work.tiles if item.work is not None else ():
+            operand: PatternRecord = item.operands[number]  # type: ignore[assignment]
+            if compact.memory.is_lent(operand.tensor):
+                lent.append((tile, operand))
+            else:
+                kept.append((tile, compact.window(operand, tile.form)))
+    return _Act(_step(items), tuple(kept), tuple(lent), items[0].record.place)
+
+
+def _step(items: Together) -> Step:
+    """What an item does; where cores meet, each offers what it brings, then each takes its own."""
+    meeting = [item.rendezvous for item in items if item.rendezvous is not None]
+    if not meeting:
+        assert items[0].step is not None
+        return items[0].step
+
+    def exchange() -> None:
+        brought = {core: rendezvous.offer() for core, rendezvous in enumerate(meeting)}
+        for rendezvous in meeting:
+            rendezvous.accept(brought)
+
+    return exchange
 
 
 # Programs that ran

@@ -21,6 +21,7 @@ from nkic.simulate import Result, RunOptions, rerun, simulate
 from nkic.simulate.storage import pages
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
+from tests.unit.simulate import test_cores
 from tests.unit.simulate.test_remarks import built, said
 
 SHAPE = (128, 64)
@@ -127,6 +128,16 @@ def test_the_next_runs_are_those_of_a_new_process(name: str, precise: bool) -> N
         kept.append(is_kept())
         assert same(found, alone(executable, inputs, options))
     assert kept == [False, True, True, True, True]
+
+
+@pytest.mark.parametrize("body", [test_cores.SWAP, test_cores.HANDOVER, test_cores.TWO_PIPES])
+def test_cores_meet_again(body: str) -> None:
+    executable, options = test_cores.compiled(body), RunOptions()
+    shape = test_cores.DATA.shape
+    for seed in range(4):
+        inputs = {"a": np.random.default_rng(seed).standard_normal(shape).astype(np.float32)}
+        assert same(simulate(executable, inputs), alone(executable, inputs, options))
+    assert is_kept()
 
 
 @pytest.mark.parametrize("name", OTHERS)
