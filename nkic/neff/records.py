@@ -63,7 +63,7 @@ class PatternRecord(Pattern[int, int]):
     @property
     def standing(self) -> PatternRecord:
         """What one offset of 0 addresses: without the dimensions that have an offset each."""
-        return self._replace(dims=self.fixed_dims, dynamic=None)
+        return self if self.dynamic is None else self._replace(dims=self.fixed_dims, dynamic=None)
 
     def tile(self, tensor: TensorRecord, offsets: Tile | None = None) -> Tile:
         """What rules and costs see of it; `tensor` is the one it names, `offsets` the tile of

@@ -18,6 +18,7 @@ from nkic.machine.timing import Timing, activation_table
 from nkic.neff.records import Executable, InstructionRecord, OperandRecord, PatternRecord
 from nkic.pace.clock import Clock
 from nkic.simulate.decode import Decoder, EngineState, Rendezvous, Step
+from nkic.simulate.storage.memory import Spot
 from nkic.simulate.tile import Tile
 
 Window = NDArray[Any]
@@ -36,12 +37,10 @@ class Work(NamedTuple):
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
         """The tiles, and the memory to lay them over."""
-        return tuple(
-            [
-                (tile, tile.memory.window(operands[i], tile.form))  # type: ignore[arg-type]
-                for i, tile in self.tiles
-            ]
-        )
+        found = []
+        for number, tile in self.tiles:
+            found.append((tile, tile.memory.laid(operands[number])))  # type: ignore[arg-type]
+        return tuple(found)
 
 
 class Plan(NamedTuple):
@@ -103,15 +102,16 @@ class Planner:
         make: Callable[[InstructionRecord, Row], Made],
     ) -> Made:
         """What was made for an instruction that differs in its addresses alone, if any was."""
-        patterns = []
+        spots = []
         key: list[object] = [row, record.attributes]
         for operand in record.operands:
             if type(operand) is PatternRecord:
-                patterns.append(operand)
-                key.append(self.memory.form(operand))
+                spot = self.memory.spot(operand)
+                spots.append(spot)
+                key.append(spot.form)
             else:
                 key.append(operand or repr(operand))  # 0.0 equals -0.0
-        aliases = self._aliases(patterns)
+        aliases = self._aliases(spots)
         if aliases is None:
             return make(record, row)
         key.append(aliases)
@@ -123,12 +123,12 @@ class Planner:
             found = known[whole] = make(record, row)
         return found
 
-    def _aliases(self, patterns: list[PatternRecord]) -> Aliases | None:
+    def _aliases(self, spots: list[Spot]) -> Aliases | None:
         """Which tiles are the same one; None if two of them share bytes in another way."""
-        if self.memory.are_apart(patterns):
+        if len({spot.region for spot in spots}) == len(spots):
             return ()
         same = []
-        for (i, one), (j, other) in combinations(enumerate(patterns), 2):
+        for (i, one), (j, other) in combinations([(n, s.pattern) for n, s in enumerate(spots)], 2):
             if one == other:
                 same.append((i, j))
             elif self.memory.meet(one, other):

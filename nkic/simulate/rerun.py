@@ -6,7 +6,7 @@ a process that runs an executable once more, with the same options, keeps the st
 which the event loop ran them, with the memories that they work on. The runs that follow are these
 steps on other inputs; what steps remark on values is remarked again.
 
-Not kept are programs with registers, loops on the device, rendezvous, run-time offsets or prints,
+Not kept are programs with registers, loops on the device, collectives, run-time offsets or prints,
 programs that read what was written in part, and memories beyond `MOST_BYTES`. Runs that somebody
 looks into, or that have a limit of time, run as they always do.
 """
@@ -27,6 +27,7 @@ from nkic.simulate.plans import Window
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
 from nkic.simulate.result import Result
+from nkic.simulate.storage.compact import Compact
 from nkic.simulate.storage.memory import Contents, Memory
 from nkic.simulate.storage.pages import Recycled
 from nkic.simulate.storage.strangers import STRANGER
@@ -35,6 +36,7 @@ from nkic.simulate.tile import Tile
 
 MOST = 8  # programs that are known
 MOST_BYTES = 256 << 20  # of memories that are kept for all of them together
+Together = tuple[Item, ...]  # one item, or those of all cores that meet
 Laid = tuple[tuple[Tile, Window], ...]
 
 
@@ -49,7 +51,7 @@ class Ended(NamedTuple):
     runners: Sequence[Runner]
     prints: Prints
     remarks: Remarks
-    ran: Sequence[Item] | None
+    ran: Sequence[Together] | None
     result: Result
     unwritten: Sequence[Diagnostic]
 
@@ -64,7 +66,9 @@ class Ended(NamedTuple):
 
 
 def _is_plain(item: Item | LoopRecord) -> bool:
-    return isinstance(item, Item) and not item.is_rendezvous and item.dynamic is None
+    if not isinstance(item, Item) or item.dynamic is not None:
+        return False
+    return item.rendezvous is None or item.rendezvous.group is None
 
 
 class _Act(NamedTuple):
@@ -82,7 +86,9 @@ class Rerun:
     def __init__(self, ended: Ended) -> None:
         self.executable, self.memory, self.remarks = ended.executable, ended.memory, ended.remarks
         self.states: list[EngineState] = [runner.state for runner in ended.runners]
-        self.acts = [_act(self.memory, item) for item in ended.ran or () if item.work is not None]
+        self.compact = Compact(self.memory)
+        self.acts = _acts(self.compact, [i for i in ended.ran or () if i[0].work is not None])
+        self.memory.empty()
         self.lent = {tile for act in self.acts for tile, _ in act.lent}
         self.result, self.unwritten = replace(ended.result, outputs={}), ended.unwritten
         self._give_back()
@@ -91,7 +97,7 @@ class Rerun:
     @property
     def bytes(self) -> int:
         """All that is kept."""
-        return self.memory.bytes
+        return self.memory.bytes + self.compact.bytes
 
     def run(self, contents: Contents, rounded: bool) -> Result:
         """The result of the same program on other inputs."""
@@ -124,15 +130,48 @@ class Rerun:
             del tile.window
 
 
-def _act(memory: Memory, item: Item) -> _Act:
-    assert item.work is not None and item.step is not None
-    lent: dict[Tile, PatternRecord] = {}
-    for number, tile in item.work.tiles:
-        operand = item.operands[number]
-        if type(operand) is PatternRecord and memory.is_lent(operand.tensor):
-            lent[tile] = operand
-    kept = tuple([pair for pair in item.windows if pair[0] not in lent])
-    return _Act(item.step, kept, tuple(lent.items()), item.record.place)
+def _acts(compact: Compact, ran: Sequence[Together]) -> list[_Act]:
+    """What items do, over memory that is theirs for as long as they need it."""
+    last = {tensor: number for number, items in enumerate(ran) for tensor in _tensors(items)}
+    acts = []
+    for number, items in enumerate(ran):
+        acts.append(_act(compact, items))
+        for tensor in _tensors(items):
+            if last[tensor] == number:
+                compact.release(tensor)
+    return acts
+
+
+def _tensors(items: Together) -> list[int]:
+    operands = [operand for item in items for operand in item.operands]
+    return [operand.tensor for operand in operands if type(operand) is PatternRecord]
+
+
+def _act(compact: Compact, items: Together) -> _Act:
+    kept, lent = [], []
+    for item in items:
+        for number, tile in item.work.tiles if item.work is not None else ():
+            operand: PatternRecord = item.operands[number]  # type: ignore[assignment]
+            if compact.memory.is_lent(operand.tensor):
+                lent.append((tile, operand))
+            else:
+                kept.append((tile, compact.window(operand, tile.form)))
+    return _Act(_step(items), tuple(kept), tuple(lent), items[0].record.place)
+
+
+def _step(items: Together) -> Step:
+    """What an item does; where cores meet, each offers what it brings, then each takes its own."""
+    meeting = [item.rendezvous for item in items if item.rendezvous is not None]
+    if not meeting:
+        assert items[0].step is not None
+        return items[0].step
+
+    def exchange() -> None:
+        brought = {core: rendezvous.offer() for core, rendezvous in enumerate(meeting)}
+        for rendezvous in meeting:
+            rendezvous.accept(brought)
+
+    return exchange
 
 
 # Programs that ran

@@ -99,14 +99,11 @@ def _turned(values: Factor, out: Floats, accumulate: bool) -> None:
 
 
 def _store(total: Array, out: Floats, accumulate: bool) -> None:
-    if not accumulate:
+    """Rounds to float32, and then adds if it is to `accumulate`."""
+    if accumulate:
+        np.add(out, total, out=out, dtype=np.float32, casting="same_kind")
+    else:
         np.copyto(out, total, casting="same_kind")
-        return
-    if total.dtype != np.float32:
-        rounded = scratch("matmul.rounded", total.shape, np.float32)
-        np.copyto(rounded, total, casting="same_kind")
-        total = rounded
-    np.add(out, total, out=out)
 
 
 def _has_whole_rows(values: Array) -> bool:

@@ -11,7 +11,7 @@ no bit of any result.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import prod
@@ -45,6 +45,9 @@ class Region:
 
     array: NDArray[np.generic]
     grid: DType | None
+
+
+EMPTY = Region(np.empty((1, 0), np.uint8), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +103,20 @@ class WindowForm:
         self.strides = (kind.pitch, *(step * self.unit for step, _ in pairs))
 
 
+class Spot:
+    """An access pattern on these memories. `region` is the number of what it lies in on the device;
+    `window` are its elements, once they have been asked for.
+    """
+
+    __slots__ = ("form", "pattern", "region", "window")
+
+    def __init__(self, pattern: PatternRecord, form: WindowForm, region: int) -> None:
+        self.pattern = pattern  # held, so that its identity is nobody else's
+        self.form = form
+        self.region = region
+        self.window: NDArray[Any] | None = None
+
+
 class Memory:
     """All regions of a program, and the scratch arrays that its steps share.
 
@@ -120,6 +137,7 @@ class Memory:
         self.recycled: Recycled | None = None  # for results of which every byte is written
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
+        self._spots: dict[int, Spot] = {}  # by identity of the pattern
         self._staged: dict[tuple[object, ...], int] = {}
         self._crossing()
         chips: dict[tuple[int, str], list[int]] = defaultdict(list)
@@ -226,6 +244,21 @@ class Memory:
             self._kinds[key] = WindowLayout(*key, buffer.on_chip)
         return self._kinds[key]
 
+    def spot(self, pattern: PatternRecord) -> Spot:
+        """What is known of `pattern`; equal patterns of a file are mostly one object."""
+        found = self._spots.get(id(pattern))
+        if found is None:
+            region = id(self.placed[pattern.tensor].region)
+            found = self._spots[id(pattern)] = Spot(pattern, self.form(pattern), region)
+        return found
+
+    def laid(self, pattern: PatternRecord) -> NDArray[Any]:
+        """As `window`, made once."""
+        spot = self._spots.get(id(pattern)) or self.spot(pattern)
+        if spot.window is None:
+            spot.window = self.window(pattern, spot.form)
+        return spot.window
+
     def form(self, pattern: PatternRecord) -> WindowForm:
         """What `pattern` is apart from its address."""
         tensor, dtype, start, partitions, _, dims, _ = pattern
@@ -245,11 +278,6 @@ class Memory:
         home, strides = self.homes[tensor], form.strides
         first = home.first + start * strides[0] + offset * form.unit
         return np.ndarray(form.shape, form.storage, home.array, first, strides)
-
-    def are_apart(self, patterns: Sequence[PatternRecord]) -> bool:
-        """Whether the accesses surely share no bytes: they are to different regions."""
-        regions = {id(self.placed[pattern.tensor].region) for pattern in patterns}
-        return len(regions) == len(patterns)
 
     def meet(self, one: PatternRecord, other: PatternRecord) -> bool:
         """Whether two accesses may share bytes."""
@@ -304,6 +332,16 @@ class Memory:
                 found[piece.pattern.tensor].append(tile)
         return found
 
+    def is_tile(self, number: int) -> bool:
+        """Whether a tensor is on chip, and no piece of one in HBM."""
+        return self.homes[number].on_chip and self.in_place.get(number) is None
+
+    def empty(self) -> None:
+        """Lets go of all tiles, which lie elsewhere from now on (`compact.py`)."""
+        for number, home in self.homes.items():
+            if self.is_tile(number):
+                home.region, home.array = EMPTY, EMPTY.array
+
     def lend(self, contents: Contents) -> None:
         """Begins another run: only what it writes before it reads it is as the last one left it."""
         self.contents = contents
@@ -316,8 +354,9 @@ class Memory:
     def give_back(self) -> None:
         """Lets go of the arrays that are the caller's."""
         self.contents = {}
+        self._spots.clear()
         for number in self.lent:
-            self._lay(number, Region(np.empty((1, 0), np.uint8), None))
+            self._lay(number, EMPTY)
 
     def is_lent(self, number: int) -> bool:
         """Whether a tensor's values lie in an array of the caller's."""

@@ -21,6 +21,7 @@ from nkic.simulate.storage.tensor_usage import TensorUse, flags_of
 
 Segment = tuple[int, int, int]
 Check = Callable[[], bool]
+Asked = tuple[Check, PatternRecord]
 Mark = Callable[[], None]
 Mask = NDArray[np.bool_]
 
@@ -126,6 +127,7 @@ class Shadow:
         self.flags: dict[int, _Flags] = {}
         self.owner: dict[Segment, _Flags] = {}
         self._whole: dict[int, Mark] = {}  # of tensors that have one flag
+        self._asked: dict[int, Asked] = {}  # by identity of the pattern, which it holds
         self.origins: dict[int, tuple[int, int]] = {}  # tensor → place, tensor that it read
         results = {p.tensor for p in executable.outputs}
         self.unnoted = {
@@ -150,9 +152,14 @@ class Shadow:
             if not self.homes[tensor].on_chip:
                 self.given.add(tensor)
 
-    def checks(self, reads: list[PatternRecord]) -> tuple[tuple[Check, PatternRecord], ...]:
+    def checks(self, reads: list[PatternRecord]) -> tuple[Asked, ...]:
         """What to ask before these reads. HBM tensors that are given need no asking."""
-        return tuple([(self.reader(p), p) for p in reads if p.tensor not in self.given])
+        known, given = self._asked, self.given
+        return tuple([known.get(id(p)) or self._ask(p) for p in reads if p.tensor not in given])
+
+    def _ask(self, pattern: PatternRecord) -> Asked:
+        found = self._asked[id(pattern)] = (self.reader(pattern), pattern)
+        return found
 
     def marks(self, writes: list[PatternRecord]) -> tuple[Mark, ...]:
         """What to do after these writes: nothing for an HBM tensor that nobody reads."""

@@ -5,6 +5,7 @@ in between; programs in which values decide what is run are run as they always a
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from nkic.simulate import Result, RunOptions, rerun, simulate
 from nkic.simulate.storage import pages
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
+from tests.unit.simulate import test_cores
 from tests.unit.simulate.test_remarks import built, said
 
 SHAPE = (128, 64)
@@ -128,6 +130,16 @@ def test_the_next_runs_are_those_of_a_new_process(name: str, precise: bool) -> N
     assert kept == [False, True, True, True, True]
 
 
+@pytest.mark.parametrize("body", [test_cores.SWAP, test_cores.HANDOVER, test_cores.TWO_PIPES])
+def test_cores_meet_again(body: str) -> None:
+    executable, options = test_cores.compiled(body), RunOptions()
+    shape = test_cores.DATA.shape
+    for seed in range(4):
+        inputs = {"a": np.random.default_rng(seed).standard_normal(shape).astype(np.float32)}
+        assert same(simulate(executable, inputs), alone(executable, inputs, options))
+    assert is_kept()
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_where_values_or_order_have_a_say_the_event_loop_runs(name: str) -> None:
     executable, options = built(OTHERS[name]), RunOptions()
@@ -222,6 +234,22 @@ def test_memories_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(4):
         simulate(programs[0], drawn(0))
     assert not is_kept()
+
+
+def test_tiles_take_the_memory_of_those_that_are_done_with() -> None:
+    chain = [f"t{n} = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)" for n in range(6)]
+    names = ["x", *(f"t{n}" for n in range(6)), "y"]
+    for src, dst in itertools.pairwise(names):
+        chain.append(f"nisa.tensor_scalar(dst={dst}, data={src}, op0=nl.add, operand0=1.0)")
+    executable = built("\n".join(chain))
+    for seed in range(3):
+        found = simulate(executable, drawn(seed)).outputs["output_0"]
+    wanted = drawn(2)["a"]
+    for _ in range(7):
+        wanted = wanted + np.float32(1)
+    assert found.tobytes() == wanted.tobytes()
+    (known,) = rerun._known
+    assert known.rerun is not None and known.rerun.bytes == 2 * 128 * 64 * 4
 
 
 def test_a_run_that_fails_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

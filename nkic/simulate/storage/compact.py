@@ -1,0 +1,57 @@
+"""Memory of tiles in a run whose order is known.
+
+The device's addresses rotate, so that engines need not wait for each other; a processor's cache
+wants the opposite. No value passes from one tensor on chip to another by sharing its bytes: what
+reads bytes that its own tensor has not written is a fault. So each tensor may lie anywhere from its
+first use to its last, and the next one of its size takes that memory, which is still in the cache.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nkic.neff.records import PatternRecord
+from nkic.simulate.storage.memory import ALIGN, Memory, WindowForm
+from nkic.simulate.storage.pages import Arena
+
+
+class Compact:
+    """Memory for the tensors on chip that are no pieces of HBM tensors."""
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.bytes = 0
+        self._arena = Arena()
+        self._held: dict[int, NDArray[Any]] = {}  # by tensor
+        self._free: dict[tuple[int, ...], list[NDArray[Any]]] = defaultdict(list)  # by shape
+
+    def window(self, pattern: PatternRecord, form: WindowForm) -> NDArray[np.generic]:
+        """As `Memory.window`, which it asks for what is not its own."""
+        if not self.memory.is_tile(pattern.tensor):
+            return self.memory.window(pattern, form)
+        array = self._held.get(pattern.tensor)
+        if array is None:
+            array = self._held[pattern.tensor] = self._take(pattern.tensor)
+        row = array.strides[0]
+        first = pattern.start * row + pattern.offset * form.unit
+        return np.ndarray(form.shape, form.storage, array, first, (row, *form.strides[1:]))
+
+    def release(self, tensor: int) -> None:
+        """It is not used any more."""
+        array = self._held.pop(tensor, None)
+        if array is not None:
+            self._free[array.shape].append(array)
+
+    def _take(self, tensor: int) -> NDArray[Any]:
+        home, rows = self.memory.homes[tensor], self.memory.executable.tensors[tensor].shape[0]
+        grid = home.region.grid
+        size = home.pitch if grid is None else home.pitch // grid.size * 4
+        shape = (rows, -(-size // ALIGN) * ALIGN)
+        if self._free[shape]:
+            return self._free[shape].pop()
+        self.bytes += shape[0] * shape[1]
+        return self._arena.zeros(*shape, np.uint8)
