@@ -19,6 +19,7 @@ CACHES = {
     "evaluate/compile/functions.py:compile_statement": 8192,
     "ir/overlap.py:_axes": 4096,
     "ir/overlap.py:_pitch_tuple": 4096,
+    "ir/overlap.py:_range": 65536,
     "ir/overlap.py:_reach": 65536,
     "ir/overlap.py:_tile_box": 65536,
     "language/isa.py:_binder": "rows and profiles",

@@ -28,23 +28,40 @@ def lifetimes(body: Body, target: Target, buffer: Buffer) -> list[Lifetime]:
 
     A tensor that a device loop touches but does not declare is in use during the whole loop.
     """
-    found: dict[int, Lifetime] = {}
-    _collect(body, touches_of(body, target), buffer, found)
+    found = _collect(body, touches_of(body, target), buffer)
     return sorted(found.values(), key=lambda life: (life.first, life.tensor.number))
 
 
-def _collect(body: Body, touched: Touches, buffer: Buffer, found: dict[int, Lifetime]) -> None:
+def _collect(body: Body, touched: Touches, buffer: Buffer) -> dict[int, Lifetime]:
+    """By tensor number."""
+    found: dict[int, Lifetime] = {}
+    last: dict[int, int] = {}  # of those that are touched again
     for item in body:
         if isinstance(item, Loop):
-            inside: dict[int, Lifetime] = {}
-            _collect(item.body, touched, buffer, inside)
-            for life in inside.values():
-                _extend(found, _over_loop(life, item))
+            for life in _collect(item.body, touched, buffer).values():
+                _note(found, last, *_over_loop(life, item))
             continue
         for touch in touched[item.number]:
             tensor = touch.pattern.tensor
             if tensor.buffer is buffer:
-                _extend(found, Lifetime(tensor, item.number, item.number))
+                _note(found, last, tensor, item.number, item.number)
+    for number, end in last.items():
+        found[number] = found[number]._replace(last=end)
+    return found
+
+
+def _note(
+    found: dict[int, Lifetime], lasts: dict[int, int], tensor: Tensor, first: int, last: int
+) -> None:
+    number = tensor.number
+    old = found.get(number)
+    if old is None:
+        found[number] = Lifetime(tensor, first, last)
+        return
+    if first < old.first:
+        found[number] = old._replace(first=first)
+    if last > lasts.get(number, old.last):
+        lasts[number] = last
 
 
 def _over_loop(life: Lifetime, loop: Loop) -> Lifetime:
@@ -52,10 +69,3 @@ def _over_loop(life: Lifetime, loop: Loop) -> Lifetime:
         return life
     numbers = [i.number for i in instructions(loop.body)]
     return Lifetime(life.tensor, numbers[0], numbers[-1])
-
-
-def _extend(found: dict[int, Lifetime], life: Lifetime) -> None:
-    old = found.setdefault(life.tensor.number, life)
-    if old is not life:
-        first, last = min(old.first, life.first), max(old.last, life.last)
-        found[life.tensor.number] = Lifetime(life.tensor, first, last)

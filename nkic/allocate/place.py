@@ -18,7 +18,6 @@ from heapq import heappop, heappush
 
 from nkic.allocate.liveness import Lifetime
 from nkic.ir.tensors import Tensor
-from nkic.machine.dtypes import DType
 from nkic.machine.memory import PSUM_BANK_BYTES, Address, Buffer
 from nkic.machine.targets import Target
 
@@ -84,17 +83,17 @@ def _slots(
     if fixed:
         return _ring(free, fixed, space)
     addresses: Addresses = {}
-    resting: dict[tuple[int, DType], deque[int]] = defaultdict(deque)
-    ends: list[tuple[int, int, int, tuple[int, DType]]] = []
+    resting: dict[tuple[int, str], deque[int]] = defaultdict(deque)
+    ends: list[tuple[int, int, int, tuple[int, str]]] = []
     fresh = 0
     for order, life in enumerate(free):
         while ends and ends[0][0] < life.first:
             _, _, start, kind = heappop(ends)
             resting[kind].append(start)
-        kind = (space.size(life.tensor), life.tensor.dtype)
-        room = fresh + kind[0] <= space.capacity
-        if resting[kind] and (len(resting[kind]) >= rest or not room):
-            start = resting[kind].popleft()
+        kind = (space.size(life.tensor), life.tensor.dtype.name)
+        room, rested = fresh + kind[0] <= space.capacity, resting[kind]
+        if rested and (len(rested) >= rest or not room):
+            start = rested.popleft()
         elif room:
             start, fresh = fresh, fresh + kind[0]
         else:

@@ -127,10 +127,10 @@ def seen(operand: Operand) -> object:
     if dynamic is not None:
         return operand.tile()
     if not tensor.on_chip:
-        return (tensor.buffer, dtype, shape, strides)
+        return (tensor.buffer, dtype.name, shape, strides)
     pitch = tensor.bytes // dtype.size
     start = tensor.first + (offset // pitch if pitch else 0)
-    return (tensor.buffer, dtype, shape, strides[1:], start)
+    return (tensor.buffer, dtype.name, shape, strides[1:], start)
 
 
 def _declared(instruction: Instruction, violation: Violation) -> list[Label]:

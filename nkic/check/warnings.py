@@ -46,6 +46,7 @@ class _Finder:
     written: dict[int, dict[Box, None]] = field(default_factory=dict)  # outputs only
     said: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by the place's id
     warnings: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
+    quiet: set[tuple[object, ...]] = field(default_factory=set)  # nothing is said of these
 
     def __post_init__(self) -> None:
         inputs = {p.tensor.number for p in self.program.inputs}
@@ -54,21 +55,28 @@ class _Finder:
     def instruction(self, one: Instruction) -> None:
         self.note_uses(one)
         row = one.row
-        if row.warn is not None:
-            self.warn(one)
-        if Engine.DMA in row.engines and not row.in_blocks:
-            self.dma_rows(one)
-
-    def warn(self, one: Instruction) -> None:
-        """What its row says of it, although it is legal; asked once per signature."""
-        row = one.row
+        moves = Engine.DMA in row.engines and not row.in_blocks
+        if row.warn is None and not moves:
+            return
         key = (row, one.attributes, one.engine, *map(seen, one.operands))
+        if key in self.quiet:
+            return
+        speaks = row.warn is not None and self.warn(one, key)
+        if moves and self.dma_rows(one):
+            speaks = True
+        if not speaks:
+            self.quiet.add(key)
+
+    def warn(self, one: Instruction, key: tuple[object, ...]) -> bool:
+        """Whether its row says something of it, although it is legal; asked once per signature."""
+        row = one.row
         if key not in self.warnings:
             facts = one.facts(self.program.target)
             self.warnings[key] = row.warn(facts, len(self.program.cores)) if row.warn else None
         found = self.warnings[key]
         if found is not None:
             self.complain(found.slug, f"{row.name}: {found.message}", one.at, found.help)
+        return found is not None
 
     def complain(self, slug: str, message: str, at: CallChain, help: str) -> None:
         if not self.again(slug, at):
@@ -120,7 +128,8 @@ class _Finder:
 
     # ---- speed -----------------------------------------------------------------------------
 
-    def dma_rows(self, one: Instruction) -> None:
+    def dma_rows(self, one: Instruction) -> bool:
+        """Whether it moves short rows, which only what signatures tell apart decides."""
         for operand in one.operands:
             if not isinstance(operand, TILES) or operand.tensor.on_chip:
                 continue
@@ -130,7 +139,8 @@ class _Finder:
             rows, length = _rows(_dims(operand), operand.dtype.size)
             if length < EFFICIENT_ROW and rows * length > SMALL_TRANSFER:
                 self.small_rows(one, operand.tensor, rows, length)
-                return
+                return True
+        return False
 
     def small_rows(self, one: Instruction, tensor: Tensor, rows: int, length: int) -> None:
         slug = "tiny-dma-rows" if length < TINY_ROW else "small-dma-rows"

@@ -116,7 +116,7 @@ class _Walk:
     def add(self, number: int, source: int, kind: str, found: dict[Edge, None]) -> None:
         if self.loop is None or source < self.first_inside:
             if source != number:
-                found[Edge(source, kind)] = None
+                found[tuple.__new__(Edge, (source, kind, 0))] = None
         elif Edge(source, kind) not in found:
             found[Edge(source, kind, 1)] = None
 

@@ -130,15 +130,10 @@ class _CoreEmitter:
         if instruction is None:
             return InstructionRecord(None, (), (), waits, signals, -1)
         row, _, attributes, _, at, *_, turns = instruction
-        return InstructionRecord(
-            row,
-            self.operands(instruction),
-            attributes,
-            waits,
-            signals,
-            self.places.index(at),
-            self.turns.setdefault(turns, len(self.turns)) if turns else -1,
-        )
+        turn = self.turns.setdefault(turns, len(self.turns)) if turns else -1
+        operands, place = self.operands(instruction), self.places.index(at)
+        made = (row, operands, attributes, waits, signals, place, turn)
+        return tuple.__new__(InstructionRecord, made)
 
     def operands(self, instruction: Instruction) -> tuple[OperandRecord, ...]:
         hidden: list[OperandRecord] = []
@@ -164,7 +159,8 @@ class _CoreEmitter:
             dynamic = OffsetRecord(kind, count + len(hidden) - 1, stride, limit, axis)
         tensor, dtype, start, partitions, offset, dims, _ = operand
         number = self.tensors.index(tensor, self.number)
-        record = PatternRecord(number, dtype, start, partitions, offset, dims, dynamic)
+        made = (number, dtype, start, partitions, offset, dims, dynamic)
+        record = tuple.__new__(PatternRecord, made)
         if dynamic is None:
             self.known[id(operand)] = record
         return record

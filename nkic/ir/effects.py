@@ -89,7 +89,7 @@ class _Known:
             self.boxes[tensor] = {area: None}
         else:
             boxes[area] = None
-        return Touch(pattern, reads, writes, area)
+        return tuple.__new__(Touch, (pattern, reads, writes, area))
 
     def _no_pattern(self, instruction: Instruction, operand: object) -> None:
         if isinstance(operand, View):

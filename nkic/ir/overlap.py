@@ -78,8 +78,14 @@ def _free_box(
         digit, rest = divmod(rest, pitch)
         if digit + extent >= length:
             return _hull(axes, offset, dims, size)
-        ranges.append((digit, digit + extent + 1))
+        ranges.append(_range(digit, digit + extent + 1))
     return tuple(ranges)
+
+
+@lru_cache(maxsize=65536)
+def _range(low: int, high: int) -> Range:
+    """One object for all equal ones: large tensors are touched in many places along few sides."""
+    return low, high
 
 
 @lru_cache(maxsize=65536)

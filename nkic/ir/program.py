@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from nkic.base.source import CallChain
 from nkic.ir.tensors import AccessPattern, Role, Tensor, View
@@ -133,11 +133,17 @@ class Program:
 
 def instructions(body: Body) -> Iterator[Instruction]:
     """Every instruction of `body`, loop bodies included once, in program order."""
+    if Loop not in set(map(type, body)):  # most of the time
+        return iter(cast("tuple[Instruction, ...]", body))
+    return _inside(body)
+
+
+def _inside(body: Body) -> Iterator[Instruction]:
     for item in body:
         if isinstance(item, Instruction):
             yield item
         else:
-            yield from instructions(item.body)
+            yield from _inside(item.body)
 
 
 def paths(program: Program) -> tuple[str, ...]:

@@ -20,15 +20,18 @@ def access_pattern(view: View, keep_rank: bool = False, streams: bool = False) -
     On chip the first dimension walks whole partitions, which check has made sure of.
     """
     limit = MAX_NUM if streams else UNLIMITED
-    tensor = view.tensor
-    dynamic = view.dynamic and _lower_dynamic(view.dynamic)
+    tensor, shape, strides, offset, dtype, dynamic = view
+    if dynamic is not None:
+        dynamic = _lower_dynamic(dynamic)
     if not tensor.on_chip:
         keep = keep_rank or dynamic is not None
-        dims = _dims(view.shape, view.strides, keep, limit)
-        return AccessPattern(tensor, view.dtype, 0, 0, view.offset, dims, dynamic)
-    start, offset = divmod(view.offset, view.pitch) if view.pitch else (0, 0)
-    dims = _dims(view.shape[1:], view.strides[1:], keep_rank, limit)
-    return AccessPattern(tensor, view.dtype, start, view.shape[0], offset, dims, dynamic)
+        dims = _dims(shape, strides, keep, limit)
+        return AccessPattern(tensor, dtype, 0, 0, offset, dims, dynamic)
+    pitch = tensor.bytes // dtype.size
+    start, offset = divmod(offset, pitch) if pitch else (0, 0)
+    dims = _dims(shape[1:], strides[1:], keep_rank, limit)
+    made = (tensor, dtype, start, shape[0], offset, dims, dynamic)
+    return tuple.__new__(AccessPattern, made)
 
 
 def _lower_dynamic(dynamic: Dynamic) -> Dynamic:

@@ -68,7 +68,7 @@ class _CoreLowerer:
         if engine is None and len(row.engines) == 1:
             engine = row.engines[0]
         made = (row, tuple(operands), attributes, engine, at, number, name, after, pinned, turns)
-        lowered = Instruction(*made)
+        lowered = tuple.__new__(Instruction, made)
         return lowered if engine else lowered._replace(engine=self.engine(lowered))
 
     def pattern(self, view: View, keep_rank: bool, streams: bool) -> AccessPattern:

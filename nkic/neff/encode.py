@@ -50,14 +50,14 @@ def _tensors(tensors: Iterable[TensorRecord]) -> Iterator[tuple[Any, ...]]:
     """Tensors that differ from an earlier one in their byte alone are told from the last such."""
     last: dict[tuple[Any, ...], tuple[int, int]] = {}  # index and byte, by all else
     for index, t in enumerate(tensors):
-        buffer, role = BUFFER_CODES[t.buffer], ROLES.index(t.role)
-        rest = (t.dtype.code, t.shape, buffer, t.core, role, t.partition)
-        if rest in last:
-            like, byte = last[rest]
-            yield (Layout.PLACED, index - like, t.byte - byte)
+        _, dtype, shape, buffer, core, role, partition, byte, _ = t
+        rest = (dtype.code, shape, BUFFER_CODES[buffer], core, ROLES.index(role), partition)
+        like = last.get(rest)
+        if like is not None:
+            yield (Layout.PLACED, index - like[0], byte - like[1])
         else:
-            yield (Layout.TENSOR, *rest, t.byte)
-        last[rest] = index, t.byte
+            yield (Layout.TENSOR, *rest, byte)
+        last[rest] = index, byte
 
 
 def const(executable: Executable) -> bytes:

@@ -31,6 +31,8 @@ from nkic.neff.records import (
     StreamRecord,
 )
 
+_INSTRUCTION, _MOVED = int(CodeRecord.INSTRUCTION), int(CodeRecord.MOVED)  # of most records
+
 
 class _Pool:
     """Encoded values in order of first use. Equal means equal bytes: 1 and 1.0 are two."""
@@ -108,39 +110,39 @@ class CodeWriter:
         waits = [n for wait in item.waits for n in wait]
         if item.row is None:
             return self._pack((CodeRecord.SLOT, waits, item.signals))
-        operands = [self._value(operand) for operand in item.operands]
+        known = self._value_ids
+        operands = [known.get(id(o)) or self._value(o) for o in item.operands]
         form = self._form(item.row, item.attributes)
         before = self._before.get(form, ())
         self._before[form] = operands
         moved = list(map(sub, operands, before)) if len(before) == len(operands) else operands
-        return self._pack((CodeRecord.INSTRUCTION, form, moved, waits, item.signals))
+        return self._pack((_INSTRUCTION, form, moved, waits, item.signals))
 
     def _value(self, operand: OperandRecord) -> int:
-        """0 for none, else 1 + the number of the value."""
+        """0 for none, else 1 + the number of the value, of an operand not met before."""
         if operand is None:
             return 0
-        number = self._value_ids.get(id(operand))
-        if number is None:
-            if isinstance(operand, PatternRecord):
-                number = self._pattern(operand)
-            else:
-                number = 1 + self.values.add(self._pack(_value(operand)))
-            self._value_ids[id(operand)] = number
+        if isinstance(operand, PatternRecord):
+            number = self._pattern(operand)
+        else:
+            number = 1 + self.values.add(self._pack(_value(operand)))
+        self._value_ids[id(operand)] = number
         return number
 
     def _pattern(self, p: PatternRecord) -> int:
-        key = (p.dtype.code, p.start, p.partitions, p.dims, p.dynamic)
+        tensor, dtype, start, partitions, offset, dims, dynamic = p
+        key = (dtype.code, start, partitions, dims, dynamic)
         shape = self._shapes.get(key)
         if shape is None:
             number = 1 + self.values.append(self._pack(_pattern(p)))
             self._shapes[key] = _Shape(number, p)
             return number
-        known = shape.numbers.get((p.tensor, p.offset))
+        known = shape.numbers.get((tensor, offset))
         if known is not None:
             return known
         number = len(self.values) + 1
-        steps = number - shape.last, p.tensor - shape.tensor, p.offset - shape.offset
-        self.values.append(self._pack((CodeRecord.MOVED, *steps)))
+        steps = (_MOVED, number - shape.last, tensor - shape.tensor, offset - shape.offset)
+        self.values.append(self._pack(steps))
         shape.add(number, p)
         return number
 

@@ -16,7 +16,8 @@ class Ledger:
     def __init__(self, cells: int, lines: Sequence[Line]) -> None:
         self.in_order = [line.in_order for line in lines]
         self.writers: list[Start | None] = [None] * cells
-        self.readers: list[dict[int, Start] | None] = [None] * cells
+        # The last access of each stream since; not in a dictionary where there is but one.
+        self.readers: list[dict[int, Start] | Start | None] = [None] * cells
 
     def read(self, start: Start, cells: Sequence[int]) -> Start | None:
         """Notes an access that leaves the cells as they are; an earlier one that conflicts with it
@@ -30,8 +31,11 @@ class Ledger:
                 missed = last
             others = readers[cell]
             if others is None:
-                readers[cell] = {line: start}
-            elif line not in others or others[line][1] < position:
+                readers[cell] = start
+                continue
+            if isinstance(others, tuple):
+                others = readers[cell] = {others[0]: others}
+            if line not in others or others[line][1] < position:
                 others[line] = start  # a stream may have turned reads round
         return missed
 
@@ -44,8 +48,8 @@ class Ledger:
             if last is not None and known[last[0]] < last[1] and not self.follows(start, last):
                 missed = last
             others = readers[cell]
-            if others:
-                for last in others.values():
+            if others is not None:
+                for last in (others,) if isinstance(others, tuple) else others.values():
                     if known[last[0]] < last[1] and not self.follows(start, last):
                         missed = last
                 readers[cell] = None

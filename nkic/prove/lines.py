@@ -71,9 +71,8 @@ class _Streams:
             if not fits or number in self.seen:
                 self.misplaced(one, path, stream)
             self.seen.add(number)
-            found.append(
-                Item(number, waits, signals, row if row.rendezvous_rule is not None else None)
-            )
+            meets = row if row.rendezvous_rule is not None else None
+            found.append(tuple.__new__(Item, (number, waits, signals, meets)))
         return tuple(found)
 
     def loop(self, item: StreamLoop, path: Path, stream: Stream) -> Round:

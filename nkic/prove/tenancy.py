@@ -23,7 +23,7 @@ class Tenant:
         self.tensor = tensor
         self.segments = segments
         self.resident = False
-        self.touched: dict[int, Start] = {}
+        self.touched: list[Start] = []
         self.needed: tuple[Start, ...] = ()
 
 
@@ -47,9 +47,13 @@ class Tenancy:
         if not tenant.resident:
             self._move_in(tenant)
         line, position, known, _ = start
-        before = tenant.touched.get(line)
-        if before is None or before[1] < position:  # a stream may have turned reads round
-            tenant.touched[line] = start
+        for at, before in enumerate(tenant.touched):
+            if before[0] == line:
+                if before[1] < position:  # a stream may have turned reads round
+                    tenant.touched[at] = start
+                break
+        else:
+            tenant.touched.append(start)
         late = False
         for last in tenant.needed:
             if known[last[0]] < last[1] and not self.follows(start, last):
@@ -76,7 +80,8 @@ class Tenancy:
 def _inherit(owner: Tenant, needed: dict[int, Start]) -> None:
     """Adds what a former owner did last in each stream."""
     owner.resident = False
-    for line, last in owner.touched.items():
+    for last in owner.touched:
+        line = last[0]
         if line not in needed or needed[line][1] < last[1]:
             needed[line] = last
 

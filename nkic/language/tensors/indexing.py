@@ -76,7 +76,7 @@ def index(view: View, key: Any) -> View:
         missing = least_rank(view) - len(sizes)
         sizes += [1] * missing
         steps += [1] * missing
-    return View(tensor, tuple(sizes), tuple(steps), offset, dtype, dynamic)
+    return tuple.__new__(View, (tensor, tuple(sizes), tuple(steps), offset, dtype, dynamic))
 
 
 def slice_dim(view: View, dim: int, start: int, stop: int, step: int = 1) -> View:
