@@ -81,7 +81,8 @@ def _no_dtype(value: Any) -> tuple[str, str]:
     if isinstance(value, type) and value in _PYTHON:
         return f"`{value.__name__}` is a type of Python and no dtype", f"write {_PYTHON[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""
-    near = "".join(f"did you mean `nl.{name}`?" for name in dtypes.suggest(str(value)))
+    named = [] if isinstance(value, int | float) else dtypes.suggest(str(value))
+    near = "".join(f"did you mean `nl.{name}`?" for name in named)
     return f"{brief(value)} is no dtype", help or near or _SUCH
 
 

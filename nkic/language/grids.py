@@ -195,7 +195,8 @@ def _bounds(item: Any, count: int, shape: Shape) -> tuple[int, int]:
         )
     if not -count <= item < count:
         text = f"coordinate {item} is outside of 0 to {count - 1}; the grid has shape {shape}"
-        raise KernelError("index-out-of-bounds", text)
+        help = f"loop over range({count}), which is that size of the grid's shape"
+        raise KernelError("index-out-of-bounds", text, help=help)
     return item % count, item % count + 1
 
 

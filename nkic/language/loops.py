@@ -117,6 +117,7 @@ def _dynamic(start: Any, stop: Any, step: Any, of_for: CallChain | None = None) 
         raise KernelError(
             "loop-bounds",
             f"the step of a loop on the device is an int of at least 1, not {brief(step)}",
+            help="count upwards, and compute what goes down from the counter",
             argument="step",
             position=2,
         )

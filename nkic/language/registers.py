@@ -21,6 +21,7 @@ class DeviceInteger(Identical, DeviceCondition):
     """
 
     __slots__ = ("_frozen", "_held")
+    _noun = "register"
 
     def __init__(self, register: Register | None, frozen: bool = False) -> None:
         self._held = register
@@ -56,13 +57,19 @@ class DeviceInteger(Identical, DeviceCondition):
         active().close_loop()
 
     def _no_sum(self, *_: object) -> NoReturn:
-        raise _refused("computed with it", _SUM)
+        raise self._refused("computed with it", _SUM)
 
     def _no_choice(self, *_: object) -> NoReturn:
-        raise _refused("decided by it", _CHOICE)
+        raise self._refused("decided by it", _CHOICE)
 
     def _no_number(self, *_: object) -> NoReturn:
-        raise _refused("counted or looked up with it", _NUMBER)
+        raise self._refused("counted or looked up with it", _NUMBER)
+
+    def _refused(self, what: str, help: str) -> KernelError:
+        text = f"the value of a {self._noun} is known only on the device; nothing can be "
+        return KernelError(
+            "register-value", f"{text}{what} while the kernel is compiled", help=help
+        )
 
     def __bool__(self) -> bool:
         """Refused, but where Python itself evaluates `while register:`."""
@@ -100,9 +107,7 @@ _COMPARED = (
     "compare in a (1, 1) tensor of nl.int32, `nisa.tensor_scalar(t, t, nl.less, 3)`, which gives 0 "
     "or 1, and load it with nisa.scalar_load"
 )
-_NUMBER = "unroll the loop with `for i in range(n)`; a device loop takes a register as its end"
-
-
-def _refused(what: str, help: str) -> KernelError:
-    text = "the value of a register is known only on the device; nothing can be "
-    return KernelError("register-value", f"{text}{what} while the kernel is compiled", help=help)
+_NUMBER = (
+    "unroll the loop with `for i in range(n)`; a device loop takes a register, or a scalar, as its "
+    "end"
+)

@@ -31,6 +31,7 @@ class NkiScalar(DeviceInteger):
     """
 
     __slots__ = ("_dtype",)
+    _noun = "scalar"
 
     def __init__(self, register: Register | None, dtype: DType = INT32) -> None:
         super().__init__(register, frozen=True)

@@ -183,7 +183,8 @@ def callers() -> dict[type, Callable[..., Any]]:
 
 def hint(owner: Any, name: str) -> Exception | None:
     """What a value of the language says of an attribute that it does not have."""
-    asked = getattr(type(owner), "__getattr__", None) if type(owner) in SURFACE else None
+    known = any(kind in SURFACE for kind in type(owner).__mro__)
+    asked = getattr(type(owner), "__getattr__", None) if known else None
     if asked is None or name.startswith("__"):
         return None
     try:

@@ -8,7 +8,7 @@ kernel, and of the sizes of its inputs; tiles, loops and instructions stay what 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ SIZES: Mapping[str, Mapping[int, int]] = {
     "bmm": {16: 1},
     "bmm_softmax": {16: 1, 4: 1, 32: 8, 4096: 1024},
     "gqa_full": {32: 1},
-    "lora": {12: 1, 32: 1, 5: 1, 12288: 1024},
+    "lora": {12: 1, 32: 1, 5: 1, 12288: 1024, 96: 8},
     "mamba": {7168: 256},
     "matmul": {12: 1, 32: 1, 5: 1, 12288: 1024},
     "matmul_add_rmsnorm": {4096: 256, 32: 2},
@@ -51,3 +51,30 @@ def _cut(value: Any, sizes: Mapping[int, int]) -> Any:
     if not isinstance(value, np.ndarray):
         return value
     return np.ascontiguousarray(value[tuple(slice(sizes.get(n, n)) for n in value.shape)])
+
+
+# ---- what the smaller kernels compute, of those that are too large to run as they are ------------
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def _matmul(v1: Array, v2: Array) -> Array:
+    """128 rows of the product, over the first 8 of 40 blocks of terms."""
+    terms = slice(0, 8)
+    product = v1[0, :, terms].reshape(128, -1) @ v2[terms].reshape(-1, v2.shape[-1])
+    return product[None]
+
+
+def _lora(v1: Array, v2: Array, v3: Array, v4: Array) -> Array:
+    """All rows, and 8 of 96 blocks of columns; one product takes the first 8 blocks of terms, the
+    other the first two of every ten.
+    """
+    some = [10 * ten + one for ten in range(4) for one in range(2)]
+    rows = v1.reshape(-1, *v1.shape[-2:])
+    thin = rows[:, :8].reshape(len(rows), -1) @ v3[:8].reshape(-1, v3.shape[-1]) @ v4
+    whole = rows[:, some].reshape(len(rows), -1) @ v2[some].reshape(-1, v2.shape[-1])
+    return (whole + thin).reshape(*v1.shape[:3], -1, 128)
+
+
+# What the kernel stores, of its inputs.
+REFERENCES: Mapping[str, Callable[..., Array]] = {"matmul": _matmul, "lora": _lora}

@@ -1,7 +1,7 @@
 """Compiles and runs kernels of Beta 1 from checkouts, and prints a table of worst errors.
 
     python -m tests.conformance.beta1 --sdk sdk-2.20/general/nki --sdk sdk-2.26/nki --tests \\
-        --samples ../nki-samples --bench ../AccelOpt/NKIBench [REGEX]
+        --samples ../nki-samples --bench ../AccelOpt/NKIBench [--small] [REGEX]
 
 The checkouts are of versions with Beta 1: the SDK's from v2.20.0 to v2.26.1, nki-samples' before
 Beta 2. What a checkout does not have is passed over. `--tests` also runs the SDK's own tests of
@@ -29,6 +29,7 @@ import nkic
 from nkic.base import levels
 from nkic.base.source import SourceFile
 from tests.conformance import beta1_experts, beta1_files, beta1_paged, beta1_samples, beta1_team
+from tests.conformance.bench_sizes import REFERENCES, cut, smaller
 from tests.conformance.beta1_cases import CASES, SAMPLES, SDK, Case
 from tests.conformance.worst_errors import Draw, error
 
@@ -46,7 +47,7 @@ def main() -> int:
         if options.tests and checkout == SDK:
             found += beta1_files.tests(folder, options.only)
     if options.bench:
-        found += _bench(options.bench, options.only, options.compile)
+        found += _bench(options)
     if options.files:
         beta1_files.table([folder for _, folder in folders], found, beta1_team.REASONS)
     bad = sum(not one.good and not one.why for one in found)
@@ -86,6 +87,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tests", action="store_true", help="the SDK's own tests, too")
     parser.add_argument("--files", action="store_true", help="end with a table of files")
     parser.add_argument("--bench", type=Path, help="the folder NKIBench of AccelOpt")
+    parser.add_argument("--small", action="store_true", help="of --bench, smaller problems")
     parser.add_argument("--compile", action="store_true", help="do not run them")
     parser.add_argument("--time", action="store_true", help="say how long each case took")
     parser.add_argument("only", nargs="?", default="", help="cases whose name has this pattern")
@@ -153,15 +155,22 @@ def _compared(case: Case, result: Any, wanted: Any) -> tuple[str, bool]:
 # ---- NKIBench: its own modules give inputs and references ----------------------------------------
 
 
-def _bench(folder: Path, only: str, compile_only: bool) -> Iterator[beta1_files.Outcome]:
-    """Compiles each kernel as it is, and runs it on its own inputs."""
+def _bench(options: argparse.Namespace) -> Iterator[beta1_files.Outcome]:
+    """Compiles each kernel as it is, and runs it on its own inputs; with `--small` those that are
+    too large for that, for smaller problems.
+    """
     nkic.install()
+    folder, only, compile_only = options.bench, options.only, options.compile
     found = json.loads((folder / "summary.json").read_text("utf-8"))
     for name, entry in found.items():
         pairs = [one for case in entry["cases"].values() for one in case["impls"]]
-        for pair in pairs if re.search(only, f"bench: {name}") else ():
+        wanted = re.search(only, f"bench: {name}") and (not options.small or name in REFERENCES)
+        for pair in pairs if wanted else ():
+            files = folder / pair["task"], folder / pair["kernel"]
             try:
-                said, good = _of_bench(folder / pair["task"], folder / pair["kernel"], compile_only)
+                said, good = (
+                    _smaller(name, *files) if options.small else _of_bench(*files, compile_only)
+                )
             except Exception as refused:
                 said, good = _first_error(f"{type(refused).__name__}: {refused}"), False
             print(f"| bench: {name} | {said}{'' if good else ' **fails**'} | ", flush=True)
@@ -182,6 +191,23 @@ def _of_bench(task_file: Path, kernel_file: Path, compile_only: bool) -> tuple[s
     pairs = zip(found, wanted, strict=True)
     worst = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
     return f"{worst:.2g} of the greatest", worst < MOST
+
+
+def _smaller(name: str, task_file: Path, kernel_file: Path) -> tuple[str, bool]:
+    """The kernel for a smaller problem, against NumPy in float64."""
+    task = _module(task_file)
+    np.random.seed(0)
+    given = task.transform_to_nki_inputs(task.get_inputs())
+    names = [f"v{n}" for n in range(1, len(given) + 1)]
+    inputs = cut(name, dict(zip(names, given, strict=True)))
+    text = smaller(name, kernel_file.read_text("utf-8"))
+    made = nkic.compile(SourceFile(kernel_file.name, text), inputs=inputs)
+    result = nkic.run(made, inputs)
+    exact = {key: value.astype(np.float64) for key, value in inputs.items()}
+    wanted = REFERENCES[name](**exact)
+    found = next(iter(result.outputs.values()))
+    worst = float(np.abs(found - wanted).max() / np.abs(wanted).max())
+    return f"smaller: {worst:.2g} of the greatest, {result.cycles:,} cycles", worst < MOST
 
 
 MOST = 1e-4

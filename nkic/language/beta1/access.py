@@ -132,7 +132,9 @@ def _edge(value: Any, size: int, default: int) -> int:
         return default
     found = as_index(value)
     if found is None:
-        raise KernelError("bad-index", f"the bounds of a slice are ints, not {brief(value)}")
+        text = f"the bounds of a slice are ints, not {brief(value)}"
+        help = "use `//` for whole numbers" if isinstance(value, float) else ""
+        raise KernelError("bad-index", text, help=help)
     number = int(found)
     return number + size if number < 0 else number
 

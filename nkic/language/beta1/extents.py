@@ -88,17 +88,35 @@ def check_inside(tile: Tile, where: Extent) -> None:
         return
     box = where.box or Box((0,) * len(tile.shape), tile.shape)
     for index, size, axis in tile._outside:
-        if len(index.dims) != len(box.sizes):
+        known = _reach(index, box, where)
+        if known is None:
             continue
-        low, high = range_over(index, box)
+        low, high = known
         if low < 0 or high >= size:
             shape = tile._access.tensor.shape
+            one = f"is {low}" if low == high else f"goes from {low} to {high}"
+            fixed = f"indices of it go from 0 to {size - 1}"
             raise KernelError(
                 "index-out-of-bounds",
-                f"the index of dimension {axis} goes from {low} to {high}, which has {size} "
-                f"elements: the shape of `{tile._access.tensor.name}` is {shape}",
-                help=f"hide what is outside: mask=(index < {size})",
+                f"the index of dimension {axis} {one}, which has {size} elements: the shape of "
+                f"`{tile._access.tensor.name}` is {shape}",
+                help=fixed if low == high else f"hide what is outside: mask=(index < {size})",
             )
+
+
+def part_inside(tile: Tile, where: Extent) -> Tile:
+    """The part of a tile that an instruction works on, all of which is there."""
+    check_inside(tile, where)
+    return Tile(cut(tile._access, where))
+
+
+def _reach(index: Index, box: Box, where: Extent) -> tuple[int, int] | None:
+    """The least and the greatest value of an index in a part of a tile; None where the mask speaks
+    of dimensions that the tile had before it was reshaped.
+    """
+    if len(index.dims) == len(box.sizes):
+        return range_over(index, box)
+    return index.bounds if index.is_fixed or where.box is None else None
 
 
 def reordered(where: Extent, order: Sequence[int]) -> Extent:
@@ -123,8 +141,7 @@ def axes_of(shape: Shape, *tiles: Tile) -> list[frozenset[int]]:
 
 def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
     """A tile repeated to a shape, the part of it that an instruction works on."""
-    if tile.shape == shape:
-        check_inside(tile, where)
+    check_inside(tile, _of_repeated(tile.shape, shape, where))
     view = broadcast(tile._access, shape) or alike(tile._access, shape)
     if view is None:
         raise KernelError(
@@ -135,13 +152,32 @@ def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
     return Tile(cut(view, where))
 
 
+def _of_repeated(shape: Shape, whole: Shape, where: Extent) -> Extent:
+    """The part of a tile that is read where it is repeated, and then a part of that is taken."""
+    if where.box is None or len(shape) != len(whole):
+        return where
+    starts = tuple(at if n > 1 else 0 for at, n in zip(where.box.starts, shape, strict=True))
+    sizes = tuple(min(at, n) for at, n in zip(where.box.sizes, shape, strict=True))
+    return where._replace(box=Box(starts, sizes))
+
+
 def cut(view: View, where: Extent) -> View:
     """The part of a view that an instruction works on."""
     return view if where.box is None else part_of(view, where.box.starts, where.box.sizes)
 
 
+def _of_column(shape: Shape, where: Extent) -> Extent:
+    """The part of a tile with one element per partition that a part of its rows needs."""
+    if where.box is None or shape[0] == 1:
+        return where._replace(box=None)
+    rest = (0,) * (len(shape) - 1), shape[1:]
+    return where._replace(box=Box((where.box.starts[0], *rest[0]), (where.box.sizes[0], *rest[1])))
+
+
 def column(value: Any, where: Extent) -> Any:
     """An operand with one element per partition, or a number."""
+    if isinstance(value, Tile):
+        check_inside(value, _of_column(value.shape, where))
     if not isinstance(value, NkiTensor) or where.box is None:
         return value
     view = value._access

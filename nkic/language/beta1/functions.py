@@ -28,8 +28,18 @@ from nkic.language.beta1.emit import (
     overlap,
     state,
     touch,
+    written_part,
 )
-from nkic.language.beta1.extents import ALL, Extent, cut, extent, predicate, spread
+from nkic.language.beta1.extents import (
+    ALL,
+    Extent,
+    check_inside,
+    cut,
+    extent,
+    part_inside,
+    predicate,
+    spread,
+)
 from nkic.language.beta1.moving import (
     Number,
     assign,
@@ -62,6 +72,7 @@ def update(name: str, target: Tile, other: Any) -> Tile:
         if is_hidden(source):
             hide(target)
             return target
+        check_inside(target, Extent(*written_part(source)[:2]))
         if name == "add" and _accumulated(target, source):
             return target
         if prod(source.shape) > prod(target.shape):
@@ -73,6 +84,7 @@ def update(name: str, target: Tile, other: Any) -> Tile:
         right = spread(beside(target, source), target.shape)
         emit("tensor_tensor", target, data1=target, data2=right, op=OPERATORS[name])
     elif name in ALU and name != "power":
+        check_inside(target, ALL)
         emit("tensor_scalar", target, data=target, op0=OPERATORS[name], operand0=other)
     else:
         assign(target, binary(name, target, other))
@@ -141,7 +153,7 @@ def _add_apart(target: Tile, source: Tile, where: Extent) -> None:
     """`psum += matmul` on the vector engine, where what a mask hides keeps its sum, and after
     that: a matmul adds to what matmuls wrote alone.
     """
-    goal, part = (Tile(cut(one._access, where)) for one in (target, source))
+    goal, part = (part_inside(one, where) for one in (target, source))
     total = goal if where.rest is None else new(goal.shape, target.dtype)
     emit("tensor_tensor", total, data1=goal, data2=in_sbuf(part), op=OPERATORS["add"])
     if where.rest is not None:
@@ -325,7 +337,7 @@ def where_(condition: Any, x: Any, y: Any, *, dtype: Any = None, mask: Any = Non
     asked = spread(asked, shape, where)
     chosen = _with_number("not_equal", asked, 0.0, dtypes.UINT8, None, False)
     for value in (y, x):
-        goal = Tile(cut(made._access, where))
+        goal = part_inside(made, where)
         if not isinstance(value, NkiTensor):
             source = goal if value is y else full(shape, value, made.dtype)
         else:
@@ -352,6 +364,7 @@ def _typed(value: Tile, dtype: DType) -> Tile:
 def broadcast_to(src: Any, *, shape: Any) -> Tile:
     """A tile repeated to a shape: a view, but for partitions, which are copied."""
     source = tile(src, "src")
+    check_inside(source, ALL)
     sizes = tuple(int(plain(size)) for size in shape)
     view = access.broadcast(source._access, sizes)
     if view is not None:

@@ -62,6 +62,11 @@ class Index:
         low = sum(reach for reach in reaches if reach < 0)
         return self.start + low, self.start + sum(reaches) - low
 
+    @property
+    def is_fixed(self) -> bool:
+        """It is one number."""
+        return all(dim.size == 1 or not dim.step for dim in self.dims)
+
     def __repr__(self) -> str:
         return f"Index(start={self.start}, shape={self.shape}, steps={[d.step for d in self.dims]})"
 

@@ -8,7 +8,7 @@ from typing import Any
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
 from nkic.language.beta1.emit import Part, hide, new, note_part, result
-from nkic.language.beta1.extents import Extent, column, cut, extent, startable
+from nkic.language.beta1.extents import Extent, column, extent, part_inside, startable
 from nkic.language.beta1.masks import Box, rearranged, shadow
 from nkic.language.beta1.moving import (
     exact,
@@ -54,7 +54,7 @@ def _per_partition(
     if where.empty:
         hide(made)
         return made
-    given: dict[str, Any] = {name: Tile(cut(source._access, where))}
+    given: dict[str, Any] = {name: part_inside(source, where)}
     return result(row, made, part=rows_of(where, count), **given)
 
 
@@ -86,7 +86,7 @@ def nc_find_index8(*, data: Any, vals: Any, mask: Any = None, dtype: Any = None)
         hide(made)
         return made
     wanted = column(tile(vals, "vals"), where)
-    part = Tile(cut(source._access, where))
+    part = part_inside(source, where)
     return result("nc_find_index8", made, part=rows_of(where, 8), data=part, vals=wanted)
 
 
@@ -110,7 +110,7 @@ def nc_match_replace8(
         "nc_match_replace8",
         made,
         where,
-        data=Tile(cut(source._access, where)),
+        data=part_inside(source, where),
         vals=column(tile(vals, "vals"), where),
         imm=number(imm),
         dst_idx=None if dst_idx is None else column(tile(dst_idx), where),
@@ -148,7 +148,7 @@ def tensor_reduce(
             tuple(0 if n in axes else at for n, at in enumerate(where.box.starts)),
             tuple(1 if n in axes else size for n, size in enumerate(where.box.sizes)),
         )
-        view = _permuted(cut(source._access, where), order)
+        view = _permuted(part_inside(source, where)._access, order)
         result(
             "tensor_reduce",
             made,
@@ -218,6 +218,6 @@ def tensor_partition_reduce(op: Any, data: Any, *, mask: Any = None, dtype: Any 
         hide(made)
         return made
     box = where.box and Box((0, *where.box.starts[1:]), (1, *where.box.sizes[1:]))
-    part = Tile(cut(source._access, where))
+    part = part_inside(source, where)
     row = "tensor_partition_reduce"
     return result(row, made, part=box, rest=rest, op=operator(op), data=part)

@@ -13,14 +13,24 @@ from typing import Any
 from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import emit, hide, new, operand
-from nkic.language.beta1.extents import Extent, axes_of, cut, extent, reordered, spread
+from nkic.language.beta1.extents import (
+    ALL,
+    Extent,
+    axes_of,
+    check_inside,
+    cut,
+    extent,
+    part_inside,
+    reordered,
+    spread,
+)
 from nkic.language.beta1.masks import Box, asks, bounding, rearranged, whole
 from nkic.language.beta1.moving import copy, copy_boxes, exact, in_sbuf, kind, recorded, tile
 from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.enums import engine
 from nkic.machine import dtypes
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import PARTITIONS, Buffer
 
 ANY = engine.unknown
 
@@ -92,6 +102,8 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
     """
     flat = len(left.shape) == len(right.shape) == 2
     if not flat and left._mask is right._mask is None:
+        for side in (left, right) if mask is None else ():
+            check_inside(side, ALL)
         return extent(mask, made.shape, made._axes), (left, right)
     if not flat:
         text = f"a mask hides part of a side of {left.shape} times {right.shape}"
@@ -103,12 +115,13 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
         where = exact(where, "nc_matmul, where it takes away terms of the sum,")
     for side, places in ((left, (0, 1)), (right, (0, 2))):
         where = _within_side(where, side, places, shape)
-    if where.box is None:
-        return where, (left, right)
+    if where.empty or where.box is None:
+        sides = part_inside(left, where), part_inside(right, where)
+        return where, sides
     (k, m, n), (sk, sm, sn) = where.box
     sides = (
-        Tile(access.part_of(left._access, (k, m), (sk, sm))),
-        Tile(access.part_of(right._access, (k, n), (sk, sn))),
+        part_inside(left, where._replace(box=Box((k, m), (sk, sm)))),
+        part_inside(right, where._replace(box=Box((k, n), (sk, sn)))),
     )
     rest = None if where.rest is None else rearranged(where.rest, (1, 2))
     return Extent(Box((m, n), (sm, sn)), rest), sides
@@ -138,6 +151,15 @@ def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any 
     flat = source if len(source.shape) == 2 else source.reshape(source.shape[0], -1)
     rows, columns = flat.shape
     on_vector = engine is type(ANY).vector
+    if max(rows, columns) > PARTITIONS:
+        raise KernelError(
+            "too-many-partitions",
+            f"nc_transpose exchanges {rows} partitions and {columns} columns; there are at most "
+            f"{PARTITIONS} of both",
+            help=f"transpose parts of at most {PARTITIONS} columns",
+            argument="data",
+            position=0,
+        )
     buffer = Buffer.SBUF if on_vector else Buffer.PSUM
     made = new((columns, rows), kind(dtype, source.dtype), buffer)
     made._axes = flat._axes[::-1]
@@ -145,7 +167,7 @@ def nc_transpose(data: Any, *, mask: Any = None, dtype: Any = None, engine: Any 
     if where.empty:
         hide(made)
         return made
-    part = Tile(cut(flat._access, where))
+    part = part_inside(flat, where)
     return recorded(
         "nc_transpose",
         made,
@@ -170,7 +192,7 @@ def tensor_copy_dynamic_dst(
     goal, source = tile(dst, "dst"), tile(src, "src")
     where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the copy")
     if not where.empty:
-        part = Tile(cut(goal._access, where))
+        part = part_inside(goal, where)
         emit("tensor_copy", part, src=spread(source, goal.shape, where), engine=chosen(engine))
 
 
@@ -181,7 +203,7 @@ def nc_stream_shuffle(
     goal, source = tile(dst, "dst"), tile(src, "src")
     where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the shuffle")
     if not where.empty:
-        part = Tile(cut(goal._access, where))
+        part = part_inside(goal, where)
         emit(
             "nc_stream_shuffle",
             part,
@@ -213,14 +235,14 @@ def dma_copy(
     elif where.rest is not None:
         copy_boxes(goal, Tile(view), where, oob_mode=oob_mode, dge_mode=dge_mode)
     else:
-        part = Tile(cut(goal._access, where))
+        part = part_inside(goal, where)
         emit("dma_copy", part, src=Tile(cut(view, where)), oob_mode=oob_mode, dge_mode=dge_mode)
 
 
 def _combined(goal: Tile, source: Tile, op: Any, where: Extent, oob_mode: Any = None) -> None:
     """goal = goal op source, by DMA."""
     where = exact(where, "a transfer that combines")
-    dst, src = Tile(cut(goal._access, where)), Tile(cut(source._access, where))
+    dst, src = part_inside(goal, where), part_inside(source, where)
     emit("dma_compute", dst, srcs=_plain([src, dst]), reduce_op=operator(op), oob_mode=oob_mode)
 
 
@@ -240,7 +262,7 @@ def dma_transpose(src: Any, *, axes: Any = None, mask: Any = None, dtype: Any = 
     if where.empty:
         hide(made)
         return made
-    part = Tile(cut(source._access, where))
+    part = part_inside(source, where)
     named: dict[str, Any] = {} if axes is None else {"axes": tuple(axes)}
     found = recorded("dma_transpose", made, reordered(where, order), src=part, **named)
     return found if dtype is None else copy(found, dtype=dtype)

@@ -10,8 +10,8 @@ from nkic.language.beta1.extents import (
     Extent,
     axes_of,
     column,
-    cut,
     extent,
+    part_inside,
     select,
     spread,
     startable,
@@ -48,7 +48,7 @@ def tensor_copy_predicated(
     given = spread(tile(source), goal.shape, where) if isinstance(source, NkiTensor) else source
     emit(
         "tensor_copy_predicated",
-        Tile(cut(goal._access, where)),
+        part_inside(goal, where),
         src=given,
         predicate=spread(asked, goal.shape, where),
         reverse_pred=reverse_pred,
@@ -84,7 +84,7 @@ def range_select(
         "range_select",
         made,
         where,
-        on_true_tile=Tile(cut(source._access, where)),
+        on_true_tile=part_inside(source, where),
         comp_op0=operator(comp_op0, "comp_op0"),
         comp_op1=operator(comp_op1, "comp_op1"),
         bound0=per_partition(bound0, where),
@@ -117,7 +117,7 @@ def select_reduce(
         return
     emit(
         "select_reduce",
-        Tile(cut(goal._access, where)),
+        part_inside(goal, where),
         predicate=spread(asked, goal.shape, where),
         on_true=spread(tile(on_true, "on_true"), goal.shape, where),
         on_false=per_partition(on_false, where),
@@ -178,8 +178,8 @@ def affine_select(
         raise KernelError("argument-kind", text, help="write pred=(i_p >= i_f)", argument="pred")
     condition = pred.placed(axes_of(source.shape, source), source.shape)
     parts = condition.parts if isinstance(condition, All) else (condition,)
-    given = Tile(cut(source._access, where))
-    goal = Tile(cut(made._access, where))
+    given = part_inside(source, where)
+    goal = part_inside(made, where)
     for part in parts:
         if not isinstance(part, Compared):
             text = "pred of affine_select joins comparisons with & alone"

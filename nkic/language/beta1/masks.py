@@ -192,7 +192,7 @@ def as_mask(value: Any) -> Mask | bool | None:
         return None if value is True else value
     if value is False:
         return False
-    if isinstance(value, int):
+    if isinstance(value, int) and value in (0, 1):
         return None if value else False
     if type(value).__module__ == "numpy" and getattr(value, "ndim", 1) == 0:
         return as_mask(bool(value))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection
+from typing import Any, NoReturn
 
-from nkic.base.kernel_errors import KernelError
+from nkic.base.kernel_errors import KernelError, Missing
+from nkic.base.suggest import did_you_mean
 from nkic.language.beta1.access import AtRunTime
+from nkic.language.beta1.calls import fitting
 from nkic.language.beta1.functions import binary, broadcast_to, unary, update
 from nkic.language.beta1.indices import Index, constant
 from nkic.language.beta1.moving import assign, static_cast
@@ -89,14 +91,34 @@ def _broadcast_to(self: Tile, shape: Any) -> Tile:
     return broadcast_to(self, shape=shape)
 
 
+def _no_attribute(functions: Collection[str]) -> Callable[[Tile, str], NoReturn]:
+    """What a tile says of an attribute that it lacks; `functions` are those of nki.language."""
+
+    def missing(self: Tile, name: str) -> NoReturn:
+        meant = {"T": "transpose", "pow": "power", "clip": "minimum"}.get(name, name)
+        advice = f"write nl.{meant}(t, …), which is a function" if meant in functions else ""
+        text = f"a tensor has no attribute `{name}`"
+        raise Missing("unknown-attribute", text, name, advice or did_you_mean(name, _PUBLIC))
+
+    return missing
+
+
+_PUBLIC = ("shape", "dtype", "buffer", "ndim", "astype", "view", "reshape", "broadcast_to")
+
+
 def _astype(self: Tile, dtype: Any) -> Any:
     """A copy of another dtype."""
     return static_cast(self, dtype)
 
 
-def install() -> None:
-    """Gives tiles these methods."""
-    methods = {"__setitem__": _set_item, "broadcast_to": _broadcast_to, "astype": _astype}
+def install(functions: Collection[str]) -> None:
+    """Gives tiles these methods; `functions` are the names of nki.language."""
+    methods = {
+        "__setitem__": _set_item,
+        "__getattr__": _no_attribute(functions),
+        "broadcast_to": fitting("t.broadcast_to", _broadcast_to),
+        "astype": fitting("t.astype", _astype),
+    }
     for name, method in methods.items():
         setattr(Tile, name, method)
     setattr(Blocks, "__setitem__", _set_item)  # noqa: B010  (the class declares none)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError
 from nkic.language.beta1.emit import emit, hide, is_hidden, new, result, written_part
-from nkic.language.beta1.extents import Extent, cut, extent, predicate, startable
+from nkic.language.beta1.extents import Extent, cut, extent, part_inside, predicate, startable
 from nkic.language.beta1.functions import binary, unary
 from nkic.language.beta1.isa_folds import reduced_axes, tensor_reduce
 from nkic.language.beta1.isa_moves import dma_copy, nc_matmul, nc_transpose
@@ -105,7 +105,7 @@ def _in_part(made: Tile, name: str, other: Any, dtype: DType) -> Tile:
     if is_hidden(made):
         hide(found)
         return found
-    part = Tile(cut(made._access, where))
+    part = part_inside(made, where)
     row = "tensor_tensor" if isinstance(other, Tile) else "tensor_scalar"
     named: dict[str, Any]
     if isinstance(other, Tile):
@@ -186,8 +186,26 @@ def transpose(x: Any, *, dtype: Any = None, mask: Any = None) -> Tile:
 def matmul(x: Any, y: Any, *, transpose_x: bool = False, mask: Any = None) -> Tile:
     """x @ y, or x.T @ y, as a new float32 tile in PSUM."""
     left = tile(x, "x")
+    _check_terms(left, tile(y, "y"), transpose_x)
     stationary = left if transpose_x else nc_transpose(left)
     return nc_matmul(in_sbuf(stationary), in_sbuf(tile(y, "y")), mask=mask)
+
+
+def _check_terms(left: Tile, right: Tile, transposed: bool) -> None:
+    """Both sides have as many terms of the sum; sides of more dimensions are the row's to judge."""
+    if len(left.shape) != 2 or len(right.shape) != 2:
+        return
+    rows, columns = left.shape
+    terms, what = (rows, "rows") if transposed else (columns, "columns")
+    if terms != right.shape[0]:
+        raise KernelError(
+            "operand-shape",
+            f"nl.matmul: x has {terms} {what} {list(left.shape)}, and y {right.shape[0]} rows "
+            f"{list(right.shape)}; they must be equal",
+            help="transpose_x=True takes x as it is in x.T @ y"
+            if not transposed and rows == right.shape[0]
+            else f"slice x and y to the same number of {what} and rows",
+        )
 
 
 # ---- random numbers ------------------------------------------------------------------------------
@@ -260,8 +278,8 @@ def _with_other_core(name: str, mine: Tile, dtype: DType, where: Extent, mask: A
     other = new(mine.shape, mine.dtype)
     other._axes = mine._axes
     if not where.empty:
-        own, rank = Tile(cut(mine._access, where)), 1 - active().ids[0]
-        received = Tile(cut(other._access, where))
+        own, rank = part_inside(mine, where), 1 - active().ids[0]
+        received = part_inside(other, where)
         emit("sendrecv", received, src=own, send_to_rank=rank, recv_from_rank=rank, pipe_id=0)
     pair = (other, mine) if active().ids[0] else (mine, other)
     found: Tile = binary(name, *pair, dtype, mask)

@@ -33,6 +33,7 @@ from nkic.language.beta1.extents import (
     check_inside,
     cut,
     extent,
+    part_inside,
     predicate,
     reordered,
     spread,
@@ -97,7 +98,8 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> 
     source = tile(src, "src")
     made = new(_tiled(source), kind(dtype, source.dtype))
     if len(source.shape) < 2:
-        source = source.expand_dims(-1)
+        outside, source = source._outside, source.expand_dims(-1)
+        source._outside = outside
     made._axes = source._axes
     where = extent(mask, source.shape, source._axes)
     check_inside(source, where)
@@ -105,7 +107,7 @@ def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> 
         hide(made)
         return made
     if where.rest is None:
-        part = Tile(cut(source._access, where))
+        part = part_inside(source, where)
         return result("dma_copy", made, part=where.box, src=part, oob_mode=mode)
     copy_boxes(made, source, where, oob_mode=mode)
     note_part(made, Part(where.box, where.rest, bare=True))
@@ -155,7 +157,7 @@ def store(dst: Any, value: Any, *, mask: Any = None, mode: Any = None) -> None:
     if where.rest is not None:
         copy_boxes(goal, Tile(view), where, oob_mode=mode)
     else:
-        part = Tile(cut(goal._access, where))
+        part = part_inside(goal, where)
         emit("dma_copy", part, src=Tile(cut(view, where)), oob_mode=mode)
 
 
@@ -173,7 +175,7 @@ def load_transpose2d(src: Any, *, mask: Any = None, dtype: Any = None) -> Tile:
         hide(made)
     else:
         turned = reordered(where, (1, 0))
-        recorded("dma_transpose", made, turned, src=Tile(cut(source._access, where)))
+        recorded("dma_transpose", made, turned, src=part_inside(source, where))
     return made if dtype is None else static_cast(made, dtype)
 
 
@@ -272,21 +274,22 @@ def assign(target: Tile, value: Any) -> None:
         return
     if source._access[:4] == target._access[:4]:
         return  # `t[...] += value` has been done
-    if move(source, target):
-        return
     box, rest, bare = written_part(source)
     where = Extent(box, rest)
+    check_inside(target, where)
+    if move(source, target):
+        return
     if where != ALL and source.shape != target.shape:  # what was written is said in its shape
         target = Tile(alike(target._access, source.shape) or target._access)
     view = access.fitted(source._access, target.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be assigned to one of shape {target.shape}"
-        raise KernelError("operand-shape", text, help="index both to the same shape")
+        raise KernelError("operand-shape", text, help=_alike_advice(source, target))
     on_chip = target._access.tensor.on_chip and view.tensor.on_chip
     if where != ALL and source.shape != target.shape:
         text = f"a part of a tile of shape {source.shape} cannot be assigned to {target.shape}"
         raise KernelError("operand-shape", text, help="index both to the same shape")
-    goal, part = Tile(cut(target._access, where)), Tile(cut(view, where))
+    goal, part = part_inside(target, where), Tile(cut(view, where))
     on_chip = on_chip and begins(goal._access) and begins(part._access)
     bare = bare or (rest is not None and bounding(rest, source.shape)[1] is None)
     if where.rest is not None and on_chip and not bare:
@@ -295,12 +298,21 @@ def assign(target: Tile, value: Any) -> None:
             "tensor_copy_predicated",
             goal,
             src=part,
-            predicate=Tile(cut(chosen._access, where)),
+            predicate=part_inside(chosen, where),
         )
     elif where.rest is not None:
         copy_boxes(target, Tile(view), where)
     else:
         emit("tensor_copy" if on_chip else "dma_copy", goal, src=part)
+
+
+def _alike_advice(source: Tile, target: Tile) -> str:
+    """A block that was declared without nl.par_dim is one partition."""
+    whole = target._access.tensor.shape
+    if target.shape != (1, *source.shape) or not target._access.tensor.on_chip:
+        return "index both to the same shape"
+    sizes = ", ".join(map(str, whole[2:]))
+    return f"declare blocks with nl.par_dim: ({whole[0]}, nl.par_dim({whole[1]}), {sizes})"
 
 
 def begins(view: View) -> bool:
@@ -311,6 +323,7 @@ def begins(view: View) -> bool:
 
 
 def _fill(target: Tile, value: Number) -> None:
+    check_inside(target, ALL)
     if target._access.tensor.on_chip and not begins(target._access):
         emit("dma_copy", target, src=full(target.shape, value, target.dtype))
     elif target._access.tensor.on_chip:

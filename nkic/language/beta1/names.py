@@ -23,6 +23,7 @@ from nkic.language.beta1 import (
     more,
     moving,
 )
+from nkic.language.beta1.calls import fitting
 from nkic.language.beta1.operators import Function
 from nkic.language.beta1.recorded import scalars
 from nkic.language.creation import ParDim, TensorClass
@@ -130,8 +131,9 @@ def language() -> dict[str, Any]:
     found |= {name: _unary(name) for name in _UNARY}
     found |= {name: _remainder(name) for name in ("mod", "fmod")}
     found |= {name: Function(name, getattr(more, name)) for name in more.REDUCTIONS}
-    found |= {name: getattr(more, name) for name in more.FUNCTIONS}
-    found |= {name: getattr(module, name) for module, names in _NL for name in names}
+    plain = {name: getattr(more, name) for name in more.FUNCTIONS}
+    plain |= {name: getattr(module, name) for module, names in _NL for name in names}
+    found |= {name: fitting(f"nl.{name}", function) for name, function in plain.items()}
     found |= {name: OPERATORS[name] for name in ("gelu_apprx_sigmoid_dx", "prelu", "bypass")}
     return {
         **found,
@@ -139,8 +141,8 @@ def language() -> dict[str, Any]:
         **BUFFERS,
         "bool_": dtypes.BOOL,
         "copy": Function("copy", moving.copy),
-        "where": functions.where_,
-        "arange": indices.arange,
+        "where": fitting("nl.where", functions.where_),
+        "arange": fitting("nl.arange", indices.arange),
         "mgrid": indices.MakesGrids(),
         "ds": DynamicSlice,
         "par_dim": ParDim,
@@ -151,7 +153,7 @@ def language() -> dict[str, Any]:
         "affine_range": loops.affine,
         "sequential_range": loops.traced,
         "static_range": loops.unrolled,
-        "loop_reduce": labelled(loops.loop_reduce),
+        "loop_reduce": labelled(fitting("nl.loop_reduce", loops.loop_reduce)),
         "program_id": program_id,
         "num_programs": more.instances,
         "program_ndim": program_ndim,
@@ -180,7 +182,11 @@ def instructions() -> dict[str, Any]:
     """Everything in `nki.isa`."""
     engines = (engine.tensor, engine.vector, engine.scalar, engine.gpsimd, engine.unknown)
     return {
-        **{name: labelled(getattr(module, name)) for module, names in _ISA for name in names},
+        **{
+            name: labelled(fitting(f"nisa.{name}", getattr(module, name)))
+            for module, names in _ISA
+            for name in names
+        },
         **ENUMS,
         **{f"{member.name}_engine": member for member in engines},
         "get_nc_version": get_nc_version,
@@ -208,11 +214,11 @@ def jit(target: Any, **options: Any) -> Any:
 
 def namespaces(annotation: Any) -> Mapping[str, Namespace]:
     """Every module by name."""
-    methods.install()
     decorators = ("jit", "trace", "baremetal", "benchmark", "profile")
     nki: dict[str, Any] = {name: Decorator(name, jit) for name in decorators}
     nki["tensor"] = TensorClass
     nl, nisa = language(), instructions()
+    methods.install(nl)
     constants = {**ENUMS, **{k: v for k, v in nisa.items() if k.endswith("_engine")}}
     spaces = {
         "": {},

@@ -7,6 +7,7 @@ from typing import Any
 
 from nkic.base.kernel_errors import KernelError
 from nkic.base.suggest import did_you_mean
+from nkic.language.beta1.calls import check
 from nkic.language.enums import OPERATORS, Operator
 from nkic.language.hosted import plain
 from nkic.language.texts import brief
@@ -27,7 +28,11 @@ class Function(Operator):
         self._call = call
 
     def __call__(self, *args: Any, **more: Any) -> Any:
-        return self._call(*args, **more)
+        try:
+            return self._call(*args, **more)
+        except TypeError:
+            check(f"nl.{self.name}", self._call, args, more)
+            raise
 
 
 def operator_name(value: Any, parameter: str = "op") -> str:

@@ -103,7 +103,9 @@ class Tile(NkiTensor):
         wanted = _sizes(sizes, shape, self.size)
         if wanted == self.shape:
             return self
-        return Tile(reshaped(self._access, wanted))
+        made = Tile(reshaped(self._access, wanted))
+        made._outside = tuple(one for one in self._outside if one.part.is_fixed)
+        return made
 
     def expand_dims(self, axis: Any) -> Tile:
         """With a new dimension of size 1, or with several."""

@@ -1,0 +1,60 @@
+"""Calls that do not fit a function of Beta 1: what is wrong with them, and what it takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from nkic.base.kernel_errors import KernelError
+from nkic.base.suggest import did_you_mean
+
+_RETURNS = (
+    "an instruction of Beta 1 returns its result: leave `dst` out, and assign what it returns"
+)
+
+
+def fitting(called: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, which kernels know as `called`, with an error of theirs for arguments that do
+    not fit its parameters.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **more: Any) -> Any:
+        try:
+            return function(*args, **more)
+        except TypeError:
+            check(called, function, args, more)
+            raise
+
+    return call
+
+
+def check(
+    called: str, function: Callable[..., Any], args: tuple[Any, ...], more: Mapping[str, Any]
+) -> None:
+    """Raises where `args` and `more` do not fit the parameters."""
+    signature = inspect.signature(function)
+    unknown = [name for name in more if name not in signature.parameters]
+    if unknown:
+        raise _unknown(called, signature, unknown[0])
+    try:
+        signature.bind(*args, **more)
+    except TypeError as error:
+        text = f"{called}: {error}".replace("'", "`")
+        raise KernelError("wrong-call", text, help=_written(called, signature)) from None
+
+
+def _unknown(called: str, signature: inspect.Signature, name: str) -> KernelError:
+    text = f"{called}: there is no parameter `{name}`"
+    near = did_you_mean(name, signature.parameters) or _written(called, signature)
+    help = _RETURNS if name == "dst" else near
+    return KernelError("wrong-call", text, help=help, argument=name)
+
+
+def _written(called: str, signature: inspect.Signature) -> str:
+    words = (
+        name if p.default is p.empty else f"{name}=…" for name, p in signature.parameters.items()
+    )
+    return f"the call is {called}({', '.join(words)})"

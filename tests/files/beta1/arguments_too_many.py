@@ -1,0 +1,14 @@
+# test: check
+# args: a=float32[128,64] b=float32[128,64]
+# nki: beta1
+import neuronxcc.nki as nki
+import neuronxcc.nki.isa as nisa
+import neuronxcc.nki.language as nl
+import numpy as np
+
+
+@nki.jit
+def kernel(a, b):
+    t = nl.load(a)
+    t.broadcast_to(128, 64)  # error[wrong-call]: t.broadcast_to: too many positional arguments
+    return t
