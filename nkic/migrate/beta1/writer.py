@@ -39,6 +39,7 @@ from nkic.migrate.beta1.slices import (
     subscript,
     viewed,
 )
+from nkic.migrate.beta1.transfers import moved
 from nkic.migrate.beta1.unreached import unreached_result
 from nkic.migrate.beta1.wider import Wider
 from nkic.migrate.rules.calls import shared_outputs
@@ -451,6 +452,7 @@ class Writer(cst.CSTTransformer):
             return folded
         if (returned := stored(self.sheet, self.pending, part, updated_node)) is not None:
             return returned
+        updated_node = moved(self.sheet, part, updated_node) or updated_node
         condition = self._condition(part)
         if condition is None:
             text = "parts of this statement have other masks than the whole"
