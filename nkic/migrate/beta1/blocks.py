@@ -28,7 +28,7 @@ from nkic.migrate.tree import walk
 PARTITIONS = "nki.language.par_dim"
 MAKERS = tuple(f"nki.language.{name}" for name in ("ndarray", "zeros", "ones", "full", "empty"))
 MOST_BYTES = 96 * KIB  # of all in a partition, from which on blocks are lists: half of trn1's
-DTYPE, SHAPE = "dtype", "shape"
+DTYPE, SHAPE, VIEW = "dtype", "shape", "view"
 _HBM = ("hbm", "shared_hbm", "private_hbm")
 
 Key = tuple[int, str]
@@ -230,18 +230,25 @@ class Blocks:
             scope = scope_of(self.sheet, scope)
         return (0, name.value)
 
-    def _is_one(self, use: cst.Name, count: int) -> bool:
+    def _is_one(self, use: cst.CSTNode, count: int) -> bool:
         """The use takes one block: a number stands in each block dimension."""
         parent = next(self.sheet.parents(use))
         if isinstance(parent, cst.Arg) and parent.keyword is use:
             return True
         if isinstance(parent, cst.Attribute) and parent.value is use:
-            return parent.attr.value in (DTYPE, SHAPE)
+            return parent.attr.value in (DTYPE, SHAPE) or self._is_view_of_one(use, count)
         if not isinstance(parent, cst.Subscript) or parent.value is not use:
             return isinstance(parent, cst.Attribute) and parent.attr is use
         first = [one.slice for one in parent.slice[:count]]
         numbers = [one for one in first if isinstance(one, cst.Index) and _is_number(one.value)]
         return len(numbers) == count
+
+    def _is_view_of_one(self, use: cst.CSTNode, count: int) -> bool:
+        """`t.view(dtype)[k, 0:128, 0:n]`: the last dimension stays, which a type changes."""
+        _, call, index, *_ = self.sheet.parents(use)
+        if not isinstance(index, cst.Subscript) or _viewed(call) is not use:
+            return False
+        return len(index.slice) > count + 1 and self._is_one(call, count)
 
     # ---- what becomes of them --------------------------------------------------------------
 
@@ -251,8 +258,8 @@ class Blocks:
         return kind.count if kind is not None else 0
 
     def _kind(self, node: cst.Subscript) -> Kind | None:
-        name = node.value
-        return self._kinds.get(self._key(name)) if isinstance(name, cst.Name) else None
+        name = _viewed(node.value)
+        return self._kinds.get(self._key(name)) if name is not None else None
 
     def is_tensor(self, name: cst.Name) -> bool:
         """The name is one tensor, and no list of tiles."""
@@ -269,9 +276,7 @@ class Blocks:
         blocks, rest = kind.kept(texts[: kind.count]), list(texts[kind.count :])
         if blocks and not kind.is_list:
             return subscript(value, front([*blocks, *rest], len(blocks)))
-        made: cst.BaseExpression = value
-        for one in blocks:
-            made = subscript(made, [one])
+        made = _of_list(value, blocks)
         if not rest and isinstance(next(self.sheet.parents(old)), _WRITTEN):
             rest = ["..."]
         return subscript(made, rest) if rest else made
@@ -296,10 +301,21 @@ class Blocks:
         kind = self._kind(old)
         if kind is None:
             return code(old.value), 0
+        if not isinstance(old.value, cst.Name):
+            raise NotSlices("it has block dimensions, and is viewed with another element type")
         texts = kind.kept([code(one.slice) for one in old.slice[: kind.count]])
         if texts and not kind.is_list:
             raise NotSlices("it has block dimensions")
         return f"{code(old.value)}{''.join(f'[{one}]' for one in texts)}", kind.count
+
+    def target(self, call: cst.Call) -> str:
+        """The part of a tensor that a call is assigned to, if slices say it, which stay."""
+        statement = next(self.sheet.parents(call))
+        target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+        if not isinstance(target, cst.Subscript) or self._kind(target) is not None:
+            return ""
+        plain = all(isinstance(one.slice, cst.Slice) for one in target.slice)
+        return code(target) if plain and not is_indexed(self.indices, target) else ""
 
     def made(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         """The expression that makes such a tensor."""
@@ -320,6 +336,23 @@ class Blocks:
 
 
 _WRITTEN = cst.AssignTarget | cst.AugAssign
+
+
+def _viewed(value: cst.CSTNode) -> cst.Name | None:
+    """The name of the tensor in `t` and `t.view(dtype)`."""
+    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+        value = value.func.value if value.func.attr.value == VIEW else value
+    return value if isinstance(value, cst.Name) else None
+
+
+def _of_list(value: cst.BaseExpression, blocks: Sequence[str]) -> cst.BaseExpression:
+    """`t[block]`, `t[block].view(dtype)`."""
+    if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+        inner = _of_list(value.func.value, blocks)
+        return value.with_changes(func=value.func.with_changes(value=inner))
+    for one in blocks:
+        value = subscript(value, [one])
+    return value
 
 
 def attribute_of(sheet: Sheet, name: cst.Name) -> str:

@@ -7,7 +7,7 @@ as source text.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
@@ -128,25 +128,36 @@ class Indices:
         if isinstance(node, cst.Subscript):
             return self.is_tile(node.value)
         if not isinstance(node, cst.Name):
-            return False
-        for _, value in self.definitions(node):
-            if isinstance(value, cst.Call) and any(one.on_chip for one in self.tensors(value)):
-                return True
-        return False
+            return self._is_made(node)
+        return any(self._is_made(value) for _, value in self.definitions(node))
+
+    def _is_made(self, value: cst.BaseExpression) -> bool:
+        """The expression is a call or a sum and the like, which makes a tile on the chip."""
+        is_maker = isinstance(value, cst.Call | cst.BinaryOperation)
+        return is_maker and any(one.on_chip for one in self.tensors(value))
 
     def tensors(self, value: cst.BaseExpression) -> Sequence[Tensor]:
         """The tensors that were made where an expression stands."""
         return self.sheet.facts.tensors.get(self.sheet.spot(value), ())
 
-    def is_whole(self, name: cst.Name) -> bool:
-        """The name is a tensor that a call made or the kernel was given, no part of one."""
-        values = [value for _, value in self.definitions(name)]
-        makers = [
-            isinstance(one, cst.Call) and self.sheet.name_of(one.func) in MAKERS for one in values
-        ]
+    def is_whole(self, name: cst.Name, known: tuple[int, ...] = ()) -> bool:
+        """The name is a tensor that a call made or the kernel was given, or such a one in another
+        shape; no part of one. `known` are values that are being asked about.
+        """
+        values = [value for _, value in self.definitions(name) if id(value) not in known]
         scope = scope_of(self.sheet, name)
         is_kernel = scope is not None and bool(scope.decorators)
-        return all(makers) if values else is_kernel
+        return all(self._is_whole(one, known) for one in values) if values else is_kernel
+
+    def _is_whole(self, value: cst.BaseExpression, known: tuple[int, ...]) -> bool:
+        function = value.func if isinstance(value, cst.Call) else None
+        if function is not None and self.sheet.name_of(function) in MAKERS:
+            return True
+        tensor = function.value if isinstance(function, cst.Attribute) else None
+        if not isinstance(tensor, cst.Name) or self.sheet.name_of(tensor):
+            return False
+        is_shaped = isinstance(function, cst.Attribute) and function.attr.value == "reshape"
+        return is_shaped and self.is_whole(tensor, (*known, id(value)))
 
     def _statement(self, value: cst.CSTNode) -> cst.CSTNode:
         kinds = cst.Assign | cst.AnnAssign
@@ -170,9 +181,14 @@ class Indices:
             index.base,
             *(text for factor, axis in index.parts for text in (factor, axis.start, axis.count)),
         ]
-        names = {
-            n.value for t in texts for n in walk(cst.parse_expression(t)) if isinstance(n, cst.Name)
-        }
+        return self._are_same((cst.parse_expression(text) for text in texts), value, use)
+
+    def is_same(self, value: cst.BaseExpression, use: cst.CSTNode) -> bool:
+        """The names in a value are the same at its use as where it was set."""
+        return self._are_same([value], value, use)
+
+    def _are_same(self, nodes: Iterable[cst.CSTNode], value: cst.CSTNode, use: cst.CSTNode) -> bool:
+        names = {n.value for one in nodes for n in walk(one) if isinstance(n, cst.Name)}
         set_at = self._statement(value)
         return all(self.flow.is_same(name, set_at, use) for name in names)
 

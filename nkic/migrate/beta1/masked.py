@@ -74,6 +74,8 @@ class Cutter:
             return self.indexed(old)
         if not self.limits:
             return new
+        if isinstance(old, cst.Name) and (gathered := self.gathered(old)) is not None:
+            return self.indexed(gathered)
         if isinstance(old, cst.Name) and self.is_tile(old):
             part = self.part(self.shapes.get(old.value) or self.full())
             return cst.parse_expression(f"{old.value}[{part}]") if part else new
@@ -92,6 +94,21 @@ class Cutter:
         if isinstance(texts, str):
             return cst.parse_expression(f"{code(value)}{texts}")
         return subscript(value, texts)
+
+    def gathered(self, name: cst.Name) -> cst.Subscript | None:
+        """What a name stands for, if that is rows that a tile says: a part of them is rows that a
+        part of the tile says. Raises `NotSlices` where it may be something else by now.
+        """
+        found = self.indices.definition(name)
+        value = found[1] if found is not None and found[0] < 0 else None
+        if not isinstance(value, cst.Subscript) or not is_indexed(self.indices, value):
+            return None
+        parts = (one.slice.value for one in value.slice if isinstance(one.slice, cst.Index))
+        if not any(self.indices.is_tile(one) for one in parts):
+            return None
+        if not self.indices.is_same(value, name):
+            raise NotSlices("its rows are those that a tile says, which changes before it is used")
+        return value
 
     def expression(self, old: cst.BaseExpression, new: cst.BaseExpression) -> cst.BaseExpression:
         """What is computed on the whole, and used in part."""

@@ -93,11 +93,12 @@ def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction,
 class Known(NamedTuple):
     """What is known of expressions: whether a name is one tensor in the new source, and no list;
     the sizes of a part of a tensor of a name, "" for a list's, none where its index does not say
-    them.
+    them; the part of a tensor that the call is assigned to, "" where that is none of slices.
     """
 
     is_tensor: Callable[[cst.Name], bool]
     sizes: Callable[[cst.BaseExpression, str], Sequence[str]]
+    target: str = ""
 
 
 def allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, counts: str = "") -> str:
@@ -129,7 +130,12 @@ def _allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, coun
     is loaded, if index expressions say it.
     """
     operands = _operands(result, call, known)
-    shape = _shape(result, operands, counts)
+    try:
+        shape = _shape(result, operands, counts)
+    except NoResult:
+        if not known.target or not _is_like_target(sheet, result, call):
+            raise
+        shape = f"{known.target}.shape"
     dtype = _dtype(sheet, result, call, operands)
     buffers = {tensor.buffer for tensor in result.tensors}
     if len(buffers) != 1:
@@ -137,6 +143,16 @@ def _allocation(sheet: Sheet, result: Result, call: cst.Call, known: Known, coun
     place = code(sheet.of_module("nki.language", _name(buffers.pop())))
     make = code(sheet.of_module("nki.language", "ndarray"))
     return f"{make}({shape}, dtype={dtype}, buffer={place})"
+
+
+def _is_like_target(sheet: Sheet, result: Result, call: cst.Call) -> bool:
+    """Each time, the result was copied to a part of its own shape."""
+    statement = next(sheet.parents(call))
+    target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
+    made = sheet.facts.instructions.get(sheet.spot(target), ()) if target is not None else ()
+    views = [one.operand("dst") for one in made]
+    shapes = [view.shape for view in views if isinstance(view, View)]
+    return shapes == [tensor.shape for tensor in result.tensors]
 
 
 def _name(buffer: Buffer) -> str:

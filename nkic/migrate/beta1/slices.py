@@ -153,7 +153,7 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
     which each axis has a dimension, and their order; without the first dimensions, if some are
     those of a list. Raises `NotSlices`.
     """
-    if dynamic(indices, node) is not None or _gathered(indices, node):
+    if dynamic(indices, node) is not None or _gathered(indices, node, {}):
         raise NotSlices("its rows are those that a tile says")
     dims = _sums(indices, node)[skip:]
     slices, shape, order = [], [], []
@@ -250,10 +250,10 @@ def pattern(
     if not isinstance(name, cst.Name) or not indices.is_whole(name):
         raise NotSlices("two axes are added in one dimension, or stand in another order")
     scalar = dynamic(indices, node)
-    gathered = _gathered(indices, node) if scalar is None else ""
+    gathered = _gathered(indices, node, limits) if scalar is None else ""
     if gathered:
-        if limits or order:
-            raise NotSlices("its rows are those that a tile says, under a mask")
+        if order:
+            raise NotSlices("its rows are those that a tile says, in another order")
         return gathered
     dims = _sums(indices, node)
     if scalar is not None:
@@ -277,27 +277,38 @@ def pattern(
     return f".ap([{', '.join(texts)}]{tail})"
 
 
-def _gathered(indices: Indices, node: cst.Subscript) -> str:
-    """`t[rows, i_f]` with a tile of rows; "" for everything else. Raises `NotSlices`."""
+def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
+    """`t[rows, i_f]` and `t[k, rows, i_f]` with a tile of rows; "" for everything else. Raises
+    `NotSlices`.
+    """
     parts = [one.slice.value for one in node.slice if isinstance(one.slice, cst.Index)]
     tiles = [n for n, one in enumerate(parts) if indices.is_tile(one)]
     if not tiles:
         return ""
-    if tiles != [0] or len(parts) != len(node.slice) or len(parts) != 2:
-        raise NotSlices("a tile says which elements of other dimensions than the first")
-    rows, column = parts[0], indices.of(parts[1])
+    if len(parts) != len(node.slice) or tiles != [len(parts) - 2]:
+        raise NotSlices("a tile says which elements of other dimensions than the last but one")
+    *numbers, rows, last = parts
+    column, before = indices.of(last), [indices.of(one) for one in numbers]
     plain = column is not None and [(one, axis.place) for one, axis in column.parts] == [("1", 1)]
     if column is None or not plain or not isinstance(node.value, cst.Name):
         raise NotSlices("a tile says which rows, and its columns are no slice")
+    if any(one is None or one.parts for one in before):
+        raise NotSlices("a tile says which rows, of more than one plane")
+    if not isinstance(rows, cst.Name | cst.Subscript):
+        raise NotSlices("a tile without a name says which rows")
     text = code(rows)
     if isinstance(rows, cst.Subscript):
         text = f"{code(rows.value)}[{', '.join(sliced(indices, rows, {}))}]"
-    axis = column.parts[0][1]
-    name = node.value.value
+    count = f"{text}.shape[0]"
+    for low, high in (limits[one] for one in limits if one.place == 0):
+        text, count = f"{text}[{low}:{high}]", less(high, low)
+    axis = limited(column.parts[0][1], limits)
     start = added(column.base, axis.start)
     offset = f", offset={start}" if start != "0" else ""
-    pairs = f"[[{name}.shape[1], {text}.shape[0]], [1, {axis.count}]]"
-    return f".ap({pairs}{offset}, vector_offset={text}, indirect_dim=0)"
+    step = f"{node.value.value}.shape[{len(numbers) + 1}]"
+    plane = f"[{', '.join(map(code, numbers))}]" if numbers else ""
+    pairs = f"[[{step}, {count}], [1, {axis.count}]]"
+    return f"{plane}.ap({pairs}{offset}, vector_offset={text}, indirect_dim=0)"
 
 
 def _sums(indices: Indices, node: cst.Subscript) -> list[Index]:

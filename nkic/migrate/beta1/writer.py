@@ -27,7 +27,6 @@ from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import mask_of
 from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
 from nkic.migrate.beta1.results import Known, NoResult, Result, allocation, result_of
-from nkic.migrate.beta1.returned import stored
 from nkic.migrate.beta1.slices import (
     NotSlices,
     SeveralAxes,
@@ -39,6 +38,8 @@ from nkic.migrate.beta1.slices import (
     subscript,
     viewed,
 )
+from nkic.migrate.beta1.statements.returned import stored
+from nkic.migrate.beta1.statements.transfers import moved
 from nkic.migrate.beta1.unreached import unreached_result
 from nkic.migrate.beta1.wider import Wider
 from nkic.migrate.rules.calls import shared_outputs
@@ -385,7 +386,8 @@ class Writer(cst.CSTTransformer):
         self, old: cst.Call, new: cst.Call, row: Row | None, cutter: Cutter | None
     ) -> cst.Name | None:
         """Notes what the call returns, for the statement around it to write."""
-        known = Known(self.blocks.is_tensor, partial(sizes, self.indices))
+        target = self.blocks.target(old)
+        known = Known(self.blocks.is_tensor, partial(sizes, self.indices), target)
         try:
             result = result_of(self.sheet, old, row)
             part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
@@ -451,6 +453,7 @@ class Writer(cst.CSTTransformer):
             return folded
         if (returned := stored(self.sheet, self.pending, part, updated_node)) is not None:
             return returned
+        updated_node = moved(self.sheet, part, updated_node) or updated_node
         condition = self._condition(part)
         if condition is None:
             text = "parts of this statement have other masks than the whole"

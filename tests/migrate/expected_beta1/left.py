@@ -3,6 +3,7 @@
 # nki = "0.7"
 # [args]
 # a = "float32[128, 512]"
+# rows = "int32[8, 1]"
 # ///
 """What no rule is sure of."""
 
@@ -12,7 +13,7 @@ import nki.language as nl
 
 
 @nki.jit
-def kernel(a, short=False):
+def kernel(a, rows, short=False):
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     i_p, i_f = nl.mgrid[0:128, 0:512]  # left: there is no `nki.language.mgrid`
     tile = nl.load(a[0:128, 0:512])
@@ -23,6 +24,11 @@ def kernel(a, short=False):
     if short:
         tile[0:128, 0] = nisa.activation(nl.exp, tile[:, 0])  # left: the evaluation did not come
     nl.store(out[0:128, 0:512], value=add(spare))
+    first = nl.load(
+        a[nl.load(rows),  # left: this index is no slice
+          nl.arange(512)[None, :]]  # left: there is no `nki.language.arange`
+    )
+    nl.store(out[0:8, :], value=first)
     return out
 
 

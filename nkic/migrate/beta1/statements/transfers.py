@@ -1,0 +1,71 @@
+"""What is assigned at a partition where no engine begins: `t[5, 0:8] = 0.0`.
+
+Beta 1 moves it by DMA. Later versions take an assignment for an instruction of an engine, which is
+refused there.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from nkic.ir.program import Instruction
+from nkic.ir.tensors import View
+from nkic.language.versions.rewritten import ASSIGNED
+from nkic.migrate.beta1.indices import added, code
+from nkic.migrate.sheet import Sheet
+
+MOVED = "an assignment by DMA"
+
+
+def moved(
+    sheet: Sheet, old: cst.CSTNode, line: cst.SimpleStatementLine
+) -> cst.SimpleStatementLine | None:
+    """`nisa.dma_copy(t[5:6, 0:8], value)` for an assignment; None where an engine wrote it."""
+    now = line.body[0]
+    if not isinstance(old, cst.Assign) or not isinstance(now, cst.Assign) or len(old.targets) > 1:
+        return None
+    was, target = old.targets[0].target, now.targets[0].target
+    if not isinstance(was, cst.Subscript) or not isinstance(target, cst.Subscript):
+        return None
+    made = sheet.facts.instructions.get(sheet.spot(was), ())
+    if not any(_is_transfer(one) for one in made) or not isinstance(was.value, cst.Name):
+        return None
+    goal = _as_slices(was, target)
+    value = code(now.value)
+    if _is_number(sheet, was):
+        shape = f"({'1, ' * (len(was.slice) - 1)}1)" if _is_element(was) else f"{goal}.shape"
+        full = code(sheet.of_module("nki.language", "full"))
+        value = f"{full}({shape}, {value}, dtype={was.value.value}.dtype)"
+    sheet.done[MOVED] += 1
+    function = code(sheet.of_module("nki.isa", ASSIGNED))
+    call = cst.parse_expression(f"{function}({goal}, {value})")
+    return line.with_changes(body=[cst.Expr(call)])
+
+
+def _is_transfer(one: Instruction) -> bool:
+    """A copy by DMA from one tile on the chip to another."""
+    if one.row.name != ASSIGNED:
+        return False
+    views = [one.operand(name) for name in ("dst", "src")]
+    return all(isinstance(view, View) and view.tensor.on_chip for view in views)
+
+
+def _is_number(sheet: Sheet, target: cst.Subscript) -> bool:
+    """A tile was made here for what is assigned."""
+    return bool(sheet.facts.tensors.get(sheet.spot(target)))
+
+
+def _is_element(target: cst.Subscript) -> bool:
+    return not any(isinstance(one.slice, cst.Slice) for one in target.slice)
+
+
+def _as_slices(was: cst.Subscript, target: cst.Subscript) -> str:
+    """The target with slices of one element in the place of numbers."""
+    if len(was.slice) != len(target.slice):
+        return code(target)
+    texts = [code(one.slice) for one in target.slice]
+    for place, one in enumerate(target.slice):
+        value = one.slice.value if isinstance(one.slice, cst.Index) else None
+        if value is not None and not isinstance(value, cst.Ellipsis | cst.Call):
+            texts[place] = f"{texts[place]}:{added(texts[place], '1')}"
+    return f"{code(target.value)}[{', '.join(texts)}]"
