@@ -25,6 +25,7 @@ from nkic.migrate.scopes import bound, scope_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 
+BLOCKS = "a block dimension"
 PARTITIONS = "nki.language.par_dim"
 MAKERS = tuple(f"nki.language.{name}" for name in ("ndarray", "zeros", "ones", "full", "empty"))
 MOST_BYTES = 96 * KIB  # of all in a partition, from which on blocks are lists: half of trn1's
@@ -300,6 +301,14 @@ class Blocks:
         if texts and not kind.is_list:
             raise NotSlices("it has block dimensions")
         return f"{code(old.value)}{''.join(f'[{one}]' for one in texts)}", kind.count
+
+    def tile(self, old: cst.BaseExpression) -> str:
+        """A tile of a list that is taken as a whole, as text; "" for everything else."""
+        kind = self._kind(old) if isinstance(old, cst.Subscript) else None
+        if kind is None or not isinstance(old, cst.Subscript):
+            return ""
+        is_whole = kind.is_list and len(old.slice) == kind.count > len(kind.gone)
+        return self.element(old)[0] if is_whole else ""
 
     def made(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         """The expression that makes such a tensor."""
