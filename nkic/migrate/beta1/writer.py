@@ -36,6 +36,7 @@ from nkic.migrate.beta1.slices import (
     subscript,
     viewed,
 )
+from nkic.migrate.beta1.stairs import Stairs
 from nkic.migrate.beta1.traced.carried import Carried
 from nkic.migrate.beta1.traced.folds import Folds
 from nkic.migrate.beta1.traced.hidden import Hidden
@@ -70,6 +71,7 @@ class Writer(cst.CSTTransformer):
         self.folds = Folds(sheet, self.indices)
         self.carried = Carried(sheet, self.indices)
         self.hidden = Hidden(self.blocks)
+        self.stairs = Stairs(self.blocks, self.shapes)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
@@ -262,7 +264,8 @@ class Writer(cst.CSTTransformer):
                 )
                 new = cutter.call(old, new)
             except NotSlices as failure:
-                self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
+                if not self.stairs.is_one(old):
+                    self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
                 return new
             self.sheet.done[MASKS] += 1
             self.cutters[id(old)] = cutter
@@ -428,6 +431,8 @@ class Writer(cst.CSTTransformer):
             return folded
         if (returned := stored(self.sheet, self.pending, part, updated_node)) is not None:
             return returned
+        if (in_two := self.stairs.written(original_node, updated_node)) is not None:
+            return in_two
         condition = self._condition(part)
         if condition is None:
             text = "parts of this statement have other masks than the whole"
