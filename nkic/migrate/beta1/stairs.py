@@ -128,7 +128,9 @@ class Stairs:
         """The names of the counts, and the line that sets them, if it is not there already."""
         key = (id(next(self.sheet.parents(line))), repr(stair))
         found = self._names.get(key)
-        read = [n.value for n in walk(cst.parse_expression(stair.present)) if isinstance(n, cst.Name)]
+        read = [
+            n.value for n in walk(cst.parse_expression(stair.present)) if isinstance(n, cst.Name)
+        ]
         if found is not None and all(
             self.indices.flow.is_same(one, found.line, line) for one in read
         ):

@@ -23,6 +23,7 @@ from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, cod
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import mask_of
 from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
+from nkic.migrate.beta1.patterns import said_shape
 from nkic.migrate.beta1.results import Known, NoResult, Result, allocation, result_of
 from nkic.migrate.beta1.returned import stored
 from nkic.migrate.beta1.slices import (
@@ -369,7 +370,8 @@ class Writer(cst.CSTTransformer):
         try:
             result = result_of(self.sheet, old, row)
             part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
-            shape = counts(self.indices, old.args[0].value) if row is None and old.args else ""
+            shape = said_shape(row, old) if row is not None else ""
+            shape = counts(self.indices, old.args[0].value) if row is None and old.args else shape
             made = allocation(self.sheet, result, old, known, shape) if result.is_new else ""
         except (NoResult, NotSlices) as failure:
             declared = self._declared(old, new, row, cutter, known)
