@@ -81,3 +81,10 @@ def test_what_spilled_by_itself_is_compared_with_what_may_spill() -> None:
     found = job.proof().findings
     assert {one.verdict for one in found} == {"bits"}
     assert [one.spills for one in found][:2] == [True, False]  # half the columns fit
+
+
+@pytest.mark.parametrize("count", [0, 255, 256, 16384, 16639, 65536, 70000])
+def test_rows_and_the_part_of_one_are_right_at_their_edges(count: int) -> None:
+    job = Job((HERE / "beta1" / "stairs.py").read_text("utf-8"))
+    job.request = replace(job.request, consts={"count": count})
+    assert {one.verdict for one in job.proof().findings} == {"bits"}

@@ -25,6 +25,7 @@ from nkic.migrate.scopes import bound, scope_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 
+BLOCKS = "a block dimension"
 PARTITIONS = "nki.language.par_dim"
 MAKERS = tuple(f"nki.language.{name}" for name in ("ndarray", "zeros", "ones", "full", "empty"))
 MOST_BYTES = 96 * KIB  # of all in a partition, from which on blocks are lists: half of trn1's
@@ -316,6 +317,14 @@ class Blocks:
             return ""
         plain = all(isinstance(one.slice, cst.Slice) for one in target.slice)
         return code(target) if plain and not is_indexed(self.indices, target) else ""
+
+    def tile(self, old: cst.BaseExpression) -> str:
+        """A tile of a list that is taken as a whole, as text; "" for everything else."""
+        kind = self._kind(old) if isinstance(old, cst.Subscript) else None
+        if kind is None or not isinstance(old, cst.Subscript):
+            return ""
+        is_whole = kind.is_list and len(old.slice) == kind.count > len(kind.gone)
+        return self.element(old)[0] if is_whole else ""
 
     def made(self, old: cst.Call, new: cst.Call) -> cst.BaseExpression:
         """The expression that makes such a tensor."""

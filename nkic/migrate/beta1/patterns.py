@@ -46,6 +46,12 @@ def rewritten(
     return new
 
 
+def said_shape(row: Row, old: cst.Call) -> str:
+    """The shape that a call says its result has; "" where it says none."""
+    said = find(old, BY_SHAPE[row.name], BY_SHAPE[row.name][0]) if row.name in BY_SHAPE else None
+    return code(said.value) if said is not None else ""
+
+
 def _filled(new: cst.Call, names: Names) -> cst.Call:
     """`memset(shape, value, dtype)` → `memset(value)`."""
     gone = [find(new, names, name) for name in (names[0], names[2])]

@@ -93,11 +93,13 @@ def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction,
 class Known(NamedTuple):
     """What is known of expressions: whether a name is one tensor in the new source, and no list;
     the sizes of a part of a tensor of a name, "" for a list's, none where its index does not say
-    them; the part of a tensor that the call is assigned to, "" where that is none of slices.
+    them; a tile of a list that is taken as a whole, as text, "" for everything else;
+    the part of a tensor that the call is assigned to, "" where that is none of slices.
     """
 
     is_tensor: Callable[[cst.Name], bool]
     sizes: Callable[[cst.BaseExpression, str], Sequence[str]]
+    tile: Callable[[cst.BaseExpression], str]
     target: str = ""
 
 
@@ -196,6 +198,9 @@ def _operands(result: Result, call: cst.Call, known: Known) -> dict[str, Operand
         value = argument.value
         base = value.value if isinstance(value, cst.Subscript) else value
         name = base.value if isinstance(base, cst.Name) and known.is_tensor(base) else ""
+        if tile := known.tile(value):
+            found[operand.name] = Operand(tile, (), views)
+            continue
         sizes = tuple(known.sizes(value, name))
         fits = {len(view.shape) for view in views} == {len(sizes)}
         if name and base is value:

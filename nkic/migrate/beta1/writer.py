@@ -12,20 +12,18 @@ import libcst as cst
 from nkic.base.source import Span
 from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
-from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import mask_argument, replaced, with_args, word
-from nkic.migrate.beta1 import allocators, calls, rounding
-from nkic.migrate.beta1.blocks import MAKERS, Blocks, unmarked
-from nkic.migrate.beta1.calls import FOLDS, MASKS, NUMBERS
-from nkic.migrate.beta1.carried import Carried
+from nkic.migrate.beta1 import allocators, attributes, calls, rounding
+from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
+from nkic.migrate.beta1.calls import FOLDS, MASKS
 from nkic.migrate.beta1.declared import declared_result, is_never_called
-from nkic.migrate.beta1.folds import Folds
 from nkic.migrate.beta1.hoisting import Hoisting, Pending, PendingCalls, joined
 from nkic.migrate.beta1.indices import ARANGE, MGRID, Index, Indices, added, code
 from nkic.migrate.beta1.masked import Cutter, shapes_by_name
 from nkic.migrate.beta1.masks import mask_of
 from nkic.migrate.beta1.patterns import rewritten as rewritten_patterns
+from nkic.migrate.beta1.patterns import said_shape
 from nkic.migrate.beta1.results import Known, NoResult, Result, allocation, result_of
 from nkic.migrate.beta1.slices import (
     NotSlices,
@@ -38,17 +36,20 @@ from nkic.migrate.beta1.slices import (
     subscript,
     viewed,
 )
+from nkic.migrate.beta1.stairs import Stairs
 from nkic.migrate.beta1.statements.returned import stored
 from nkic.migrate.beta1.statements.transfers import moved
-from nkic.migrate.beta1.unreached import unreached_result
+from nkic.migrate.beta1.traced.carried import Carried
+from nkic.migrate.beta1.traced.folds import Folds
+from nkic.migrate.beta1.traced.hidden import Hidden
+from nkic.migrate.beta1.traced.unreached import unreached_result
 from nkic.migrate.beta1.wider import Wider
 from nkic.migrate.rules.calls import shared_outputs
 from nkic.migrate.scopes import scope_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 
-INDICES, BLOCKS, ADDRESSES = "an index expression", "a block dimension", "an allocator"
-NOTES = "a note of a tensor"
+INDICES, ADDRESSES = "an index expression", "an allocator"
 _INDEXING = "slice the tensor, or use t.ap(pattern)"
 _MASKING = "slice to the part that is there, `t[0:min(128, rows - start)]`"
 _PATTERNS = "write the pattern, [[step, count], …]"
@@ -71,6 +72,8 @@ class Writer(cst.CSTTransformer):
         self.wider = Wider(sheet, self.indices, self.shapes)
         self.folds = Folds(sheet, self.indices)
         self.carried = Carried(sheet, self.indices)
+        self.hidden = Hidden(self.blocks)
+        self.stairs = Stairs(self.blocks, self.shapes)
         self._axes: dict[int, list[int]] = {}  # of calls whose axes came to the end
         self.cutters: dict[int, Cutter] = {}  # of masked calls, as they were
         self.skipped: dict[int, Span] = {}  # functions that were not evaluated
@@ -234,31 +237,8 @@ class Writer(cst.CSTTransformer):
     def leave_Attribute(  # noqa: N802
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
-        """`nl.fp32.min` → the number; the least number of a type whose tensor is filled with it;
-        `t.shape` of a list of tiles; `nki.tensor` in annotations.
-        """
-        name = self.sheet.name_of(original_node)
-        if name == "nki.language.fp32.min":
-            self.sheet.done[NUMBERS] += 1
-            return cst.parse_expression(repr(FLOAT32.lowest))
-        around = next(self.sheet.parents(original_node))
-        if isinstance(around, cst.Annotation) and name == "nki.tensor":
-            self.sheet.done[NOTES] += 1
-            return self.sheet.of_module("nki.language", "NkiTensor")
-        if text := self.blocks.attribute(original_node):
-            self.sheet.done[BLOCKS] += 1
-            return cst.parse_expression(text)
-        value = original_node.value
-        name = self.sheet.name_of(value.func) if isinstance(value, cst.Call) else ""
-        if name != "nki.language.finfo":
-            return updated_node
-        maker = next((p for p in self.sheet.parents(value) if isinstance(p, cst.Call)), None)
-        made = self.sheet.facts.tensors.get(self.sheet.spot(maker), ()) if maker else ()
-        found = {_limit(one.dtype, original_node.attr.value) for one in made}
-        if len(found) != 1 or None in found:
-            return updated_node
-        self.sheet.done[NUMBERS] += 1
-        return cst.parse_expression(repr(found.pop()))
+        """Numbers of element types, shapes of lists of tiles, `nki.tensor` in annotations."""
+        return attributes.written(self.blocks, original_node) or updated_node
 
     # ---- calls -----------------------------------------------------------------------------
 
@@ -286,7 +266,8 @@ class Writer(cst.CSTTransformer):
                 )
                 new = cutter.call(old, new)
             except NotSlices as failure:
-                self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
+                if not self.stairs.is_one(old):
+                    self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
                 return new
             self.sheet.done[MASKS] += 1
             self.cutters[id(old)] = cutter
@@ -387,11 +368,12 @@ class Writer(cst.CSTTransformer):
     ) -> cst.Name | None:
         """Notes what the call returns, for the statement around it to write."""
         target = self.blocks.target(old)
-        known = Known(self.blocks.is_tensor, partial(sizes, self.indices), target)
+        known = Known(self.blocks.is_tensor, partial(sizes, self.indices), self.blocks.tile, target)
         try:
             result = result_of(self.sheet, old, row)
             part = cutter.part(frozenset(t.shape for t in result.tensors)) if cutter else ""
-            shape = counts(self.indices, old.args[0].value) if row is None and old.args else ""
+            shape = said_shape(row, old) if row is not None else ""
+            shape = counts(self.indices, old.args[0].value) if row is None and old.args else shape
             made = allocation(self.sheet, result, old, known, shape) if result.is_new else ""
         except (NoResult, NotSlices) as failure:
             declared = self._declared(old, new, row, cutter, known)
@@ -454,11 +436,15 @@ class Writer(cst.CSTTransformer):
         if (returned := stored(self.sheet, self.pending, part, updated_node)) is not None:
             return returned
         updated_node = moved(self.sheet, part, updated_node) or updated_node
+        if (in_two := self.stairs.written(original_node, updated_node)) is not None:
+            return in_two
         condition = self._condition(part)
         if condition is None:
             text = "parts of this statement have other masks than the whole"
             self.sheet.leave(part, text, "write each call in a statement of its own")
             return original_node
+        condition = condition or self.hidden.condition(part)
+        self.hidden.note(part, condition)
         return Hoisting(self.sheet, self.pending).hoisted(updated_node, condition)
 
     def _condition(self, part: cst.BaseSmallStatement) -> str | None:
@@ -481,10 +467,6 @@ class Writer(cst.CSTTransformer):
     ) -> cst.IndentedBlock:
         """Neighbours under the same condition stand under one."""
         return updated_node.with_changes(body=joined(updated_node.body))
-
-
-def _limit(dtype: DType, name: str) -> float | None:
-    return {"min": dtype.lowest, "max": dtype.highest}.get(name)
 
 
 def _returns(row: Row, call: cst.Call) -> bool:

@@ -1,0 +1,49 @@
+"""Attributes that are something else now: `nl.fp32.min`, `t.shape` of a list, `nki.tensor`."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from nkic.machine.dtypes import FLOAT32, DType
+from nkic.migrate.beta1.blocks import BLOCKS, Blocks
+from nkic.migrate.beta1.calls import NUMBERS
+
+NOTES = "a note of a tensor"
+
+
+def written(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
+    """What stands in the place of an attribute; None where it stays.
+
+    `nl.fp32.min` becomes the number, `nl.finfo(dtype).min` that of the type of the tensor which is
+    filled with it, `t.shape` of a list of tiles that of its first, with how many there are.
+    """
+    sheet = blocks.sheet
+    name = sheet.name_of(old)
+    if name == "nki.language.fp32.min":
+        sheet.done[NUMBERS] += 1
+        return cst.parse_expression(repr(FLOAT32.lowest))
+    if isinstance(next(sheet.parents(old)), cst.Annotation) and name == "nki.tensor":
+        sheet.done[NOTES] += 1
+        return sheet.of_module("nki.language", "NkiTensor")
+    if text := blocks.attribute(old):
+        sheet.done[BLOCKS] += 1
+        return cst.parse_expression(text)
+    return _filling(blocks, old)
+
+
+def _filling(blocks: Blocks, old: cst.Attribute) -> cst.BaseExpression | None:
+    """`nl.finfo(dtype).min`, in a call that makes tensors of one type."""
+    sheet, value = blocks.sheet, old.value
+    if not isinstance(value, cst.Call) or sheet.name_of(value.func) != "nki.language.finfo":
+        return None
+    maker = next((p for p in sheet.parents(value) if isinstance(p, cst.Call)), None)
+    made = sheet.facts.tensors.get(sheet.spot(maker), ()) if maker else ()
+    found = {_limit(one.dtype, old.attr.value) for one in made}
+    if len(found) != 1 or None in found:
+        return None
+    sheet.done[NUMBERS] += 1
+    return cst.parse_expression(repr(found.pop()))
+
+
+def _limit(dtype: DType, name: str) -> float | None:
+    return {"min": dtype.lowest, "max": dtype.highest}.get(name)

@@ -1,0 +1,204 @@
+"""Masks over a flattened index: `mask=512 * i_p + i_f < n` leaves whole rows, and a part of one.
+
+A load or a store under such a mask becomes two: of the rows that are whole, and of what is left in
+the row behind them. What is computed in between is computed of whole tiles, of which that much is
+read again. Source: NKI's documentation up to SDK 2.26, masking.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import libcst as cst
+
+from nkic.migrate.arguments import find, mask_argument, word
+from nkic.migrate.beta1.blocks import Blocks
+from nkic.migrate.beta1.calls import MASKS
+from nkic.migrate.beta1.hoisting import only_target
+from nkic.migrate.beta1.indices import Axis, Indices, added, code, less, times
+from nkic.migrate.beta1.masked import Cutter, Shapes
+from nkic.migrate.beta1.masks import Mask
+from nkic.migrate.beta1.slices import is_indexed, sizes
+from nkic.migrate.beta1.wider import BINARY
+from nkic.migrate.scopes import scope_of
+from nkic.migrate.tree import walk
+
+_LOAD, _STORE = "nki.language.load", "nki.language.store"
+_COMPARED = cst.LessThan | cst.LessThanEqual
+
+
+class Stair(NamedTuple):
+    """A mask that leaves the first elements of a tile, counted along its rows: so many."""
+
+    rows: Axis
+    columns: Axis
+    present: str
+
+
+class Names(NamedTuple):
+    """Of the rows that are whole, and of the elements in the row behind them; set at `line`."""
+
+    whole: str
+    rest: str
+    line: cst.CSTNode
+
+
+class Stairs:
+    """Writes the statements of such masks."""
+
+    def __init__(self, blocks: Blocks, shapes: Shapes) -> None:
+        self.blocks = blocks
+        self.indices: Indices = blocks.indices
+        self.sheet = blocks.sheet
+        self.shapes = shapes
+        self._names: dict[tuple[int, str], Names] = {}  # by the block of statements and the count
+
+    def is_one(self, call: cst.Call) -> bool:
+        """The call, with the statement around it, is written by `written`."""
+        statement = next(self.sheet.parents(call))
+        name = self.sheet.name_of(call.func)
+        if self._stair(call) is None:
+            return False
+        if name == _STORE:
+            return isinstance(statement, cst.Expr) and self._is_indexed(call)
+        target = only_target(statement) if isinstance(statement, cst.Assign) else None
+        if not isinstance(target, cst.Name) or not self._is_read_alike(target, call):
+            return False
+        return self._is_indexed(call) if name == _LOAD else name in BINARY
+
+    def written(self, old: cst.SimpleStatementLine, new: cst.SimpleStatementLine) -> Any:
+        """The statements in the place of one under such a mask; None for all others."""
+        part, now = old.body[0], new.body[0]
+        call, made = getattr(part, "value", None), getattr(now, "value", None)
+        if not isinstance(call, cst.Call) or not isinstance(made, cst.Call):
+            return None
+        stair = self._stair(call) if mask_argument(call) is not None and self.is_one(call) else None
+        if stair is None:
+            return None
+        self.sheet.done[MASKS] += 1
+        names, before = self._counted(old, stair)
+        name = self.sheet.name_of(call.func)
+        if name == _LOAD:
+            lines = self._loaded(now, call, made, stair, names)
+        elif name == _STORE:
+            lines = self._both(call, made, stair, names, lambda one: code(one))
+        else:
+            text = code(now.with_changes(value=_unmasked(made)))
+            lines = [f"if {names.whole} + {names.rest} > 0:\n    {text}\n"]
+        statements = [cst.parse_statement(one) for one in (*before, *lines)]
+        statements[0] = statements[0].with_changes(leading_lines=new.leading_lines)
+        return cst.FlattenSentinel(statements)
+
+    def _loaded(
+        self, now: Any, call: cst.Call, made: cst.Call, stair: Stair, names: Names
+    ) -> list[str]:
+        """A tile, and the transfers to its parts."""
+        tile = code(now.targets[0].target)
+        make, place = (code(self.sheet.of_module("nki.language", n)) for n in ("ndarray", "sbuf"))
+        copy = code(self.sheet.of_module("nki.isa", "dma_copy"))
+        said = next((code(one.value) for one in made.args if word(one) == "dtype"), "")
+        source = find(made, ("src",), "src")
+        assert source is not None and isinstance(source.value, cst.Subscript)
+        shape = f"({stair.rows.count}, {stair.columns.count})"
+        dtype = said or f"{code(source.value.value)}.dtype"
+        first = f"{tile} = {make}({shape}, dtype={dtype}, buffer={place})\n"
+
+        def moved(one: cst.Call, part: str) -> str:
+            found = find(one, ("src",), "src")
+            assert found is not None
+            return f"{copy}({tile}[{part}], {code(found.value)})"
+
+        limits = _limits(stair, names)
+        parts = [f"{':'.join(rows)}, {':'.join(columns)}" for rows, columns in limits]
+        texts = iter(parts)
+        return [first, *self._both(call, made, stair, names, lambda one: moved(one, next(texts)))]
+
+    def _both(
+        self, call: cst.Call, made: cst.Call, stair: Stair, names: Names, text: Any
+    ) -> list[str]:
+        """The statement for the whole rows, and for the elements behind them."""
+        lines = []
+        for name, (rows, columns) in zip(names[:2], _limits(stair, names), strict=True):
+            mask = Mask({stair.rows: rows, stair.columns: columns})
+            cutter = Cutter(self.indices, self.blocks, self.shapes, mask, (), lambda _: ())
+            lines.append(f"if {name} > 0:\n    {text(cutter.call(call, made))}\n")
+        return lines
+
+    def _counted(self, line: cst.SimpleStatementLine, stair: Stair) -> tuple[Names, list[str]]:
+        """The names of the counts, and the line that sets them, if it is not there already."""
+        key = (id(next(self.sheet.parents(line))), repr(stair))
+        found = self._names.get(key)
+        read = [
+            n.value for n in walk(cst.parse_expression(stair.present)) if isinstance(n, cst.Name)
+        ]
+        if found is not None and all(
+            self.indices.flow.is_same(one, found.line, line) for one in read
+        ):
+            return found, []
+        names = Names(self.sheet.fresh("whole"), self.sheet.fresh("rest"), line)
+        self._names[key] = names
+        row = stair.columns.count
+        most = times(stair.rows.count, row)
+        text = f"divmod(min(max({stair.present}, 0), {most}), {row})"
+        return names, [f"{names.whole}, {names.rest} = {text}\n"]
+
+    # ---- what is one -----------------------------------------------------------------------
+
+    def _is_read_alike(self, tile: cst.Name, call: cst.Call) -> bool:
+        """Whatever reads the tile has the same mask: what that hides is not looked at."""
+        scope = scope_of(self.sheet, tile)
+        nodes = walk(scope.body) if scope is not None else ()
+        named = (one for one in nodes if isinstance(one, cst.Name) and one.value == tile.value)
+        for use in named:
+            around = next(self.sheet.parents(use))
+            if isinstance(around, cst.AssignTarget):
+                continue
+            reader = next(self.sheet.parents(around))
+            if not isinstance(around, cst.Arg) or not isinstance(reader, cst.Call):
+                return False
+            if self._stair(reader) != self._stair(call):
+                return False
+        return True
+
+    def _is_indexed(self, call: cst.Call) -> bool:
+        """The tensor is indexed to just the tile that the mask is of."""
+        value = call.args[0].value if call.args else None
+        stair = self._stair(call)
+        if stair is None or not isinstance(value, cst.Subscript):
+            return False
+        own = [stair.rows.count, stair.columns.count]
+        plain = isinstance(value.value, cst.Name) and self.blocks.count(value) == 0
+        return plain and is_indexed(self.indices, value) and sizes(self.indices, value) == own
+
+    def _stair(self, call: cst.Call) -> Stair | None:
+        """What the mask of a call leaves, if it is one; None for others."""
+        mask = mask_argument(call)
+        if isinstance(mask, cst.Name):
+            found = self.indices.definition(mask)
+            mask = found[1] if found is not None and found[0] < 0 else None
+        if not isinstance(mask, cst.Comparison) or len(mask.comparisons) != 1:
+            return None
+        compared = mask.comparisons[0]
+        index, bound = self.indices.of(mask.left), self.indices.of(compared.comparator)
+        if index is None or bound is None or bound.parts or len(index.parts) != 2:
+            return None
+        (step, rows), (one, columns) = sorted(index.parts, key=lambda part: part[1].place)
+        places = (rows.rank, columns.rank, rows.place, columns.place) == (2, 2, 0, 1)
+        whole = rows.start == columns.start == "0" and one == "1" and step == columns.count
+        if not places or not whole or not isinstance(compared.operator, _COMPARED):
+            return None
+        exact = isinstance(compared.operator, cst.LessThan)
+        end = bound.base if exact else added(bound.base, "1")
+        return Stair(rows, columns, less(end, index.base))
+
+
+def _limits(stair: Stair, names: Names) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Of rows and columns: the whole rows, and the first elements of the one behind them."""
+    behind = (names.whole, added(names.whole, "1"))
+    return [(("0", names.whole), ("0", stair.columns.count)), (behind, ("0", names.rest))]
+
+
+def _unmasked(call: cst.Call) -> cst.Call:
+    kept = [one for one in call.args if word(one) != "mask"]
+    kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+    return call.with_changes(args=kept)

@@ -1,0 +1,126 @@
+"""Statements that read what a mask may have hidden.
+
+Where every write of a tile is under a condition, what is made of the tile elsewhere is as undefined
+as the tile, and Beta 1 writes nothing. The new source reads no tile that was not written: such a
+statement stands under the same condition. Source: NKI's documentation up to SDK 2.26, masking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from nkic.ir.tensors import Tensor, View
+from nkic.migrate.arguments import word
+from nkic.migrate.beta1.blocks import Blocks
+from nkic.migrate.beta1.hoisting import only_target
+from nkic.migrate.facts import Facts
+from nkic.migrate.scopes import scope_of
+from nkic.migrate.tree import walk
+
+_UNWRITTEN = ("nki.language.ndarray", "nki.language.empty")
+_OUTPUTS = ("reduce_res", "dst", "accumulate")
+
+
+class Hidden:
+    """Knows the conditions of the statements that have been written."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.indices = blocks.indices
+        self.sheet = blocks.sheet
+        self._places = blocks.places
+        self._conditions: dict[int, str] = {}  # of statements, by their parts
+
+    def note(self, part: cst.BaseSmallStatement, condition: str) -> None:
+        """The statement stands under a condition now."""
+        self._conditions[id(part)] = condition
+
+    def condition(self, part: cst.BaseSmallStatement) -> str:
+        """The condition of what a statement reads, where it was left out in some turn; ""
+        for none.
+        """
+        names = {one.value: one for one in _read(part)}
+        found = {self._of_tile(name, part) for name in names.values()} - {""}
+        return found.pop() if len(found) == 1 else ""
+
+    def _of_tile(self, name: cst.Name, part: cst.BaseSmallStatement) -> str:
+        """The condition under which all writes of a tile stand that the statement reads."""
+        values = self.indices.definitions(name)
+        maker = self._place(values[0][1]) if len(values) == 1 else None
+        if maker is None or not self._is_left_out(values[0][1], part):
+            return ""
+        if self.sheet.name_of(getattr(values[0][1], "func", maker)) not in _UNWRITTEN:
+            return ""
+        writers = [*self._writers(name)]
+        said = {self._conditions.get(id(one), "") if one is not None else "" for one in writers}
+        text = said.pop() if len(said) == 1 else ""
+        if not text:
+            return ""
+        read = [one for one in walk(cst.parse_expression(text)) if isinstance(one, cst.Name)]
+        same = self.indices.flow.is_same
+        uses = (part, *(one for one in writers if one is not None))
+        return text if all(same(o.value, maker, use) for o in read for use in uses) else ""
+
+    def _place(self, made: cst.BaseExpression) -> cst.CSTNode | None:
+        """The statement that makes a tile, or that before which it is made in the new source."""
+        around = [*self.sheet.parents(made)]
+        moved = (self._places[id(one)] for one in around if id(one) in self._places)
+        assigned = (one for one in around if isinstance(one, cst.Assign))
+        return next(moved, None) or next(assigned, None)
+
+    def _writers(self, name: cst.Name) -> Iterator[cst.CSTNode | None]:
+        """The statements that write the tile of a name; None for what may write it."""
+        scope = scope_of(self.sheet, name)
+        if scope is None:
+            yield None
+            return
+        for one in walk(scope.body):
+            if isinstance(one, cst.Assign | cst.AugAssign):
+                target = only_target(one)
+                if target is None or (
+                    isinstance(target, cst.Subscript) and _base(target) == name.value
+                ):
+                    yield one
+            elif isinstance(one, cst.Call) and self._may_write(one, name.value):
+                yield None
+
+    def _may_write(self, call: cst.Call, name: str) -> bool:
+        """The tile is passed for an output, or to a function of the kernel's own."""
+        own = not self.sheet.name_of(call.func).startswith("nki.")
+        passed = [one for one in call.args if _base(one.value) == name]
+        return any(own or word(one) in _OUTPUTS for one in passed)
+
+    # ---- what the evaluations found --------------------------------------------------------
+
+    def _is_left_out(self, maker: cst.BaseExpression, part: cst.BaseSmallStatement) -> bool:
+        """In some turn the statement did not read the tile that was made there."""
+        at = self.sheet.spot(maker)
+        for facts in (self.sheet.facts, *self.sheet.facts.others):
+            made = {id(one) for one in facts.tensors.get(at, ())}
+            if made - {id(one) for one in self._tensors(facts, part)}:
+                return True
+        return False
+
+    def _tensors(self, facts: Facts, part: cst.BaseSmallStatement) -> Iterator[Tensor]:
+        """All that the instructions of a statement touched."""
+        nodes = (one for one in walk(part) if isinstance(one, cst.BaseExpression))
+        for at in {self.sheet.spot(one) for one in (part, *nodes)}:
+            for instruction in facts.instructions.get(at, ()):
+                views = (one for one in instruction.operands if isinstance(one, View))
+                yield from (view.tensor for view in views)
+
+
+def _read(part: cst.BaseSmallStatement) -> Iterator[cst.Name]:
+    """The names in what is assigned to a part of a tile, or passed to a call."""
+    value = part.value if isinstance(part, cst.Expr) else None
+    if isinstance(part, cst.Assign) and isinstance(part.targets[0].target, cst.Subscript):
+        value = part.value
+    return (one for one in walk(value) if isinstance(one, cst.Name)) if value else iter(())
+
+
+def _base(node: cst.BaseExpression) -> str:
+    """The name of what is indexed, or the name itself."""
+    while isinstance(node, cst.Subscript):
+        node = node.value
+    return node.value if isinstance(node, cst.Name) else ""
