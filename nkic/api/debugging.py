@@ -57,7 +57,7 @@ class Looking:
             self.expectations = Expectations([wished] * ranks, _settings(how))
             observers.append(self.expectations)
         elif how.get("rtol") is not None or how.get("atol") is not None:
-            message = "rtol and atol are about expect_at, which is not there"
+            message = "rtol and atol apply to expect_at, which is not given"
             raise UsageFailed([make("conflicting-options", message, help="leave them out")])
         if watched := _words(how.get("watch")):
             observers.append(Watches([part(word) for word in watched], _show))
@@ -82,7 +82,7 @@ def _words(words: str | Sequence[str] | None) -> list[str]:
 def _tap(word: str) -> Tap:
     name, at, line = word.rpartition("@")
     if not at or not name or not line.isdigit():
-        message = f"dump={word!r}: 'NAME@LINE' or 'all' is wanted"
+        message = f"dump={word!r}: expected 'NAME@LINE' or 'all'"
         raise UsageFailed([make("bad-value", message, help="for example dump='acc@12'")])
     return Tap(name, int(line))
 

@@ -180,7 +180,7 @@ def within(at: CallChain) -> tuple[str, ...]:
     """A note for what is wrong inside of a function of nkic's own library, at a user's call."""
     if not at.span.path.startswith(SHIPPED) or at.primary.path.startswith(SHIPPED):
         return ()
-    return ("this call is made of instructions; the message is about one of them",)
+    return ("this call expands to several instructions; the message is about one of them",)
 
 
 _Key = tuple[str, Span | None, str]

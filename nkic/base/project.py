@@ -15,7 +15,7 @@ from nkic.base.text import grouped
 
 FILE = "pyproject.toml"
 KEYS = ("evaluate", "nki")
-MOST_BYTES = 1 << 20  # of the file: a larger one is no project's
+MOST_BYTES = 1 << 20  # of the file: a larger one is not a project's
 
 
 def setting(name: str) -> Any:

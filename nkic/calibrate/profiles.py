@@ -48,7 +48,7 @@ def read_profiles(folder: str) -> list[Observation]:
             found.append(observed(probe, _parsed(str(path), text), str(path)))
     if not found:
         names = ", ".join(sorted({probe.name for probe in PROBES})[:3])
-        raise _bad(f"{folder}: no profile of a microkernel is here", f"such as {names}.json")
+        raise _bad(f"{folder}: it holds no profile of a microkernel", f"such as {names}.json")
     return found
 
 
@@ -56,7 +56,7 @@ def observed(probe: Probe, profile: Any, path: str) -> Observation:
     """What a profile says of a microkernel."""
     rows = profile.get("instruction") if isinstance(profile, dict) else None
     if not isinstance(rows, list):
-        raise _bad(f"{path}: no list `instruction`", "write it with --output-format json")
+        raise _bad(f"{path}: it has no list `instruction`", "write it with --output-format json")
     seen = sorted(_named(rows, PROBE, path))
     if probe.quantity == ARRIVAL:
         return Observation(probe, _arrival(seen, sorted(_named(rows, AFTER, path)), path))
@@ -85,7 +85,7 @@ def _span(seen: list[_Seen], path: str) -> float:
 
 def _arrival(triggers: list[_Seen], after: list[_Seen], path: str) -> float:
     if len(triggers) != 1 or len(after) != 1:
-        raise _bad(f"{path}: one instruction named {PROBE} and one named {AFTER} are wanted")
+        raise _bad(f"{path}: one instruction named {PROBE} and one named {AFTER} are expected")
     return after[0].start - triggers[0].start
 
 

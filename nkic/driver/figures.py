@@ -33,7 +33,7 @@ def is_precise(environ: Mapping[str, str]) -> bool:
     """
     word = environ.get(PRECISE_VARIABLE, "")
     if word not in ("", "0", "1"):
-        text = f"{PRECISE_VARIABLE}={word} in the environment: 0 or 1 is wanted"
+        text = f"{PRECISE_VARIABLE}={word} in the environment: expected 0 or 1"
         raise UsageFailed([make("bad-value", text, help=f"unset {PRECISE_VARIABLE}")])
     return word != "0"
 
@@ -44,7 +44,7 @@ def blas_threads(environ: Mapping[str, str]) -> int:
     """
     word = environ.get(THREADS_VARIABLE, "") or "1"
     if not word.isascii() or not word.isdigit() or not 1 <= int(word[:5]) <= MAX_THREADS:
-        text = f"{THREADS_VARIABLE}={word} in the environment: 1 to {MAX_THREADS} is wanted"
+        text = f"{THREADS_VARIABLE}={word} in the environment: expected 1 to {MAX_THREADS}"
         raise UsageFailed([make("bad-value", text, help=f"unset {THREADS_VARIABLE}")])
     return int(word)
 

@@ -54,7 +54,7 @@ def _check_lnc(request: Request, environ: Mapping[str, str]) -> None:
     cores, origin = (_cores(flag, COMPILER_FLAGS), COMPILER_FLAGS) if flag else _lnc(environ)
     if cores in (None, request.lnc) or request.profile < Profile.NKI_0_7:
         return
-    text = f"the kernel is for {request.lnc} of the cores that run it together (LNC), {origin} "
+    text = f"the kernel is compiled for LNC {request.lnc} (cores that run it together), {origin} "
     help = f"write kernel[{cores}](…) or --lnc {cores}, or change {origin}"
     raise _bad(f"{text}says {cores}", help)
 
@@ -128,7 +128,7 @@ def parse_options(
     """
     types, values = _pairs(args, parse_arg, "--arg"), _pairs(consts, parse_const, "--const")
     if twice := sorted(types.keys() & values.keys()):
-        raise _bad(f"`{twice[0]}` is given both as --arg and as --const")
+        raise _bad(f"`{twice[0]}` is given both by --arg and by --const")
     return RequestOptions(
         kernel=kernel,
         target=find_target(target, "--target") if target is not None else None,

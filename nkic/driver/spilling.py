@@ -91,7 +91,7 @@ def _advised(
     if first.stuck is not None:
         return replace(one, help=f"{one.help}; {_stuck(first.stuck)}") if tried else one
     if tried:
-        return replace(one, help=f"{one.help}; even with --spill the rest leaves gaps")
+        return replace(one, help=f"{one.help}; even with --spill the free bytes are in pieces")
     moved = f"which moves {decimal(first.stored + first.loaded)} to and from HBM"
     return replace(one, help=f"{one.help}; or let tiles wait in HBM with --spill, {moved}")
 
@@ -117,12 +117,12 @@ def _warning(found: Fitted) -> Diagnostic:
     reporter = Reporter()
     reporter.warning(
         OVERFLOW.slug,
-        f"SBUF has no room for all that is in use at once: {plural(len(away), 'tensor')} "
+        f"SBUF has no room for all tensors that are in use at once: {plural(len(away), 'tensor')} "
         f"{'wait' if len(away) > 1 else 'waits'} in HBM meanwhile, {_traffic(away)}",
         groups[0][0],
         labels=[Label(place, _label(group)) for place, group in groups[:SHOWN]],
         notes=_more(groups[SHOWN:]),
-        help="use smaller blocks, or order loops so that fewer tiles are in use at once",
+        help="use smaller blocks, or order the loops so that fewer tiles are in use at once",
     )
     return reporter.all[0]
 

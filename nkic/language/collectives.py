@@ -115,7 +115,7 @@ class Collective(Identical):
         if len(counts) > 1:
             sizes = ", ".join(f"`{self._lists[n]}` {len(tiles)}" for n, tiles in found.items())
             text = f"the lists differ in length: {sizes}"
-            raise CallRefused("argument-kind", text, "give each source its destination")
+            raise CallRefused("argument-kind", text, "give each source a destination")
         count = counts.pop()
         if count > 1 and channels is None:
             self._check_coalesced(count, found)
@@ -126,7 +126,7 @@ class Collective(Identical):
         on_chip = any(t._access.tensor.on_chip for tiles in found.values() for t in tiles)
         if self._row.coalesces and not on_chip:
             return
-        text = f"{count} tensors where one is supported"
+        text = f"{count} tensors where only one is supported"
         raise CallRefused("argument-kind", text, "call it once for each tensor")
 
     def _flat(self, name: str, value: Any, channels: list[int] | None) -> list[Any]:
@@ -134,12 +134,12 @@ class Collective(Identical):
         called = self._lists[name]
         if not isinstance(value, list | tuple) or not value:
             text = f"`{called}` is {shown(value)}, but must be a list of tensors"
-            raise CallRefused("argument-kind", text, "put the tensor in brackets: [tensor]")
+            raise CallRefused("argument-kind", text, "put the tensor in a list: [tensor]")
         if channels is not None:
             value = [self._single(called, one) for one in value]
             if len(value) != len(channels):
                 text = f"`{called}` has {len(value)} channels and `channel_ids` {len(channels)}"
-                raise CallRefused("argument-kind", text, "give each channel its tensors")
+                raise CallRefused("argument-kind", text, "give each channel its own tensors")
         for one in value:
             if not isinstance(one, NkiTensor):
                 text = f"`{called}` holds {shown(one)}, but must hold tensors"
@@ -264,11 +264,11 @@ class Triggering(Identical):
             return None
         found: Prepared | None = trace.prepared
         if found is None or found.instruction != instruction or found.trigger != self._row.name:
-            text = f"`prepare_instr` is no ncc.{name} that waits for its trigger"
-            raise CallRefused(SLUG, text, f"trigger what ncc.{name} returned, once")
+            text = f"`prepare_instr` is not an ncc.{name} that waits for its trigger"
+            raise CallRefused(SLUG, text, f"trigger the result of ncc.{name} returned, once")
         if found.body is not trace.body:
-            text = "the prepare and its trigger stand in different loops of the device"
-            raise CallRefused(SLUG, text, "put both into the body of one loop, or around it")
+            text = "the prepare and its trigger are in different device loops"
+            raise CallRefused(SLUG, text, "put both inside the same loop, or both outside")
         trace.prepared = None
         return found
 
@@ -279,7 +279,7 @@ def check_triggered(trace: Trace) -> None:
     if found is not None and not has_failed(found.instruction):
         complain(
             SLUG,
-            f"this prepare has no ncc.{found.trigger}",
+            f"this prepare has no matching ncc.{found.trigger}",
             help="trigger it once, before another prepare and before the kernel ends",
             at=found.at,
         )

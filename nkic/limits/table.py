@@ -101,7 +101,7 @@ LIMITS = {
             {"nkic": 4 * GIB, "nki-run": 64 * GIB},
         ),
         Limit(
-            *("processes", resource.RLIMIT_NPROC, "further processes and threads", "processes"),
+            *("processes", resource.RLIMIT_NPROC, "additional processes and threads", "processes"),
             _both(0),
             f"none where {THREADS} asks for more than one; root is exempt",
         ),
@@ -142,7 +142,7 @@ def read(tool: str, words: Sequence[str]) -> dict[str, int | None]:
             advice += f", or {OPTION} {name}={NONE}" if limit.number is not None else ""
             raise _bad(f"{OPTION} {word}: a number of {limit.unit} is wanted", advice) from None
         if value is not None and value < limit.least:
-            raise _bad(f"{OPTION} {word}: at least {limit.shown(limit.least)} are wanted")
+            raise _bad(f"{OPTION} {word}: at least {limit.shown(limit.least)} are expected")
         if value is not None and limit.most is not None and value > limit.most:
             raise _bad(f"{OPTION} {word}: at most {limit.shown(limit.most)} are possible")
     return found
@@ -167,7 +167,9 @@ def values(
         found["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
     if environ.get(THREADS, "1") != "1":
         if given.get("processes") == 0:
-            text = f"`{OPTION} processes=0` and {THREADS}={environ[THREADS]} do not go together"
+            text = (
+                f"`{OPTION} processes=0` and {THREADS}={environ[THREADS]} cannot be used together"
+            )
             raise _bad(text, "a thread counts as a process here")
         found["processes"] = None
     return {**found, **given}

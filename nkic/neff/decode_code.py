@@ -136,7 +136,7 @@ class CodeReader:
     def _number(self, record: tuple[Any, ...]) -> None:
         (value,) = fields(record, 1, "a number")
         if not attributes.is_operand_number(value):
-            raise Malformed(f"{shown(value)} is no number that an operand can be")
+            raise Malformed(f"{shown(value)} is not a number that an operand can be")
         self._add_value(value)
 
     def _form(self, record: tuple[Any, ...]) -> None:

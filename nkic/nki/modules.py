@@ -69,7 +69,7 @@ _REMOVED = {
 
 
 def _no_library(file: SourceFile, name: str) -> NoReturn:
-    raise AssertionError("the library runs in kernels alone")
+    raise AssertionError("the library can be used in kernels only")
 
 
 def _spaces() -> dict[str, Namespace]:
@@ -268,7 +268,7 @@ def _instead(package: str, name: str) -> str:
     """What to say besides of a name that NKI took away."""
     current = package.removeprefix(f"{OLD}.")
     gone = _REMOVED.get(current, {}).get(name)
-    return f": it went with NKI {gone.since.label}; {gone.instead}" if gone else ""
+    return f": it was removed in NKI {gone.since.label}; {gone.instead}" if gone else ""
 
 
 def _register_dtypes() -> None:

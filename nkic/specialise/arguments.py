@@ -36,7 +36,7 @@ def parse_const(text: str, option: str = "--const") -> tuple[str, Any]:
     except literals.LiteralError as error:
         raise _bad(
             f"{option} {name}={value}: {error}",
-            f"values are Python literals, JSON, or names such as nl.float32; text is quoted: "
+            f"values are Python literals, JSON, or names such as nl.float32; strings are quoted: "
             f"{option} {name}='\"{value}\"'",
         ) from error
 
@@ -48,7 +48,7 @@ def parse_type(text: str, where: str) -> TensorType:
     found = crosses or _BRACKETS.match(stripped)
     if found is None:
         raise _bad(
-            f"{where}: `{text}` is no tensor type", "write it as float16[128,512] or 128x512xf16"
+            f"{where}: `{text}` is not a tensor type", "write it as float16[128,512] or 128x512xf16"
         )
     dtype = find_dtype(found["dtype"], where)
     sizes = found["sizes"]
@@ -62,7 +62,7 @@ def parse_grid(text: str, where: str) -> tuple[int, ...]:
     """`4`, `4x2` or `4,2` as the launch grid; `where` starts messages."""
     words = [word.strip() for word in re.split("[x,]", text.strip())]
     if not all(word.isascii() and word.isdigit() for word in words):
-        raise _bad(f"{where}: `{text}` is no grid", "write the instances per dimension, as 4x2")
+        raise _bad(f"{where}: `{text}` is not a grid", "write the instances per dimension, as 4x2")
     sizes = tuple(int(word) for word in words if len(word) < 10)
     if len(sizes) < len(words) or min(sizes) < 1 or len(sizes) > MAX_GRID:
         raise _bad(f"{where}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance")
@@ -98,7 +98,7 @@ def _shape(parts: list[str], text: str, where: str) -> tuple[int, ...]:
 def _split(text: str, option: str, example: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip().isidentifier() or not value.strip():
-        raise _bad(f"{option} {text}: NAME=VALUE is wanted", f"for example {option} a={example}")
+        raise _bad(f"{option} {text}: expected NAME=VALUE", f"for example {option} a={example}")
     return name.strip(), value.strip()
 
 

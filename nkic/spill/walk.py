@@ -47,7 +47,7 @@ class Away(NamedTuple):
 
 class Move(NamedTuple):
     """What comes in between: `dst` gets what `src` holds. Without `src` the item at `maker` is
-    done once more, into `dst`.
+    done again, into `dst`.
     """
 
     dst: Tensor

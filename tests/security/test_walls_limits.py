@@ -268,8 +268,8 @@ def test_the_documented_table_is_the_table() -> None:
         ("steps=none", "a number of steps is wanted"),
         ("depth=901", "at most 900 are possible"),
         ("memory=lots", "a number of bytes is wanted"),
-        ("memory=255MiB", "at least 256.0 MiB are wanted"),
-        ("memory=0", "at least 256.0 MiB are wanted"),
+        ("memory=255MiB", "at least 256.0 MiB are expected"),
+        ("memory=0", "at least 256.0 MiB are expected"),
         ("cpu=-1", "a number of seconds is wanted"),
         ("cpu=1K", "a number of seconds is wanted"),
         ("files", "a number of files is wanted"),
@@ -300,7 +300,7 @@ def test_values_follow_the_machine_and_the_options(monkeypatch: pytest.MonkeyPat
     assert (found["memory"], found["cpu"], found["processes"]) == (4 << 30, 160, 0)
     assert table.values("nki-run", {}, None, {})["memory"] == 4 << 30
     assert table.values("nki-run", {}, None, {table.THREADS: "4"})["processes"] is None
-    with pytest.raises(UsageFailed, match="do not go together"):
+    with pytest.raises(UsageFailed, match="cannot be used together"):
         table.values("nki-run", {"processes": 0}, None, {table.THREADS: "4"})
     assert table.values("nkic", {"memory": None, "cpu": 7}, 100, {})["memory"] is None
     monkeypatch.setattr(table, "machine_memory", lambda: 64 << 30)

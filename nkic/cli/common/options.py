@@ -139,8 +139,8 @@ _OPTIONS = (
         group="Messages",
         help="Colour; auto heeds NO_COLOR, FORCE_COLOR and whether the output is a terminal.",
     ),
-    _option("-q", "--quiet", count=True, callback=_louder, group="Messages", help="Say less."),
-    _option("-v", "--verbose", count=True, callback=_louder, group="Messages", help="Say more."),
+    _option("-q", "--quiet", count=True, callback=_louder, group="Messages", help="Print less."),
+    _option("-v", "--verbose", count=True, callback=_louder, group="Messages", help="Print more."),
     _option(
         "--crash-dir",
         metavar="DIR",

@@ -79,7 +79,7 @@ def _debugger(line: CommandLine) -> Debugger:
 def _expected(word: str) -> Expected:
     at, equals, path = word.partition("=")
     if not equals or not at.isdigit() or not path:
-        _bad(f"--expect-at {clean(word)}: LINE=FILE.npz is wanted")
+        _bad(f"--expect-at {clean(word)}: expected LINE=FILE.npz")
     return Expected(int(at), path)
 
 

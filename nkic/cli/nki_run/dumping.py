@@ -152,7 +152,7 @@ def _wanted(line: CommandLine) -> list[tuple[Tap, str]]:
     for text in line.dump_tensor:
         words = _WORDS.fullmatch(text)
         if words is None or words[3] == STANDARD:
-            _bad(f"--dump-tensor {clean(text)}: NAME@LINE=FILE.npz is wanted")
+            _bad(f"--dump-tensor {clean(text)}: NAME@expected LINE=FILE.npz")
         found.append((Tap(words[1], int(words[2])), words[3]))
     return found
 

@@ -66,7 +66,7 @@ def kinds(line: CommandLine) -> Iterator[tuple[str, str]]:
             near = did_you_mean(kind, KINDS) or f"known are: {', '.join(KINDS)}"
             _bad(f"--report: there is no report `{clean(kind)}`", near)
         if not equals or not path:
-            _bad(f"--report {clean(word)}: KIND=FILE is wanted", f"for example {kind}=run.{kind}")
+            _bad(f"--report {clean(word)}: expected KIND=FILE", f"for example {kind}=run.{kind}")
         yield kind, path
 
 
@@ -81,7 +81,10 @@ def _trace_of(path: str) -> Callable[[Insight], bytes]:
     """What writes the trace that a path's name ends in. Raises `UsageFailed`."""
     ending = next((ending for ending in TRACES if path.endswith(ending)), None)
     if ending is None:
-        _bad(f"--trace {clean(path)}: the name says nothing of the form", f"end it in {_ENDINGS}")
+        _bad(
+            f"--trace {clean(path)}: the file's name does not tell its format",
+            f"end it in {_ENDINGS}",
+        )
     if ending == ".pftrace" and not perfetto.is_there():
         text = "--trace: a .pftrace file needs the package perfetto, which is not installed"
         _bad(text, "pip install 'nkic[perfetto]', or write FILE.json")
@@ -158,7 +161,10 @@ def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:
         name = by_hash.get(sha256(data).hexdigest())
         if name is None:
             text = f"--source: `{clean(path)}` is not a file that this kernel was compiled from"
-            _bad(text, "give the file as it was then, or compile the kernel again")
+            _bad(
+                text,
+                "give the file as it was when the kernel was compiled, or compile the kernel again",
+            )
         else:
             found[name] = SourceFile(name, data.decode("utf-8", "replace"))
     return found

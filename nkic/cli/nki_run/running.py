@@ -294,7 +294,7 @@ def _unwelcome(text: str | None) -> list[str]:
     words = [word.strip() for word in text.split(",")] if text is not None else []
     for word in words:
         if word not in ("nan", "inf"):
-            message = f"--fail-on: `{word}` cannot be looked for"
+            message = f"--fail-on: `{word}` is not a kind of value to look for"
             raise UsageFailed([make("bad-value", message, help="write nan, inf, or nan,inf")])
     return words
 

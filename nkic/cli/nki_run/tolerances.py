@@ -41,7 +41,7 @@ def _words(option: str, words: Sequence[str], read: Callable[[str, str], Any]) -
     for word in words:
         name, equals, value = word.rpartition("=")
         if equals and not name:
-            _bad(f"{option} {word}: no output's name before `=`")
+            _bad(f"{option} {word}: an output's name is missing before `=`")
         if name in found:
             about = f"for `{name}` " if name else ""
             _bad(f"{option} is given twice {about}".rstrip())
@@ -79,13 +79,13 @@ def refuse_ignored(settings: ToleranceSettings, signature: Signature) -> None:
             heeding = [n for n, mode in modes.items() if key == "mode" or key in MODES[mode]]
             if not heeding or (name != EVERY and name not in heeding):
                 mode = modes.get(name, next(iter(modes.values()), "close"))
-                text = f"`{_option(key)}` has no meaning for `--compare {mode}`"
+                text = f"`{_option(key)}` does not apply to `--compare {mode}`"
                 raise UsageFailed([make("conflicting-options", text, help=_heeded(mode))])
 
 
 def _heeded(mode: str) -> str:
     options = [_option(key) for key in MODES[mode]]
-    return f"{mode} heeds {', '.join(options)}" if options else f"{mode} heeds no other option"
+    return f"{mode} uses only {', '.join(options)}" if options else f"{mode} uses no other option"
 
 
 def _bad(message: str, help: str = "") -> NoReturn:

@@ -35,7 +35,7 @@ def parse_outputs(words: Sequence[str], signature: Signature) -> dict[str, list[
     for word in words:
         name, equals, where = word.partition("=")
         if not equals or not (where == STANDARD or (where.startswith("@") and len(where) > 1)):
-            _bad(f"-O {word}: NAME=@FILE.npy or NAME=- is wanted")
+            _bad(f"-O {word}: expected NAME=@FILE.npy or NAME=-")
         if name not in names:
             near = did_you_mean(name, names) or f"there are: {', '.join(names)}"
             _bad(f"-O {word}: there is no output `{name}`", near)

@@ -291,7 +291,7 @@ def _modules(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         name, equals, path = word.partition("=")
         if not equals or not path or not all(p.isidentifier() for p in name.split(".")):
-            text = f"--module {word}: NAME=PATH is wanted"
+            text = f"--module {word}: expected NAME=PATH"
             advice = "for example --module tiling=../lib/tiling.py"
             raise UsageFailed([make("bad-value", text, help=advice)])
         found[name] = path

@@ -90,7 +90,7 @@ _OPTIONS = (
         metavar="NAME",
         common=True,
         shell_complete=_kernel_names,
-        help="The kernel to compile; needed where the file has several.",
+        help="The kernel to compile; required if the file has more than one.",
     ),
     _option(
         _KERNEL,
@@ -150,7 +150,7 @@ _OPTIONS = (
         metavar="KIND[=PATH],…",
         multiple=True,
         common=True,
-        help="What to write in place of the artifact: tokens, ast, resolved, ir, lowered, graph, "
+        help="What to write instead of the artifact: tokens, ast, resolved, ir, lowered, graph, "
         "allocated, sched, asm, neff, deps.",
     ),
     _option(
@@ -166,21 +166,22 @@ _OPTIONS = (
         "optimise",
         type=click.IntRange(0, 2),
         metavar="LEVEL",
-        help="0: engines keep program order; 1: they do not, and addresses are chosen again where "
-        "that makes the kernel faster; 2: many orders and addresses are tried.  [default: 1]",
+        help="0: keep program order on each engine; 1: reorder instructions, and choose addresses "
+        "again where that makes the kernel faster; 2: try many orders and addresses.  [default: 1]",
     ),
     _option(
         _OUTPUT,
         "--serial",
         is_flag=True,
-        help="Keep program order, one instruction after the other: slow, for comparison.",
+        help="Keep program order, and run one instruction at a time: slow, for comparison.",
     ),
     _option(
         _OUTPUT,
         "--spill",
         is_flag=True,
-        help="Let tiles wait in HBM where SBUF has no room for all that are in use, and say which, "
-        "and how many bytes that moves.",
+        help="Spill tiles to HBM if SBUF has no room for all that are in use; report which, and "
+        "how "
+        "many bytes that moves.",
     ),
     _option(
         _OUTPUT,
@@ -189,12 +190,12 @@ _OPTIONS = (
         help="Schedule with timing figures other than the target's own; `nki-run --print machine` "
         "lists them.",
     ),
-    _option(_OUTPUT, "--embed-source", is_flag=True, help="Put the source text into the artifact."),
+    _option(_OUTPUT, "--embed-source", is_flag=True, help="Store the source text in the artifact."),
     _option(
         _OUTPUT,
         "--no-cache",
         is_flag=True,
-        help="Compile even if nothing has changed since the last time, and keep nothing. "
+        help="Compile even if nothing has changed since the last time, and cache nothing. "
         "[env: NKIC_CACHE=0]",
     ),
     _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
@@ -272,7 +273,7 @@ _OPTIONS = (
         is_flag=False,
         flag_value=STANDARD,
         help="Report what the stages did with each line of the kernel, what they did not do, and "
-        "why; as text, or as FILE.json.",
+        "why, as text or as FILE.json.",
     ),
     _option(
         _SHOW,

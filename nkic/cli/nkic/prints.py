@@ -47,7 +47,7 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
 def completion(shell: str) -> str:
     """What to put into the shell's start file."""
     if shell not in SHELLS:
-        raise _bad(f"--print {COMPLETION}: for which shell?", f"one of {', '.join(SHELLS)}")
+        raise _bad(f"--print {COMPLETION}: no shell is named", f"one of {', '.join(SHELLS)}")
     # Click's own module for it is slow to import, and this is rarely asked for.
     from click.shell_completion import get_completion_class
 
@@ -55,7 +55,7 @@ def completion(shell: str) -> str:
 
     found = get_completion_class(shell)
     if found is None:
-        raise _bad(f"--print {COMPLETION}: no support for `{shell}`")
+        raise _bad(f"--print {COMPLETION}: `{shell}` is not supported")
     return found(command, {}, "nkic", "_NKIC_COMPLETE").source()
 
 

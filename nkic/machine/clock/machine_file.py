@@ -44,7 +44,10 @@ class MachineFile:
     def applied(self, target: Target) -> Target:
         """`target` with these figures. Raises `UsageFailed` for another target than the file's."""
         if self.target not in (None, target.name):
-            text = f"{self.path}: its figures are of {self.target}, the kernel is for {target.name}"
+            text = (
+                f"{self.path}: its figures are for {self.target}, but the kernel is for "
+                f"{target.name}"
+            )
             raise _bad(text, "compile the kernel for that target, or pass another machine file")
         return replace(
             target,
@@ -72,7 +75,7 @@ def figures_of(path: str, given: Mapping[str, Any]) -> MachineFile:
     if target is not None and find(target) is None:
         raise _bad(f"{path}: there is no target `{target}`", f"known are: {', '.join(TARGETS)}")
     if contention is not None and contention not in CONTENTION:
-        text = f"{path}: contention is `{contention}`, which is none of {', '.join(CONTENTION)}"
+        text = f"{path}: contention is `{contention}`, which is not one of {', '.join(CONTENTION)}"
         raise _bad(text)
     figures = {name: _value(path, name, value) for name, value in _flat(found)}
     known = find(target) if target is not None else None
@@ -107,7 +110,7 @@ def _value(path: str, name: str, value: Any) -> float:
         near = did_you_mean(name, TABLE) or "`nki-run --print machine` lists them"
         raise _bad(f"{path}: there is no parameter `{name}`", near)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _bad(f"{path}: {name} is {value!r}, where a number is wanted ({parameter.unit})")
+        raise _bad(f"{path}: {name} is {value!r}, but must be a number ({parameter.unit})")
     return _in_range(path, parameter, float(value))
 
 
@@ -115,7 +118,7 @@ def _in_range(path: str, parameter: Parameter, value: float) -> float:
     if parameter.least <= value <= parameter.most:
         return value
     span = f"{parameter.least:g} to {parameter.most:g} {parameter.unit}"
-    raise _bad(f"{path}: {parameter.name} is {value:g}, outside of {span}")
+    raise _bad(f"{path}: {parameter.name} is {value:g}, outside {span}")
 
 
 def _bad(message: str, help: str = "") -> UsageFailed:

@@ -42,14 +42,18 @@ def rules(text: str) -> list[Rule]:
 def _rule(word: str) -> Rule:
     found = _RULE.fullmatch(word)
     if found is None:
-        _bad(word, "it is not FIGURE>LIMIT", "write cycles>+2%, sbuf_peak>24MiB or dma_bytes>+0")
+        _bad(word, "expected FIGURE>LIMIT", "write cycles>+2%, sbuf_peak>24MiB or dma_bytes>+0")
         raise AssertionError
     figure, plus, number, unit = found.groups()
     if figure not in FIGURES:
         near = did_you_mean(figure, FIGURES) or f"known are: {', '.join(FIGURES)}"
         _bad(word, f"there is no figure `{figure}`", near)
     if unit == "%" and not plus:
-        _bad(word, "a percentage of what?", f"write {figure}>+{number}% to compare with a baseline")
+        _bad(
+            word,
+            "a percentage needs a baseline",
+            f"write {figure}>+{number}% to compare with a baseline",
+        )
     scale = 1 if unit == "%" else _UNITS[unit[:1]]
     return Rule(figure, float(number) * scale, bool(plus), unit == "%", word)
 

@@ -87,9 +87,9 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("code", NUMBER, None, [8, 1, 0, 0, 0], "3 fields after its kind, not 4"),
         ("code", FORM + 1, None, [8, 1, 0, 0], "what is moved is no access pattern"),
         ("code", REGISTER, 1, -1, "number is -1"),
-        ("code", NUMBER, 1, "two", '"two" is no number'),
-        ("code", NUMBER, 1, True, "True is no number"),
-        ("code", NUMBER, 1, 2**64 - 1, "18446744073709551615 is no number"),
+        ("code", NUMBER, 1, "two", '"two" is not a number'),
+        ("code", NUMBER, 1, True, "True is not a number"),
+        ("code", NUMBER, 1, 2**64 - 1, "18446744073709551615 is not a number"),
         ("code", STREAM, 2, 77, "no engine 77"),
         ("code", STREAM, 1, -1, "core is -1"),
         ("code", LOOP_AT, 1, -1, "length is -1"),
@@ -122,7 +122,7 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         # The other sections.
         ("layout", 0, 1, "a\nb", "control characters"),
         ("layout", 0, 3, 0, "cores is 0"),
-        ("layout", 0, None, [1, 1, [4], 2, 0, 0, 0, 0], "kind 1 cannot be here"),
+        ("layout", 0, None, [1, 1, [4], 2, 0, 0, 0, 0], "kind 1 is not allowed here"),
         ("layout", 1, 1, 15, "no dtype 15"),
         ("layout", 1, 2, [128, 0], "0 is not an integer from 1"),
         ("layout", 1, 2, 128, "is 128, not an array"),
@@ -146,7 +146,7 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("const", 1, None, [b"x"], "not valid msgpack"),
         ("meta", 0, 0, 2, "kind 2"),
         ("meta", 0, 1, 7, "note's key is 7"),
-        ("meta", 2, 1, "producer", 'key "producer" is there twice'),
+        ("meta", 2, 1, "producer", 'key "producer" appears twice'),
         ("src", 0, None, "/etc/passwd", "must stay in its folder"),
         ("src", 0, None, "a/../../b", "must stay in its folder"),
         ("src", 0, None, "..\\b", "must stay in its folder"),
@@ -263,7 +263,7 @@ def test_the_one_nan_is_kept_and_others_refused() -> None:
     canonical = msgpack.packb(nan)
     assert content.count(canonical) == 2
     other = rebuilt(data, {"code": content.replace(canonical, b"\xcb\xff\xf8" + bytes(6), 1)})
-    assert "is no number" in outcome(other)[1]
+    assert "is not a number" in outcome(other)[1]
 
 
 def test_the_optional_sections_may_be_absent() -> None:
