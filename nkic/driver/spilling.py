@@ -99,10 +99,11 @@ def _advised(
 def _stuck(step: Step) -> str:
     """Why no tile that waits elsewhere makes room for that."""
     if not isinstance(step.item, Loop):
-        return "--spill cannot help: one instruction needs more than there is at once"
+        return "--spill cannot help: a single instruction needs more than there is"
     place, inside = step.item.at.primary, f"{step.inner:,} bytes per partition"
     return (
-        f"--spill works around device loops, not inside them: a turn of the one at {place.path}:"
+        "--spill works around device loops, not inside them: an iteration of the one at "
+        f"{place.path}:"
         f"{place.line} holds {inside}, so use fewer or smaller tiles in it, or write it with "
         "`range`, which is unrolled"
     )

@@ -66,7 +66,7 @@ def namespaces(
         *_language_and_isa(profile, kernel_object),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
         _collectives(profile),
-        Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
+        Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa again
         Namespace("nki.dtype", {**named(profile), "bool_": dtypes.BOOL}),
     ]
     current = dict(zip(_NKI, made, strict=True)) | {configs.MODULE: configs.namespace(profile)}

@@ -107,7 +107,7 @@ def _refuse_version(head: Header, why: str) -> None:
         f" {clean(head.producer) or 'an unnamed tool'}; {why}, this tool reads {_dotted(VERSION)}"
     )
     older = "compile the kernel again, or use the tool's version that made the file"
-    newer = "use the tool's version that made it, or newer"
+    newer = "use the version of the tool that made it, or a newer one"
     refuse("artifact-version", text, "header", help=older if head.fmt < VERSION else newer)
 
 

@@ -113,7 +113,7 @@ class CodeReader:
         back, tensor, offset = fields(record, 3, "a moved pattern")
         like = self._values[-integer(back, 1, len(self._values), "how far back a pattern stands")]
         if not isinstance(like, PatternRecord):
-            raise Malformed("what is moved is no access pattern")
+            raise Malformed("what is moved is not an access pattern")
         first, dtype, start, partitions, begin, dims, dynamic = like
         first += integer(tensor, -INT32, INT32, "a step to another tensor")
         begin += integer(offset, -INT64, INT64, "a step of an offset")

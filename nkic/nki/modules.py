@@ -61,7 +61,6 @@ _FORMER: dict[str, Any] = {
     **{"jit": former_jit, "trace": former_jit, "simulate_kernel": simulate_kernel},
     **{one.__name__: measure.former(one) for one in _MEASURES},
 }
-PACKAGES = frozenset({"nki", "nki.isa"})
 _REMOVED = {
     **{"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA},
     configs.MODULE: removed.COMPILER,

@@ -33,7 +33,7 @@ LANGUAGE = {
     "abs_max": _MAGNITUDE,
     "abs_min": _MAGNITUDE,
     "prelu": New(NKI_0_4, "use nisa.scalar_tensor_tensor: max(x, slope x) for a slope below 1"),
-    "bypass": New(NKI_0_4, "leave the operator out"),
+    "bypass": New(NKI_0_4, "remove the operator"),
     "int64": New(NKI_0_7, "use nl.int32, if the values fit"),
     "float8_e8m0fnu": New(NKI_0_5, "keep scales of microscaling groups in nl.uint8"),
     "fori_loop": New(NKI_0_6, "write `for i in nl.dynamic_range(start, stop, step):`"),
