@@ -32,9 +32,6 @@ _LISTS = {"dst": "dsts", "src": "srcs", "src0": "srcs0_by_channel", "src1": "src
 _BY_CHANNEL = {"dst": "dsts_by_channel", "src": "srcs_by_channel"}
 
 
-PREPARE, TRIGGER = "_prepare", "_trigger"
-
-
 def names(profile: Profile) -> dict[str, Any]:
     """Everything in `nki.collectives` of a version."""
     rows = [row for row in ROWS.values() if row.module == MODULE and row.since <= profile]
@@ -42,9 +39,9 @@ def names(profile: Profile) -> dict[str, Any]:
 
 
 def _function(row: Row) -> Callable[..., Any]:
-    if row.name.endswith(PREPARE):
-        return Preparing(row, ROWS[row.name.removesuffix(PREPARE)])
-    if row.name.endswith(TRIGGER):
+    if row.prepares:
+        return Preparing(row, ROWS[row.prepares])
+    if row.prepared_by:
         return Triggering(row)
     return Binder(row) if row.returns else Collective(row)
 
@@ -184,7 +181,7 @@ class Preparing(Collective):
     def __init__(self, row: Row, of: Row) -> None:
         super().__init__(of)
         self._row, self._binder = row, Binder(row)
-        self._trigger = row.name.removesuffix(PREPARE) + TRIGGER
+        (self._trigger,) = (one.name for one in ROWS.values() if one.prepared_by == row.name)
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:
@@ -255,7 +252,7 @@ class Triggering(Identical):
 
     def _pending(self, instruction: Any) -> Prepared | None:
         """What was prepared, which is over with this; None where that has failed."""
-        trace, name = active(), self._row.name.removesuffix(TRIGGER) + PREPARE
+        trace, name = active(), self._row.prepared_by
         if not isinstance(instruction, NkiInstruction):
             text = f"`prepare_instr` is {shown(instruction)}, but must be what ncc.{name} returned"
             raise CallRefused("argument-kind", text, f"pass what ncc.{name} returned")

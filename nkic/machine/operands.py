@@ -228,7 +228,8 @@ class Row:
     attribute that numbers channels, each of which is a call. `loads_until` is the last profile that
     takes a tensor in place of a register, and loads it. `scalars`: its register is one of NKI's
     device scalars, which a call gives or takes. `operations` counts the additions and
-    multiplications of a matrix product.
+    multiplications of a matrix product. Of a collective in two halves, `prepares` names the whole
+    one of the first half, and `prepared_by` the first half of the second.
     """
 
     name: str
@@ -268,6 +269,8 @@ class Row:
     loads_until: Profile | None = None
     scalars: bool = False
     operations: Callable[[Facts], int] | None = None
+    prepares: str = ""
+    prepared_by: str = ""
     accumulator: int = field(init=False, repr=False, compare=False)
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)
