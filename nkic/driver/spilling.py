@@ -18,7 +18,7 @@ from nkic.depend import depend
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Loop, Program, instructions
 from nkic.search import fit
-from nkic.spill import Away, Spilled, Step, spill
+from nkic.spill import Away, Spilled, Step, Traffic, spill
 
 Graphs = tuple[DependenceGraph, ...]
 # Of SBUF, in use at once: less where what is in use cannot be laid out without gaps.
@@ -92,7 +92,8 @@ def _advised(
         return replace(one, help=f"{one.help}; {_stuck(first.stuck)}") if tried else one
     if tried:
         return replace(one, help=f"{one.help}; even with --spill the free bytes are in pieces")
-    moved = f"which moves {decimal(first.stored + first.loaded)} to and from HBM"
+    stored, loaded, _ = first.traffic
+    moved = f"which moves {decimal(stored + loaded)} to and from HBM"
     return replace(one, help=f"{one.help}; or let tiles wait in HBM with --spill, {moved}")
 
 
@@ -152,8 +153,6 @@ def _more(groups: list[_Group]) -> Iterator[str]:
 
 
 def _traffic(away: list[Away]) -> str:
-    stored = sum(one.stored * one.bytes for one in away)
-    loaded = sum(one.loaded * one.bytes for one in away)
-    remade = sum(one.remade for one in away)
+    stored, loaded, remade = Traffic.of(away)
     text = f"{decimal(stored)} stored, {decimal(loaded)} loaded"
     return f"{text}, {plural(remade, 'time')} made again" if remade else text

@@ -115,7 +115,9 @@ def k(x):
 def test_a_device_loop_that_holds_too_much_is_named(nkic: Run, folder: Path) -> None:
     (folder / "wide.py").write_text(LOOPED, encoding="utf-8")
     text = failure(nkic(*WORDS, "--spill"), 1, "sbuf-overflow")
-    assert "an iteration of the one at wide.py:21 holds 256,000 bytes per partition, so use fewer" in text
+    assert (
+        "an iteration of the one at wide.py:21 holds 256,000 bytes per partition, so use fewer"
+    ) in text
     assert "or write it with `range`, which is unrolled" in text
     unrolled = LOOPED.replace("nl.fori_loop(0, 4, body)", "for i in range(4):\n        body(i)")
     (folder / "wide.py").write_text(unrolled, encoding="utf-8")
