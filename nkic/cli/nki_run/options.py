@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from nkic.cli.common import Option
+from nkic.cli.common.help import Function, adding
+from nkic.cli.common.help import option as _option
 from nkic.machine.operators import ORDERS, SummationOrder
 from nkic.machine.targets import DEFAULT, TARGETS
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -82,13 +81,6 @@ class CommandLine:
     target: str | None
 
 
-def own_options(function: Function) -> Function:
-    """Adds them."""
-    for decorate in reversed(_OPTIONS):
-        function = decorate(function)
-    return function
-
-
 MAX_RANKS = 1024
 _UNITS = {"": 1, "K": 10, "M": 20, "G": 30, "T": 40}
 _BYTES = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
@@ -132,10 +124,6 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> An
             f"`{value}` is not of the form FROM:TO, such as 10:20.5", ctx, param
         )
     return float(found[1]), float(found[2])
-
-
-def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
-    return click.option(*names, cls=Option, group=group, **more)
 
 
 def _flag(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
@@ -489,3 +477,5 @@ _OPTIONS = (
         help=f"For --calibrate: the target that was profiled.  [default: {DEFAULT.name}]",
     ),
 )
+
+own_options = adding(_OPTIONS)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 
 from nkic.base import profiles
 from nkic.base.files import STANDARD
-from nkic.cli.common import Option
+from nkic.cli.common.help import adding
+from nkic.cli.common.help import option as _option
 
 LATEST = profiles.LABELS[max(profiles.LABELS)]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -58,13 +56,6 @@ class CommandLine:
     time_limit: float
 
 
-def own_options(function: Function) -> Function:
-    """Adds them."""
-    for decorate in reversed(_OPTIONS):
-        function = decorate(function)
-    return function
-
-
 def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Completes -k with the kernels of the file on the command line."""
     from nkic.cli.nkic.prints import kernel_names  # the shell waits: only when it asks
@@ -73,10 +64,6 @@ def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
     words = os.environ.get("COMP_WORDS", "").split()
     files = [word for word in words if word.endswith(".py")]
     return [name for path in files for name in kernel_names(path) if name.startswith(incomplete)]
-
-
-def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
-    return click.option(*names, cls=Option, group=group, **more)
 
 
 _KERNEL, _OUTPUT, _SOURCE, _SHOW = "Kernel", "Output", "Finding source", "Show"
@@ -300,3 +287,5 @@ _OPTIONS = (
         help="Give up after this many seconds.",
     ),
 )
+
+own_options = adding(_OPTIONS)
