@@ -172,6 +172,16 @@ def make(
     return Diagnostic(code(slug), level, message, primary, found, tuple(notes), help, tuple(fixes))
 
 
+def bad_value(message: str, help: str = "") -> UsageFailed:
+    """The error about a value of the command line, the environment or a settings file."""
+    return UsageFailed([make("bad-value", message, help=help)])
+
+
+def bad_argument(message: str, help: str = "") -> UsageFailed:
+    """The error about an argument of the kernel, or another setting of a compilation."""
+    return UsageFailed([make("bad-argument", message, help=help)])
+
+
 def _counted(label: Label, times: int) -> Label:
     return label if times == 1 else Label(label.span, f"{label.text}, {times} times")
 

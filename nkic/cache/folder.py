@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_argument, bad_value
 
 DIRECTORY_VARIABLE = "NKIC_CACHE_DIR"
 SWITCH_VARIABLE = "NKIC_CACHE"
@@ -39,7 +39,7 @@ def wanted(environ: Mapping[str, str]) -> bool:
     word = environ.get(SWITCH_VARIABLE, "")
     if word not in ("", "0", "1"):
         text = f"{SWITCH_VARIABLE}={word} in the environment: expected 0 or 1"
-        raise UsageFailed([make("bad-value", text, help=f"unset {SWITCH_VARIABLE}")])
+        raise bad_value(text, f"unset {SWITCH_VARIABLE}")
     return word != "0"
 
 
@@ -71,4 +71,4 @@ def _refuse(place: Path, found: tuple[str, str] | None) -> None:
     if found is not None:
         why, help = found
         text = f"the folder of compiled kernels, `{place}`, {why}: someone else could replace them"
-        raise UsageFailed([make("bad-argument", text, help=help)])
+        raise bad_argument(text, help)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import UsageFailed, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean
 from nkic.cli.common import Session
@@ -31,7 +31,7 @@ def compare_files(line: CommandLine, session: Session) -> int:
         return _compiled(line, both)
     if any(compiled):
         text = "--diff: one of the files is a compiled kernel, the other is not"
-        raise UsageFailed([make("bad-value", text, help="compare two files of the same kind")])
+        raise bad_value(text, "compare two files of the same kind")
     before, after = (read_profile(d, p) for d, p in zip(both, (first, second), strict=True))
     found = changes(before, after)
     text = json.dumps(found.as_json(), indent=1) + "\n" if line.json else found.text
@@ -61,7 +61,7 @@ def _markdown(line: CommandLine, session: Session, found: Changes) -> None:
         kind, _, path = word.partition("=")
         if kind != "md" or not path:
             text = f"--report {clean(word)}: with --diff only md=FILE is possible"
-            raise UsageFailed([make("bad-value", text, help="leave it out, or write md=FILE")])
+            raise bad_value(text, "leave it out, or write md=FILE")
         files.write(path, found.markdown)
         session.artifact("md", path)
 

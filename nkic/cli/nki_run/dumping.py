@@ -13,7 +13,7 @@ import numpy as np
 
 from nkic.arrays.npz import write_npz
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import UsageFailed, bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session
@@ -158,4 +158,4 @@ def _wanted(line: CommandLine) -> list[tuple[Tap, str]]:
 
 
 def _bad(text: str) -> NoReturn:
-    raise UsageFailed([make("bad-value", text, help="for example --dump-tensor acc@12=acc.npz")])
+    raise bad_value(text, "for example --dump-tensor acc@12=acc.npz")

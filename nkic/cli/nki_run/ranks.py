@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.cli.nki_run.options import CommandLine
 
@@ -76,4 +76,4 @@ def _refuse_shared(line: CommandLine) -> None:
 
 
 def _bad(text: str, help: str) -> None:
-    raise UsageFailed([make("bad-value", text, help=help)])
+    raise bad_value(text, help)

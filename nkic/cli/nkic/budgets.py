@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, grouped
@@ -49,7 +49,7 @@ def _budget(word: str) -> Budget:
 
 
 def _bad(word: str, why: str, help: str) -> NoReturn:
-    raise UsageFailed([make("bad-value", f"--max {clean(word)}: {why}", help=help)])
+    raise bad_value(f"--max {clean(word)}: {why}", help)
 
 
 def exceeded(wanted: Sequence[Budget], found: Resources) -> list[Diagnostic]:
@@ -75,7 +75,7 @@ def report_path(word: str) -> str:
     if kind != RESOURCES or (equals and not path):
         text = f"--report {clean(word)}: there is no such report"
         help = f"write {RESOURCES}, {RESOURCES}=FILE.txt, FILE.json or FILE.svg"
-        raise UsageFailed([make("bad-value", text, help=help)])
+        raise bad_value(text, help)
     return path or STANDARD
 
 

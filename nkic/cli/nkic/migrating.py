@@ -7,7 +7,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from nkic.base import files
-from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
@@ -52,7 +52,7 @@ class Migration:
                 f"--migrate {goal.label}: the source is written for NKI {said.label}, which is "
                 "later"
             )
-            raise UsageFailed([make("bad-value", text, help="name a later version")])
+            raise bad_value(text, "name a later version")
         speech = spoken(self.source, self.request, loader, said, goal)
         made = migrate(self.source, speech.facts, speech.start, goal)
         self.write(made.text)
@@ -79,7 +79,7 @@ class Migration:
             files.write(STANDARD, self.difference(text))
         elif not line.in_place and self.is_input(path):
             advice = "--in-place replaces the file"
-            raise UsageFailed([make("bad-value", f"-o: `{path}` is the input", help=advice)])
+            raise bad_value(f"-o: `{path}` is the input", advice)
         elif not line.in_place or text != self.source.text:
             files.write(path, self.encoded(text))
             self.session.artifact("source", path)

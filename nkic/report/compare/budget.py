@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, bad_value, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
 from nkic.report.compare.profiles import FIGURES
@@ -59,7 +59,7 @@ def _rule(word: str) -> Rule:
 
 
 def _bad(word: str, why: str, help: str) -> None:
-    raise UsageFailed([make("bad-value", f"--fail-if {clean(word)}: {why}", help=help)])
+    raise bad_value(f"--fail-if {clean(word)}: {why}", help)
 
 
 def broken(
