@@ -43,7 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--nkic-sanitize",
         metavar="LIST",
         default="init",
-        help="init: reads of what was never written are errors; serial: the kernel compiled "
+        help="init: reads of uninitialised memory are errors; serial: the kernel compiled "
         "without overlap must give the same bits; none (default: init)",
     )
     group.addoption(

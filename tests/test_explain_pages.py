@@ -27,7 +27,7 @@ PAGES = sorted((ROOT / "base" / "explain").iterdir())
 FAMILIES = {"00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "90"}
 REPORTING = {"error", "warning", "fatal", "make"}  # their first argument is a slug
 SECTIONS = ("## Why", "## Wrong", "## Right")
-NOT_SHOWN = "Not shown as a kernel: "
+NOT_SHOWN = "Example: "
 
 
 def slug_of(page: Path) -> str:

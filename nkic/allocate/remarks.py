@@ -119,7 +119,7 @@ def _reuse(body: Body, graph: DependenceGraph) -> Iterator[Remark]:
         ranked = sorted(former.items(), key=lambda pair: (-pair[1], pair[0]))
         named = ", ".join(f"{name} ({count:,})" for name, count in ranked[:NAMED])
         text = (
-            f"{after.row.name} takes over bytes, and comes after {plural(len(pairs), 'use')} of "
+            f"{after.row.name} reuses bytes, and has to wait for {plural(len(pairs), 'use')} of "
             f"them: {named}{', …' * (len(ranked) > NAMED)}"
         )
         numbers: Mapping[str, Number] = {"edges": len(pairs), "lines": len(former)}

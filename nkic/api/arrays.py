@@ -36,7 +36,7 @@ _CASTS = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
 def array_of(value: Any) -> Array | None:
-    """The array that a value is or wraps; None for what is no array."""
+    """The array that a value is or wraps; None for what is not an array."""
     found = (adapter(value) for adapter in adapters)
     return next((array for array in found if array is not None), None)
 
@@ -54,14 +54,14 @@ def type_of(array: Array, name: str) -> TensorType:
         cast = getattr(array, "cast", "`.astype(np.{})`")
         advice = f"pass it as {near}: {cast.format(near)}" if near else ""
         advice = advice or did_you_mean(array.dtype.name, dtypes.DTYPES)
-        refuse(f"argument `{name}` is an array of {array.dtype}, which is no dtype of NKI", advice)
+        refuse(f"argument `{name}` is an array of {array.dtype}, which is not an NKI dtype", advice)
     if not array.shape:
         refuse(
             f"argument `{name}` is an array without dimensions",
-            "pass its number with `.item()`, or an array of shape (1,)",
+            "pass a number, `array.item()`, or an array of shape (1,)",
         )
     if 0 in array.shape:
-        refuse(f"argument `{name}` has the shape {array.shape}, which holds no element")
+        refuse(f"argument `{name}` has the shape {array.shape}, which has no elements")
     return TensorType(dtype, tuple(array.shape), "the call")
 
 

@@ -167,7 +167,7 @@ def _to_disk(store: Store, key: str, entry: _Entry) -> None:
 
 
 def _from_disk(store: Store, key: str) -> _Entry | None:
-    """What is kept about `key`; None for what is no entry of ours."""
+    """What is kept about `key`; None for what is not an entry of ours."""
     found = store.read(key)
     try:
         return _entry(found.facts, found.data) if found is not None else None
@@ -176,7 +176,7 @@ def _from_disk(store: Store, key: str) -> _Entry | None:
 
 
 def _entry(facts: dict[str, Any], data: bytes) -> _Entry:
-    """Raises `ValueError`, `LookupError` or `TypeError` for what is no entry."""
+    """Raises `ValueError`, `LookupError` or `TypeError` for what is not an entry."""
     messages, form = tuple(map(str, facts["messages"])), _form(facts["returned"])
     warnings = from_json(facts["warnings"])
     made = Artifact(data, warnings, messages, form, _texts(facts["reads"]))
@@ -186,7 +186,7 @@ def _entry(facts: dict[str, Any], data: bytes) -> _Entry:
 def _texts(value: Any) -> dict[str, str]:
     """A mapping of texts to texts. Raises `ValueError`."""
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
-        raise ValueError("no mapping of texts")
+        raise ValueError("not a mapping of strings")
     return value
 
 
@@ -195,5 +195,5 @@ def _form(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(map(_form, value))
     if value is not None and type(value) is not int:
-        raise ValueError("no form of a result")
+        raise ValueError("not the form of a result")
     return value

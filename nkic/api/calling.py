@@ -102,7 +102,7 @@ def call_ranks(
             with raising(CompileError):
                 refuse(
                     f"rank {rank} and rank 0 need different programs",
-                    "give all ranks the same arguments but for the contents of arrays",
+                    "give all ranks the same arguments; only the contents of arrays may differ",
                 )
     given = [one.inputs for one in ready]
     results = run_ranks(ready[0].artifact, given, **options.part(how, Running))

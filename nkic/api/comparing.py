@@ -62,12 +62,14 @@ def _by_name(form: Returned, expected: Any) -> dict[str, Any]:
 
 def _pairs(form: Returned, expected: Any) -> Iterator[tuple[str, Any]]:
     if form is None:
-        raise ValueError("the kernel returns nothing; name what it writes: {'c': array}")
+        raise ValueError(
+            "the kernel returns nothing; pass the arrays that it writes by name: {'c': array}"
+        )
     if isinstance(form, int):
         yield f"output_{form}", expected
         return
     if not isinstance(expected, tuple | list) or len(expected) != len(form):
-        raise ValueError(f"the kernel returns {len(form)} tensors; expect as many in a tuple")
+        raise ValueError(f"the kernel returns {len(form)} tensors; pass a tuple of as many arrays")
     for one, wanted in zip(form, expected, strict=True):
         yield from _pairs(one, wanted)
 

@@ -158,7 +158,7 @@ def compile(
             job = _of_source(kernel, given, consts or {}, include, modules or {}, wished)
         else:
             if include or modules or name is not None:
-                refuse("name, include and modules are for files: a function has its own")
+                refuse("name, include and modules apply to files only; a function has its own")
             job = of_live(kernel, given, consts or {}, how.get("evaluate"), wished)[0]
     artifact = job.compile()
     job.warn(artifact)
@@ -224,7 +224,7 @@ def of_live(
     evaluate: str | None,
     how: CompileOptions,
 ) -> tuple[SourceCompilation | TracedCompilation, Mapping[str, Any]]:
-    """The compilation of a live function, and the arrays inside of its arguments."""
+    """The compilation of a live function, and the arrays inside its arguments."""
     function = functions.kernel(kernel)
     if not evaluation.is_native(evaluate, function):
         describer = Describer()
@@ -257,7 +257,7 @@ def _by_its_file(given: RequestOptions, source: SourceFile | None) -> RequestOpt
 
 
 def _all_values(given: RequestOptions, function: Any, consts: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments that are no tensors as a whole, those left to their defaults included."""
+    """Arguments that are not tensors as a whole, those left to their defaults included."""
     said = {*given.args, *consts}
     left = {name: value for name, value in functions.defaults(function) if name not in said}
     return {**consts, **left}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nkic.api.arrays import Array, array_of, offer, presented
 from nkic.api.options import Running
-from nkic.base.diagnostics import ProgramFault, UsageFailed, make
+from nkic.base.diagnostics import ProgramFault, UsageFailed, bad_value, make
 from nkic.simulate.comparison.tolerance import EVERY, ToleranceSettings
 from nkic.simulate.debug.dumps import Dump, Dumps, Tap
 from nkic.simulate.debug.expectations import Expectations, Expected
@@ -57,7 +57,7 @@ class Looking:
             self.expectations = Expectations([wished] * ranks, _settings(how))
             observers.append(self.expectations)
         elif how.get("rtol") is not None or how.get("atol") is not None:
-            message = "rtol and atol are about expect_at, which is not there"
+            message = "rtol and atol apply to expect_at, which is not given"
             raise UsageFailed([make("conflicting-options", message, help="leave them out")])
         if watched := _words(how.get("watch")):
             observers.append(Watches([part(word) for word in watched], _show))
@@ -82,8 +82,8 @@ def _words(words: str | Sequence[str] | None) -> list[str]:
 def _tap(word: str) -> Tap:
     name, at, line = word.rpartition("@")
     if not at or not name or not line.isdigit():
-        message = f"dump={word!r}: 'NAME@LINE' or 'all' is wanted"
-        raise UsageFailed([make("bad-value", message, help="for example dump='acc@12'")])
+        message = f"dump={word!r}: expected 'NAME@LINE' or 'all'"
+        raise bad_value(message, "for example dump='acc@12'")
     return Tap(name, int(line))
 
 
@@ -93,7 +93,7 @@ def _offers(arrays: Mapping[str, Any]) -> dict[str, Any]:
         array = array_of(value)
         if array is None:
             message = f"expect_at: `{name}` is a {type(value).__qualname__}, not an array"
-            raise UsageFailed([make("bad-value", message, help="pass a NumPy array")])
+            raise bad_value(message, "pass a NumPy array")
         found[name] = offer(array)
     return found
 

@@ -127,7 +127,7 @@ class Describer:
         bounds = (value.start, value.stop, value.step)
         if all(type(bound) in (int, type(None)) for bound in bounds):
             return value
-        return self._refused(value, where, "its bounds are no integers")
+        return self._refused(value, where, "its bounds are not integers")
 
     # ---- what source defines -------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Describer:
     def _builtin(self, value: Any, where: str) -> Any:
         if isinstance(value.__self__, types.ModuleType) and names.is_known(value):
             return runtime_values.Named(value.__module__, value.__qualname__)
-        return self._refused(value, where, "it is no function of kernel source")
+        return self._refused(value, where, "it is not a function of kernel source")
 
     def _function(self, value: types.FunctionType, where: str) -> Any:
         if names.is_known(value):

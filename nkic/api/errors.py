@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import NoReturn
 
-from nkic.base.diagnostics import Diagnostic, NkicError, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, NkicError, bad_argument
 from nkic.base.render import Sources, render
 
 
@@ -62,4 +62,4 @@ def raising(
 
 def refuse(message: str, help: str = "") -> NoReturn:
     """Refuses an argument of a call."""
-    raise UsageFailed([make("bad-argument", message, help=help)])
+    raise bad_argument(message, help)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.levels import Settings
 from nkic.base.suggest import did_you_mean
 from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, figures_of, read_machine
@@ -98,7 +98,7 @@ def machine_of(given: Machine) -> MachineFile | None:
         return figures_of("machine", given)
     if not isinstance(given, str | os.PathLike):
         text = f"machine is a {type(given).__qualname__}, neither a path nor a mapping"
-        raise UsageFailed([make("bad-value", text, help="pass the path of a machine file")])
+        raise bad_value(text, "pass the path of a machine file")
     path = os.fspath(given)
     return read_machine(path, files.read_bytes(path, MAX_BYTES).decode("utf-8", "replace"))
 

@@ -121,7 +121,7 @@ class Result:
     def page(self) -> str:
         """The report of `nki-run --report html=FILE`: one page that needs no network."""
         if self.insight is None or self.executable is None:
-            raise ValueError("the run was too long to be kept, and there is no report of it")
+            raise ValueError("the run was too long to be recorded, so there is no report of it")
         facts = run_report.record(self.run)
         return page(self.insight, facts, self.executable.sources)
 
@@ -276,8 +276,8 @@ def _order(name: str | None) -> SummationOrder | None:
             return order
     if name is None:
         return None
-    text = f"accumulate={name!r}: no such way of adding up"
-    help = did_you_mean(name, ORDERS) or f"it may be {', '.join(ORDERS)}, or None"
+    text = f"accumulate={name!r}: there is no such order of additions"
+    help = did_you_mean(name, ORDERS) or f"use {', '.join(ORDERS)}, or None"
     raise UsageFailed([make("bad-value", text, help=help)])
 
 

@@ -112,7 +112,7 @@ def _entries(data: bytes, count: int) -> tuple[Member, ...]:
         member, at = _entry(data, at)
         found.append(member)
     if at != len(data):
-        raise Damaged("its directory holds more than it announces")
+        raise Damaged("its directory holds more than it declares")
     return tuple(found)
 
 
@@ -165,7 +165,7 @@ def _check_names(found: tuple[Member, ...]) -> None:
         if outside:
             raise Damaged(f"member `{clean(member.name)}` has a name that leads out of the archive")
         if member.name in seen:
-            raise Damaged(f"member `{clean(member.name)}` is there twice")
+            raise Damaged(f"member `{clean(member.name)}` appears twice")
         seen.add(member.name)
 
 
@@ -180,11 +180,11 @@ def _check_places(found: tuple[Member, ...], directory: int) -> None:
 
 def _at(stream: BinaryIO, offset: int, count: int) -> bytes:
     if offset < 0:
-        raise Damaged("it ends too soon")
+        raise Damaged("it is truncated")
     stream.seek(offset)
     data = stream.read(count)
     if len(data) != count:
-        raise Damaged("it ends too soon")
+        raise Damaged("it is truncated")
     return data
 
 
@@ -211,7 +211,7 @@ class Content:
         while target:
             part = self._some(min(len(target), CHUNK))
             if not part:
-                raise Damaged("its data ends too soon")
+                raise Damaged("its data is truncated")
             self.crc = zlib.crc32(part, self.crc)
             target[: len(part)] = part
             target = target[len(part) :]
@@ -219,9 +219,9 @@ class Content:
     def finish(self) -> None:
         """Checks that nothing is left, and the checksum of all that was read."""
         if self._some(1) or self.left or (self.inflate and self.inflate.unused_data):
-            raise Damaged("it holds more data than it announces")
+            raise Damaged("it holds more data than it declares")
         if self.crc != self.wanted_crc:
-            raise Damaged("its checksum is wrong: the file is damaged", help="make it again")
+            raise Damaged("its checksum is wrong: the file is damaged", help="write it again")
 
     def _some(self, count: int) -> bytes:
         """At most `count` bytes; none at the end."""
@@ -254,7 +254,7 @@ def _check_method(member: Member) -> None:
         raise Damaged("it is encrypted")
     if member.method not in (_STORED, _DEFLATED):
         name = _METHODS.get(member.method, f"method {member.method}")
-        raise Damaged(f"it is compressed by {name}; only deflate is read", help=_WHAT_NPZ_IS)
+        raise Damaged(f"it is compressed by {name}; only deflate is supported", help=_WHAT_NPZ_IS)
     if member.method == _STORED and member.packed != member.size:
         raise Damaged("its directory entry has two sizes for data that is not compressed")
 

@@ -122,7 +122,7 @@ def _element(descr: str) -> tuple[bool, Element]:
     order, kind, size = found.groups()
     if kind == "O":
         help = "convert it first, as in array.astype(numpy.float32)"
-        raise Damaged("it holds Python objects, which would be unpickled", "array-kind", help)
+        raise Damaged("it holds Python objects, which nkic does not unpickle", "array-kind", help)
     width = int(size or 1) * (4 if kind == "U" else 1)
     if (kind, width) == ("f", 1):  # ml_dtypes' float8_e5m2; NumPy has no such type
         kind = "V"

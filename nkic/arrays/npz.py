@@ -2,7 +2,7 @@
 
 NumPy forgets the types that it does not have: bfloat16 comes back as raw two-byte elements,
 `V2`. So files written here carry a member `__nki_dtypes__`: a JSON object from array name to
-NKI type, as an array of bytes. Members whose names begin with `__` are no arrays of a kernel.
+NKI type, as an array of bytes. Members whose names begin with `__` are not arrays of a kernel.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def _header(stream: BinaryIO, member: Member) -> NpyHeader:
     header = npy.read_header(Content(stream, member))
     wanted = header.start + header.data_bytes
     if wanted != member.size:
-        text = f"its header announces {grouped(wanted)} bytes, the directory {grouped(member.size)}"
+        text = f"its header declares {grouped(wanted)} bytes, its directory {grouped(member.size)}"
         raise Damaged(text)
     if member.size > member.packed * _MAX_DEFLATE:
-        raise Damaged("it announces more data than its compressed bytes can hold")
+        raise Damaged("it declares more data than its compressed bytes can hold")
     return header
 
 

@@ -78,7 +78,7 @@ def raw(dtype: DType) -> Element:
 
 
 def natural(dtype: DType) -> Element:
-    """NumPy's own type for `dtype`. For packed elements, whose bytes are no number, it is an
+    """NumPy's own type for `dtype`. For packed elements, whose bytes are not numbers, it is an
     unsigned integer; for other types that NumPy lacks, raw bytes.
     """
     if dtype is BOOL:
@@ -105,7 +105,7 @@ def offer_npy(file: Opened, path: str) -> Offer:
     try:
         header = npy.read_header(Plain(file))
         if header.start + header.data_bytes != file.size:
-            text = f"its header announces {grouped(header.start + header.data_bytes)} bytes"
+            text = f"its header declares {grouped(header.start + header.data_bytes)} bytes"
             raise Damaged(f"{text}, the file has {grouped(file.size)}")
     except Damaged as error:
         refuse(path, error)

@@ -55,7 +55,7 @@ def opened_file(path: str) -> Iterator[Opened]:
 @contextmanager
 def _stream(path: str) -> Iterator[BinaryIO]:
     if "\0" in path:
-        raise OSError(None, "a path cannot hold a null character")
+        raise OSError(None, "a path cannot contain a null character")
     if path != STANDARD:
         with Path(path).open("rb") as stream:
             yield stream
@@ -72,7 +72,7 @@ def _whole(stream: BinaryIO, path: str, cap: int) -> Opened:
     data = stream.read(cap + 1)
     if len(data) > cap:
         text = f"{called(path)} gives more than {grouped(cap)} bytes, all that the kernel's arrays"
-        help = "give only these arrays, uncompressed, or use a file in place of the pipe"
+        help = "give only these arrays, uncompressed, or use a file instead of the pipe"
         raise InputFailed([make("input-too-large", f"{text} can take", help=help)])
     return Opened(io.BytesIO(data), len(data))
 
@@ -105,4 +105,4 @@ class Plain:
     def _took(self, count: int, wanted: int) -> None:
         self.left -= count
         if count != wanted:
-            raise Damaged("it ends too soon")
+            raise Damaged("it is truncated")

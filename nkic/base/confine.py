@@ -37,7 +37,7 @@ def read(path: str, limit: int) -> bytes:
     """The bytes of a file that a kernel names. Raises `UsageFailed`."""
     folders = _folders.get()
     if folders is not None and not is_inside(Path(path), folders):
-        text = f"`{clean(path)}` is not in the kernel's folder, and in none that --include names"
+        text = f"`{clean(path)}` is neither in the kernel's folder nor in one that --include names"
         advice = "name its folder with --include"
         raise UsageFailed([make("cannot-read", text, help=advice)])
     return read_regular(path, limit)
@@ -74,5 +74,5 @@ def opened(path: str, *, follow: bool = True) -> Iterator[BinaryIO]:
     number = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
     with os.fdopen(number, "rb") as stream:
         if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise OSError(None, "it is no regular file")
+            raise OSError(None, "it is not a regular file")
         yield stream

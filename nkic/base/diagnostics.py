@@ -172,6 +172,16 @@ def make(
     return Diagnostic(code(slug), level, message, primary, found, tuple(notes), help, tuple(fixes))
 
 
+def bad_value(message: str, help: str = "") -> UsageFailed:
+    """The error about a value of the command line, the environment or a settings file."""
+    return UsageFailed([make("bad-value", message, help=help)])
+
+
+def bad_argument(message: str, help: str = "") -> UsageFailed:
+    """The error about an argument of the kernel, or another setting of a compilation."""
+    return UsageFailed([make("bad-argument", message, help=help)])
+
+
 def _counted(label: Label, times: int) -> Label:
     return label if times == 1 else Label(label.span, f"{label.text}, {times} times")
 
@@ -180,7 +190,7 @@ def within(at: CallChain) -> tuple[str, ...]:
     """A note for what is wrong inside of a function of nkic's own library, at a user's call."""
     if not at.span.path.startswith(SHIPPED) or at.primary.path.startswith(SHIPPED):
         return ()
-    return ("this call is made of instructions; the message is about one of them",)
+    return ("this call expands to several instructions; the message is about one of them",)
 
 
 _Key = tuple[str, Span | None, str]

@@ -91,7 +91,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
     """
     with _refusals(path):
         if "\0" in path:
-            raise OSError(None, "a path cannot hold a null character")
+            raise OSError(None, "a path cannot contain a null character")
         target = Path(os.path.realpath(path))
         if target.is_dir():
             raise IsADirectoryError(None, "it is a folder")

@@ -11,7 +11,7 @@ from nkic.base.diagnostics import Label
 from nkic.base.source import Span
 
 SECOND_WAY = (
-    "a kernel that is called from Python is evaluated by Python itself, with all that it has: see "
+    "a kernel that is called from Python is evaluated by Python itself, and may use all of it: see "
     "docs/python.md"
 )
 

@@ -52,7 +52,7 @@ class Settings:
         name = selected(word, f"{wish.value} {word}")
         before = self.wishes.get(name, wish)
         if before is not wish:
-            text = f"`{before.value} {name}` and `{wish.value} {name}` do not go together"
+            text = f"`{before.value} {name}` and `{wish.value} {name}` cannot be used together"
             raise UsageFailed([make("conflicting-options", text, help="leave out one of them")])
         return replace(self, wishes={**self.wishes, name: wish})
 
@@ -161,9 +161,9 @@ def _denied(diagnostic: Diagnostic, settings: Settings) -> Diagnostic:
     number = diagnostic.code.number
     asked = number in settings.wishes or number[3:5] in settings.wishes
     why = f"-D {number}" if asked else "-Werror"
-    note = f"a {diagnostic.level.value}, made an error by `{why}`"
+    note = f"a {diagnostic.level.value}, which `{why}` makes an error"
     if not asked and diagnostic.code.slug in DENIED:
-        note = f"where it is meant, `-W {number}` makes a warning of it"
+        note = f"if it is intended, `-W {number}` makes it a warning"
     return replace(diagnostic, level=Level.ERROR, notes=(*diagnostic.notes, note))
 
 
@@ -256,13 +256,15 @@ def _unused(ignores: Iterable[_Ignore], lines: Collection[tuple[str, int]]) -> I
             yield _unknown(one)
         elif (one.span.path, one.line) in lines:
             number, slug = one.code.number, one.code.slug
-            text = f"line {one.line} gives no warning {number} ({slug}) that could be ignored"
+            text = f"line {one.line} gives no warning {number} ({slug}) to ignore"
             yield _report(one, text, "remove the comment, or this code from it")
 
 
 def _unknown(ignore: _Ignore) -> Diagnostic:
     if not ignore.name:
-        return _report(ignore, "the comment ignores no code", "write # nkic: ignore[CODE] reason")
+        return _report(
+            ignore, "the comment names no code to ignore", "write # nkic: ignore[CODE] reason"
+        )
     help = _near(ignore.name) or "`--print codes` lists them"
     return _report(ignore, f"there is no code `{ignore.name}` to ignore", help)
 

@@ -9,13 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_argument
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped
 
 FILE = "pyproject.toml"
 KEYS = ("evaluate", "nki")
-MOST_BYTES = 1 << 20  # of the file: a larger one is no project's
+MOST_BYTES = 1 << 20  # of the file: a larger one is not a project's
 
 
 def setting(name: str) -> Any:
@@ -44,7 +44,7 @@ def _table(path: str, changed: int) -> dict[str, Any]:
     for key in found:
         if key not in KEYS:
             help = did_you_mean(key, KEYS) or f"known are: {', '.join(KEYS)}"
-            raise _failed(f"{path}: [tool.nkic] has an unknown key `{key}`", help)
+            raise bad_argument(f"{path}: [tool.nkic] has an unknown key `{key}`", help)
     return dict(found)
 
 
@@ -58,8 +58,4 @@ def _read(path: str) -> dict[str, Any]:
             raise ValueError(f"it has more than {grouped(MOST_BYTES)} bytes")
         return tomllib.loads(data.decode())
     except (OSError, ValueError) as error:
-        raise _failed(f"{path} cannot be read for [tool.nkic]: {error}") from error
-
-
-def _failed(message: str, help: str = "") -> UsageFailed:
-    return UsageFailed([make("bad-argument", message, help=help)])
+        raise bad_argument(f"{path} cannot be read for [tool.nkic]: {error}") from error

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_argument, bad_value
 
 DIRECTORY_VARIABLE = "NKIC_CACHE_DIR"
 SWITCH_VARIABLE = "NKIC_CACHE"
@@ -38,8 +38,8 @@ def wanted(environ: Mapping[str, str]) -> bool:
     """Whether the environment lets artifacts be kept. Raises `UsageFailed`."""
     word = environ.get(SWITCH_VARIABLE, "")
     if word not in ("", "0", "1"):
-        text = f"{SWITCH_VARIABLE}={word} in the environment: 0 or 1 is wanted"
-        raise UsageFailed([make("bad-value", text, help=f"unset {SWITCH_VARIABLE}")])
+        text = f"{SWITCH_VARIABLE}={word} in the environment: expected 0 or 1"
+        raise bad_value(text, f"unset {SWITCH_VARIABLE}")
     return word != "0"
 
 
@@ -70,5 +70,5 @@ def problem(place: Path) -> tuple[str, str] | None:
 def _refuse(place: Path, found: tuple[str, str] | None) -> None:
     if found is not None:
         why, help = found
-        text = f"the folder of compiled kernels, `{place}`, {why}: they could be exchanged"
-        raise UsageFailed([make("bad-argument", text, help=help)])
+        text = f"the folder of compiled kernels, `{place}`, {why}: someone else could replace them"
+        raise bad_argument(text, help)

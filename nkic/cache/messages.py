@@ -65,11 +65,11 @@ def _span(found: Sequence[Any]) -> Span:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError("a text is wanted")
+        raise TypeError("expected a string")
     return value
 
 
 def _number(value: Any) -> int:
     if type(value) is not int:
-        raise TypeError("a number is wanted")
+        raise TypeError("expected a number")
     return value

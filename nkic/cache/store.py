@@ -113,12 +113,12 @@ def _content(path: Path) -> bytes:
 
 
 def _entry(content: bytes, key: str) -> Entry:
-    """Raises `ValueError`, `LookupError` or `TypeError` for what is no entry about `key`."""
+    """Raises `ValueError`, `LookupError` or `TypeError` for what is not an entry about `key`."""
     digest, rest = content[:_HASH], content[_HASH:]
     if sha256(rest).digest() != digest:
-        raise ValueError("its hash is wrong")
+        raise ValueError("its hash does not match")
     head, _, data = rest.partition(b"\n")
     facts = json.loads(head)
     if not isinstance(facts, dict) or facts["key"] != key:
-        raise ValueError("it is about something else")
+        raise ValueError("it belongs to something else")
     return Entry(facts, data)

@@ -16,7 +16,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.machine.clock.probes import ARRIVAL, INTERVAL, PROBES, REPEATS, SPAN, Probe
 
 MAX_BYTES = 1 << 28
@@ -48,7 +48,7 @@ def read_profiles(folder: str) -> list[Observation]:
             found.append(observed(probe, _parsed(str(path), text), str(path)))
     if not found:
         names = ", ".join(sorted({probe.name for probe in PROBES})[:3])
-        raise _bad(f"{folder}: no profile of a microkernel is here", f"such as {names}.json")
+        raise bad_value(f"{folder}: it holds no profile of a microkernel", f"such as {names}.json")
     return found
 
 
@@ -56,14 +56,16 @@ def observed(probe: Probe, profile: Any, path: str) -> Observation:
     """What a profile says of a microkernel."""
     rows = profile.get("instruction") if isinstance(profile, dict) else None
     if not isinstance(rows, list):
-        raise _bad(f"{path}: no list `instruction`", "write it with --output-format json")
+        raise bad_value(
+            f"{path}: it has no list `instruction`", "write it with --output-format json"
+        )
     seen = sorted(_named(rows, PROBE, path))
     if probe.quantity == ARRIVAL:
         return Observation(probe, _arrival(seen, sorted(_named(rows, AFTER, path)), path))
     if probe.quantity == SPAN:
         return Observation(probe, _span(seen, path))
     if len(seen) < REPEATS or len(seen) % REPEATS:
-        raise _bad(f"{path}: {len(seen)} instructions are named {PROBE}, of {REPEATS} repeats")
+        raise bad_value(f"{path}: {len(seen)} instructions are named {PROBE}, of {REPEATS} repeats")
     parts = len(seen) // REPEATS  # a product in float32 is two instructions
     if probe.quantity == INTERVAL:
         starts = [one.start for one in seen[::parts]]
@@ -79,13 +81,13 @@ def _pairs(seen: list[_Seen], parts: int) -> Iterable[tuple[_Seen, _Seen]]:
 
 def _span(seen: list[_Seen], path: str) -> float:
     if len(seen) != 2:
-        raise _bad(f"{path}: {len(seen)} instructions are named {PROBE}, and not two")
+        raise bad_value(f"{path}: {len(seen)} instructions are named {PROBE}, and not two")
     return seen[1].start - seen[0].start
 
 
 def _arrival(triggers: list[_Seen], after: list[_Seen], path: str) -> float:
     if len(triggers) != 1 or len(after) != 1:
-        raise _bad(f"{path}: one instruction named {PROBE} and one named {AFTER} are wanted")
+        raise bad_value(f"{path}: one instruction named {PROBE} and one named {AFTER} are expected")
     return after[0].start - triggers[0].start
 
 
@@ -97,7 +99,7 @@ def _named(rows: list[Any], name: str, path: str) -> Iterable[_Seen]:
             continue
         start, duration = row.get("timestamp"), row.get("duration")
         if not isinstance(start, int | float) or not isinstance(duration, int | float):
-            raise _bad(f"{path}: an instruction has no timestamp or duration in numbers")
+            raise bad_value(f"{path}: an instruction has no timestamp or duration in numbers")
         yield _Seen(float(start), float(duration))
 
 
@@ -105,8 +107,4 @@ def _parsed(path: str, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _bad(f"{path}: no JSON: {error}") from error
-
-
-def _bad(message: str, help: str = "") -> UsageFailed:
-    return UsageFailed([make("bad-value", message, help=help)])
+        raise bad_value(f"{path}: no JSON: {error}") from error

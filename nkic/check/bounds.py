@@ -39,7 +39,7 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
         f"{instruction}: `{operand}` {text} of `{tensor.name}`; its pattern is {pattern} "
         f"from {view.offset}",
         operand,
-        "shorten the slice or pattern, or declare the tensor larger",
+        "shorten the slice or pattern, or declare a larger tensor",
     )
 
 

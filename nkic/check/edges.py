@@ -40,13 +40,13 @@ def _nested(body: Body, loops: Loops = ()) -> Iterator[tuple[Instruction, Loops]
 def _complain(one: Instruction, producer: Instruction, report: Reporter) -> None:
     report.error(
         "bad-schedule",
-        f"{one.row.name} is ordered after {producer.row.name}, which is inside of a device loop "
-        "that it stands outside of: nothing outside can wait for one iteration",
+        f"{one.row.name} is ordered after {producer.row.name}, which is inside a device loop, "
+        "but is itself outside it: nothing outside the loop can wait for one iteration",
         one.at.primary,
         labels=[
             Label(producer.at.primary, f"{producer.row.name} is in the loop"),
             *call_labels(one.at),
         ],
-        help="leave the edge out: what the loop writes is waited for at its end; or order two "
+        help="remove the edge: instructions after the loop wait for its end; or order two "
         "instructions of the same loop",
     )

@@ -111,13 +111,14 @@ def _warn(
 ) -> None:
     report.warning(
         "accumulates-onto-data",
-        f"{one.row.name} adds to what {stranger.row.name} wrote into `{name}`, which is undefined "
-        f"on {lowered.target.name}: there only a matmul may begin what matmuls add to",
+        f"{one.row.name} accumulates onto what {stranger.row.name} wrote into `{name}`, which is "
+        "undefined "
+        f"on {lowered.target.name}: an accumulation must begin with a matmul",
         one.at.primary,
         labels=[
             Label(stranger.at.primary, f"{stranger.row.name} writes it here"),
             *call_labels(one.at),
         ],
-        help="let the first matmul overwrite, with accumulate=False, and add what was there "
+        help="let the first matmul overwrite with accumulate=False, and add the former values "
         "with nisa.tensor_tensor afterwards",
     )

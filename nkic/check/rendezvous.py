@@ -55,7 +55,7 @@ def _others(found: Mismatch[Item]) -> list[Label]:
     """Where the other core is."""
     if (core := found.without) is not None:
         before = found.last[core]
-        return [_label(core, "came last to", before)] if before else []
+        return [_label(core, "was last at", before)] if before else []
     steps = [step for step in found.steps if step is not None]
     return [_label(1, "is at", steps[-1])] if len(steps) > 1 else []
 
@@ -70,7 +70,10 @@ def _engines(found: Sequence[Instruction], facts: Sequence[Facts]) -> Violation 
     names = [_engine(one, fact).value for one, fact in zip(found, facts, strict=True)]
     if len(set(names)) == 1:
         return None
-    text = f"{found[0].row.name}: runs on {names[0]} on core 0 and on {names[-1]} on core 1"
+    text = (
+        f"{found[0].row.name}: runs on the {names[0]} engine on core 0 and on the {names[-1]} "
+        "engine on core 1"
+    )
     return Violation(SLUG, text, help="pass the same `engine` on both cores")
 
 

@@ -112,7 +112,9 @@ class _Checker:
         if len(same) < 2:
             return ()
         place = next(n for n, one in enumerate(same, 1) if one is instruction)
-        return (f"this is instruction {place} of the {len(same)} that loops make of this line",)
+        return (
+            f"this is instruction {place} of the {len(same)} that unrolled loops make of this line",
+        )
 
     def of(self, instruction: Instruction) -> Body:
         """The body of the core that runs the instruction."""

@@ -81,7 +81,7 @@ class _Finder:
             f"{one.row.name} reads {part}, which is uninitialised",
             one.at.primary,
             labels=[Label(tensor.at.primary, what), *call_labels(one.at)],
-            help="write it before, with nisa.memset if nothing else does, or read a smaller part",
+            help="initialise it first, for example with nisa.memset, or read a smaller part",
         )
 
 

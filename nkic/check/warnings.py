@@ -114,7 +114,7 @@ class _Finder:
             # What nkic's own library leaves unused is no fault of the kernel's.
             if tensor.at.primary not in known and not tensor.at.span.path.startswith(SHIPPED):
                 text = f"`{tensor.name}` is declared and never used: {_size(tensor)}"
-                self.complain("unused-tensor", text, tensor.at, "leave out the declaration")
+                self.complain("unused-tensor", text, tensor.at, "remove the declaration")
 
     def partly_written_outputs(self) -> None:
         for number, parameter in enumerate(self.program.outputs):
@@ -148,8 +148,10 @@ class _Finder:
             return
         text = (
             f"{one.row.name}: {grouped(rows)} rows of {plural(length, 'byte')} of "
-            f"`{tensor.name}`; rows under {EFFICIENT_ROW} bytes waste DMA bandwidth, as each costs "
-            f"{self.program.target.figures['dma.descriptor_ns']:g} ns beside its bytes"
+            f"`{tensor.name}`; rows under {EFFICIENT_ROW} bytes waste DMA bandwidth, since each "
+            "costs "
+            f"{self.program.target.figures['dma.descriptor_ns']:g} ns besides the time for its "
+            "bytes"
         )
         help = "move longer rows and slice them in SBUF, or store the tensor in another layout"
         self.complain(slug, text, one.at, help)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.machine.dtypes import DType
 from nkic.machine.engines import Engine
 from nkic.neff.listing.text import source
@@ -33,8 +33,8 @@ def is_precise(environ: Mapping[str, str]) -> bool:
     """
     word = environ.get(PRECISE_VARIABLE, "")
     if word not in ("", "0", "1"):
-        text = f"{PRECISE_VARIABLE}={word} in the environment: 0 or 1 is wanted"
-        raise UsageFailed([make("bad-value", text, help=f"unset {PRECISE_VARIABLE}")])
+        text = f"{PRECISE_VARIABLE}={word} in the environment: expected 0 or 1"
+        raise bad_value(text, f"unset {PRECISE_VARIABLE}")
     return word != "0"
 
 
@@ -44,8 +44,8 @@ def blas_threads(environ: Mapping[str, str]) -> int:
     """
     word = environ.get(THREADS_VARIABLE, "") or "1"
     if not word.isascii() or not word.isdigit() or not 1 <= int(word[:5]) <= MAX_THREADS:
-        text = f"{THREADS_VARIABLE}={word} in the environment: 1 to {MAX_THREADS} is wanted"
-        raise UsageFailed([make("bad-value", text, help=f"unset {THREADS_VARIABLE}")])
+        text = f"{THREADS_VARIABLE}={word} in the environment: expected 1 to {MAX_THREADS}"
+        raise bad_value(text, f"unset {THREADS_VARIABLE}")
     return int(word)
 
 

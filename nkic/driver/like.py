@@ -22,7 +22,7 @@ def read_like(path: str) -> dict[str, TensorType]:
 def _type(offer: Offer, origin: str) -> TensorType:
     dtype, note = offer.known or of_numpy(offer.element), ""
     if dtype is None:
-        note = f"its NumPy type {offer.element} is no NKI dtype"
+        note = f"its NumPy type {offer.element} is not an NKI dtype"
     elif not offer.shape:
         note = "it has no dimensions; a tensor in HBM has at least one"
     return TensorType(dtype, offer.shape or None, origin, note)

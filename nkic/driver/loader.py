@@ -257,7 +257,7 @@ def _package_root(folder: SourcePath, probes: Probes) -> SourcePath | None:
 
 
 def _home(folder: Path, probes: Probes) -> Path:
-    """The outermost package that `folder` is part of; itself, if it is no package."""
+    """The outermost package that `folder` is part of; itself, if it is not in a package."""
     probes.is_folder(folder)
     home = folder.resolve()
     while probes.is_file(home / PACKAGE) and probes.is_file(home.parent / PACKAGE):

@@ -67,9 +67,10 @@ STAGES = {
     "depend": "which instruction must wait for which",
     "allocate": "addresses in SBUF and PSUM",
     "schedule": "a stream of instructions per engine and queue, ordered by semaphores",
-    "search": "other addresses and orders, where engines wait more than they must",
+    "search": "other addresses and orders, if engines wait longer than they must",
     "allocate-audit": "proof: no two tensors in use share a byte, all are inside their memories",
-    "schedule-audit": "proof: what conflicts on a core is in program order, nothing is stuck",
+    "schedule-audit": "proof: conflicting accesses of a core are in program order, and no stream "
+    "is stuck",
     "emit": "streams to records",
     "verify": "proof: the records keep the rules that the runner enforces",
     "write": "records to the bytes of the file",
@@ -87,7 +88,7 @@ class AuditFailed(Exception):
     def __init__(self, stage: str, findings: Sequence[object]) -> None:
         self.stage = stage
         more = f", and {len(findings) - 1} more" if len(findings) > 1 else ""
-        super().__init__(f"{stage} made a wrong program: {findings[0]}{more}")
+        super().__init__(f"{stage} produced a wrong program: {findings[0]}{more}")
 
 
 Step = tuple[str, Any]  # a stage's name, and what it made
@@ -251,7 +252,7 @@ def _from_schedule(
     try:
         yield from steps
     except AuditFailed as failure:
-        report.fatal("bad-program-text", f"`{text.path}` is no program that can run: {failure}")
+        report.fatal("bad-program-text", f"`{text.path}` cannot be run as a program: {failure}")
 
 
 def _from_assembly(
@@ -269,16 +270,16 @@ def _from_assembly(
         yield "write", write(executable, embed_source=options.embed_source)
     except ArtifactFailed as failure:
         why = "; ".join(d.message for d in failure.diagnostics)
-        report.fatal("bad-program-text", f"`{text.path}` is no program: {why}")
+        report.fatal("bad-program-text", f"`{text.path}` is not a program: {why}")
 
 
 @contextmanager
 def _read(text: SourceFile, report: Reporter) -> Iterator[None]:
-    """What is no program text is an error in the file."""
+    """What is not a program text is an error in the file."""
     try:
         yield
     except (ValueError, LookupError, TypeError, SyntaxError) as error:
-        report.fatal("bad-program-text", f"`{text.path}` is no program: {error}")
+        report.fatal("bad-program-text", f"`{text.path}` is not a program: {error}")
 
 
 def _sources(program: Program, find: Callable[[str], SourceFile | None]) -> dict[str, SourceFile]:

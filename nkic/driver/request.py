@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from nkic.base import profiles, project
-from nkic.base.diagnostics import CompileFailed, UsageFailed, make
+from nkic.base.diagnostics import CompileFailed, UsageFailed, bad_argument
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.driver.spoken import profile_of
@@ -43,7 +43,7 @@ def request_for(
     if request.lnc > request.target.max_cores:
         target = request.target
         text = f"--lnc {request.lnc}: a kernel on {target.name} runs on {target.max_cores} core"
-        raise _bad(text, "--target trn2 has 2 cores for a kernel")
+        raise bad_argument(text, "--target trn2 has 2 cores for a kernel")
     _check_lnc(request, environ)
     return request
 
@@ -54,9 +54,9 @@ def _check_lnc(request: Request, environ: Mapping[str, str]) -> None:
     cores, origin = (_cores(flag, COMPILER_FLAGS), COMPILER_FLAGS) if flag else _lnc(environ)
     if cores in (None, request.lnc) or request.profile < Profile.NKI_0_7:
         return
-    text = f"the kernel is for {request.lnc} of the cores that run it together (LNC), {origin} "
+    text = f"the kernel is compiled for LNC {request.lnc} (cores that run it together), {origin} "
     help = f"write kernel[{cores}](…) or --lnc {cores}, or change {origin}"
-    raise _bad(f"{text}says {cores}", help)
+    raise bad_argument(f"{text}says {cores}", help)
 
 
 def _lnc(environ: Mapping[str, str]) -> tuple[int | None, str]:
@@ -67,7 +67,7 @@ def _lnc(environ: Mapping[str, str]) -> tuple[int | None, str]:
 
 def _cores(text: str, origin: str) -> int:
     if text not in ("1", "2"):
-        raise _bad(f"{origin}: a kernel runs on 1 or 2 cores, not on `{text}`")
+        raise bad_argument(f"{origin}: a kernel runs on 1 or 2 cores, not on `{text}`")
     return int(text)
 
 
@@ -128,7 +128,7 @@ def parse_options(
     """
     types, values = _pairs(args, parse_arg, "--arg"), _pairs(consts, parse_const, "--const")
     if twice := sorted(types.keys() & values.keys()):
-        raise _bad(f"`{twice[0]}` is given both as --arg and as --const")
+        raise bad_argument(f"`{twice[0]}` is given both by --arg and by --const")
     return RequestOptions(
         kernel=kernel,
         target=find_target(target, "--target") if target is not None else None,
@@ -153,7 +153,7 @@ def find_target(name: str, origin: str) -> Target:
     if found is None:
         # Not the nearest: every name is near to a target that is yet to come.
         known = ", ".join((*targets.TARGETS, *targets.ALIASES))
-        raise _bad(f"{origin}: there is no target `{name}`", f"known are: {known}")
+        raise bad_argument(f"{origin}: there is no target `{name}`", f"known are: {known}")
     return found
 
 
@@ -161,7 +161,7 @@ def find_profile(label: str, origin: str) -> Profile:
     """The version of NKI called `label`."""
     found = profiles.find(label)
     if found is None:
-        raise _bad(f"{origin}: there is no version `{label}` of NKI", profiles.KNOWN)
+        raise bad_argument(f"{origin}: there is no version `{label}` of NKI", profiles.KNOWN)
     return found
 
 
@@ -175,13 +175,9 @@ def _pairs(
     for text in texts:
         name, value = read(text)
         if name in found:
-            raise _bad(f"{option}: `{name}` is given twice")
+            raise bad_argument(f"{option}: `{name}` is given twice")
         found[name] = value
     return found
-
-
-def _bad(message: str, help: str = "") -> UsageFailed:
-    return UsageFailed([make("bad-argument", message, help=help)])
 
 
 # ---- what is known, and from where ---------------------------------------------------------------

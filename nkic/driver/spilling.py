@@ -18,7 +18,7 @@ from nkic.depend import depend
 from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Loop, Program, instructions
 from nkic.search import fit
-from nkic.spill import Away, Spilled, Step, spill
+from nkic.spill import Away, Spilled, Step, Traffic, spill
 
 Graphs = tuple[DependenceGraph, ...]
 # Of SBUF, in use at once: less where what is in use cannot be laid out without gaps.
@@ -91,18 +91,20 @@ def _advised(
     if first.stuck is not None:
         return replace(one, help=f"{one.help}; {_stuck(first.stuck)}") if tried else one
     if tried:
-        return replace(one, help=f"{one.help}; even with --spill the rest leaves gaps")
-    moved = f"which moves {decimal(first.stored + first.loaded)} to and from HBM"
+        return replace(one, help=f"{one.help}; even with --spill the free bytes are in pieces")
+    stored, loaded, _ = first.traffic
+    moved = f"which moves {decimal(stored + loaded)} to and from HBM"
     return replace(one, help=f"{one.help}; or let tiles wait in HBM with --spill, {moved}")
 
 
 def _stuck(step: Step) -> str:
     """Why no tile that waits elsewhere makes room for that."""
     if not isinstance(step.item, Loop):
-        return "--spill cannot help: one instruction needs more than there is at once"
+        return "--spill cannot help: a single instruction needs more than there is"
     place, inside = step.item.at.primary, f"{step.inner:,} bytes per partition"
     return (
-        f"--spill works around device loops, not inside them: a turn of the one at {place.path}:"
+        "--spill works around device loops, not inside them: an iteration of the one at "
+        f"{place.path}:"
         f"{place.line} holds {inside}, so use fewer or smaller tiles in it, or write it with "
         "`range`, which is unrolled"
     )
@@ -117,12 +119,12 @@ def _warning(found: Fitted) -> Diagnostic:
     reporter = Reporter()
     reporter.warning(
         OVERFLOW.slug,
-        f"SBUF has no room for all that is in use at once: {plural(len(away), 'tensor')} "
+        f"SBUF has no room for all tensors that are in use at once: {plural(len(away), 'tensor')} "
         f"{'wait' if len(away) > 1 else 'waits'} in HBM meanwhile, {_traffic(away)}",
         groups[0][0],
         labels=[Label(place, _label(group)) for place, group in groups[:SHOWN]],
         notes=_more(groups[SHOWN:]),
-        help="use smaller blocks, or order loops so that fewer tiles are in use at once",
+        help="use smaller blocks, or order the loops so that fewer tiles are in use at once",
     )
     return reporter.all[0]
 
@@ -151,8 +153,6 @@ def _more(groups: list[_Group]) -> Iterator[str]:
 
 
 def _traffic(away: list[Away]) -> str:
-    stored = sum(one.stored * one.bytes for one in away)
-    loaded = sum(one.loaded * one.bytes for one in away)
-    remade = sum(one.remade for one in away)
+    stored, loaded, remade = Traffic.of(away)
     text = f"{decimal(stored)} stored, {decimal(loaded)} loaded"
     return f"{text}, {plural(remade, 'time')} made again" if remade else text

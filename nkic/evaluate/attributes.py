@@ -248,7 +248,7 @@ SPECIAL: dict[type, Any] = {
 def missing(m: Machine, owner: Any, name: str) -> Exception:
     """The error about a name that a value does not have."""
     if names.is_hidden(name):
-        text = f"`{name}` is out of reach of kernel code"
+        text = f"`{name}` is not accessible to kernel code"
         return Missing("hidden-attribute", text, name, names.instead_of(name))
     hint = m.hint(owner, name)
     if hint is not None:
@@ -257,7 +257,7 @@ def missing(m: Machine, owner: Any, name: str) -> Exception:
     known = offered(owner, cls)
     if owner is None:
         text = f"None has no attribute `{name}`"
-        advice = "None is what a function without `return` gives, and a field without a value"
+        advice = "a function without `return` gives None, and so does a field without a value"
     elif owner.__class__ is Class:
         text, advice = f"`{owner.name}` has no attribute `{name}`", did_you_mean(name, known)
     else:
@@ -367,12 +367,12 @@ def remove(m: Machine, owner: Any, name: str) -> None:
 
 def _not_assignable(m: Machine, owner: Any, name: str) -> KernelError:
     if names.is_special(name) or names.is_hidden(name):
-        text = f"`{name}` is out of reach of kernel code"
+        text = f"`{name}` is not accessible to kernel code"
         return KernelError("hidden-attribute", text, help=names.instead_of(name))
     return KernelError(
         "hidden-attribute",
         f"attribute `{name}` of {described(m, owner)} cannot be assigned",
-        help="only objects of the kernel's own classes have fields to assign to",
+        help="only objects of the kernel's own classes have assignable fields",
     )
 
 

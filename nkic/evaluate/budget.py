@@ -25,9 +25,9 @@ class Spent(KernelError):
     def __init__(self, limits: Limits) -> None:
         super().__init__(
             "runaway",
-            f"the kernel is still not evaluated after {grouped(limits.steps)} steps "
+            f"the kernel has not been evaluated after {grouped(limits.steps)} steps "
             "(nodes of its source, instructions, four bytes of a value)",
-            help="check that the loop ends; loops over data belong on the device: `nl.fori_loop`; "
+            help="check that the loop ends; move loops over data to the device: `nl.fori_loop`; "
             "`--limit steps=N` allows more",
         )
 
@@ -48,7 +48,7 @@ class Budget:
             raise Spent(self.limits)
 
     def allocate(self, size: int) -> None:
-        """Spends steps for a value of `size` bytes that is about to be made."""
+        """Spends steps for a value of `size` bytes which is about to be made."""
         self.charge(size // BYTES_PER_STEP)
 
     def elements(self, count: int, what: str) -> None:
@@ -67,8 +67,8 @@ class Budget:
             raise KernelError(
                 "too-large",
                 f"{what} would have {grouped(length)} elements; "
-                f"compile-time values have at most {grouped(self.limits.length)}",
-                help="tensors hold data on the device; keep lists and texts small",
+                f"a compile-time value has at most {grouped(self.limits.length)}",
+                help="tensors hold data on the device; keep lists and strings small",
             )
 
     def allow_bits(self, bits: int) -> None:
@@ -77,6 +77,6 @@ class Budget:
             raise KernelError(
                 "too-large",
                 f"the result would be an integer of {grouped(bits)} bits; "
-                f"compile-time integers have at most {grouped(self.limits.bits)}",
+                f"a compile-time integer has at most {grouped(self.limits.bits)}",
             )
         self.allocate(bits >> 3)

@@ -189,7 +189,7 @@ def _check_metaclass(m: Machine, options: dict[str, Any]) -> None:
         return
     raise KernelError(
         "not-in-nki",
-        "a kernel's class cannot have a metaclass",
+        "a class of a kernel cannot have a metaclass",
         help="use a decorator or `__init_subclass__`",
     )
 
@@ -213,7 +213,7 @@ def _wrong_base(m: Machine, value: Any) -> KernelError:
     name = value.name if isinstance(value, Class) else m.class_of(value).name
     return KernelError(
         "wrong-base",
-        f"a kernel's class cannot inherit from `{name}`",
+        f"a class of a kernel cannot inherit from `{name}`",
         help="inherit from `nl.NKIObject`, `Enum`, `NamedTuple` or a class of your own",
         notes=[SECOND_WAY],
     )

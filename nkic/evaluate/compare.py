@@ -245,7 +245,7 @@ def _check_tuple(m: Machine, key: tuple[Any, ...], size: int, depth: int) -> Non
     if depth > m.limits.depth:
         raise KernelError(
             "too-deep",
-            f"containers are nested more than {m.limits.depth} levels deep",
+            f"containers are nested to a depth of more than {m.limits.depth}",
             help="keep the parts in one flat list",
         )
     m.charge(1 + len(key))

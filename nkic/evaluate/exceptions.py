@@ -241,8 +241,9 @@ def entered(m: Machine, manager: Any) -> tuple[Any, Leave]:
     if enter is UNSET or leave is UNSET:
         raise KernelError(
             "not-in-nki",
-            f"`with` does not take {_described(m, manager)}",
-            help="it takes `nl.no_reorder()`, and objects with `__enter__` and `__exit__`",
+            f"`with` cannot be used with {_described(m, manager)}",
+            help="use it with `nl.no_reorder()`, or with an object that has `__enter__` and "
+            "`__exit__`",
         )
 
     def left(value: Any) -> bool:

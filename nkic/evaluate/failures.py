@@ -271,8 +271,8 @@ def _said(failure: Failure) -> _Said:
     if isinstance(error, RecursionError):
         return _recursion(failure)
     if isinstance(error, MemoryError):
-        text = "the value does not fit into memory"
-        return _Said("too-large", text, "use smaller lists and texts")
+        text = "the value does not fit in memory"
+        return _Said("too-large", text, "use smaller lists and strings")
     if isinstance(failure.statement(), nodes.Raise):
         return _raised(failure)
     for name, say in _SAY:
@@ -312,7 +312,7 @@ def _name_error(failure: Failure) -> _Said:
     name = getattr(error, "name", None) or [*text.split("'"), "?"][1]
     if failure.is_a("UnboundLocalError"):
         text = f"`{name}` is used before it has a value"
-        return _Said("unset-variable", text, "give it a value on every way that leads here")
+        return _Said("unset-variable", text, "assign a value to it on every path that leads here")
     refused = names.REFUSED_BUILTINS.get(name)
     if refused:
         return _Said("unknown-name", f"`{name}` is not available", refused)
@@ -361,13 +361,13 @@ def _recursion(failure: Failure) -> _Said:
     depth = failure.machine.limits.depth
     return _Said(
         "too-deep",
-        f"functions call each other more than about {depth} levels deep",
+        f"functions call each other to a depth of more than about {depth}",
         "check that the recursion ends, or use a loop",
     )
 
 
 def _exhausted(failure: Failure) -> _Said:
-    text = "`next` asks for more elements than there are"
+    text = "`next` was called when no elements were left"
     return _Said("wrong-value", text, "give it a default: `next(elements, None)`")
 
 
@@ -379,15 +379,18 @@ def _with_advice(said: _Said) -> _Said:
     return said._replace(help=next(found, ""))
 
 
-_NONE = "None is what a function without `return` gives, and a field without a value"
+_NONE = "a function without `return` gives None, and so does a field without a value"
 _ADVICE = [
     ("NoneType", _NONE),
     ("'ndarray'", "use lists of numbers: there is no arithmetic with NumPy's arrays here"),
-    ("'(DType|OtherType)' object is not callable", "write the number: `float(x)`, `int(x)`"),
-    ("object is not callable", "leave out the parentheses: it is a value"),
+    (
+        "'(DType|OtherType)' object is not callable",
+        "convert the number with `float(x)` or `int(x)`",
+    ),
+    ("object is not callable", "remove the parentheses: it is a value"),
     ("can only concatenate|unsupported .*'str'", 'put values into text with f"{value}"'),
     ("not enough values|too many values", "count the names on the left"),
-    ("division by zero|division or modulo", "leave the case of 0 out with `if`"),
+    ("division by zero|division or modulo", "exclude 0 with an `if`"),
     ("'float' object cannot be interpreted", "use `//` for whole numbers"),
 ]
 _NO_SUCH = re.compile(r"got an unexpected keyword argument '(\w+)'")

@@ -172,7 +172,7 @@ class Interpreter:
         """The function at a place in source. `around` are the variables around it."""
         found = self.resolved.library.find(module, self.resolved.kernel.module)
         if not isinstance(found, SourceModule):
-            raise KernelError("host-module", f"there is no source for the module {module}")
+            raise KernelError("host-module", f"the source of the module {module} is not available")
         node = function_at(found, name, line)
         return self.world.runtime(found).function(node, around, cells, defaults)
 

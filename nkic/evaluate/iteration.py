@@ -51,7 +51,7 @@ def iterate(m: Machine, value: Any, where: str = "") -> Iterable[Any]:
     if isinstance(value, DeviceRange):
         raise KernelError(
             "device-loop-misuse",
-            "a loop on the device is gone through by a `for` statement only",
+            "only a `for` statement can iterate over a loop on the device",
             help="write a `for` statement, or use `range`",
         )
     raise TypeError(f"'{m.class_of(value).name}' object is not iterable")

@@ -44,7 +44,7 @@ class TooDeep(KernelError):
     def __init__(self, depth: int) -> None:
         super().__init__(
             "too-deep",
-            f"functions call each other, or values nest, more than {depth} levels deep",
+            f"functions call each other, or values nest, to a depth of more than {depth}",
             help="check that the recursion ends, or use a loop",
         )
 
@@ -242,7 +242,7 @@ class Machine(Budget):
         return texts.formatted(self, value, spec)
 
     def shown(self, value: Any) -> Str | None:
-        """The text of a value that is no container and no object, None for Python's own."""
+        """The text of a value that is neither a container nor an object, None for Python's own."""
         return classes.shown(self, value)
 
     def hash(self, value: Any) -> int:

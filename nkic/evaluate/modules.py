@@ -142,7 +142,7 @@ def _host_error(name: str, imported: str, labels: list[Label]) -> KernelError:
         text, help = f"there is no file for the module `{imported}`", "check the path of the import"
         return KernelError("import-failed", text, help=help, labels=labels)
     root = imported.partition(".")[0]
-    text = f"`{name}` belongs to the module `{root}`, which kernels cannot use"
+    text = f"`{name}` belongs to the module `{root}`, which kernel code cannot use"
     help = INSTEAD.get(root, "")
     if root in sys.stdlib_module_names:
         help = help or "move the work to host code and pass the result in"
@@ -150,7 +150,7 @@ def _host_error(name: str, imported: str, labels: list[Label]) -> KernelError:
         text = f"there is no source for the module `{root}`"
         text += f", which has `{name}`" if name != root else ""
         help = (
-            "if it is kernel source, add the folder that it is in with `--include`; if it is "
+            "if it is kernel source, add its folder with `--include`; if it is "
             "host code, pass its result to the kernel as an argument"
         )
     return KernelError("host-module", text, help=help, labels=labels)
@@ -160,11 +160,11 @@ def _host_error(name: str, imported: str, labels: list[Label]) -> KernelError:
 INSTEAD = {
     "torch": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
     "jax": "pass tensors as arguments; use `nl` dtypes and `nisa` instructions on them",
-    "time": "use the simulator's cycles: a kernel's code cannot depend on the clock",
-    "random": "pass random data in, or use `nl.rand` for numbers made on the device",
+    "time": "a kernel cannot depend on the clock: the simulator reports its cycles",
+    "random": "pass random data in, or use `nl.rand`, which generates numbers on the device",
     "logging": "use `print`: it shows compile-time values",
     "warnings": "use `print`",
-    "inspect": "pass what you need to know as an argument",
+    "inspect": "pass the information as an argument",
 }
 
 
@@ -258,7 +258,7 @@ def of_provided(m: Machine, module: Provided, name: str) -> Any:
     if name in ("__name__", "__doc__"):
         return module.module_name if name == "__name__" else None
     if names.is_hidden(name):
-        text = f"`{name}` is out of reach of kernel code"
+        text = f"`{name}` is not accessible to kernel code"
         raise Missing("hidden-attribute", text, name, names.instead_of(name))
     raise module.space.missing(name)
 
@@ -441,8 +441,8 @@ class Runtime:
 def _circular(binding: Binding) -> KernelError:
     return KernelError(
         "circular-definition",
-        f"`{binding.name}` is needed to compute its own value",
-        help="give it a first value, or compute it inside a function",
+        f"`{binding.name}` is used to compute its own value",
+        help="give it an initial value, or compute it inside a function",
     )
 
 
@@ -477,7 +477,7 @@ def of_source(m: Machine, module: ModuleValue, name: str) -> Any:
         if isinstance(inner, SourceModule):
             return runtime.world.runtime(inner).value
     if names.is_hidden(name):
-        text = f"`{name}` is out of reach of kernel code"
+        text = f"`{name}` is not accessible to kernel code"
         raise Missing("hidden-attribute", text, name, names.instead_of(name))
     text = f"`{source.source.path}` has no `{name}`"
     raise Missing("unknown-attribute", text, name, did_you_mean(name, source.bindings))

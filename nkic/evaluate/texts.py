@@ -109,7 +109,7 @@ class Writer:
             raise KernelError(
                 "too-large",
                 f"the text would be longer than {grouped(self._limit)} characters",
-                help="print a part of the value",
+                help="print only a part of the value",
             )
         self._parts.append(piece)
 

@@ -125,9 +125,12 @@ class Binder(Identical):
         for place, operand in self._needed:
             if given[place] is None:
                 since = operand.optional_since.label
-                text = f"`{operand.name}` cannot be left out before NKI {since}"
+                text = f"`{operand.name}` cannot be omitted before NKI {since}"
                 raise CallRefused(
-                    "needs-profile", text, f"pass a tile, or --nki {since}", operand.name
+                    "needs-profile",
+                    text,
+                    f"pass a tile, or compile with `--nki {since}`",
+                    operand.name,
                 )
         for value in former.values():
             _former_dtype(self._row.name, given[0], value)
@@ -165,7 +168,7 @@ class Binder(Identical):
             return CallRefused(
                 "wrong-call",
                 f"there is no parameter `{name}` before NKI {since}",
-                f"leave it out, or choose the version with `--nki {since}`",
+                f"remove it, or compile with `--nki {since}`",
                 name,
             )
         gone = removed.parameter(self._row.name, name)
@@ -184,8 +187,8 @@ class Binder(Identical):
         if named or self._row.parameters[0] != "dst" or len(names) != 1:
             return self._wrong_call(text)
         if names != ["dst"]:
-            text = f"{text}; the first argument is dst, the tensor to write"
-        advice = "an instruction returns no tensor: make dst with nl.ndarray, and pass it"
+            text = f"{text}; the first argument is dst, the tensor to write to"
+        advice = "an instruction does not return a tensor: make dst with nl.ndarray, and pass it"
         return self._wrong_call(text, f"{advice}: {self._signature()}")
 
     # Recording
@@ -283,7 +286,7 @@ def _former_dtype(row: str, dst: Any, given: Any) -> None:
             "deprecated",
             f"{row}: `dtype` is {wanted.name}, but the result has the dtype of dst, "
             f"{dst.dtype.name}",
-            help="make dst with that dtype, and leave the parameter out",
+            help="make dst with that dtype, and remove the parameter",
             level=Level.WARNING,
             argument="dtype",
         )
@@ -302,13 +305,13 @@ def _meaning(row: Row, attribute: Attribute, profile: Profile) -> Any:
 
 
 def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register | None:
-    """An operand that is no tensor: a number, a register, or nothing."""
+    """An operand that is not a tensor: a number, a register, or nothing."""
     if isinstance(value, DeviceInteger):
         if writes and value._frozen:
             raise CallRefused(
                 "register-value",
                 f"`{operand.name}` is the counter of a loop or a scalar, which cannot be written",
-                "write a register of its own, made with nisa.register_alloc",
+                "write to a separate register, made with nisa.register_alloc",
                 operand.name,
             )
         return value._register
@@ -323,7 +326,7 @@ def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register
         return _other(operand, inside, writes)
     advice = f"pass {accepts(operand)} as `{operand.name}`"
     if isinstance(value, NkiInstruction):
-        advice = "an instruction returns no tensor: pass the dst that it wrote"
+        advice = "an instruction does not return a tensor: pass the dst that it wrote"
     elif isinstance(value, NkiGrid):
         advice = "pass the elements of the grid: .data"
     raise CallRefused(

@@ -32,9 +32,6 @@ _LISTS = {"dst": "dsts", "src": "srcs", "src0": "srcs0_by_channel", "src1": "src
 _BY_CHANNEL = {"dst": "dsts_by_channel", "src": "srcs_by_channel"}
 
 
-PREPARE, TRIGGER = "_prepare", "_trigger"
-
-
 def names(profile: Profile) -> dict[str, Any]:
     """Everything in `nki.collectives` of a version."""
     rows = [row for row in ROWS.values() if row.module == MODULE and row.since <= profile]
@@ -42,9 +39,9 @@ def names(profile: Profile) -> dict[str, Any]:
 
 
 def _function(row: Row) -> Callable[..., Any]:
-    if row.name.endswith(PREPARE):
-        return Preparing(row, ROWS[row.name.removesuffix(PREPARE)])
-    if row.name.endswith(TRIGGER):
+    if row.prepares:
+        return Preparing(row, ROWS[row.prepares])
+    if row.prepared_by:
         return Triggering(row)
     return Binder(row) if row.returns else Collective(row)
 
@@ -115,7 +112,7 @@ class Collective(Identical):
         if len(counts) > 1:
             sizes = ", ".join(f"`{self._lists[n]}` {len(tiles)}" for n, tiles in found.items())
             text = f"the lists differ in length: {sizes}"
-            raise CallRefused("argument-kind", text, "give each source its destination")
+            raise CallRefused("argument-kind", text, "give each source a destination")
         count = counts.pop()
         if count > 1 and channels is None:
             self._check_coalesced(count, found)
@@ -126,7 +123,7 @@ class Collective(Identical):
         on_chip = any(t._access.tensor.on_chip for tiles in found.values() for t in tiles)
         if self._row.coalesces and not on_chip:
             return
-        text = f"{count} tensors where one is supported"
+        text = f"{count} tensors where only one is supported"
         raise CallRefused("argument-kind", text, "call it once for each tensor")
 
     def _flat(self, name: str, value: Any, channels: list[int] | None) -> list[Any]:
@@ -134,12 +131,12 @@ class Collective(Identical):
         called = self._lists[name]
         if not isinstance(value, list | tuple) or not value:
             text = f"`{called}` is {shown(value)}, but must be a list of tensors"
-            raise CallRefused("argument-kind", text, "put the tensor in brackets: [tensor]")
+            raise CallRefused("argument-kind", text, "put the tensor in a list: [tensor]")
         if channels is not None:
             value = [self._single(called, one) for one in value]
             if len(value) != len(channels):
                 text = f"`{called}` has {len(value)} channels and `channel_ids` {len(channels)}"
-                raise CallRefused("argument-kind", text, "give each channel its tensors")
+                raise CallRefused("argument-kind", text, "give each channel its own tensors")
         for one in value:
             if not isinstance(one, NkiTensor):
                 text = f"`{called}` holds {shown(one)}, but must hold tensors"
@@ -184,7 +181,7 @@ class Preparing(Collective):
     def __init__(self, row: Row, of: Row) -> None:
         super().__init__(of)
         self._row, self._binder = row, Binder(row)
-        self._trigger = row.name.removesuffix(PREPARE) + TRIGGER
+        (self._trigger,) = (one.name for one in ROWS.values() if one.prepared_by == row.name)
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:
@@ -255,7 +252,7 @@ class Triggering(Identical):
 
     def _pending(self, instruction: Any) -> Prepared | None:
         """What was prepared, which is over with this; None where that has failed."""
-        trace, name = active(), self._row.name.removesuffix(TRIGGER) + PREPARE
+        trace, name = active(), self._row.prepared_by
         if not isinstance(instruction, NkiInstruction):
             text = f"`prepare_instr` is {shown(instruction)}, but must be what ncc.{name} returned"
             raise CallRefused("argument-kind", text, f"pass what ncc.{name} returned")
@@ -264,11 +261,11 @@ class Triggering(Identical):
             return None
         found: Prepared | None = trace.prepared
         if found is None or found.instruction != instruction or found.trigger != self._row.name:
-            text = f"`prepare_instr` is no ncc.{name} that waits for its trigger"
-            raise CallRefused(SLUG, text, f"trigger what ncc.{name} returned, once")
+            text = f"`prepare_instr` is not an ncc.{name} that waits for its trigger"
+            raise CallRefused(SLUG, text, f"trigger the result of ncc.{name} returned, once")
         if found.body is not trace.body:
-            text = "the prepare and its trigger stand in different loops of the device"
-            raise CallRefused(SLUG, text, "put both into the body of one loop, or around it")
+            text = "the prepare and its trigger are in different device loops"
+            raise CallRefused(SLUG, text, "put both inside the same loop, or both outside")
         trace.prepared = None
         return found
 
@@ -279,7 +276,7 @@ def check_triggered(trace: Trace) -> None:
     if found is not None and not has_failed(found.instruction):
         complain(
             SLUG,
-            f"this prepare has no ncc.{found.trigger}",
+            f"this prepare has no matching ncc.{found.trigger}",
             help="trigger it once, before another prepare and before the kernel ends",
             at=found.at,
         )

@@ -33,12 +33,12 @@ def shared_constant(constant: Any) -> NkiTensor:
     if not isinstance(array, ConstantArray):
         raise KernelError(
             "argument-kind",
-            f"a constant is an array of NumPy or the path of a .npy file, not {constant!r}",
+            f"a constant must be a NumPy array or the path of a .npy file, not {constant!r}",
             argument="constant",
             position=0,
         )
     if not array.shape or not array.size:
-        raise KernelError("bad-shape", f"a constant has elements; shape is {array.shape}")
+        raise KernelError("bad-shape", f"a constant must have elements; shape is {array.shape}")
     return NkiTensor(views.whole(active().constant(array.shape, array.dtype, array._data)))
 
 
@@ -65,9 +65,9 @@ def refuse_written(constants: list[Tensor], written: set[int]) -> None:
         if tensor.number in written:
             active().report.error(
                 "constant-written",
-                f"{tensor.name} is a shared constant, and an instruction writes it",
+                f"{tensor.name} is a shared constant, but an instruction writes to it",
                 tensor.at.primary,
-                help="copy it to a tensor of its own first",
+                help="copy it to another tensor first",
             )
 
 
@@ -108,7 +108,7 @@ def _array(data: bytes) -> ConstantArray:
         header = npy.read_header(source)
         dtype = offers.of_numpy(header.element)
         if dtype is None:
-            raise ValueError(f"its NumPy type {header.element} is no NKI dtype")
+            raise ValueError(f"its NumPy type {header.element} is not an NKI dtype")
         if header.start + header.data_bytes != len(data):
             rest = len(data) - header.start
             raise ValueError(f"{rest:,} bytes follow its header, not {header.data_bytes:,}")

@@ -51,7 +51,7 @@ class _TensorClass(type):
     def __call__(cls, *args: Any, **more: Any) -> NoReturn:
         raise KernelError(
             "wrong-call",
-            "nl.NkiTensor binds storage of a framework's, which a kernel does not have",
+            "nl.NkiTensor wraps the storage of a framework, which a kernel does not have",
             help="make tensors with nl.ndarray(shape, dtype, buffer)",
         )
 
@@ -85,7 +85,7 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
 def _name(name: Any) -> str:
     if name is None or isinstance(name, str):
         return name or ""
-    text = f"the name of a tensor is a string, not {brief(name)}"
+    text = f"the name of a tensor must be a string, not {brief(name)}"
     raise KernelError("bad-shape", text, argument="name", position=3)
 
 
@@ -99,21 +99,21 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     shape = plain(shape)
     parts = (shape,) if isinstance(shape, int) else shape
     if not isinstance(parts, tuple | list):
-        raise _bad_shape(f"a shape is a tuple of ints, not {brief(shape)}")
+        raise _bad_shape(f"a shape must be a tuple of ints, not {brief(shape)}")
     parts = [part if isinstance(part, int) else plain(part) for part in parts]
     for axis, part in enumerate(parts):
         if isinstance(part, float):
             whole = f"write {int(part)}, or " if part.is_integer() else "write "
-            help = f"{whole}`//` in place of `/`, which gives an int"
+            help = f"{whole}use `//` instead of `/`, which gives an int"
             raise _bad_shape(f"dimension {axis} of the shape is a float, {brief(part)}", help)
         if not isinstance(part, int) or isinstance(part, bool):
-            raise _bad_shape(f"size {axis} of a shape is no int: {brief(part)}")
+            raise _bad_shape(f"size {axis} of a shape is not an int: {brief(part)}")
         if isinstance(part, ParDim) and axis:
             raise KernelError(
                 "block-dimension",
                 f"the partition dimension is dimension {axis} of {tuple(map(int, parts))}; "
                 "it must be the first",
-                help="make a list of tensors, or move the dimensions before it behind it",
+                help="make a list of tensors, or move the dimensions in front of it behind it",
                 argument="shape",
                 position=0,
             )
@@ -127,20 +127,20 @@ def _bad_shape(text: str, help: str = "") -> KernelError:
 def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | None:
     """Code, message and advice where a tensor cannot have this shape."""
     if any(size < 1 for size in sizes):
-        advice = "leave the tensor out where there is nothing to hold"
-        return "bad-shape", f"every size of a tensor is at least 1; shape is {sizes}", advice
+        advice = "do not declare the tensor if it has nothing to hold"
+        return "bad-shape", f"every size of a tensor must be at least 1; shape is {sizes}", advice
     least = 2 if buffer.on_chip else 1
     if len(sizes) < least:
         return (
             "bad-shape",
-            f"a tensor in {buffer.value} has at least {least} dimensions; shape is {sizes}",
-            "write (1, n) for n elements of one partition, (n, 1) for one of each of n",
+            f"a tensor in {buffer.value} must have at least {least} dimensions; shape is {sizes}",
+            "write (1, n) for n elements in one partition, (n, 1) for one element in each of n "
+            "partitions",
         )
     if buffer.on_chip and sizes[0] > PARTITIONS:
         return (
             "too-many-partitions",
-            f"{buffer.value} has {PARTITIONS} partitions; dimension 0 of {sizes} asks for "
-            f"{sizes[0]}",
+            f"{buffer.value} has {PARTITIONS} partitions; dimension 0 of {sizes} needs {sizes[0]}",
             f"loop over tiles of at most {PARTITIONS} rows, or make the rows a free dimension",
         )
     return None
@@ -151,23 +151,25 @@ def as_address(address: Any, buffer: Buffer, sizes: tuple[int, ...], dtype: DTyp
     pair = tuple(address) if isinstance(address, tuple | list) else ()
     if len(pair) != 2 or any(type(n) is not int or n < 0 for n in pair):
         raise KernelError(
-            "bad-address", f"an address is (partition, byte), two ints from 0, not {brief(address)}"
+            "bad-address",
+            f"an address must be (partition, byte), two ints of at least 0, not {brief(address)}",
         )
     if not buffer.on_chip:
         raise KernelError(
             "bad-address",
-            f"a tensor in {buffer.value} has no address to choose",
+            f"a tensor in {buffer.value} cannot be given an address",
             help="leave it out",
         )
     if pair[0] + sizes[0] > PARTITIONS:
         raise KernelError(
             "bad-address",
-            f"{sizes[0]} partitions from partition {pair[0]} pass the last one, {PARTITIONS - 1}",
+            f"{sizes[0]} partitions from partition {pair[0]} on go beyond the last one, "
+            f"{PARTITIONS - 1}",
         )
     if pair[1] % dtype.size:
         raise KernelError(
             "bad-address",
-            f"byte {pair[1]} is no multiple of the {dtype.size} bytes of {dtype.name}",
+            f"byte {pair[1]} is not a multiple of the {dtype.size} bytes of {dtype.name}",
             help=f"the next one is {-(-pair[1] // dtype.size) * dtype.size}",
         )
     return Address(*pair)

@@ -44,7 +44,7 @@ class MemoryRegion(metaclass=_Regions):
     shared_hbm = Buffer.SHARED_HBM
 
 
-# Types of NumPy that are no dtypes of NKI, and what is nearest.
+# Types of NumPy that are not dtypes of NKI, and what is nearest.
 _WIDE = {
     "float64": "nl.float32",
     "uint64": "nl.uint32, if the values fit",
@@ -79,11 +79,11 @@ def _no_dtype(value: Any) -> tuple[str, str]:
     if str(value) in _WIDE:
         return f"no Trainium engine has {value!s}", f"use {_WIDE[str(value)]}"
     if isinstance(value, type) and value in _PYTHON:
-        return f"`{value.__name__}` is a type of Python and no dtype", f"write {_PYTHON[value]}"
+        return f"`{value.__name__}` is a Python type, not a dtype", f"write {_PYTHON[value]}"
     help = did_you_mean(value, dtypes.DTYPES) if isinstance(value, str) else ""
     named = [] if isinstance(value, int | float) else dtypes.suggest(str(value))
     near = "".join(f"did you mean `nl.{name}`?" for name in named)
-    return f"{brief(value)} is no dtype", help or near or _SUCH
+    return f"{brief(value)} is not a dtype", help or near or _SUCH
 
 
 _SUCH = "use a dtype of nki.language, such as nl.bfloat16"
@@ -107,7 +107,7 @@ def as_buffer(value: Any, position: int | None = None) -> Buffer:
             return BUFFERS[value]
         raise KernelError(
             "bad-buffer",
-            f"NKI {profile.label} takes no buffer by name; {brief(value)} is a string",
+            f"NKI {profile.label} does not take buffers by name; {brief(value)} is a string",
             help=f"write nl.{value}",
             argument="buffer",
             position=position,
@@ -116,7 +116,7 @@ def as_buffer(value: Any, position: int | None = None) -> Buffer:
     help = f"did you mean `nl.{near}`?" if near else ""
     raise KernelError(
         "bad-buffer",
-        f"{brief(value)} is no buffer",
+        f"{brief(value)} is not a buffer",
         help=help or "use nl.sbuf, nl.psum, nl.private_hbm or nl.shared_hbm",
         argument="buffer",
         position=position,

@@ -153,7 +153,7 @@ def _signature(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:
 
 def _no_functions(name: str) -> KernelError:
     label = active().profile.label
-    text = f"NKI {label} has no function `nl.{name}`: functions of tensors came with NKI 0.3"
+    text = f"NKI {label} has no function `nl.{name}`: functions of tensors were added in NKI 0.3"
     help = f"write it as an instruction, with `op=nl.{name}` where it takes one"
     return KernelError("needs-profile", text, help=help)
 

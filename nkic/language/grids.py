@@ -118,8 +118,10 @@ class NkiGrid:
         if not self.is_data_representable:
             raise KernelError(
                 "bad-index",
-                f"{self!r} is spread over several tiles of {self.buffer.value}, and no tensor",
-                help="select tiles along the last coordinate alone: grid[i, :], or one: grid[i, j]",
+                f"{self!r} is spread over several tiles of {self.buffer.value}, and is not a "
+                "tensor",
+                help="select tiles along the last coordinate only, grid[i, :], or a single tile, "
+                "grid[i, j]",
             )
         starts, sizes, _ = self._area
         tensor, counts, _ = self._storage
@@ -140,7 +142,7 @@ class NkiGrid:
             raise KernelError(
                 "too-many-indices",
                 f"{len(coordinates)} coordinates for a grid of shape {self.shape}",
-                help="take .data for the elements, or nl.tiles(block) for the tiles of a block",
+                help="use .data for the elements, or nl.tiles(block) for the tiles of a block",
             )
         area = self._area
         for dim, item in zip(self._area.kept, coordinates, strict=False):
@@ -190,8 +192,8 @@ def _bounds(item: Any, count: int, shape: Shape) -> tuple[int, int]:
     if not isinstance(item, int) or isinstance(item, bool):
         raise KernelError(
             "bad-index",
-            f"a coordinate of a grid is an int or a slice, not {brief(item)}",
-            help="index the tensor itself, with nl.ds, where an index is known at run time",
+            f"a coordinate of a grid must be an int or a slice, not {brief(item)}",
+            help="index the tensor itself with nl.ds if an index is known at run time only",
         )
     if not -count <= item < count:
         text = f"coordinate {item} is outside of 0 to {count - 1}; the grid has shape {shape}"
@@ -262,7 +264,7 @@ def _viewed(function: str, source: Any, tile_shape: Any) -> tuple[Storage, Recta
         raise KernelError(
             "bad-shape",
             f"tile_shape is {wanted}, but the tiles of the grid are {source.tile_shape}",
-            help="leave tile_shape out, or make the grid from the tensor",
+            help="remove tile_shape, or make the grid from the tensor",
             argument="tile_shape",
         )
     starts, sizes, _ = source._area
@@ -296,7 +298,7 @@ def _block(block_shape: Any, tile: Shape) -> Shape:
     raise KernelError(
         "bad-shape",
         f"block_shape has {len(block)} dimensions, tile_shape {len(tile)}",
-        help="say how many tiles a block has along each dimension of a tile",
+        help="give the number of tiles of a block along each dimension of a tile",
         argument="block_shape",
     )
 

@@ -106,7 +106,10 @@ def _has(row: Row, profile: Profile) -> bool:
 def _not_in(row: Row, module: str, profile: Profile) -> Absent:
     name = f"{module}.{row.name}"
     if row.until is not None and profile > row.until:
-        text = f"NKI {profile.label} has no `{name}`: NKI {row.until.label} was the last with it"
+        text = (
+            f"NKI {profile.label} has no `{name}`: NKI {row.until.label} was the last version "
+            "with it"
+        )
         return Absent("removed-name", text, "`nkic --print ops` lists the instructions")
     help = f"if the kernel is written for it, compile with `--nki {row.since.label}`"
     return removed.newer(module, [row.name], row.since, profile, help)[row.name]

@@ -30,7 +30,7 @@ def _judge(name: str, value: Any) -> None:
     elif name == "mode":
         deprecated.warn("`mode=` of nki.jit", deprecated.JIT_MODE)
     elif gone is not None and active().profile >= gone.since:
-        since = f"NKI {active().profile.label} has no option `{name}=`: it went with NKI "
+        since = f"NKI {active().profile.label} has no option `{name}=`: it was removed in NKI "
         text = f"nki.jit: {since}{gone.since.label}"
         complain("removed-name", text, help=gone.instead, argument=name)
     elif gone is not None and value != active().target.name:
@@ -45,8 +45,8 @@ def _judge(name: str, value: Any) -> None:
         near = did_you_mean(name, MESSAGES)
         complain(
             "jit-option",
-            f"nki.jit: `{name}=` means nothing to nkic",
-            help=near or "leave it out, or give the command the option of nkic that does it",
+            f"nki.jit: `{name}=` has no meaning for nkic",
+            help=near or "remove it, or use the corresponding option of the nkic command",
             level=Level.WARNING,
             argument=name,
         )
@@ -60,8 +60,8 @@ def _configured(name: str, value: Any) -> None:
     for setting in configs.unmet(value):
         complain(
             "jit-option",
-            f"nki.jit: `{setting}` of `{name}=` means nothing to nkic",
-            help="leave it out, or leave it to the compiler that does it",
+            f"nki.jit: `{setting}` of `{name}=` has no meaning for nkic",
+            help="remove it, or keep it for the compiler that uses it",
             level=Level.WARNING,
             argument=name,
         )

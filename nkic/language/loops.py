@@ -30,15 +30,16 @@ def static_range(start: Any, stop: Any = None, step: Any = 1) -> range:
         if isinstance(number, DeviceInteger):
             raise KernelError(
                 "register-value",
-                "this loop is unrolled while the kernel is compiled; its bounds are ints",
+                "this loop is unrolled while the kernel is compiled; its bounds must be ints",
                 help="use nl.fori_loop for bounds in registers",
             )
         if not isinstance(number, int):
             raise KernelError(
-                "loop-bounds", f"bounds and step of a range are ints, not {brief(number)}"
+                "loop-bounds",
+                f"the bounds and the step of a range must be ints, not {brief(number)}",
             )
     if step == 0:
-        raise KernelError("loop-bounds", "the step of a range is not 0")
+        raise KernelError("loop-bounds", "the step of a range must not be 0")
     return _checked(range(first, last, step))
 
 
@@ -116,7 +117,7 @@ def _dynamic(start: Any, stop: Any, step: Any, of_for: CallChain | None = None) 
     if type(step) is not int or step < 1:
         raise KernelError(
             "loop-bounds",
-            f"the step of a loop on the device is an int of at least 1, not {brief(step)}",
+            f"the step of a device loop must be an int of at least 1, not {brief(step)}",
             help="count upwards, and compute what goes down from the counter",
             argument="step",
             position=2,
@@ -138,8 +139,9 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], step: Any = 
     if result is not None and not isinstance(result, NkiInstruction):  # that of a lambda
         raise KernelError(
             "loop-result",
-            f"the body of a fori_loop returns nothing; this one returned {brief(result)}",
-            help="keep what one iteration leaves for the next in a tensor made before the loop",
+            f"the body of a fori_loop must return nothing; this one returned {brief(result)}",
+            help="keep the values that one iteration passes to the next in a tensor made before "
+            "the loop",
         )
 
 
@@ -151,7 +153,7 @@ def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
     if not isinstance(init, VirtualRegister):
         raise KernelError(
             "loop-result",
-            f"the condition of a while_loop is a register, not {brief(init)}",
+            f"the condition of a while_loop must be a register, not {brief(init)}",
             help="make one with nisa.register_alloc",
             argument="init",
             position=0,
@@ -163,7 +165,7 @@ def while_loop(init: Any, body_fun: Callable[..., Any]) -> None:
     if not isinstance(result, VirtualRegister):
         raise KernelError(
             "loop-result",
-            f"the body of a while_loop returns a register, not {brief(result)}",
+            f"the body of a while_loop must return a register, not {brief(result)}",
             help="load the next condition with nisa.register_load(r, tensor), then return r",
         )
     if result._register != condition._register:
@@ -185,7 +187,7 @@ def _check_body(body: Any, position: int) -> None:
     if not callable(body):
         raise KernelError(
             "wrong-type",
-            f"the body of a loop is a function, not {brief(body)}",
+            f"the body of a loop must be a function, not {brief(body)}",
             help="pass the function itself, uncalled",
             argument="body_fun",
             position=position,
@@ -205,5 +207,5 @@ def _bound(value: Any) -> int | Register:
     if type(value) is int:
         return value
     raise KernelError(
-        "loop-bounds", f"bounds of a loop on the device are ints or registers, not {brief(value)}"
+        "loop-bounds", f"the bounds of a device loop must be ints or registers, not {brief(value)}"
     )

@@ -66,7 +66,7 @@ def namespaces(
         *_language_and_isa(profile, kernel_object),
         Namespace("nki.typing", {"tensor": TensorAnnotation()}),
         _collectives(profile),
-        Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa once more
+        Namespace("nki.isa.constants", dict(ENUMS)),  # the names of nki.isa again
         Namespace("nki.dtype", {**named(profile), "bool_": dtypes.BOOL}),
     ]
     current = dict(zip(_NKI, made, strict=True)) | {configs.MODULE: configs.namespace(profile)}
@@ -157,7 +157,7 @@ def _former(current: Mapping[str, Namespace], profile: Profile) -> dict[str, Nam
     moved = {}
     for name, space in current.items():
         old = f"{OLD_ROOT}.{name}"
-        text = f"NKI {profile.label} has no `{old}`: it went with NKI 0.4"
+        text = f"NKI {profile.label} has no `{old}`: it was removed in NKI 0.4"
         gone = Absent("removed-name", text, f"import `{name}` instead")
         moved[old] = Namespace(old, {}, dict.fromkeys(names_of(space), gone))
     return root | moved

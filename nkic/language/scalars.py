@@ -72,7 +72,7 @@ class NkiScalar(DeviceInteger):
     def _unsupported(self, *_: object) -> NoReturn:
         raise KernelError(
             "register-value",
-            "a scalar of the device has `+`, `-`, `*` and comparisons, and no other operator",
+            "a scalar of the device supports `+`, `-`, `*` and comparisons only",
             help="compute in a (1, 1) tensor of nl.int32, and load it with nisa.scalar_load",
         )
 
@@ -103,7 +103,7 @@ def _comparison(self: NkiScalar, other: Any) -> Any:
     if number is None and isinstance(plain(other), bool | float):  # `==` would be False
         raise KernelError(
             "register-value",
-            f"a scalar is compared with ints and scalars, not with {brief(other)}",
+            f"a scalar can be compared with ints and scalars only, not with {brief(other)}",
             help="compare with an int",
         )
     if number is None:
@@ -128,8 +128,8 @@ def _operand(value: Any, scalar: NkiScalar) -> NkiScalar | int | None:
     if isinstance(value, VirtualRegister):
         raise KernelError(
             "register-value",
-            "a register cannot be computed with, not even together with a scalar",
-            help="load the number with nisa.scalar_load, in place of nisa.register_load",
+            "a register does not support arithmetic, not even with a scalar",
+            help="load the number with nisa.scalar_load instead of nisa.register_load",
         )
     if isinstance(value, NkiScalar):
         return _alike(value, dtype)

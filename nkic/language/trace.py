@@ -57,14 +57,14 @@ class NkiInstruction(Identical):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)  # Python's own protocols ask for these
-        text = f"an instruction returns no tensor: what it returns has no `{name}`"
+        text = f"an instruction does not return a tensor: its result has no attribute `{name}`"
         raise Missing("unknown-attribute", text, name, "use the dst that the instruction wrote")
 
     def depends_on(self, *producers: NkiInstruction) -> NkiInstruction:
         """Orders this instruction after `producers`."""
         for producer in producers:
             if not isinstance(producer, NkiInstruction):
-                text = f"depends_on takes what instructions return, not {brief(producer)}"
+                text = f"depends_on takes the results of instructions, not {brief(producer)}"
                 raise KernelError("argument-kind", text)
         own = self._recorded()
         if own is not None:
@@ -74,7 +74,8 @@ class NkiInstruction(Identical):
                 raise KernelError(
                     "bad-schedule",
                     "an instruction cannot wait for itself, or for one that comes after it",
-                    help="an edge adds to the order of the program; change that to turn it around",
+                    help="an edge can only add to the order of the program; to reverse it, change "
+                    "the program",
                 )
             after = own.after + numbers
             self._body[self._place] = own._replace(after=after)
@@ -233,7 +234,7 @@ class Trace:
                 f"earlier one made it {found.dtype.name}{list(found.shape)}",
                 at.primary,
                 help="tensors in shared_hbm are the same for all instances of the grid; use "
-                "nl.private_hbm for what belongs to one",
+                "nl.private_hbm for a tensor of one instance",
             )
         return found
 
@@ -278,8 +279,8 @@ class Trace:
         if self.pinned:
             raise KernelError(
                 "loop-in-no-reorder",
-                "a loop on the device cannot stand inside nl.no_reorder()",
-                help="put the no_reorder inside the loop, or unroll with range",
+                "a device loop cannot be inside nl.no_reorder()",
+                help="put nl.no_reorder() inside the loop, or unroll the loop with range",
             )
         self._loop_numbers += 1
         loop = OpenLoop(self._loop_numbers, here(), head)
@@ -294,8 +295,9 @@ class Trace:
         if own is not None and self.loops[-1:] != [own]:
             raise KernelError(
                 "device-loop-misuse",
-                "a loop on the device inside this one was left before its end",
-                help="the loop's body is compiled once; let its range or condition end it",
+                "an inner device loop was left before its end",
+                help="the body of the loop is compiled once; only its range or condition can end "
+                "it",
             )
         loop = self.loops.pop()
         self.body = self._bodies.pop()

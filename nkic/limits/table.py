@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.evaluation import DEFAULT_LIMITS, Limits
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped, size
@@ -101,7 +101,7 @@ LIMITS = {
             {"nkic": 4 * GIB, "nki-run": 64 * GIB},
         ),
         Limit(
-            *("processes", resource.RLIMIT_NPROC, "further processes and threads", "processes"),
+            *("processes", resource.RLIMIT_NPROC, "additional processes and threads", "processes"),
             _both(0),
             f"none where {THREADS} asks for more than one; root is exempt",
         ),
@@ -131,25 +131,21 @@ def read(tool: str, words: Sequence[str]) -> dict[str, int | None]:
         limit = known.get(name)
         if limit is None:
             near = did_you_mean(name, known) or f"known are: {', '.join(known)}"
-            raise _bad(f"{OPTION}: {tool} has no limit `{name}`", near)
+            raise bad_value(f"{OPTION}: {tool} has no limit `{name}`", near)
         if name in found:
-            raise _bad(f"{OPTION}: `{name}` is given twice")
+            raise bad_value(f"{OPTION}: `{name}` is given twice")
         try:
             value = found[name] = limit.read(text)
         except ValueError:
             example = "4GiB" if limit.unit == "bytes" else "600"
             advice = f"for example {OPTION} {name}={example}"
             advice += f", or {OPTION} {name}={NONE}" if limit.number is not None else ""
-            raise _bad(f"{OPTION} {word}: a number of {limit.unit} is wanted", advice) from None
+            raise bad_value(f"{OPTION} {word}: expected a number of {limit.unit}", advice) from None
         if value is not None and value < limit.least:
-            raise _bad(f"{OPTION} {word}: at least {limit.shown(limit.least)} are wanted")
+            raise bad_value(f"{OPTION} {word}: must be at least {limit.shown(limit.least)}")
         if value is not None and limit.most is not None and value > limit.most:
-            raise _bad(f"{OPTION} {word}: at most {limit.shown(limit.most)} are possible")
+            raise bad_value(f"{OPTION} {word}: must be at most {limit.shown(limit.most)}")
     return found
-
-
-def _bad(message: str, help: str = "") -> UsageFailed:
-    return UsageFailed([make("bad-value", message, help=help)])
 
 
 def values(
@@ -167,8 +163,10 @@ def values(
         found["cpu"] = int(min(seconds, 1e9)) + SPARE_SECONDS
     if environ.get(THREADS, "1") != "1":
         if given.get("processes") == 0:
-            text = f"`{OPTION} processes=0` and {THREADS}={environ[THREADS]} do not go together"
-            raise _bad(text, "a thread counts as a process here")
+            text = (
+                f"`{OPTION} processes=0` and {THREADS}={environ[THREADS]} cannot be used together"
+            )
+            raise bad_value(text, "a thread counts as a process here")
         found["processes"] = None
     return {**found, **given}
 

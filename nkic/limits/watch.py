@@ -23,7 +23,7 @@ from nkic.base.source import NOWHERE, Span
 
 SHARE = 0.8  # of the memory that was free when the compilation began
 _INTERVAL = 0.05
-_HELP = "loops over data belong on the device: `nl.fori_loop`; or try smaller shapes"
+_HELP = "move loops over data to the device: `nl.fori_loop`; or try smaller shapes"
 _LATER = f"{_HELP}; --time-limit sets another limit"
 Found = TypeVar("Found")
 _STATM, _MEMINFO = Path("/proc/self/statm"), Path("/proc/meminfo")
@@ -50,7 +50,9 @@ def watched(
             text = f"the compilation takes more than {seconds:g} seconds"
             raise _Over("time-limit", text, at, _LATER)
         if _quietly(used, 0) > room:
-            raise _Over("out-of-memory", "the compilation fills this machine's memory", at, _HELP)
+            raise _Over(
+                "out-of-memory", "the compilation has used up this machine's memory", at, _HELP
+            )
         if at != NOWHERE:
             _quietly(lambda: see(at), None)
 

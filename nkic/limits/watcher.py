@@ -30,7 +30,7 @@ class Why(Enum):
     ITSELF = "itself"
     TIME = "time"  # our limit, by force
     CPU = "processor time"
-    KILLED = "killed by someone"
+    KILLED = "killed from outside"
     CRASH = "a crash of the interpreter"
     SIGNAL = "a signal"
 

@@ -98,7 +98,7 @@ def _accumulation(code: Sequence[Instruction], given: Sequence[Instruction]) -> 
     adding = sum(bool(one.attribute(flag)) for one in code)
     parts = len(code) - len(given)
     text = (
-        f"{code[0].row.name} leaves open whether it accumulates: it overwrites "
+        f"{code[0].row.name} does not say whether it accumulates: it overwrites "
         f"{plural(len(code) - adding, 'time')} and adds to what is there {plural(adding, 'time')}"
     )
     if parts:

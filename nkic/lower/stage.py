@@ -128,8 +128,8 @@ class _CoreLowerer:
         """
         self.report.error(
             "accumulate-in-loop",
-            f"{instruction.row.name}: `{tensor.name}` is made outside of this device loop, and no "
-            "matmul before wrote it, so accumulate=None would add in all iterations but the first",
+            f"{instruction.row.name}: `{tensor.name}` is made outside this device loop, and no "
+            "earlier matmul wrote it, so accumulate=None would add in all iterations but the first",
             instruction.at.primary,
             labels=[Label(tensor.at.primary, f"`{tensor.name}` is made here")],
             help="pass accumulate=False to overwrite in every iteration, or do the first matmul "
@@ -148,7 +148,7 @@ class _CoreLowerer:
             f"{instruction.row.name}: part of dst was written by an earlier matmul and part "
             "was not, so accumulate=None could mean either",
             instruction.at.primary,
-            help="say accumulate=True or accumulate=False, or split the matmul",
+            help="pass accumulate=True or accumulate=False, or split the matmul",
         )
         return [self.decided(instruction, False)]
 

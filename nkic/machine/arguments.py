@@ -26,7 +26,7 @@ def wrong_arguments(row: Row, facts: Facts) -> Iterator[Violation]:
         if accepted(setting) or (setting is None and attribute.optional):
             continue
         if attribute.kind in (AttributeKind.ALU, AttributeKind.ACTIVATION) and setting in NO_ENGINE:
-            text = f"`{name}` is nl.{setting}, which no engine has as an operator"
+            text = f"`{name}` is nl.{setting}, which is not an operator of any engine"
             yield Violation("argument-kind", text, name, NO_ENGINE[setting])
         else:
             yield _wrong(name, setting, takes(attribute), _operator_advice(attribute, setting))

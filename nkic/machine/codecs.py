@@ -171,7 +171,7 @@ def _encode_floats(values: Floats, dtype: DType, out: Array, on_grid: bool) -> N
 
 
 def _encode_integers(values: Floats, dtype: DType, out: Array) -> None:
-    """Nearest even, saturating, NaN to 0. Limits of 32-bit types are no float32 values."""
+    """Nearest even, saturating, NaN to 0. Limits of 32-bit types are not float32 values."""
     wide = np.float64 if dtype.size == 4 else np.float32
     for rows in blocks(values.shape):
         rounded = scratch("encode", values[rows].shape, wide)

@@ -2,7 +2,7 @@
 
 A row lists what it needs: `rules=(elementwise("dst", "src"), not_both_psum("a", "b"))`. A rule
 looks at tiles that are already known to suit their operands (`tiles.py`), and is silent about
-operands that are no tiles.
+operands that are not tiles.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _partitions(first: str, one: Tile, name: str, other: Tile) -> Violation:
         f"`{name}` has {other.partitions} partitions and `{first}` has {one.partitions}; "
         "they must be equal",
         name,
-        f"slice the partitions of `{name}` or `{first}` to the same number",
+        f"slice `{name}` or `{first}` to the same number of partitions",
     )
 
 
@@ -138,7 +138,7 @@ def not_both_psum(first: str, second: str) -> Rule:
                 return None
         return Violation(
             "both-in-psum",
-            f"`{first}` and `{second}` are both in psum; at most one of them may be",
+            f"`{first}` and `{second}` are both in psum; at most one of them may be there",
             second,
             f"copy `{second}` to SBUF with `nisa.tensor_copy` first",
         )
@@ -322,7 +322,7 @@ def no_operator(attribute: str, op: Operator, facts: Facts) -> Violation:
     engine = facts.engine.value if facts.engine else "chosen"
     others = [e.value for e in op.engines_of(facts.target.generation)]
     if others:
-        hint = f"use `engine=nisa.engine.{others[0]}` where the instruction allows it"
+        hint = f"use `engine=nisa.engine.{others[0]}` if the instruction allows it"
     elif op.engines:
         hint = compile_for(first_target(min(op.engines.values())))
     else:  # one that only an instruction of its own has, such as average

@@ -100,7 +100,7 @@ class DType:
 
 
 def _type_name(value: object) -> str:
-    """The same of what is no number, array or tensor."""
+    """The same of what is not a number, array or tensor."""
     kind = type(value)
     is_type = isinstance(value, type) or "dtype" in kind.__name__.lower()
     return element(value) if is_type else ""

@@ -85,7 +85,7 @@ def _wrong_index(name: str, tile: Tile, index: Tile, row: Row) -> Violation | No
         text, hint = f"an index of {index.dtype.name}", "make the index a tile of nl.uint32"
     elif index.partitions != tile.partitions:
         text = f"{tile.partitions} partitions and its index {index.partitions}"
-        hint = "make the index a tile of as many partitions"
+        hint = "give the index tile the same number of partitions"
     elif tile.free > held:
         text = f"{tile.free} offsets, and its index {list(index.shape)} holds {held} for this "
         text += f"engine: offset i in partition i mod {group(row)}, column i div {group(row)}"

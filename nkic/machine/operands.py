@@ -131,7 +131,7 @@ class AttributeKind(Enum):
 @dataclass(frozen=True)
 class Attribute:
     """A compile-time parameter. `default` is what an absent argument means; `...` = required.
-    `since` is the first profile that has it. One that is no parameter of its row says what the
+    `since` is the first profile that has it. One that is not a parameter of its row says what the
     profile makes of the instruction: `former` before `since`, the default from then on.
     """
 
@@ -208,10 +208,10 @@ class Row:
     one where the kernel does not say, unless `by_workload` names several, among which the work that
     each has to do decides. `since` and `until` are the profiles that have it,
     `module` is where kernels find it.
-    `returns` names an operand that is no parameter: the call creates and returns it.
+    `returns` names an operand that is not a parameter: the call creates and returns it.
     `spread` names a parameter that is a list of tiles: its elements are the operands that
-    are no parameters. `rendezvous_rule`, for what all cores run at once, judges what they bring, by
-    core. `in_blocks`: a transfer moves blocks, and not rows that each cost a descriptor. `warn`
+    are not parameters. `rendezvous_rule` judges, core by core, the operands of what all cores run
+    at once. `in_blocks`: a transfer moves blocks, and not rows that each cost a descriptor. `warn`
     says what devices cannot do of what is legal, or do otherwise than a kernel
     means, as far as that is known from the instruction and the number of cores. `depends` says
     what of the results depends on what of the sources.
@@ -228,7 +228,8 @@ class Row:
     attribute that numbers channels, each of which is a call. `loads_until` is the last profile that
     takes a tensor in place of a register, and loads it. `scalars`: its register is one of NKI's
     device scalars, which a call gives or takes. `operations` counts the additions and
-    multiplications of a matrix product.
+    multiplications of a matrix product. Of a collective in two halves, `prepares` names the whole
+    one of the first half, and `prepared_by` the first half of the second.
     """
 
     name: str
@@ -268,6 +269,8 @@ class Row:
     loads_until: Profile | None = None
     scalars: bool = False
     operations: Callable[[Facts], int] | None = None
+    prepares: str = ""
+    prepared_by: str = ""
     accumulator: int = field(init=False, repr=False, compare=False)
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attribute_index: dict[str, int] = field(init=False, repr=False, compare=False)

@@ -177,9 +177,10 @@ _ACTIVATIONS = (
 
 # Names of `nki.language` that kernels pass as operators, and no engine has: what to write.
 NO_ENGINE = {
-    "divide": "no engine divides: multiply by the result of nisa.reciprocal, or call nl.divide",
-    "mod": "no engine has a remainder: call nl.mod, which is made of several instructions",
-    "fmod": "no engine has a remainder: call nl.fmod, which is made of several instructions",
+    "divide": "no engine can divide: multiply by the result of nisa.reciprocal, or call nl.divide",
+    "mod": "no engine can compute a remainder: call nl.mod, which is made of several instructions",
+    "fmod": "no engine can compute a remainder: call nl.fmod, which is made of several "
+    "instructions",
 }
 ALU: dict[str, Operator] = {row.name: row for row in _ALU}
 ACTIVATIONS: dict[str, Activation] = {row.name: row for row in _ACTIVATIONS}

@@ -80,7 +80,7 @@ class Mismatch(NamedTuple, Generic[T]):
         if all(isinstance(step, Round) for step in steps):
             times = " and ".join(str(s.trips or "?") for s in steps if isinstance(s, Round))
             return f"this loop around a rendezvous runs {times} times on core 0 and 1"
-        return f"core 0 comes to {step.name} here, and core 1 to {steps[-1].name}"
+        return f"core 0 reaches {step.name} here, but core 1 reaches {steps[-1].name}"
 
 
 Judge = Callable[[Sequence[Stop[T]]], Violation | None]

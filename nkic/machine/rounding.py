@@ -40,7 +40,7 @@ def rounder(dtype: DType) -> Rounder:
     if dtype.is_integer:
         return _integer_rounder(dtype)
     if not dtype.is_float:
-        raise ValueError(f"{dtype} is packed: it is not computed with")
+        raise ValueError(f"{dtype} is packed, and does not support arithmetic")
     return _wide_rounder(dtype) if dtype.exponent_bits == 8 else _narrow_rounder(dtype)
 
 

@@ -81,7 +81,7 @@ def _wrong_engine(row: Row, facts: Facts) -> Iterator[Violation]:
             "engine-not-allowed",
             f"cannot run on {engine.value if engine else 'no engine'}, only on {names}",
             "engine",
-            "leave `engine` out to have one chosen",
+            "leave out `engine`, and nkic chooses one",
         )
     elif engine is Engine.GPSIMD:
         yield from _in_psum(facts)

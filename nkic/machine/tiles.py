@@ -121,7 +121,7 @@ def _way_there(operand: Operand, tile: Tile) -> str:
     copy = copy or ("`nisa.tensor_copy`" if tile.buffer is Buffer.PSUM else "`nisa.dma_copy`")
     if operand.access.writes:
         place = next(b for b in (Buffer.SBUF, *Buffer) if b in operand.buffers).value
-        return f"write a tile in {place}, then copy it to where it is needed with {copy}"
+        return f"write to a tile in {place}, then copy it to its destination with {copy}"
     return f"copy `{operand.name}` with {copy} first"
 
 
@@ -140,8 +140,8 @@ def _bad_dtype(operand: Operand, tile: Tile) -> Violation:
 def _is_packed(operand: Operand, tile: Tile) -> Violation:
     return Violation(
         "dtype-not-supported",
-        f"`{operand.name}` is {tile.dtype.name}, four numbers in each element, which cannot be "
-        "computed with",
+        f"`{operand.name}` is {tile.dtype.name}, with four numbers in each element, which does "
+        "not support arithmetic",
         operand.name,
         "move packed data with `nisa.dma_copy` or `nisa.tensor_copy`",
     )
@@ -185,7 +185,7 @@ def _too_many_dimensions(operand: Operand, tile: Tile) -> Violation:
     return Violation(
         "operand-shape",
         f"`{operand.name}` has {_rank(tile)} dimensions {list(tile.shape)}; at most "
-        f"{operand.max_rank} are allowed, the partitions included",
+        f"{operand.max_rank} are allowed, including the partitions",
         operand.name,
         f"reshape `{operand.name}` with `.reshape()`, or pass a part of it",
     )

@@ -65,7 +65,7 @@ def _value(node: cst.CSTNode) -> cst.CSTNode | None:
 
 
 def _read_by_setting(target: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """The parts of a target that are read: those that are no plain names."""
+    """The parts of a target that are read: those that are not plain names."""
     if isinstance(target, cst.Tuple | cst.List):
         for element in target.elements:
             yield from _read_by_setting(element.value)

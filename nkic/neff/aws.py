@@ -32,5 +32,5 @@ def explanation(data: bytes) -> str:
     called = f' of network "{clean(name)}"' if name else ""
     return (
         f"this is an AWS NEFF, version {major}.{minor}{called}: machine code for Trainium in the"
-        " vendor's format. It has the extension of nkic's files, but it is not one"
+        " vendor's format. It has the extension of nkic's files, but is not one of them"
     )

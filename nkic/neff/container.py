@@ -96,7 +96,7 @@ def unpack(data: bytes, limits: Limits = LIMITS) -> Container:
 def check_version(head: Header) -> None:
     """Refuses what this version of the tool cannot run."""
     if head.min_reader > VERSION:
-        _refuse_version(head, f"it asks for a reader of version {_dotted(head.min_reader)}")
+        _refuse_version(head, f"it needs a reader of version {_dotted(head.min_reader)}")
     if unknown := head.req & ~FEATURES:
         _refuse_version(head, f"it needs features {unknown:#x}, which this version does not have")
 
@@ -107,7 +107,7 @@ def _refuse_version(head: Header, why: str) -> None:
         f" {clean(head.producer) or 'an unnamed tool'}; {why}, this tool reads {_dotted(VERSION)}"
     )
     older = "compile the kernel again, or use the tool's version that made the file"
-    newer = "use the tool's version that made it, or newer"
+    newer = "use the version of the tool that made it, or a newer one"
     refuse("artifact-version", text, "header", help=older if head.fmt < VERSION else newer)
 
 
@@ -128,7 +128,7 @@ def _recognise(data: bytes, limits: Limits) -> None:
         text = f"the file ends after {len(data)} of its first {len(PREFIX)} bytes"
         refuse("artifact-damaged", text, offset=len(data))
     if same >= PREFIX.index(b"\r"):
-        text = "the line ends in the file's first bytes were changed by a transfer as text"
+        text = "the line endings in the first bytes of the file were changed by a transfer as text"
         refuse("artifact-damaged", text, offset=same, help="transfer the file as binary")
     advice = "compile the kernel first: nkic kernel.py -o kernel.neff"
     refuse("not-an-artifact", "this is not a file that nkic made", offset=same, help=advice)
@@ -137,7 +137,7 @@ def _recognise(data: bytes, limits: Limits) -> None:
 def _sections(data: bytes, at: int, head: Header, limits: Limits) -> dict[str, Section]:
     count, at = _count(data, at)
     if count != len(head.sections):
-        text = f"{count} sections follow, the header announces {len(head.sections)}"
+        text = f"{count} sections follow, the header declares {len(head.sections)}"
         refuse("artifact-damaged", text, offset=at)
     view, found = memoryview(data), {}
     for entry in head.sections:

@@ -122,7 +122,7 @@ def _lines(
             elif kind == Lines.ITEMS:
                 used.extend(integers(record[1:], -1, len(places) - 1, "an item's place"))
             else:
-                raise Malformed(f"a record of kind {kind} cannot be here")
+                raise Malformed(f"a record of kind {kind} is not allowed here")
     return tuple(places), used
 
 
@@ -147,7 +147,7 @@ def _turns(sections: Sections, limits: Limits) -> tuple[tuple[str, ...], compact
                 found = tuple(accumulate(steps, initial=used[-1] if used else -1))
                 used.extend(integers(found, -1, len(texts) - 1, "an item's turn")[1:])
             else:
-                raise Malformed(f"a record of kind {kind} cannot be here")
+                raise Malformed(f"a record of kind {kind} is not allowed here")
     return tuple(texts), used
 
 
@@ -205,6 +205,6 @@ def notes(sections: Sections, limits: Limits) -> tuple[dict[str, str], dict[str,
             key, value = fields(record, 2, "a note")
             key = text(key, limits.string_bytes, "a note's key")
             if key in notes:
-                raise Malformed(f"the key {shown(key)} is there twice")
+                raise Malformed(f"the key {shown(key)} appears twice")
             notes[key] = text(value, limits.string_bytes, "a note's value")
     return found

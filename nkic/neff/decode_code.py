@@ -113,7 +113,7 @@ class CodeReader:
         back, tensor, offset = fields(record, 3, "a moved pattern")
         like = self._values[-integer(back, 1, len(self._values), "how far back a pattern stands")]
         if not isinstance(like, PatternRecord):
-            raise Malformed("what is moved is no access pattern")
+            raise Malformed("what is moved is not an access pattern")
         first, dtype, start, partitions, begin, dims, dynamic = like
         first += integer(tensor, -INT32, INT32, "a step to another tensor")
         begin += integer(offset, -INT64, INT64, "a step of an offset")
@@ -136,7 +136,7 @@ class CodeReader:
     def _number(self, record: tuple[Any, ...]) -> None:
         (value,) = fields(record, 1, "a number")
         if not attributes.is_operand_number(value):
-            raise Malformed(f"{shown(value)} is no number that an operand can be")
+            raise Malformed(f"{shown(value)} is not a number that an operand can be")
         self._add_value(value)
 
     def _form(self, record: tuple[Any, ...]) -> None:

@@ -38,7 +38,7 @@ class LayoutReader:
                 kind = kind_of(record, len(kinds))
                 order = Layout.TENSOR if kind == Layout.PLACED else kind
                 if order < before or (kind == Layout.KERNEL) != (before < 0):
-                    raise Malformed(f"a record of kind {kind} cannot be here")
+                    raise Malformed(f"a record of kind {kind} is not allowed here")
                 before = order
                 kinds[kind](record)
             if before < 0:

@@ -38,7 +38,7 @@ def refuse(
     raise ArtifactFailed([make(slug, message + place, help=help, notes=notes)])
 
 
-_ADVICE = {"artifact-damaged": "transfer the file again, as binary, or compile the kernel anew"}
+_ADVICE = {"artifact-damaged": "transfer the file again, as binary, or recompile the kernel"}
 
 
 def shown(value: Any) -> str:

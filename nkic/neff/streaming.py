@@ -49,7 +49,7 @@ class Records:
                 text = f"{self.count:,} records, the limit is {count:,}"
                 raise Malformed(text, "artifact-limit")
             if self.count > len(self._data) - self.start:
-                raise Malformed(f"{self.count:,} records announced in {len(self._data):,} bytes")
+                raise Malformed(f"{self.count:,} records declared in {len(self._data):,} bytes")
         self._width = width
         self._largest = largest
 

@@ -63,7 +63,7 @@ def install(force: bool = False, nki: str | None = None) -> None:
 
     `nki` is the version of NKI that the kernels of this process are written for, where a call
     names none; without it each kernel's file, the environment or the project says it.
-    Where another package called nki is installed, it is refused unless `force` puts it aside for
+    Where another package called nki is installed, it is refused unless `force` replaces it for
     this process; packages beside it (`neuronxcc`, `torch_neuronx`, `jax_neuronx`, `torch_xla`)
     stay as they are where they are installed. Raises `CompileError`.
     """
@@ -76,7 +76,7 @@ def install(force: bool = False, nki: str | None = None) -> None:
         if not force and (place := _other()) is not None:
             refuse(
                 f"another package called nki is installed: {place}",
-                "nkic.install(force=True), or `python -m nkic --force`, puts it aside",
+                "nkic.install(force=True), or `python -m nkic --force`, replaces it",
             )
     uninstall()
     CALLS.nki = version
@@ -118,7 +118,7 @@ def _other() -> str | None:
     """Where a package called nki that is not ours is."""
     loaded = sys.modules.get(NKI)
     if loaded is not None:
-        return str(getattr(loaded, "__file__", None) or "it is imported already")
+        return str(getattr(loaded, "__file__", None) or "it is already imported")
     spec = PathFinder.find_spec(NKI)
     return (spec.origin or "a folder on sys.path") if spec is not None else None
 

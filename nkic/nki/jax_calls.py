@@ -107,7 +107,7 @@ def _check(artifact: api.Artifact, shapes: tuple[Any, ...], names: tuple[str, ..
     if made != wanted:
         refuse(
             f"nki_call: the kernel gives {_shown(made)}, out_shape is {_shown(wanted)}",
-            "describe what the kernel writes or returns",
+            "describe the tensors that the kernel writes or returns",
         )
 
 

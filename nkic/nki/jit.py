@@ -239,7 +239,7 @@ def _check_config(name: str, value: Any) -> None:
         refuse(f"nki.jit: {text}, not {value!r}")
     code = diagnostics.codes()["jit-option"].number
     for setting in configs.unmet(value):
-        text = f"{code}: nki.jit: `{setting}` of `{name}=` means nothing to nkic"
+        text = f"{code}: nki.jit: `{setting}` of `{name}=` has no meaning for nkic"
         warnings.warn(api.NkicWarning(text, code), stacklevel=5)
 
 
@@ -283,7 +283,7 @@ def check_environment() -> None:
     """Refuses a setting that asks for a device. Raises `UsageFailed`."""
     if os.environ.get(SIMULATOR, "1") not in ("1", ""):
         value = os.environ[SIMULATOR]
-        refuse(f"{SIMULATOR}={value} asks for a device, and nkic has none", f"unset {SIMULATOR}")
+        refuse(f"{SIMULATOR}={value} selects a device, but nkic has none", f"unset {SIMULATOR}")
 
 
 former_jit.__name__ = former_jit.__qualname__ = "jit"

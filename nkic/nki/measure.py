@@ -30,9 +30,9 @@ _REPORT = "report.json"
 _COMMON = frozenset({"save_neff_name", "platform_target", "debug_kernel", "show_compiler_tb"})
 _COUNTS = frozenset({"warmup", "iters"})  # runs of a device; here one run says it all
 _WITHOUT = {
-    "save_trace_name": "nkic writes no trace of the vendor's profiler",
+    "save_trace_name": "nkic does not write traces of the vendor's profiler",
     "additional_compile_opt": "these are options of the vendor's compiler",
-    "profile_nth": "every run of the simulator is the same",
+    "profile_nth": "every run of the simulator gives the same result",
 }
 
 
@@ -131,7 +131,7 @@ def former(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def decorator(kernel: Any = None, **options: Any) -> Any:
         for option in sorted(_WITHOUT.keys() & options.keys()):
-            text = f"nki.{function.__name__}: `{option}=` is left out: {_WITHOUT[option]}"
+            text = f"nki.{function.__name__}: `{option}=` is ignored: {_WITHOUT[option]}"
             warnings.warn(text, NkicWarning, stacklevel=2)
         kept = {name: value for name, value in options.items() if name not in _WITHOUT}
         return function(kernel, **kept)

@@ -61,7 +61,6 @@ _FORMER: dict[str, Any] = {
     **{"jit": former_jit, "trace": former_jit, "simulate_kernel": simulate_kernel},
     **{one.__name__: measure.former(one) for one in _MEASURES},
 }
-PACKAGES = frozenset({"nki", "nki.isa"})
 _REMOVED = {
     **{"nki": removed.NKI, "nki.language": removed.LANGUAGE, "nki.isa": removed.ISA},
     configs.MODULE: removed.COMPILER,
@@ -69,7 +68,7 @@ _REMOVED = {
 
 
 def _no_library(file: SourceFile, name: str) -> NoReturn:
-    raise AssertionError("the library runs in kernels alone")
+    raise AssertionError("the library can be used in kernels only")
 
 
 def _spaces() -> dict[str, Namespace]:
@@ -268,7 +267,7 @@ def _instead(package: str, name: str) -> str:
     """What to say besides of a name that NKI took away."""
     current = package.removeprefix(f"{OLD}.")
     gone = _REMOVED.get(current, {}).get(name)
-    return f": it went with NKI {gone.since.label}; {gone.instead}" if gone else ""
+    return f": it was removed in NKI {gone.since.label}; {gone.instead}" if gone else ""
 
 
 def _register_dtypes() -> None:

@@ -52,7 +52,7 @@ def inside(module: str, name: str) -> Any:
 def refuse(name: str) -> NoReturn:
     """Refuses a use outside a kernel."""
     raise OutsideKernel(
-        f"{name} works on tensors of a kernel; here is no kernel\n"
+        f"{name} works on tensors of a kernel, but was called outside a kernel\n"
         "  = help: call it in a function under @nki.jit, and call that function with arrays"
     )
 

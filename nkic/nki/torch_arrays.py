@@ -73,7 +73,7 @@ class _WithoutGradient(torch.autograd.Function):  # type: ignore[misc]
     def backward(ctx: Any, *gradients: Any) -> Any:
         with raising(RunError):
             refuse(
-                f"the kernel `{ctx.kernel}` has no gradient: PyTorch does not see into it",
+                f"the kernel `{ctx.kernel}` has no gradient: PyTorch cannot see inside it",
                 "call it in the forward of a torch.autograd.Function, or register it with its "
                 "backward by nkic.nki.torch_ops.custom_op; for no gradient pass `tensor.detach()`",
             )

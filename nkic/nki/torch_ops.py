@@ -85,12 +85,14 @@ def _fake(kernel: Kernel, args: Sequence[Any], outputs: int) -> Any:
     """Tensors without data, of the shapes that the kernel gives for tensors like `args`."""
     device = next((one.device for one in args if isinstance(one, torch.Tensor)), None)
     given = [_without_data(one) for one in args]
-    # Compiling handles plain arrays: what it does is no operation of the traced program.
+    # Compiling handles plain arrays: what it does is not an operation of the traced program.
     artifact = kernel.prepare(*given).artifact
     inputs = {p.name for p in artifact.signature.inputs}
     found = [p for p in artifact.signature.outputs if p.name not in inputs]
     if len(found) != outputs:
-        raise RuntimeError(f"the kernel returns {len(found)} tensors, registered were {outputs}")
+        raise RuntimeError(
+            f"the kernel returns {len(found)} tensors, but {outputs} were registered"
+        )
     made = [
         torch.empty(tuple(p.shape), dtype=_dtype(numpy_type(p.dtype)), device=device) for p in found
     ]

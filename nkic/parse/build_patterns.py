@@ -88,8 +88,8 @@ def match_false(span: Span) -> n.MatchSingleton:
 def open_patterns(span: Span, *patterns: n.Pattern) -> tuple[n.Pattern, ...]:
     stars = [pattern for pattern in patterns if isinstance(pattern, n.MatchStar)]
     if len(stars) > 1:
-        message = "only one starred name can take what the other patterns leave"
-        raise _bad(message, stars[1].span, "keep one star")
+        message = "only one starred name can match the remaining elements"
+        raise _bad(message, stars[1].span, "keep only one star")
     return patterns
 
 
@@ -162,7 +162,7 @@ def _complex(span: Span, real: n.Expression, op: str, imaginary: n.Constant) -> 
 
 def _check_literal(value: n.Expression) -> None:
     if isinstance(value, n.JoinedStr):
-        message = "a f-string cannot be a pattern"
+        message = "an f-string cannot be a pattern"
         raise _bad(message, value.span, "compare in a guard: `case x if x == …`")
 
 

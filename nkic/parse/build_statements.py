@@ -224,7 +224,7 @@ def try_statement(
                 handler.span._replace(
                     end_line=handler.span.line, end_column=handler.span.column + 6
                 ),
-                help="move it behind the others, or name the exceptions it is for",
+                help="move it after the others, or name the exceptions that it handles",
             )
     return n.Try(span, body, handlers, orelse or (), final or ())
 

@@ -37,7 +37,7 @@ def string(span: Span, text: str) -> n.Constant:
 
 
 def strings(span: Span, *pieces: n.Constant | n.JoinedStr) -> n.Constant | n.JoinedStr:
-    """Adjacent strings become one; any f-string among them makes it a f-string."""
+    """Adjacent strings become one; any f-string among them makes it an f-string."""
     if len(pieces) == 1 and isinstance(pieces[0], n.Constant):
         return pieces[0]
     _check_no_mix(pieces)
@@ -88,7 +88,7 @@ def _debug_span(field: Span, text: str) -> Span:
 
 def conversion(span: Span, letter: str) -> str:
     if letter not in ("s", "r", "a"):
-        message = f"`!{letter}` is no conversion of a f-string's field"
+        message = f"`!{letter}` is not a conversion of an f-string's field"
         raise refusal("bad-fstring", message, span, help="use `!r`, `!s` or `!a`")
     if span.end_line != span.line or span.end_column - span.column != 2:
         message = "the conversion must follow the `!` directly"
@@ -170,7 +170,7 @@ def _by_name(span: Span, escape: str) -> str:
     try:
         return unicodedata.lookup(escape[2:-1])
     except KeyError:
-        message = f"`\\{escape}` names no character"
+        message = f"`\\{escape}` does not name a character"
         raise refusal("bad-string", message, span, help=_BACKSLASH) from None
 
 

@@ -125,12 +125,12 @@ def _awaits(node: n.For | n.With | n.ListComp | n.SetComp | n.DictComp) -> bool:
 
 def _yield(node: n.Yield | n.YieldFrom, context: Context) -> CompileFailed | None:
     if context.in_comprehension:
-        message = "`yield` cannot stand in a comprehension"
+        message = "`yield` cannot be used in a comprehension"
         return refusal("outside-function", message, node.span, help="write a loop instead")
     if not context.function:
         return _outside_function("yield", node)
     if isinstance(node, n.YieldFrom) and context.function == "async def":
-        message = "`yield from` cannot stand in an async function"
+        message = "`yield from` cannot be used in an async function"
         return refusal("outside-function", message, node.span, help="loop with `async for`")
     return None
 
@@ -138,7 +138,7 @@ def _yield(node: n.Yield | n.YieldFrom, context: Context) -> CompileFailed | Non
 def _outside_loop(node: n.Break | n.Continue) -> CompileFailed:
     word = "break" if isinstance(node, n.Break) else "continue"
     message = f"`{word}` is not in a loop"
-    help = "indent it into the `for` or `while` that it is meant for"
+    help = "indent it into the `for` or `while` loop that it belongs to"
     return refusal("outside-loop", message, node.span, help=help)
 
 

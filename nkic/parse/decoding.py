@@ -21,7 +21,7 @@ def decode(data: bytes, path: str) -> SourceFile:
     name, span = _declared(data, path)
     codec = _codec(name, span)
     if marked and not re.fullmatch("utf[-_]8([-_].*)?", name, re.IGNORECASE):  # as strict as Python
-        message = f"the file starts with the mark of UTF-8 and declares `{name}`"
+        message = f"the file starts with the byte order mark of UTF-8, but declares `{name}`"
         raise refusal("unknown-encoding", message, span, help="remove one of the two")
     try:
         text = data.decode(codec)
@@ -49,7 +49,7 @@ def _codec(name: str, span: Span) -> str:
     """Python's name for the text encoding called `name`."""
     try:
         codec = codecs.lookup(name)
-        "".encode(codec.name)  # refuses what is no encoding of text, such as rot13
+        "".encode(codec.name)  # refuses what is not an encoding of text, such as rot13
     except (LookupError, UnicodeError):
         message = f"there is no text encoding called `{name}`"
         help = "save the file as UTF-8 and remove the declaration"
@@ -62,7 +62,7 @@ def _undecodable(data: bytes, error: UnicodeError, name: str, path: str) -> Comp
     line, column = _position(data[:start].decode(name, "replace"))
     return refusal(
         "not-utf8",
-        f"the byte 0x{data[start]:02X} is no character in the encoding {name}",
+        f"the byte 0x{data[start]:02X} is not a character in the encoding {name}",
         Span(path, line, column, line, column + 1),
         help="save the file as UTF-8, or declare its encoding: `# -*- coding: latin-1 -*-`",
     )

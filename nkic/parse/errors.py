@@ -112,7 +112,7 @@ def _misplaced_clause(at: Situation) -> CompileFailed | None:
     if at.at_start and word in _CLAUSES and at.is_keyword(at.token):
         return refusal(
             "misplaced-clause",
-            f"this `{word}` continues no {_CLAUSES[word]}",
+            f"this `{word}` does not continue any {_CLAUSES[word]}",
             at.span,
             help="indent it like the statement that it belongs to",
         )
@@ -234,16 +234,16 @@ def _assignment_in_expression(at: Situation) -> CompileFailed | None:
     if at.token.text == ":=" and not at.wants_name:
         return refusal(
             "assignment-in-expression",
-            "`:=` cannot stand here without parentheses around it",
+            "`:=` needs parentheses here",
             at.span,
             help="write `=` for a statement of its own, or `(name := value)` within another one",
         )
     if at.token.text != "=" or at.wants_name or not at.is_fixed(at.token):
         return None
-    message, help = "`=` cannot stand within an expression", "write `==` to compare"
+    message, help = "`=` cannot be used within an expression", "write `==` to compare"
     before = at.tokens[at.brackets[-1].token - 1] if at.brackets else at.first
     if at.opener and at.opener.text == "(" and at.ends_value(before) and before is not at.opener:
-        message = "only a plain name can stand before `=` in a call"
+        message = "only a plain name can be used before `=` in a call"
         help = "write `name=value` to pass an argument, `==` to compare"
     return refusal("assignment-in-expression", message, at.span, help=help)
 
@@ -306,13 +306,13 @@ def _empty_field(at: Situation) -> CompileFailed | None:
     if not at.in_field:
         return None
     if at.wants_value and at.previous is at.opener:
-        message = "this field of the f-string holds no expression"
+        message = "this field of the f-string contains no expression"
         return refusal("bad-fstring", message, at.span, help="write `{{` for a brace in the text")
     if at.token.kind in (at.words.middle, at.words.raw_middle):
-        message = "a lambda in a f-string needs parentheses, since `:` starts the format"
+        message = "a lambda in an f-string needs parentheses, since `:` starts the format"
         return refusal("bad-fstring", message, at.span, help="write `{(lambda …: …)}`")
     if not at.wants_name:
-        message = "a field of a f-string holds one expression; this does not belong to it"
+        message = "a field of an f-string holds one expression; this does not belong to it"
         return refusal("bad-fstring", message, at.span, help="end the field with `}` before it")
     return None
 
@@ -405,7 +405,7 @@ def _misspelt(at: Situation) -> CompileFailed | None:
         return None
     return refusal(
         "bad-syntax",
-        f"`{at.previous.text}` is no keyword, and a name cannot stand directly before a value",
+        f"`{at.previous.text}` is not a keyword, and a name cannot be followed directly by a value",
         at.previous.span(at.path),
         help=near,
     )
@@ -416,7 +416,7 @@ def _side_by_side(at: Situation) -> CompileFailed | None:
         return None
     return refusal(
         "bad-syntax",
-        f"`{_short(at.previous.text)}` and `{_short(at.token.text)}` stand side by side "
+        f"`{_short(at.previous.text)}` and `{_short(at.token.text)}` are next to each other "
         "without an operator",
         at.span,
         help="put an operator between them, or start a new line",
@@ -435,7 +435,9 @@ def _anything_else(at: Situation) -> CompileFailed:
         return refusal("bad-syntax", message, at.gap, help="write the rest of the statement")
     where = "start a statement" if at.at_start else "stand here"
     message = f"`{_short(at.token.text)}` cannot {where}"
-    return refusal("bad-syntax", message, at.span, help="look at this place and just before it")
+    return refusal(
+        "bad-syntax", message, at.span, help="check this place and the text just before it"
+    )
 
 
 RULES: tuple[Rule, ...] = (

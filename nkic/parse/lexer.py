@@ -38,7 +38,7 @@ def lex(source: SourceFile) -> Tokens:
 
 @dataclass(slots=True)
 class _OpenString:
-    """A f-string that has begun; `fields` of its fields are open, the inner ones in formats."""
+    """An f-string that has begun; `fields` of its fields are open, the inner ones in formats."""
 
     start: Token
     quote: str

@@ -1,4 +1,4 @@
-"""What the lexer says about text that is no token. Each function makes one exception."""
+"""What the lexer says about text that is not a token. Each function makes one exception."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _foreign_character(character: str, span: Span) -> CompileFailed:
     plain = " " if character.isspace() else _LOOK_ALIKES.get(character, "")
     if not plain:
         return refusal("bad-character", message, span, help="remove it, or put it into a string")
-    wanted = "an ordinary blank" if plain == " " else f"`{plain}`"
+    wanted = "an ordinary space" if plain == " " else f"`{plain}`"
     fix = Fix(span, plain, f"replace it by {wanted}")
     return refusal("bad-character", message, span, help=f"write {wanted} instead", fixes=[fix])
 
@@ -84,9 +84,9 @@ def bad_continuation(span: Span) -> CompileFailed:
     """A backslash with something after it in the line."""
     return refusal(
         "bad-continuation",
-        "a backslash continues the line only as its last character",
+        "a backslash continues a line only if it is the last character",
         span,
-        help="remove what follows the backslash, or the backslash",
+        help="remove the backslash, or the text that follows it",
     )
 
 
@@ -124,7 +124,7 @@ def check_number(text: str, start: int, end: int, span: Span) -> None:
         )
     if re.fullmatch(r"[0-9_]+[lL]", whole):
         fix = Fix(wide, whole[:-1], "remove the letter", sure=True)
-        message = f"`{whole}`: integers have no suffix, they are as long as needed"
+        message = f"`{whole}`: integers have no suffix; they can be of any size"
         raise refusal("bad-number", message, wide, help=f"write {whole[:-1]}", fixes=[fix])
     if "__" in whole or whole.endswith("_"):
         message = f"`{whole}`: an underscore must stand between two digits"
@@ -136,7 +136,7 @@ def check_number(text: str, start: int, end: int, span: Span) -> None:
         "bad-number",
         f"`{whole}` is not {what}",
         wide,
-        help="a name cannot start with a digit; put a blank or an operator after a number",
+        help="a name cannot start with a digit; put a space or an operator after a number",
     )
 
 
@@ -153,7 +153,7 @@ def unterminated_string(text: str, start: int, span: Span) -> CompileFailed:
 
 
 def unterminated_fstring(start: Token, quote: str, path: str) -> CompileFailed:
-    """A f-string without its end; `start` is its prefix and quote."""
+    """An f-string without its end; `start` is its prefix and quote."""
     return _unterminated(quote, start.span(path))
 
 
@@ -167,7 +167,7 @@ def _unterminated(quote: str, span: Span) -> CompileFailed:
 
 
 def field_never_closed(brace: Token, path: str) -> CompileFailed:
-    """A f-string that ends within a field; `brace` opens the field."""
+    """An f-string that ends within a field; `brace` opens the field."""
     return refusal(
         "bad-fstring",
         "this field of the f-string is not closed before the string ends",
@@ -178,7 +178,7 @@ def field_never_closed(brace: Token, path: str) -> CompileFailed:
 
 
 def single_brace(span: Span) -> CompileFailed:
-    """A `}` in the text of a f-string."""
+    """A `}` in the text of an f-string."""
     return refusal(
         "bad-fstring",
         "this `}` closes no field of the f-string",
@@ -192,9 +192,9 @@ def fields_too_deep(span: Span) -> CompileFailed:
     """A format within a format within a format."""
     return refusal(
         "too-many-levels",
-        f"fields inside the formats of a f-string are nested more than {MAX_FIELDS} deep",
+        f"fields inside the formats of an f-string are nested more than {MAX_FIELDS} deep",
         span,
-        help="compute the inner text before and give it a name",
+        help="compute the inner text first and assign it to a variable",
     )
 
 
@@ -245,7 +245,7 @@ def too_many_brackets(span: Span) -> CompileFailed:
         "too-many-levels",
         f"brackets are nested more than {MAX_BRACKETS} deep",
         span,
-        help="compute the inner parts before and give them names",
+        help="compute the inner parts first and assign them to variables",
     )
 
 
@@ -256,9 +256,9 @@ def inconsistent_tabs(span: Span) -> CompileFailed:
     """A margin whose depth depends on the width of a tab."""
     return refusal(
         "mixed-tabs",
-        "this line's indentation mixes tabs and blanks differently from the lines before it",
+        "this line's indentation mixes tabs and spaces differently from the lines before it",
         span,
-        help="indent with blanks only",
+        help="indent with spaces only",
     )
 
 
@@ -277,7 +277,7 @@ def dedent_between(span: Span, width: int, outer: list[int]) -> CompileFailed:
     options = " or ".join(str(blanks) for blanks in sorted(outer)[-2:])
     return refusal(
         "bad-dedent",
-        f"this line is indented by {width}, which matches no block around it",
+        f"this line is indented by {width}, which does not match any enclosing block",
         span,
         help=f"indent it by {options}, as the block that it belongs to",
     )

@@ -131,7 +131,7 @@ class Situation:
 
     @property
     def in_field(self) -> bool:
-        """Whether the innermost bracket is a field of a f-string."""
+        """Whether the innermost bracket is a field of an f-string."""
         return self.opener is not None and self.opener.kind == self.words.field_open
 
     def rest_of_line(self) -> list[Token]:

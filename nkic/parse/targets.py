@@ -26,7 +26,7 @@ _SINGULAR = {
     n.SetComp: "a comprehension",
     n.DictComp: "a comprehension",
     n.GeneratorExp: "a generator expression",
-    n.JoinedStr: "a f-string",
+    n.JoinedStr: "an f-string",
     n.Tuple: "a tuple",
     n.List: "a list",
     n.Starred: "a starred expression",
@@ -72,7 +72,7 @@ def as_single_target(node: n.Expression, what: str) -> n.Expression:
 
 
 def not_assignable(node: n.Expression, verdict: str, wanted: str) -> CompileFailed:
-    """The complaint that `node` is no target."""
+    """The complaint that `node` is not a target."""
     thing = _SINGULAR.get(type(node), "this")
     if isinstance(node, n.Constant) and isinstance(node.value, bool | None):
         thing = f"`{node.value}`"
@@ -84,9 +84,9 @@ def _check_stars(display: n.Tuple | n.List) -> None:
     if len(stars) > 1:
         raise refusal(
             "bad-star",
-            "only one starred name can take what the other names leave",
+            "only one starred name can take the remaining elements",
             stars[1].span,
-            help="keep one star",
+            help="keep only one star",
         )
 
 

@@ -30,7 +30,7 @@ class Token(NamedTuple):
 class Bracket(NamedTuple):
     """An open bracket: the text that closes it and its place among the tokens.
 
-    `field_start` is the offset of a f-string field's text, -1 for ordinary brackets.
+    `field_start` is the offset of an f-string field's text, -1 for ordinary brackets.
     """
 
     closer: str

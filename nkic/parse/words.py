@@ -59,7 +59,7 @@ def words() -> Words:
 
 @cache
 def literal_pattern(quote: str, raw: bool) -> re.Pattern[str]:
-    """Matches the literal text of a f-string up to a brace, its end or a line's end."""
+    """Matches the literal text of an f-string up to a brace, its end or a line's end."""
     first = re.escape(quote[0])
     plain = rf"[^\\{{}}\n{first}]" if len(quote) == 1 else rf"[^\\{{}}{first}]"
     inner_quote = "" if len(quote) == 1 else rf"|{first}(?!{first}{first})"

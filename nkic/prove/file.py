@@ -247,7 +247,7 @@ def _placed(records: Record) -> Record:
             _, back, step = record
             like = found[-back]
             if back < 1 or like[0] != TENSOR:
-                raise ValueError("what a tensor is like is no tensor")
+                raise ValueError("what a tensor is like is not a tensor")
             record = (*like[:-1], like[-1] + step)
         found.append(record)
     return tuple(found)
@@ -261,7 +261,7 @@ def _unmoved(records: Record) -> Record:
             _, back, tensor, offset = record
             last = found[-back]
             if back < 1 or last[0] != PATTERN:
-                raise ValueError("what is moved is no access pattern")
+                raise ValueError("what is moved is not an access pattern")
             record = (PATTERN, last[1] + tensor, *last[2:5], last[5] + offset, *last[6:])
         found.append(record)
     return tuple(found)

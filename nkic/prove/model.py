@@ -24,7 +24,8 @@ RULES = {
     " included",
     "user": "an instruction waits for those that the kernel ordered before it",
     "pin": "a no_reorder region keeps the order of the program",
-    "spilled": "with tiles in HBM every instruction finds what it finds without that",
+    "spilled": "with spilled tiles every instruction finds the values that it finds without "
+    "spilling",
     "returned": "what the kernel returns is written",
     "file": "the bytes of the file hold the program that was proven",
 }

@@ -4,7 +4,7 @@ Both programs are walked side by side. What they hold is followed by name: a ten
 program holds a version of one of the former program's, and each write makes a new version. The
 instructions of the former program are there in their order, and each finds the newest version of
 everything that it touches. What comes in between writes new tensors alone: it copies a tensor as a
-whole, or does once more what made the first version of one, out of what nobody changes.
+whole, or does again what made the first version of one, out of what nobody changes.
 """
 
 from __future__ import annotations

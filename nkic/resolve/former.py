@@ -42,7 +42,7 @@ def check_import(
     slug, level = ("removed-name", Level.ERROR) if gone else ("deprecated", Level.WARNING)
     text = f"`{name}` is deprecated since NKI beta2, as all of `{PREFIX}`"
     if gone:
-        text = f"NKI {profile.label} has no `{name}`: all of `{PREFIX}` went with NKI 0.4"
+        text = f"NKI {profile.label} has no `{name}`: all of `{PREFIX}` was removed in NKI 0.4"
     today = name.removeprefix(f"{ROOT}.")
     is_there = {today, today.rpartition(".")[0]} & {*provided} - _OTHERS or today == "nki"
     help = f"import `{today}`" if is_there else "leave it out: `nki` has no such module"
@@ -51,7 +51,7 @@ def check_import(
 
 
 def _check_later(name: str, binding: Binding, report: Reporter) -> None:
-    text = f"NKI beta1 has no `{name}`: `nki` came with NKI beta2"
+    text = f"NKI beta1 has no `{name}`: `nki` was added in NKI beta2"
     help = f"import `{ROOT}.{name}`, or compile with the version that the kernel is written for"
     report.error("needs-profile", text, binding.span, help=help)
 

@@ -65,7 +65,7 @@ def _made(module: SourceModule, call: re.Match[str], report: Reporter) -> Kernel
             "no-kernel",
             f"the function `{maker.name}` makes {many} of that name",
             maker.name_span,
-            help=f"write `-k '{maker.name}(…).NAME'`, NAME that of a function inside of it",
+            help=f"write `-k '{maker.name}(…).NAME'`, NAME that of a function inside it",
         )
     making = f"{maker.name}({call['args']})"
     return Kernel(inner[0].name, module, inner[0], "nki.jit", maker=maker, making=making)
@@ -90,7 +90,7 @@ def at(module: SourceModule, name: str, line: int) -> Kernel:
     """The function called `name` that begins at a line, or has its first decorator there."""
     node = function_at(module, name, line)
     if not isinstance(node, nodes.FunctionDef):
-        raise LookupError(f"{name} in line {line} is no function")
+        raise LookupError(f"{name} in line {line} is not a function")
     return Kernel(name, module, node)
 
 

@@ -83,7 +83,7 @@ class Reach:
         for rule, span in subset.violations(definition, self.profile, apart):
             self._refuse(rule, span)
         for name, span in hidden:
-            text = f"`{name}` is out of reach of kernel code"
+            text = f"`{name}` is not accessible to kernel code"
             help = names.instead_of(name)
             self.report.error("hidden-attribute", text, span, help=help, notes=[SECOND_WAY])
 

@@ -43,12 +43,14 @@ RULES = {
     "async": SubsetRule(
         "`async`", NEVER, "write plain functions and loops: the compiler schedules"
     ),
-    "await": SubsetRule("`await`", NEVER, "call the function: the compiler schedules"),
+    "await": SubsetRule("`await`", NEVER, "call the function directly: the compiler schedules"),
     "yield": SubsetRule(
-        "`yield`", UNTIL_0_6, "return a list, or take a function and call it per value"
+        "`yield`", UNTIL_0_6, "return a list, or pass in a function and call it for each value"
     ),
     "global": SubsetRule(
-        "`global`", UNTIL_0_6, "pass the value in and return it: kernels depend on arguments alone"
+        "`global`",
+        UNTIL_0_6,
+        "pass the value in and return it: a kernel may depend on its arguments only",
     ),
     "try": SubsetRule(
         "`try`", UNTIL_0_6, "test the condition with `if` before the step that may fail"

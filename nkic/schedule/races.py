@@ -65,7 +65,7 @@ def warn(schedule: Schedule, report: Reporter) -> None:
         first, second = race.first, race.second
         text = (
             f"core {second.core} {_does(second)} `{race.tensor.name}` while core {first.core} "
-            f"{_does(first)} it: nothing orders the two"
+            f"{_does(first)} it: nothing orders these accesses"
         )
         calls = [Label(s, "called from here") for s in second.instruction.at.user_frames()[1:]]
         at = first.instruction.at.primary

@@ -1,6 +1,6 @@
 """What the schedule planned: which lines overlap, which wait for whom, and what is loaded early.
 
-The orderer is run once more over what it was given, and each decision is kept as an `Issue`.
+The orderer is run again over what it was given, and each decision is kept as an `Issue`.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def remarks(
 
 def _serial(body: Body) -> Remark:
     first = next(iter(instructions(body)), None)
-    text = "nothing overlaps: --serial keeps program order, one instruction after the other"
+    text = "nothing overlaps: --serial runs one instruction at a time, in program order"
     return Remark(STAGE, "serial", Kind.MISSED, first.at if first is not None else None, text)
 
 
@@ -158,7 +158,7 @@ def _waits(issues: Sequence[Issue], code: Mapping[int, Instruction]) -> Iterator
         waited = sum(one.waited for one, _ in pairs)
         why = KINDS.get(kind, KINDS["token"]).format(name=name)
         text = (
-            f"{SHORT_NAMES[issue.engine]} stands still {waited / 1000:,.0f} ns before "
+            f"{SHORT_NAMES[issue.engine]} is idle for {waited / 1000:,.0f} ns before "
             f"{issue.instruction.row.name} ({plural(len(pairs), 'time')}), for {name} of line "
             f"{line}: {why} ({kind})"
         )
@@ -290,9 +290,10 @@ def _loop(loop: Loop) -> Remark:
     turns = loop.trips
     times = "as often as a register says" if turns is None else plural(turns, "time")
     how = (
-        "an iteration has the tiles of the one before, and waits for their last uses"
+        "an iteration reuses the tiles of the one before, and waits for their last uses"
         if overlaps(loop)
-        else "all engines meet between its iterations, so that none overlaps the next"
+        else "all engines synchronise between its iterations, so that no iteration overlaps the "
+        "next"
     )
     text = f"the loop stays one on the device and runs {times}: {how}; a Python range is unrolled"
     count = len([*instructions(loop.body)])
@@ -313,8 +314,9 @@ def _hoists(loop: Loop, target: Target) -> Iterator[Remark]:
             times = timing(item.row, item.facts(target), engine_of(item))
             cost = (times.start + times.hold + times.latency) / 1000
             text = (
-                f"{item.row.name} does the same in every iteration of the loop on the device, and "
-                f"nkic does not move it out: {cost:,.0f} ns an iteration; write it before the loop"
+                f"{item.row.name} does the same in every iteration of the device loop, and nkic "
+                "does "
+                f"not move it out: it takes {cost:,.0f} ns per iteration; write it before the loop"
             )
             yield Remark(STAGE, "hoist", Kind.MISSED, item.at, text, {"turn_ns": cost})
 

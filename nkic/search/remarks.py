@@ -35,15 +35,15 @@ def _search(done: Searched) -> Remark:
         "gain": gain,
         "kept": words(done.kept) if done.kept is not None else "the first plan",
     }
-    near = f"{done.first_ns:,.0f} ns, where no order can take less than {done.bound_ns:,.0f} ns"
+    near = f"{done.first_ns:,.0f} ns, and no order can take less than {done.bound_ns:,.0f} ns"
     if not done.tried:
-        text = f"the first plan is near enough to its bound: {near}"
+        text = f"the first plan is close enough to its lower bound: {near}"
         return Remark(STAGE, "search", Kind.ANALYSIS, None, text, numbers)
     least = min(times, default=None)
     tried = plural(len(done.tried), "other plan")
     if done.kept is None:
         best = "none of them fits" if least is None else f"the best takes {least:,.0f} ns"
-        text = f"{tried} tried and none kept: the first takes {near}; {best}"
+        text = f"{tried} tried, none kept: the first takes {near}; {best}"
         return Remark(STAGE, "search", Kind.MISSED, None, text, numbers)
     text = (
         f"{tried} tried; kept: {words(done.kept)}, {last:,.0f} ns, {100 * gain:.0f}% less than the "

@@ -97,7 +97,7 @@ class Bands:
         self, record: InstructionRecord, plan: Plan
     ) -> tuple[tuple[OperandRecord, ...], int, tuple[object, ...]] | None:
         """The operands as pieces of HBM tensors, all of one width, and all else that has to be
-        equal; None where it reads what is no piece of an input, or writes what is none of a result.
+        equal; None if it reads or writes anything but pieces of inputs and results.
         """
         operands: list[OperandRecord] = []
         shapes = set()

@@ -180,7 +180,9 @@ def same_instruction(executable: Executable, arrivals: Sequence[tuple[Runner, It
         other, its = first[runner.core]
         if item.record is not its.record:
             name, its_name = _row_name(item), _row_name(its)
-            text = f"rank {other.rank} comes to {its_name} here, and rank {runner.rank} to {name}"
+            text = (
+                f"rank {other.rank} reaches {its_name} here, but rank {runner.rank} reaches {name}"
+            )
             found = fault(executable, "collective", text, its.record.place)
             span = source_of(executable, item.record.place)
             labels = [Label(span, f"rank {runner.rank} is here")] if span is not None else []

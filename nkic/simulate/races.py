@@ -180,7 +180,8 @@ class RaceDetector:
             "two",
             item.record.place,
             labels=[Label(span, f"core {other} {did} it here")] if span else [],
-            help=f"put `nisa.core_barrier({name}, (0, 1))` between them, or let one core do it",
+            help=f"put `nisa.core_barrier({name}, (0, 1))` between them, or let only one core "
+            "access it",
         )
 
     def _last(self, tensor: int, core: int, wrote: bool) -> _Last:

@@ -2,7 +2,7 @@
 
 Where no value decides what is run, and where, all else is the same in every run of an executable:
 the order in which its streams go on, how long all takes, and whether what is read was written. So
-a process that runs an executable once more, with the same options, keeps the steps in the order in
+a process that runs an executable again, with the same options, keeps the steps in the order in
 which the event loop ran them, with the memories that they work on. The runs that follow are these
 steps on other inputs; what steps remark on values is remarked again.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_argument
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 from nkic.specialise import literals
@@ -34,9 +34,9 @@ def parse_const(text: str, option: str = "--const") -> tuple[str, Any]:
     try:
         return name, literals.parse(value)
     except literals.LiteralError as error:
-        raise _bad(
+        raise bad_argument(
             f"{option} {name}={value}: {error}",
-            f"values are Python literals, JSON, or names such as nl.float32; text is quoted: "
+            f"values are Python literals, JSON, or names such as nl.float32; strings are quoted: "
             f"{option} {name}='\"{value}\"'",
         ) from error
 
@@ -47,8 +47,8 @@ def parse_type(text: str, where: str) -> TensorType:
     crosses = _CROSSES.match(stripped)
     found = crosses or _BRACKETS.match(stripped)
     if found is None:
-        raise _bad(
-            f"{where}: `{text}` is no tensor type", "write it as float16[128,512] or 128x512xf16"
+        raise bad_argument(
+            f"{where}: `{text}` is not a tensor type", "write it as float16[128,512] or 128x512xf16"
         )
     dtype = find_dtype(found["dtype"], where)
     sizes = found["sizes"]
@@ -62,10 +62,12 @@ def parse_grid(text: str, where: str) -> tuple[int, ...]:
     """`4`, `4x2` or `4,2` as the launch grid; `where` starts messages."""
     words = [word.strip() for word in re.split("[x,]", text.strip())]
     if not all(word.isascii() and word.isdigit() for word in words):
-        raise _bad(f"{where}: `{text}` is no grid", "write the instances per dimension, as 4x2")
+        raise bad_argument(
+            f"{where}: `{text}` is not a grid", "write the instances per dimension, as 4x2"
+        )
     sizes = tuple(int(word) for word in words if len(word) < 10)
     if len(sizes) < len(words) or min(sizes) < 1 or len(sizes) > MAX_GRID:
-        raise _bad(f"{where}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance")
+        raise bad_argument(f"{where}: a grid has 1 to {MAX_GRID} dimensions of at least 1 instance")
     return sizes
 
 
@@ -76,31 +78,29 @@ def find_dtype(name: str, where: str) -> DType:
     if found is None:
         near = "".join(f"did you mean `{other}`?" for other in dtypes.suggest(plain))
         known = f"known are: {', '.join(sorted(dtypes.DTYPES))}"
-        raise _bad(f"{where}: there is no dtype `{name}`", near or known)
+        raise bad_argument(f"{where}: there is no dtype `{name}`", near or known)
     return found
 
 
 def _shape(parts: list[str], text: str, where: str) -> tuple[int, ...]:
     words = [part.strip() for part in parts]
     if not all(word.isascii() and word.isdigit() for word in words):
-        raise _bad(
+        raise bad_argument(
             f"{where}: the sizes in `{text}` are not all whole numbers",
             "a tensor in HBM has at least one dimension; write float16[1] for a single element",
         )
     if len(words) > MAX_RANK:
-        raise _bad(f"{where}: {len(words)} dimensions; at most {MAX_RANK}")
+        raise bad_argument(f"{where}: {len(words)} dimensions; at most {MAX_RANK}")
     sizes = tuple(int(word) for word in words if len(word) < 20)
     if len(sizes) < len(words) or not all(0 < size <= MAX_SIZE for size in sizes):
-        raise _bad(f"{where}: every size in `{text}` must be from 1 to {MAX_SIZE}")
+        raise bad_argument(f"{where}: every size in `{text}` must be from 1 to {MAX_SIZE}")
     return sizes
 
 
 def _split(text: str, option: str, example: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip().isidentifier() or not value.strip():
-        raise _bad(f"{option} {text}: NAME=VALUE is wanted", f"for example {option} a={example}")
+        raise bad_argument(
+            f"{option} {text}: expected NAME=VALUE", f"for example {option} a={example}"
+        )
     return name.strip(), value.strip()
-
-
-def _bad(message: str, help: str = "") -> UsageFailed:
-    return UsageFailed([make("bad-argument", message, help=help)])

@@ -25,7 +25,7 @@ from nkic.specialise import numpy_names, surface
 from nkic.specialise.turns import Turns
 from nkic.syntax.bindings import Resolved
 
-RECORDING = 100  # steps for an instruction, a tensor, a view that is no index
+RECORDING = 100  # steps for an instruction, a tensor, a view that is not an index
 VIEWING = 20  # steps for an index of a tensor
 PROVIDED = provided_modules((*provide.MODULES, "numpy"))
 

@@ -74,11 +74,11 @@ class Constants:
                 return member
             names.append(name)
         listed = ", ".join(names)
-        raise _bad(argument, f"{value!r} is no member of {kind.name}", f"it has {listed}")
+        raise _bad(argument, f"{value!r} is not a member of {kind.name}", f"it has {listed}")
 
     def _made(self, argument: str, kind: Any, values: tuple[Any, ...], named: Any) -> Any:
         if not _is_own(kind):
-            raise _bad(argument, f"`{brief(kind)}` is no class of the kernel's file")
+            raise _bad(argument, f"`{brief(kind)}` is not a class of the kernel's file")
         try:
             return self.machine.call(kind, values, named)
         except TypeError as error:
@@ -128,8 +128,8 @@ def _is_own(found: Any) -> bool:
 
 
 def _unknown(argument: str, text: str, near: str) -> UsageFailed:
-    message = f"`{text}` is no literal, and no name of NKI or of the kernel's file"
-    return _bad(argument, message, near or f"text is quoted: --const {argument}='\"{text}\"'")
+    message = f"`{text}` is neither a literal nor a name of NKI or of the kernel's file"
+    return _bad(argument, message, near or f"strings are quoted: --const {argument}='\"{text}\"'")
 
 
 def _bad(argument: str, message: str, help: str = "") -> UsageFailed:

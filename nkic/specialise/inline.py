@@ -51,7 +51,9 @@ def read_block(source: SourceFile) -> RequestOptions:
         raise reader.error(text.count("\n", 0, starts[1].start()) + 1, "a second nkic block")
     if not found:
         raise reader.error(
-            first, "the nkic block has no end", "every line starts with `#`, the last is `# ///`"
+            first,
+            "the nkic block is not closed",
+            "every line must start with `#`, and the last must be `# ///`",
         )
     return reader.read(found[0]["content"])
 
@@ -85,7 +87,7 @@ class _Block:
             at = _AT.search(str(error))
             line = int(at[1]) if at else len(self.lines)
             text = _AT.sub("", str(error)).strip()
-            advice = 'texts are quoted: `a = "float32[128, 512]"`, `target = "trn2"`'
+            advice = 'strings are quoted: `a = "float32[128, 512]"`, `target = "trn2"`'
             text = f"the block is not valid TOML: {text}"
             raise self.error(self.first + line, text, advice) from error
         self.check_keys(table)
@@ -187,5 +189,5 @@ def _const(value: Any, where: str) -> Any:
     if isinstance(value, dict):
         return {name: _const(item, where) for name, item in value.items()}
     if not isinstance(value, str | bool | int | float):
-        raise ValueError(f"{where}: a kernel has no use for {value!r}")
+        raise ValueError(f"{where}: a kernel cannot use {value!r}")
     return value

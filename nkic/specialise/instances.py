@@ -63,7 +63,7 @@ def inputs_of(
 
 def _input(name: str, kind: TensorType, trace: Trace, at: CallChain) -> Tensor:
     if kind.dtype is None or kind.shape is None:
-        raise ValueError(f"the type of {name} is not complete")
+        raise ValueError(f"the type of {name} is incomplete")
     if kind.dtype.is_wide:
         _check_wide(name, kind.dtype, trace, at)
     return trace.declare(kind.shape, kind.dtype, Buffer.SHARED_HBM, name, at)
@@ -73,5 +73,5 @@ def _check_wide(name: str, dtype: DType, trace: Trace, at: CallChain) -> None:
     """nl.int64 came with the scalars of NKI 0.7."""
     since, label = LANGUAGE[dtype.name].since, trace.profile.label
     if trace.profile < since:
-        text = f"argument `{name}` is {dtype}, which is no dtype of NKI {label}"
+        text = f"argument `{name}` is {dtype}, which is not a dtype of NKI {label}"
         trace.report.fatal("unknown-dtype", text, at.primary, help=AS_INT32.partition(";")[0])

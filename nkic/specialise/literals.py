@@ -39,7 +39,7 @@ class MadeObject:
 
 
 class LiteralError(ValueError):
-    """The text is no literal; the message says where it stops being one."""
+    """The text is not a literal; the message says where it stops being one."""
 
 
 _TOKEN = re.compile(
@@ -85,14 +85,14 @@ class _Reader:
     def advance(self) -> None:
         found = _TOKEN.match(self.text, self.position)
         if found is None:
-            raise LiteralError(f"`{self.text[self.position :].strip()}` is no literal")
+            raise LiteralError(f"`{self.text[self.position :].strip()}` is not a literal")
         self.kind = found.lastgroup or ""
         self.token = found[self.kind]
         self.position = found.end()
 
     def value(self, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise LiteralError(f"nested deeper than {MAX_DEPTH}")
+            raise LiteralError(f"nested more than {MAX_DEPTH} levels deep")
         kind, token = self.kind, self.token
         self.advance()
         if kind == "number":
@@ -106,7 +106,7 @@ class _Reader:
         if kind == "mark" and token in _CLOSING:
             return self.sequence(token, depth)
         raise LiteralError(
-            f"`{token}` where a value should stand" if token else "a value is missing"
+            f"`{token}` where a value is expected" if token else "a value is missing"
         )
 
     def named(self, name: str, depth: int) -> DottedName | MadeObject:
@@ -119,7 +119,7 @@ class _Reader:
             value = self.value(depth + 1)
             if self.take("="):
                 if not isinstance(value, DottedName) or value.text in named:
-                    raise LiteralError(f"`{value}=` in `{name}(…)` is no new field")
+                    raise LiteralError(f"`{value}=` in `{name}(…)` is not a new field")
                 named[value.text] = self.value(depth + 1)
             elif named:
                 raise LiteralError(f"`{value}` in `{name}(…)` follows a field given by name")
@@ -144,7 +144,7 @@ class _Reader:
         while not self.take("}"):
             key = self.value(depth + 1)
             if not isinstance(key, str):
-                raise LiteralError(f"the key {key!r} is no string")
+                raise LiteralError(f"the key {key!r} is not a string")
             if not self.take(":"):
                 raise LiteralError(f"`:` is missing after {key!r}")
             values[key] = self.value(depth + 1)

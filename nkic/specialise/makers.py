@@ -33,6 +33,6 @@ def _arguments(making: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise KernelError(
             "argument-kind",
-            f"`{making}` cannot be called: its arguments are no literals",
+            f"`{making}` cannot be called: its arguments are not literals",
             help="write numbers, text in quotes, and tuples, lists and dicts of these",
         ) from error

@@ -1,7 +1,7 @@
 """Names that a kernel asks of the modules of NKI and that they do not have.
 
 The first one ends the evaluation. So that one run reports them all, those that the rest of the
-kernel uses are then looked up in its source. What stands in a branch is left out: there may be
+kernel uses are then looked up in its source. What stands in a branch is ignored: there may be
 a reason for not going there.
 """
 

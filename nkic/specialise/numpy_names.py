@@ -21,7 +21,7 @@ from nkic.language.texts import brief
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType
 
-_ADVICE = "of NumPy, kernels have numbers and names of types; for tensors there are `nl` and `nisa`"
+_ADVICE = "kernels can use only NumPy's numbers and types; for tensors there are `nl` and `nisa`"
 _ARRAYS = frozenset(
     {
         *("empty", "linspace", "tile", "repeat", "concatenate", "stack", "where", "random"),
@@ -81,13 +81,13 @@ class NumpyTable(Table):
         if name not in _ARRAYS:
             return self._unknown(name)
         help = "pass the data to the kernel, use a list of numbers, or make a tensor with `nl`"
-        return Missing("host-module", f"kernels have no `numpy.{name}`", name, help)
+        return Missing("host-module", f"`numpy.{name}` is not available in kernel code", name, help)
 
     def _unknown(self, name: str) -> Exception:
         found = super().missing(name)
         instead = as_function(name)
         if isinstance(found, Missing) and instead:
-            found.help = f"of tensors it is a function of NKI's: {instead}"
+            found.help = f"for tensors, use NKI's function: {instead}"
         return found
 
 

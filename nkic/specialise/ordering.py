@@ -40,7 +40,7 @@ class Ordering:
             yield from ((waits, name) for name in names)
             return
         self._error(
-            f"an edge of a schedule is a pair of names, not {pair!r}",
+            f"an edge of a schedule must be a pair of names, not {pair!r}",
             'write ("second", "first"), or ("third", ["first", "second"])',
         )
 
@@ -69,7 +69,7 @@ class Ordering:
             if len(found) > 1:
                 self._error(
                     f"`{found[0].name}` is the name of {len(found)} instructions",
-                    f'give each one a name of its own, such as name=f"{found[0].name}{{i}}"',
+                    f'give each a different name, such as name=f"{found[0].name}{{i}}"',
                     found[:2],
                 )
                 return
@@ -77,7 +77,8 @@ class Ordering:
         if producer.number >= waits.number:
             self._error(
                 f"`{waits.name}` cannot wait for `{producer.name}`, which comes after it",
-                "an edge adds to the order of the program; change that to turn it around",
+                "an edge can only add to the order of the program; to reverse it, change the "
+                "program",
                 [waits, producer],
             )
             return
@@ -88,8 +89,8 @@ class Ordering:
         for name in dict.fromkeys(name for edge in self._edges for name in edge):
             if name not in self._known:
                 near = did_you_mean(name, self._known)
-                text = f"the schedule speaks of `{name}`, and no instruction has that name"
-                self._error(text, near or f'pass name="{name}" to the instruction that is meant')
+                text = f"the schedule names `{name}`, but no instruction has that name"
+                self._error(text, near or f'pass name="{name}" to the instruction that you mean')
 
     def _error(self, text: str, help: str, about: Sequence[Instruction] = ()) -> None:
         places = [one.at.primary for one in about] or [self._at]

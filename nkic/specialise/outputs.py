@@ -104,7 +104,7 @@ class Outputs:
             if tensor is None:
                 continue
             if tensor in seen:
-                self._error(f"output {number} is {tensor.name} once more", number, tensor=tensor)
+                self._error(f"output {number} is {tensor.name} again", number, tensor=tensor)
             seen.append(tensor)
             yield tensor
 
@@ -113,7 +113,10 @@ class Outputs:
         if not isinstance(value, NkiTensor):
             nested = isinstance(value, tuple | list)
             kind = f"a nested {type(value).__name__}" if nested else repr(value)
-            help = "return tensors alone; what else there is, the caller knows or computes"
+            help = (
+                "return only tensors; other values are known to the caller, or can be computed "
+                "there"
+            )
             self._error(f"{which} is {kind}, not a tensor", number, help)
             return None
         view = value._access
@@ -133,16 +136,16 @@ class Outputs:
             return shown(tensor), "copy it to a tensor in nl.shared_hbm with nisa.dma_copy"
         if tensor.buffer is Buffer.HBM and self.trace.profile >= Profile.NKI_0_3:
             return (
-                f"{shown(tensor)}, which only the kernel sees",
+                f"{shown(tensor)}, which only the kernel can access",
                 "allocate it with buffer=nl.shared_hbm",
             )
         if view.offset or view.dynamic or not views.is_contiguous(view) or not _is_all(view):
             return (
                 f"a part of {shown(tensor)}, or its elements in another order",
-                "copy it to a tensor of its own, and return that",
+                "copy it to another tensor, and return that",
             )
         if (view.shape, view.dtype) != (tensor.shape, tensor.dtype) and self._is_input(tensor):
-            return f"the input {tensor.name} in another shape or dtype", "return it as it is"
+            return f"the input {tensor.name} in another shape or dtype", "return it unchanged"
         return "", ""
 
     def _is_input(self, tensor: Tensor) -> bool:
@@ -175,15 +178,15 @@ class Outputs:
             if self._is_input(tensor):
                 text = f"output {number} is the input {tensor.name}, which nothing writes"
                 at = self._place(number)
-                warning("input-returned", text, at, help="leave it out of the return")
+                warning("input-returned", text, at, help="remove it from the return statement")
             else:
                 text = f"{tensor.name} is returned as output {number} and never written"
-                help = "write it, or leave it out of the return"
+                help = "write it, or remove it from the return statement"
                 warning("output-not-written", text, tensor.at.primary, help=help)
         for tensor in self.trace.tensors:
             if self._is_forgotten(tensor) and tensor not in returned:
-                text = f"{tensor.name} is written in shared HBM, and neither read nor returned"
-                help = "return it, or leave out the copy"
+                text = f"{tensor.name} is written in shared HBM, but neither read nor returned"
+                help = "return it, or remove the copy"
                 warning("output-not-returned", text, tensor.at.primary, help=help)
 
     def _is_forgotten(self, tensor: Tensor) -> bool:
@@ -200,7 +203,7 @@ def _take_shape(tensor: Tensor, view: View) -> None:
 
 
 def _returned(kernel: nodes.FunctionDef) -> list[Span]:
-    """The places of the outputs in the only `return` of a kernel; one, where it is no tuple."""
+    """The places of the outputs in the only `return` of a kernel; one, where it is not a tuple."""
     found = [n for n in scopes.own(kernel.body) if isinstance(n, nodes.Return)]
     value = found[0].value if len(found) == 1 else None
     if value is None:

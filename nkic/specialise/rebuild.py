@@ -121,7 +121,7 @@ class Rebuilder:
             found = self.made[given.number] = self.machine.call(kind, (groups,), None)
             return found
         if not isinstance(kind, Class) or kind.machine is None:
-            raise KernelError("host-module", f"objects of `{kind!r}` have no meaning in kernels")
+            raise KernelError("host-module", f"objects of `{kind!r}` cannot be used in kernels")
         found = self.made[given.number] = blank(self.machine, kind)
         for name, one in given.fields:
             found.fields[name] = self.value(one)
@@ -153,7 +153,7 @@ class Rebuilder:
 def _no_source(given: runtime_values.Named) -> KernelError:
     return KernelError(
         "host-module",
-        f"`{given.module}.{given.name}` has no meaning in kernels",
+        f"`{given.module}.{given.name}` cannot be used in kernels",
         help="pass a number, text, a tensor, or an object whose class kernel code can use",
     )
 

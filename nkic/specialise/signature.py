@@ -140,7 +140,7 @@ def _check_lists(kernel: Kernel, request: Request, report: Reporter) -> None:
     """NKI 0.3 takes no lists; source: its update guide."""
     lists = [name for name, value in request.consts.items() if isinstance(value, list)]
     if lists and request.profile is Profile.NKI_0_3:
-        text = f"`{lists[0]}` is a list, which kernels of NKI 0.3 do not take as an argument"
+        text = f"`{lists[0]}` is a list, which kernels of NKI 0.3 do not accept as an argument"
         help = f"give a tuple: {tuple(request.consts[lists[0]])!r}"
         report.error("not-in-nki", text, kernel.node.name_span, help=help)
 

@@ -12,6 +12,6 @@ one item (the error names both); tensors at addresses that the kernel chose.
 
 from nkic.spill.stage import Spilled, spill
 from nkic.spill.steps import Step
-from nkic.spill.walk import Away
+from nkic.spill.walk import Away, Traffic
 
-__all__ = ["Away", "Spilled", "Step", "spill"]
+__all__ = ["Away", "Spilled", "Step", "Traffic", "spill"]

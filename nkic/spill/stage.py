@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from typing import TypeGuard
 
 from nkic.allocate.place import space_of
@@ -17,7 +17,7 @@ from nkic.machine.instructions import ROWS
 from nkic.machine.memory import Buffer
 from nkic.machine.operands import HBM, SBUF
 from nkic.spill.steps import Step, constant, repeatable, staying, steps
-from nkic.spill.walk import Away, Move, Plan, Walk
+from nkic.spill.walk import Away, Move, Plan, Traffic, Walk
 
 # The transfer between SBUF and HBM, element by element.
 COPY = next(
@@ -43,14 +43,9 @@ class Spilled:
         return self.stuck is None
 
     @property
-    def stored(self) -> int:
-        """Bytes that go to HBM, over all cores."""
-        return sum(one.stored * one.bytes for core in self.away for one in core)
-
-    @property
-    def loaded(self) -> int:
-        """Bytes that come back from HBM."""
-        return sum(one.loaded * one.bytes for core in self.away for one in core)
+    def traffic(self) -> Traffic:
+        """What that costs, over all cores."""
+        return Traffic.of(chain.from_iterable(self.away))
 
 
 def spill(program: Program, share: float = 1.0) -> Spilled:
@@ -75,7 +70,8 @@ def spill(program: Program, share: float = 1.0) -> Spilled:
         cores.append(_Writer(body, plan).body() if plan.away else body)
     away = tuple(tuple(plan.away) for plan in plans)
     made = Spilled(replace(program, tensors=tuple(tensors), cores=tuple(cores)), away)
-    notes = {**program.notes, "spill_stored": str(made.stored), "spill_loaded": str(made.loaded)}
+    stored, loaded, _ = made.traffic
+    notes = {**program.notes, "spill_stored": str(stored), "spill_loaded": str(loaded)}
     stuck = next((plan.stuck for plan in plans if plan.stuck), None)
     return replace(made, program=replace(made.program, notes=notes), stuck=stuck)
 

@@ -8,7 +8,7 @@ moved twice, everything else once.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -45,9 +45,23 @@ class Away(NamedTuple):
         return (self.stored + self.loaded) * self.bytes
 
 
+class Traffic(NamedTuple):
+    """What tiles outside SBUF cost: bytes stored and loaded, and how often one was made again."""
+
+    stored: int
+    loaded: int
+    remade: int
+
+    @classmethod
+    def of(cls, away: Iterable[Away]) -> Traffic:
+        """That of these tiles together."""
+        found = [(a.stored * a.bytes, a.loaded * a.bytes, a.remade) for a in away]
+        return cls(*map(sum, zip((0, 0, 0), *found, strict=True)))
+
+
 class Move(NamedTuple):
     """What comes in between: `dst` gets what `src` holds. Without `src` the item at `maker` is
-    done once more, into `dst`.
+    done again, into `dst`.
     """
 
     dst: Tensor

@@ -227,7 +227,7 @@ class GeneratorExp(Node):
 
 @node
 class FormattedValue(Node):
-    """`{value!conversion:format_spec}` in a f-string; conversion is "", "s", "r" or "a"."""
+    """`{value!conversion:format_spec}` in an f-string; conversion is "", "s", "r" or "a"."""
 
     value: Expression
     conversion: str = ""
@@ -236,7 +236,7 @@ class FormattedValue(Node):
 
 @node
 class JoinedStr(Node):
-    """A f-string, with the strings next to it: constants and formatted values in turn."""
+    """An f-string, with the strings next to it: constants and formatted values in turn."""
 
     values: tuple[Constant | FormattedValue, ...]
 

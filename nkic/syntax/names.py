@@ -33,8 +33,8 @@ BUILTINS = frozenset(
 # Of Beta 2 alone: memories that tensors are made in.
 MEMORIES = ("sbuf", "psum", "hbm")
 
-_FILES = "kernels are compiled from their source and arguments alone and cannot touch files"
-_CODE = "kernel source is compiled as it stands; pass functions, or choose with `if`"
+_FILES = "a kernel is compiled from its source and arguments alone, and cannot use files"
+_CODE = "kernel source is compiled as it is; pass functions, or choose with `if`"
 _INSIDE = "keep the values you need in variables, a dict or a class"
 
 # Python builtins that NKI leaves out, with what to do instead.
@@ -44,7 +44,7 @@ REFUSED_BUILTINS = {
     **dict.fromkeys(("globals", "locals", "vars", "dir"), _INSIDE),
     "id": "compare values with `==`: addresses differ from one compilation to the next",
     "breakpoint": "use `print`: it shows compile-time values",
-    "complex": "NKI has no complex numbers: keep real and imaginary parts in two tensors",
+    "complex": "NKI has no complex numbers: keep the real and imaginary parts in two tensors",
     **dict.fromkeys(("bytearray", "memoryview"), "use a list of integers, or `bytes`"),
     **dict.fromkeys(("aiter", "anext"), "use a `for` loop"),
     **dict.fromkeys(("exit", "quit"), "use `assert` to stop the compilation"),
@@ -141,8 +141,8 @@ def instead_of(attribute: str) -> str:
 _INSTEAD = {
     "__dict__": "name the fields you need; `dataclasses.fields` lists those of a dataclass",
     "__len__": "use `len(x)`",
-    "__getattribute__": "define `__getattr__`: it is asked for the attributes that are not there",
+    "__getattribute__": "define `__getattr__`: it is called for missing attributes",
     "__subclasses__": "list the classes yourself",
     "__import__": "write an import statement at the top of the file",
-    "__del__": "nothing is freed while a kernel is compiled; leave it out",
+    "__del__": "nothing is freed while a kernel is compiled; remove it",
 }

@@ -201,7 +201,7 @@ def lower_sums(a):
 
 @nki.jit
 def counters(a):
-    """Loop variables and tiles are no numbers that are put back."""
+    """Loop variables and tiles are not numbers that are put back."""
     out = nl.ndarray((2, 128, 8), dtype=a.dtype, buffer=nl.shared_hbm)
     j, total = 7, nl.load(a)
     for i in nl.sequential_range(2):
@@ -213,7 +213,7 @@ def counters(a):
 
 @nki.jit
 def triangles(a, b):
-    """Masks that are no bounds: of a matmul, reductions, a transpose, and a transposed load."""
+    """Masks that are not bounds: of a matmul, reductions, a transpose, and a transposed load."""
     out = nl.ndarray((3, 128, 128), dtype=nl.float32, buffer=nl.shared_hbm)
     sums = nl.ndarray((3, 128, 1), dtype=nl.float32, buffer=nl.shared_hbm)
     ip, i_f = nl.mgrid[0:128, 0:128]
@@ -263,7 +263,7 @@ def kept_elsewhere(a, b, chosen):
 
 @nki.jit
 def means(a):
-    """Of rows, of what a mask that is no bound leaves of them, and of none."""
+    """Of rows, of what a mask that is not a bound leaves of them, and of none."""
     out = nl.full((3, 64, 1), 7, dtype=nl.float32, buffer=nl.shared_hbm)
     ip, i_f = nl.mgrid[0:64, 0:32]
     tile = nl.load(a)
@@ -278,7 +278,7 @@ def means(a):
 
 @nki.jit
 def searches(a):
-    """The greatest elements where a mask that is no bound hides some, their places, and a copy
+    """The greatest elements where a mask that is not a bound hides some, their places, and a copy
     without them.
     """
     out = nl.ndarray((2, 64, 8), dtype=nl.float32, buffer=nl.shared_hbm)

@@ -14,7 +14,7 @@ from nki.isa import tensor_scalar
 from nki.language import NkiTensor, add, float32, load, multiply, ndarray, sbuf, store
 from nki.typing import tensor
 
-KIND = nl.float32  # its name, outside of kernels
+KIND = nl.float32  # its name, outside kernels
 WHERE = nl.shared_hbm
 OPERATORS = {"add": nl.add, "scale": nl.multiply}
 SEEN: list[Any] = []

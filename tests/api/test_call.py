@@ -447,9 +447,9 @@ def test_a_machine_gives_figures_of_time(tmp_path: Path) -> None:
     ("machine", "said"),
     [
         ({"dma.done": 3}, "there is no parameter `dma.done`"),
-        ({"dma.done_ns": "3"}, "dma.done_ns is '3', where a number is wanted"),
+        ({"dma.done_ns": "3"}, "dma.done_ns is '3', but must be a number"),
         (7, "machine is a int, neither a path nor a mapping"),
-        ({"target": "trn1"}, "its figures are of trn1, the kernel is for trn2"),
+        ({"target": "trn1"}, "its figures are for trn1, but the kernel is for trn2"),
     ],
 )
 def test_a_machine_that_says_nothing_of_use_is_refused(machine: Any, said: str) -> None:

@@ -58,7 +58,7 @@ def test_the_first_line_where_a_run_parts(artifact: Artifact) -> None:
     run(artifact, expect_at={HALVE: wrong}, atol=0.5)
     with pytest.raises(nkic.RunError, match="the nearest lines that do"):
         run(artifact, expect_at={1: right})
-    with pytest.raises(nkic.RunError, match="rtol and atol are about expect_at"):
+    with pytest.raises(nkic.RunError, match="rtol and atol apply to expect_at"):
         run(artifact, rtol=0.5)
 
 
@@ -70,7 +70,7 @@ def test_a_watch_prints(artifact: Artifact, capsys: pytest.CaptureFixture[str]) 
     assert sorted(lines) == [ADD, ADD, HALVE, HALVE]  # the other half is not watched
     with pytest.raises(nkic.RunError, match="did you mean `acc`"):
         run(artifact, watch="ac")
-    with pytest.raises(nkic.RunError, match="'NAME@LINE' or 'all' is wanted"):
+    with pytest.raises(nkic.RunError, match="expected 'NAME@LINE' or 'all'"):
         run(artifact, dump="acc")
 
 

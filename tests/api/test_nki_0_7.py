@@ -76,7 +76,7 @@ def test_configurations_of_the_compiler_behind(k: ModuleType) -> None:
         warnings.simplefilter("error")
         made = k.nki.jit(kernel, compile_config=quiet)
     np.testing.assert_array_equal(made(A), -A)
-    with pytest.warns(api.NkicWarning, match="`prefetch_auto` of `compile_config=` means") as seen:
+    with pytest.warns(api.NkicWarning, match="`prefetch_auto` of `compile_config=` has") as seen:
         k.nki.jit(kernel, compile_config=compiler.CompileConfig(prefetch_auto=True))
     assert seen[0].filename == __file__
     with pytest.raises(api.CompileError, match=r"takes a nki\.compiler\.SpecializationConfig"):

@@ -195,7 +195,7 @@ def test_precise_fp_of_the_environment(
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     np.testing.assert_array_equal(drop_in.add(x, x), x + x)
     monkeypatch.setenv("NKI_PRECISE_FP", "no")
-    with pytest.raises(RunError, match="NKI_PRECISE_FP=no in the environment: 0 or 1 is wanted"):
+    with pytest.raises(RunError, match="NKI_PRECISE_FP=no in the environment: expected 0 or 1"):
         drop_in.add(x, x)
 
 
@@ -204,7 +204,7 @@ def test_a_device_is_refused(
     drop_in: ModuleType, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
     monkeypatch.setenv("NKI_SIMULATOR", value)
-    with pytest.raises(CompileError, match="asks for a device, and nkic has none"):
+    with pytest.raises(CompileError, match="selects a device, but nkic has none"):
         drop_in.add(X, Y)
 
 

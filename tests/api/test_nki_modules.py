@@ -184,7 +184,7 @@ def test_install_and_uninstall_leave_no_trace() -> None:
 
 def test_an_imported_package_is_not_shadowed() -> None:
     lines = "import sys, types, nkic; sys.modules['nki'] = types.ModuleType('nki'); nkic.install()"
-    assert "it is imported already" in python(lines).stderr
+    assert "it is already imported" in python(lines).stderr
 
 
 # ---- python -m nkic -----------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_modules_are_there_without_an_import_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "instead"),
     [
-        ("nki.language", "arange", "went with NKI beta2; index with slices"),
+        ("nki.language", "arange", "was removed in NKI beta2; index with slices"),
         ("nki.compiler", "sbuf", "place a tensor with nl.ndarray"),
         ("nki.isa", "tensor_kopy", "has no attribute 'tensor_kopy'$"),
     ],

@@ -47,7 +47,7 @@ def test_views_and_several_results(drop_in: ModuleType) -> None:
 
 def test_64_bit_numbers_are_refused(drop_in: ModuleType) -> None:
     x = torch.zeros(4, 4, dtype=torch.float64)
-    with pytest.raises(CompileError, match="array of float64, which is no dtype of NKI"):
+    with pytest.raises(CompileError, match="array of float64, which is not an NKI dtype"):
         drop_in.add(x, x)
     with pytest.raises(CompileError, match="is int64"):  # which scalars of the device may be
         drop_in.add(x.long(), x.long())

@@ -55,7 +55,7 @@ def test_both_cores_have_the_result(name: str, axes: str) -> None:
     ],
 )
 def test_a_mask_keeps_the_rest(mask: str, left: NDArray[np.bool_]) -> None:
-    """The predicate of a mask that is no bound is each core's own."""
+    """The predicate of a mask that is not a bound is each core's own."""
     found = ran(
         "r = nl.full((128, 64), 5, dtype=nl.float32)",
         f"r[i_p, i_f] = nl.all_reduce(t[i_p, i_f], np.add, [core], mask={mask})",

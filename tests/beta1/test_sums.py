@@ -1,4 +1,4 @@
-"""Matmuls that are added to tiles under masks that are no bounds, against NumPy."""
+"""Matmuls that are added to tiles under masks that are not bounds, against NumPy."""
 
 from __future__ import annotations
 

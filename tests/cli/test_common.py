@@ -362,7 +362,7 @@ def test_crash_without_a_place_for_the_report(tool: Demo) -> None:
     (tool.folder / "file").touch()
     done = tool("crash", NKIC_CRASH_DIR="file/x")
     assert done.returncode == 70
-    assert "no report written ([Errno 20] Not a directory: 'file/x')" in done.stderr
+    assert "no report could be written ([Errno 20] Not a directory: 'file/x')" in done.stderr
 
 
 def test_backtrace_only_when_asked_for(tool: Demo) -> None:

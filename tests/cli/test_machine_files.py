@@ -41,7 +41,7 @@ def test_what_is_wrong_with_it_is_said(nki: Run, folder: Path) -> None:
     assert "did you mean `dma.done_ns`?" in text
     Path("m.toml").write_text("target = 'trn1'", "utf-8")
     text = refused(nki(*RUN, "--machine", "m.toml"), 2, "bad-value")
-    assert "its figures are of trn1, the kernel is for trn2" in text
+    assert "its figures are for trn1, but the kernel is for trn2" in text
     assert "no.toml" in refused(nki(*RUN, "--machine", "no.toml"), 2, "cannot-read")
 
 

@@ -157,10 +157,10 @@ def test_a_watch_tells_every_change(nki: Run) -> None:
         (("--watch", "acc[x]"), "names no tensor"),
         (("--dump-tensor", f"acc@{LOAD}=a.npz"), f"written in lines {ADD}, {SUBTRACT}, {HALVE}"),
         (("--expect-at", "1=r.npz"), f"the nearest lines that do: {LOAD}"),
-        (("--expect-at", "x"), "LINE=FILE.npz is wanted"),
+        (("--expect-at", "x"), "expected LINE=FILE.npz"),
         (("--break", "1"), f"the nearest lines with one: {LOAD}"),
         (("--break", "q.py:3"), "no file `q.py`"),
-        (("--break", "here"), "is no place to stop"),
+        (("--break", "here"), "is not a place to stop"),
     ],
 )
 def test_what_is_not_there_is_refused_with_what_is(
@@ -265,7 +265,7 @@ def test_a_prompt_goes_step_by_step(folder: Path) -> None:
     assert stops[0].startswith(f"kernel.py:{HALVE}") or stops[0].startswith(f"k.py:{HALVE}")
     halves = [stop for stop in stops if f"py:{HALVE}:" in stop]
     assert len(halves) >= 2
-    assert "error: there is no command `foo`" in out and "`x` is no number of times" in out
+    assert "error: there is no command `foo`" in out and "`x` is not a number of repetitions" in out
     assert f"breakpoints: {HALVE}" in out and "breakpoints: none" in out
     assert "dst = written: acc#2[0:128, 0:8] float32 at sbuf partitions 0:128" in out
 

@@ -48,7 +48,7 @@ def test_a_timeline_has_colours_on_a_terminal(nki: Run) -> None:
 
 def test_a_window_needs_a_timeline(nki: Run) -> None:
     refused(nki(*RUN, "--window", "0:1"), 2, "conflicting-options")
-    assert "is not FROM:TO" in nki(*RUN, "--timeline", "--window", "2:1").err
+    assert "is not of the form FROM:TO" in nki(*RUN, "--timeline", "--window", "2:1").err
     done = nki(*RUN, "--timeline", "--window", "0.5:1.5", "-O", "a=@a.npy")
     assert done.out.splitlines()[0].split() == ["0.50", "us", "1.50", "us"]
 

@@ -154,7 +154,7 @@ def test_an_array_that_cannot_be_used_is_an_error_beside_a_block_too(
     np.savez(folder / "d.npz", a=np.zeros((64, 32), np.float64))
     done = nkic("k.py", "--like", "d.npz")
     failure(done, 2, "argument-type-missing")
-    assert "--like d.npz: its NumPy type float64 is no NKI dtype" in done.err
+    assert "--like d.npz: its NumPy type float64 is not an NKI dtype" in done.err
     assert nkic("k.py", "--like", "d.npz", "--arg", "a=bf16[16,8]").code == 0
 
 
@@ -210,14 +210,14 @@ def test_imports_are_read_as_source(nkic: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--arg", "a"), "NAME=VALUE is wanted"),
+        (("--arg", "a"), "expected NAME=VALUE"),
         (("--arg", "a=f99[1]"), "there is no dtype `f99`"),
         (("--arg", "a=f32[2]", "--arg", "a=f32[3]"), "`a` is given twice"),
-        (("--arg", "a=f32[2]", "--const", "a=3"), "both as --arg and as --const"),
+        (("--arg", "a=f32[2]", "--const", "a=3"), "both by --arg and by --const"),
         (("--const", "factor=nothing("), "--const factor=nothing("),
         (("--target", "trn22"), "there is no target `trn22`"),
         (("--nki", "0.9"), "there is no version `0.9`"),
-        (("--grid", "axb"), "--grid: `axb` is no grid"),
+        (("--grid", "axb"), "--grid: `axb` is not a grid"),
         (("--grid", "0"), "1 to 3 dimensions of at least 1"),
         (("--lnc", "2", "--target", "trn1"), "runs on 1 core"),
     ],
@@ -366,7 +366,7 @@ def test_an_internal_error_is_ours(
     monkeypatch.setattr(pipeline.prove, "prove_addresses", lambda *made: ["two tensors overlap"])
     ran = nkic("k.py", "--crash-dir", str(folder / "crash"))
     said = failure(ran, 70, "internal-error")
-    assert "allocate made a wrong program: two tensors overlap" in said
+    assert "allocate produced a wrong program: two tensors overlap" in said
     [report] = (folder / "crash").iterdir()
     with zipfile.ZipFile(report) as archive:
         assert archive.read("attached/k.py").decode() == KERNEL
@@ -379,7 +379,7 @@ def test_an_audit_of_the_schedule_is_heeded_too(
 ) -> None:
     monkeypatch.setattr(pipeline.prove, "prove_order", lambda *made: ["a", "b"])
     ran = nkic("k.py", "--crash-dir", str(folder))
-    assert "schedule made a wrong program: a, and 1 more" in failure(ran, 70, "internal-error")
+    assert "schedule produced a wrong program: a, and 1 more" in failure(ran, 70, "internal-error")
 
 
 def test_what_a_kernel_takes_and_may_take(nkic: Run, folder: Path) -> None:

@@ -42,8 +42,8 @@ def test_remarks_do_not_change_the_artifact(nkic: Run, folder: Path) -> None:
     [
         (("k.py", "--remarks=r.yaml"), "remarks are written as text or as JSON"),
         (("--remarks", "k.py"), "the file comes first: `nkic k.py --remarks`"),
-        (("k.py", "--check", "--remarks"), "`--check` and `--remarks` do not go together"),
-        (("k.py", "--check", "--print-changed"), "`--check` and `--print-changed` do not go"),
+        (("k.py", "--check", "--remarks"), "`--check` and `--remarks` cannot be used together"),
+        (("k.py", "--check", "--print-changed"), "`--check` and `--print-changed` cannot be"),
     ],
 )
 def test_what_cannot_be_had_is_refused(nkic: Run, words: tuple[str, ...], text: str) -> None:

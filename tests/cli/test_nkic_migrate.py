@@ -53,7 +53,7 @@ def test_the_difference_is_printed(nkic: Run, old: Path) -> None:
     assert ran.code == 0
     assert ran.out.startswith("--- old.py\n+++ old.py\n@@")
     assert "-    for i in nl.affine_range(2):\n+    for i in range(2):\n" in ran.out
-    assert ran.err == "NKI 0.7: 1 × a name that was replaced; 0 places left as it was\n"
+    assert ran.err == "NKI 0.7: 1 × a name that was replaced; 0 places left unchanged\n"
     assert old.read_text("utf-8") == OLD
 
 
@@ -84,7 +84,7 @@ def test_what_is_left_is_an_error(nkic: Run, old: Path) -> None:
     assert ran.code == 1
     assert "old.py:15:14: error[NKI0272]" in ran.err
     assert "it has an `else`" in ran.err
-    assert "1 place left as it was" in ran.err
+    assert "1 place left unchanged" in ran.err
 
 
 def test_the_proof_is_said(nkic: Run, old: Path) -> None:
@@ -155,9 +155,9 @@ def test_without_the_library_the_line_that_installs_it(
         (["old.py", "--verify"], "`--verify` is for `--migrate`"),
         (["old.py", "--in-place"], "`--in-place` is for `--migrate`"),
         (["old.py", "--migrate", "--in-place", "-o", "x.py"], "both say where"),
-        (["old.py", "--migrate", "--check"], "it writes source and no program"),
+        (["old.py", "--migrate", "--check"], "it writes source, not a program"),
         (["--migrate", "old.py"], "`nkic old.py --migrate`"),
-        (["old.py", "--migrate", "0.3"], "the source speaks NKI 0.5"),
+        (["old.py", "--migrate", "0.3"], "the source is written for NKI 0.5"),
         (["old.py", "--migrate", "0.9"], "no version `0.9`"),
         (["-", "--migrate", "--in-place"], "standard input has no place"),
     ],

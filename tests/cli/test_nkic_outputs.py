@@ -60,28 +60,30 @@ def test_a_printed_listing_compiles_to_the_same_bytes(nkic: Run, folder: Path) -
     assert (folder / "s.neff").read_bytes() == (folder / "a.neff").read_bytes()
     assert nkic("s.asm", "--emit", "asm=-").out == (folder / "s.asm").read_text()
     text = (folder / "s.asm").read_text()
-    assert "no sched any more" in failure(
+    assert "--emit sched: not possible from a printed listing" in failure(
         nkic("s.asm", "--emit", "sched"), 2, "conflicting-options"
     )
-    assert "stays as it is" in failure(nkic("s.asm", "-O0"), 2, "conflicting-options")
+    assert "is not scheduled again" in failure(nkic("s.asm", "-O0"), 2, "conflicting-options")
     (folder / "s.asm").write_text(re.sub(r"; 1x\d+\]", "; 1x99999999]", text, count=1))
-    assert "`s.asm` is no program" in failure(nkic("s.asm"), 1, "bad-program-text")
-    assert "`s.asm` is no program" in failure(nkic("s.asm", "--check"), 1, "bad-program-text")
+    assert "`s.asm` is not a program" in failure(nkic("s.asm"), 1, "bad-program-text")
+    assert "`s.asm` is not a program" in failure(nkic("s.asm", "--check"), 1, "bad-program-text")
     (folder / "s.asm").write_text(text.replace("stream core0.", "stream core0!", 1))
-    assert "`s.asm` is no program: line" in failure(nkic("s.asm"), 1, "bad-program-text")
+    assert "`s.asm` is not a program: line" in failure(nkic("s.asm"), 1, "bad-program-text")
 
 
 def test_a_printed_schedule_is_proven_and_stays_as_it_is(nkic: Run, folder: Path) -> None:
     assert nkic("k.py", "--emit", "sched").code == 0
     text = (folder / "k.sched").read_text()
-    assert "no lowered any more" in failure(
+    assert "--emit lowered: not possible from a printed schedule" in failure(
         nkic("k.sched", "--emit", "lowered"), 2, "conflicting-options"
     )
-    assert "stays as it is" in failure(nkic("k.sched", "--serial"), 2, "conflicting-options")
+    assert "is not scheduled again" in failure(
+        nkic("k.sched", "--serial"), 2, "conflicting-options"
+    )
     (folder / "k.sched").write_text(re.sub(r" wait [\dx, ]+(?= |$)", "", text, count=1, flags=re.M))
-    assert "no program that can run: schedule" in failure(nkic("k.sched"), 1, "bad-program-text")
+    assert "cannot be run as a program: schedule" in failure(nkic("k.sched"), 1, "bad-program-text")
     (folder / "k.sched").write_text(text.replace("stream 0 vector", "stream 0 vectro"))
-    assert "`k.sched` is no program" in failure(nkic("k.sched"), 1, "bad-program-text")
+    assert "`k.sched` is not a program" in failure(nkic("k.sched"), 1, "bad-program-text")
 
 
 REUSING = """\
@@ -130,7 +132,7 @@ def test_a_changed_program_compiles_to_others(nkic: Run, folder: Path) -> None:
     (folder / "k.ir").write_text(text.replace("operand0=2.0", "operand0=7.0"))
     assert "operand0=7.0" in nkic("k.ir", "--emit", "sched=-").out
     (folder / "k.ir").write_text(text.replace("tensor_scalar", "tensor_sclar"))
-    assert "`k.ir` is no program" in failure(nkic("k.ir"), 1, "bad-program-text")
+    assert "`k.ir` is not a program" in failure(nkic("k.ir"), 1, "bad-program-text")
 
 
 def test_dependencies_name_every_file(nkic: Run, folder: Path) -> None:
@@ -222,7 +224,9 @@ def test_a_misspelt_kind_names_the_near_one(nkic: Run) -> None:
 
 def test_ir_files_have_no_earlier_stages(nkic: Run, folder: Path) -> None:
     assert nkic("k.py", "--emit", "ir").code == 0
-    assert "has no tokens" in failure(nkic("k.ir", "--emit", "tokens"), 2, "conflicting-options")
+    assert "--emit tokens: not possible from a printed program" in failure(
+        nkic("k.ir", "--emit", "tokens"), 2, "conflicting-options"
+    )
 
 
 # ---- tables and help -----------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def _dropped(at: int) -> Edit:
 
 
 def _doubled(at: int) -> Edit:
-    """Done once more, right after."""
+    """Done again, right after."""
 
     def edit(items: Items) -> Items:
         item = items[at]
@@ -264,7 +264,7 @@ def _in_records(found: Executable, number: int, edit: Edit) -> Callable[[], Exec
 
 
 def _lengths(before: Items, after: Items) -> Items:
-    """A loop counts its records: one more where one of them is there twice."""
+    """A loop counts its records: one more where one of them appears twice."""
     if len(before) == len(after):
         return after
     pairs = enumerate(zip(before, after, strict=False))

@@ -36,7 +36,7 @@ def sweep(subject: Subject, limit: int | None, table: Table, unproven: int = 10)
     schedule, placed = subject.stage("schedule"), subject.stage("allocate")
     executable = subject.compiled.executable
     of_streams = [*inject.of_schedule(schedule), *inject.of_offsets(schedule)]
-    # The graphs with the edges for bytes that change hands are kept by nobody: made once more.
+    # The graphs with the edges for bytes that change hands are kept by nobody: made again.
     edges = list(inject.of_edges(placed, _graphs(subject)))
     for fault in _chosen([*of_streams, *edges], limit, subject.name):
         broken = fault.make()

@@ -98,7 +98,7 @@ def _with(found: Schedule, core: int, change: Callable[[Stream], Stream]) -> Sch
 
 
 def slot(item: StreamItem) -> Slot:
-    """An item that is no loop."""
+    """An item that is not a loop."""
     assert isinstance(item, Slot)
     return item
 

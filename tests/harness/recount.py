@@ -1,4 +1,4 @@
-"""The figures of a run, counted once more from its events and the file's tables alone: what reports
+"""The figures of a run, counted again from its events and the file's tables alone: what reports
 say of it is compared with this, and none of it is theirs.
 """
 

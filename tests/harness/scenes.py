@@ -32,7 +32,7 @@ Wanted = Array | Near | Bits
 
 class Scene(NamedTuple):
     """`cores`: what each core does. `expected`: the results on a rank, by tile. `fill` puts
-    values into the contents of a rank. `judge` looks at what is no memory.
+    values into the contents of a rank. `judge` looks at what is not a memory.
     """
 
     cores: list[list[Call]]

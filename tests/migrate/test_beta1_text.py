@@ -60,14 +60,17 @@ def test_masks_become_extents(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "why"),
     [
-        ("i = nl.arange(8)[:, None]\n    if n: i = 2 * i\n    g(t[i, 0])", "is no sum"),
-        ("k = k + 1; i = k + nl.arange(8)[:, None]; k = 3; g(t[i, 0])", "is no sum"),
+        ("i = nl.arange(8)[:, None]\n    if n: i = 2 * i\n    g(t[i, 0])", "is not a sum"),
+        ("k = k + 1; i = k + nl.arange(8)[:, None]; k = 3; g(t[i, 0])", "is not a sum"),
         ("i = nl.arange(8)[:, None]; g(t[i, :])", "slices and index expressions"),
         ("i = nl.arange(8)[:, None]; g(t[i])", "more dimensions than the index"),
         ("i, j = nl.mgrid[0:8, 0:4]; g(t[i, 5 * i + j])", "two axes are added"),
         ("i = nl.arange(8)[None, :]; g(t[0, 7 - i])", "runs backwards"),
-        ("i, j = nl.mgrid[0:8, 0:4]; nl.store(t[i, j], 3, mask=i < j)", "is no bound"),
-        ("i = nl.arange(8)[:, None]; nl.store(t[i, 0], 3, mask=(i < n) | (i < 2))", "is no bound"),
+        ("i, j = nl.mgrid[0:8, 0:4]; nl.store(t[i, j], 3, mask=i < j)", "is not a bound"),
+        (
+            "i = nl.arange(8)[:, None]; nl.store(t[i, 0], 3, mask=(i < n) | (i < 2))",
+            "is not a bound",
+        ),
     ],
 )
 def test_what_is_not_sure_stays(old: str, why: str) -> None:

@@ -385,7 +385,7 @@ def by_python(code: str) -> tuple[str, str]:
     space: dict[str, Any] = {"print": lambda *v: printed.append(" ".join(map(str, v)) + "\n")}
     try:
         exec(compile(f"def kernel():\n{textwrap.indent(code, '    ')}", "k.py", "exec"), space)
-    except SyntaxError:  # the same quotes in a f-string and around it, which 3.12 allows
+    except SyntaxError:  # the same quotes in an f-string and around it, which 3.12 allows
         reject()
     try:
         space["kernel"]()

@@ -12,7 +12,7 @@ WHY = {
     "nothing writes source and runs it",
     "patterns": "a pattern reads attributes as any other code does: through the tables",
     "names": "every binding goes through one function, and a bound name is a key of a dict",
-    "functions": "a function offers its name and its documentation, and is no Python function",
+    "functions": "a function offers its name and its documentation, and is not a Python function",
     "frames": "generators and exceptions hold no frame that a table names",
     "text": "format fields read attributes through the tables",
     "builtins": "what is not in the table of builtins does not exist",

@@ -152,7 +152,7 @@ def test_data_outside_is_not_read(nkic: Run, outside: Path, path: str) -> None:
     done = nkic("k.py", "--check")
     assert (done.code, re.findall(r"error\[(NKI\d+)\]", done.err)) == (1, ["NKI0281"]), done.err
     assert "k.py:8:" in done.err
-    assert "is not in the kernel's folder" in done.err
+    assert "is neither in the kernel's folder" in done.err
     assert "root:" not in done.err
 
 
@@ -163,7 +163,8 @@ def test_data_by_an_absolute_path_outside(nkic: Run, outside: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"), [("-", "no such file"), ("pipe", "no regular file"), (".", "is a directory")]
+    ("path", "said"),
+    [("-", "no such file"), ("pipe", "not a regular file"), (".", "is a directory")],
 )
 def test_only_regular_files_are_data(nkic: Run, outside: Path, path: str, said: str) -> None:
     os.mkfifo("pipe")
@@ -211,7 +212,7 @@ def test_without_a_fence_any_regular_file_is_read(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     with (
         confine.confined([tmp_path / "inner"]),
-        pytest.raises(UsageFailed, match="not in the kernel's folder"),
+        pytest.raises(UsageFailed, match="neither in the kernel's folder"),
     ):
         confine.read(str(tmp_path / "data"), 5)
     assert confine.read(str(tmp_path / "data"), 5) == b"12345"

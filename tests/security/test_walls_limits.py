@@ -265,14 +265,14 @@ def test_the_documented_table_is_the_table() -> None:
     ("word", "said"),
     [
         ("memry=1G", "nkic has no limit `memry`"),
-        ("steps=none", "a number of steps is wanted"),
-        ("depth=901", "at most 900 are possible"),
-        ("memory=lots", "a number of bytes is wanted"),
-        ("memory=255MiB", "at least 256.0 MiB are wanted"),
-        ("memory=0", "at least 256.0 MiB are wanted"),
-        ("cpu=-1", "a number of seconds is wanted"),
-        ("cpu=1K", "a number of seconds is wanted"),
-        ("files", "a number of files is wanted"),
+        ("steps=none", "expected a number of steps"),
+        ("depth=901", "must be at most 900"),
+        ("memory=lots", "expected a number of bytes"),
+        ("memory=255MiB", "must be at least 256.0 MiB"),
+        ("memory=0", "must be at least 256.0 MiB"),
+        ("cpu=-1", "expected a number of seconds"),
+        ("cpu=1K", "expected a number of seconds"),
+        ("files", "expected a number of files"),
     ],
 )
 def test_wrong_words(word: str, said: str) -> None:
@@ -300,7 +300,7 @@ def test_values_follow_the_machine_and_the_options(monkeypatch: pytest.MonkeyPat
     assert (found["memory"], found["cpu"], found["processes"]) == (4 << 30, 160, 0)
     assert table.values("nki-run", {}, None, {})["memory"] == 4 << 30
     assert table.values("nki-run", {}, None, {table.THREADS: "4"})["processes"] is None
-    with pytest.raises(UsageFailed, match="do not go together"):
+    with pytest.raises(UsageFailed, match="cannot be used together"):
         table.values("nki-run", {"processes": 0}, None, {table.THREADS: "4"})
     assert table.values("nkic", {"memory": None, "cpu": 7}, 100, {})["memory"] is None
     monkeypatch.setattr(table, "machine_memory", lambda: 64 << 30)

@@ -44,6 +44,6 @@ def summary(diagnostics: Sequence[Diagnostic], most: int = 0) -> str:
     found = Counter(d.level for d in diagnostics)
     if most and found[Level.ERROR] >= most:
         rest = summary([d for d in diagnostics if d.level is not Level.ERROR])
-        stop = f"{plural(most, Level.ERROR.value)}, and stopped there: --max-errors shows more"
+        stop = f"{plural(most, Level.ERROR.value)}, and gave up: --max-errors shows more"
         return f"{stop}; {rest}" if rest else stop
     return ", ".join(plural(found[level], level.value) for level in Level if found[level])

@@ -11,7 +11,7 @@ def from_root(path: str) -> str:
     """`path` as seen from the root of the repository around the present folder, with slashes.
 
     Without a repository the present folder is the root. What lies outside stays absolute, and
-    what is no file (`<stdin>`) as it is.
+    what is not a file (`<stdin>`) as it is.
     """
     if path.startswith("<"):
         return path

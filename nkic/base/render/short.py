@@ -18,7 +18,7 @@ def header(diagnostic: Diagnostic, paint: Paint = PLAIN) -> str:
 
 
 def where(span: Span) -> str:
-    """`path:line:col`; only the path for a span that is about a file as a whole (line 0)."""
+    """`path:line:col`; only the path for a span which is about a file as a whole (line 0)."""
     path = clean(span.path)
     return f"{path}:{span.line}:{span.column}" if span.line else path
 

@@ -42,7 +42,7 @@ def verdict(error: Exception, session: Session) -> tuple[int, Sequence[Diagnosti
 def _out_of_memory(error: MemoryError) -> Diagnostic:
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     text = "this machine has too little memory for the kernel"
-    advice = "try smaller shapes, or a device loop in place of an unrolled one"
+    advice = "try smaller shapes, or a device loop instead of an unrolled one"
     if limit != resource.RLIM_INFINITY:
         text = f"the kernel takes more memory than this process may: {size(limit)}"
         advice += "; --limit memory=SIZE sets another limit"
@@ -53,9 +53,10 @@ def _out_of_memory(error: MemoryError) -> Diagnostic:
 def _too_deep(error: RecursionError) -> Diagnostic:
     return make(
         "nesting-too-deep",
-        f"something is nested too deep: the limit is about {sys.getrecursionlimit()} levels",
+        f"the nesting is too deep: the limit is about {sys.getrecursionlimit()} levels",
         notes=_backtrace(error),
-        help="split the deeply nested expression; if there is none, NKIC_BACKTRACE=1 shows where",
+        help="split the deeply nested expression; if there is none, NKIC_BACKTRACE=1 shows the "
+        "place",
     )
 
 
@@ -86,7 +87,7 @@ def _saved(error: Exception, session: Session) -> str:
     try:
         return f"please report it with {_write_report(error, session)}"
     except (OSError, NkicError) as failure:
-        return f"no report written ({failure}); NKIC_BACKTRACE=1 shows where"
+        return f"no report could be written ({failure}); NKIC_BACKTRACE=1 shows the place"
 
 
 def _write_report(error: Exception, session: Session) -> Path:

@@ -34,8 +34,8 @@ def _diagnostic(ended: Ended, tool: str) -> Diagnostic:
     span = places.read(ended.page.seen)
     if ended.why is Why.TIME:
         text = f"{tool} takes more than {TIME_OPTIONS[tool]} {ended.page.seconds:g} s"
-        advice = f"one operation takes all that time; {TIME_OPTIONS[tool]} sets another limit"
-        return _timely(f"{text}, and does not end by itself", span, advice)
+        advice = f"a single operation takes that long; {TIME_OPTIONS[tool]} sets another limit"
+        return _timely(f"{text}, and does not stop by itself", span, advice)
     if ended.why is Why.CPU:
         advice = "--limit cpu=SECONDS sets another limit"
         return _timely(f"{tool} has used up its processor time", span, advice)
@@ -47,5 +47,5 @@ def _diagnostic(ended: Ended, tool: str) -> Diagnostic:
 
 
 def _timely(text: str, span: Span | None, advice: str) -> Diagnostic:
-    label = "seen here last" if span is not None else ""
+    label = "last seen here" if span is not None else ""
     return make("time-limit", text, span, label=label, help=advice)

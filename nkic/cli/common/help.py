@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import click
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 EXIT_CODES = (
     ("0", "done"),
@@ -29,6 +31,22 @@ class Option(click.Option):
         super().__init__(*names, **more)
         self.group = group
         self.common = common
+
+
+def option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
+    """An option of this group of --help."""
+    return click.option(*names, cls=Option, group=group, **more)
+
+
+def adding(options: Sequence[Callable[[Any], Any]]) -> Callable[[Function], Function]:
+    """A decorator that adds these options to a command, in their order."""
+
+    def decorated(function: Function) -> Function:
+        for decorate in reversed(options):
+            function = decorate(function)
+        return function
+
+    return decorated
 
 
 class Tool(click.Command):

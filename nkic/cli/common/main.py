@@ -62,7 +62,7 @@ def run(
 def _last_words(error: Exception, tool: str) -> tuple[int, str]:
     """The exit code, and a line that needs nothing more of the machine."""
     if isinstance(error, MemoryError):
-        return LIMIT, "error[NKI9002]: memory is used up; --limit memory=SIZE sets another limit"
+        return LIMIT, "error[NKI9002]: out of memory; --limit memory=SIZE sets another limit"
     if isinstance(error, OSError) and error.errno == errno.EMFILE:
         advice = "--limit files=NUMBER sets another limit"
         return LIMIT, f"error[NKI0005]: too many open files; {advice}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -13,18 +13,9 @@ from nkic.base import explain
 from nkic.base.levels import Wish
 from nkic.base.render import FORMATS
 from nkic.cli.common import pages
-from nkic.cli.common.help import Option, Tool
+from nkic.cli.common.help import Function, Tool, adding, option
 from nkic.cli.common.session import Session
 from nkic.cli.common.streams import COLOUR_CHOICES
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def shared_options(function: Function) -> Function:
-    """Adds them. Their values go to the `Session`, not to the decorated function."""
-    for decorate in reversed(_OPTIONS):
-        function = decorate(function)
-    return function
 
 
 def _kept(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -85,8 +76,8 @@ def _explain(ctx: click.Context, param: click.Parameter, wanted: str | None) -> 
         _print_and_leave(ctx, pages.markdown(explain.page(wanted), colour).rstrip())
 
 
-def _option(*names: str, **more: Any) -> Callable[[Function], Function]:
-    return click.option(*names, cls=Option, expose_value=False, **more)
+def _option(*names: str, group: str = "General", **more: Any) -> Callable[[Function], Function]:
+    return option(group, *names, expose_value=False, **more)
 
 
 _WISHES = (
@@ -139,8 +130,8 @@ _OPTIONS = (
         group="Messages",
         help="Colour; auto heeds NO_COLOR, FORCE_COLOR and whether the output is a terminal.",
     ),
-    _option("-q", "--quiet", count=True, callback=_louder, group="Messages", help="Say less."),
-    _option("-v", "--verbose", count=True, callback=_louder, group="Messages", help="Say more."),
+    _option("-q", "--quiet", count=True, callback=_louder, group="Messages", help="Print less."),
+    _option("-v", "--verbose", count=True, callback=_louder, group="Messages", help="Print more."),
     _option(
         "--crash-dir",
         metavar="DIR",
@@ -183,3 +174,6 @@ _OPTIONS = (
         "--help", is_flag=True, is_eager=True, callback=_long_help, group="Help", help="This text."
     ),
 )
+
+# Adds them. Their values go to the `Session`, not to the decorated function.
+shared_options = adding(_OPTIONS)

@@ -15,10 +15,19 @@ from nkic.cli.common.rarely import put_off
 from nkic.cli.nki_run.options import CommandLine, own_options
 
 EXAMPLES = (
-    ("nki-run kernel.neff --inputs data.npz --outputs results.npz", "run it on these arrays"),
-    ("nki-run kernel.neff --inputs data.npz --expected e.npz", "and say whether it is right"),
-    ("nki-run kernel.neff --fill 'randn(0)' --json", "on random numbers; the report as JSON"),
-    ("nki-run kernel.neff --info", "what the file holds, and which inputs it takes"),
+    (
+        "nki-run kernel.neff --inputs data.npz --outputs results.npz",
+        "run the kernel on these arrays",
+    ),
+    (
+        "nki-run kernel.neff --inputs data.npz --expected e.npz",
+        "compare the outputs with these as well",
+    ),
+    (
+        "nki-run kernel.neff --fill 'randn(0)' --json",
+        "run it on random numbers; print the report as JSON",
+    ),
+    ("nki-run kernel.neff --info", "show what the file holds, and which inputs it takes"),
 )
 RARELY = (
     *("nkic.cli.nki_run.comparing", "nkic.cli.nki_run.debugging", "nkic.cli.nki_run.dumping"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import UsageFailed, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean
 from nkic.cli.common import Session
@@ -30,8 +30,8 @@ def compare_files(line: CommandLine, session: Session) -> int:
     if compiled == [True, True]:
         return _compiled(line, both)
     if any(compiled):
-        text = "--diff: one of the files is a compiled kernel, and the other is not"
-        raise UsageFailed([make("bad-value", text, help="compare two of a kind")])
+        text = "--diff: one of the files is a compiled kernel, the other is not"
+        raise bad_value(text, "compare two files of the same kind")
     before, after = (read_profile(d, p) for d, p in zip(both, (first, second), strict=True))
     found = changes(before, after)
     text = json.dumps(found.as_json(), indent=1) + "\n" if line.json else found.text
@@ -43,7 +43,7 @@ def compare_files(line: CommandLine, session: Session) -> int:
 def _compiled(line: CommandLine, both: list[bytes]) -> int:
     if line.fail_if is not None or line.report:
         option = "--fail-if" if line.fail_if is not None else "--report"
-        text = f"`{option}` is about runs, and these are compiled kernels"
+        text = f"`{option}` applies to runs, and these are compiled kernels"
         help = "compare the files of nki-run --report json=FILE"
         raise UsageFailed([make("conflicting-options", text, help=help)])
     found = diff(*both)
@@ -60,8 +60,8 @@ def _markdown(line: CommandLine, session: Session, found: Changes) -> None:
     for word in line.report:
         kind, _, path = word.partition("=")
         if kind != "md" or not path:
-            text = f"--report {clean(word)}: with --diff it is md=FILE"
-            raise UsageFailed([make("bad-value", text, help="leave it out, or write md=FILE")])
+            text = f"--report {clean(word)}: with --diff only md=FILE is possible"
+            raise bad_value(text, "leave it out, or write md=FILE")
         files.write(path, found.markdown)
         session.artifact("md", path)
 

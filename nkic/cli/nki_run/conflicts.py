@@ -51,13 +51,18 @@ def refuse_conflicts(line: CommandLine) -> None:
     modes = [mode for mode in _MODES if getattr(line, mode)]
     for mode in modes:
         others = [other for other in modes if other != mode]
-        _refuse(line, f"--{mode}", [*others, *_ABOUT_RUNNING], "it inspects and does not run")
+        _refuse(
+            line,
+            f"--{mode}",
+            [*others, *_ABOUT_RUNNING],
+            "it inspects the file and does not run it",
+        )
         if line.ranks != 1:
-            _say(f"--{mode}", "--ranks", "it inspects and does not run")
+            _say(f"--{mode}", "--ranks", "it inspects the file and does not run it")
         if not line.init_check:
-            _say(f"--{mode}", "--no-init-check", "it inspects and does not run")
+            _say(f"--{mode}", "--no-init-check", "it inspects the file and does not run it")
         if not line.verdict:
-            _say(f"--{mode}", "--no-verdict", "it inspects and does not run")
+            _say(f"--{mode}", "--no-verdict", "it inspects the file and does not run it")
     if not line.disasm:
         _needs(line, ["engine"], "--disasm")
         _needs(line, ["lines"] if line.dump_all is None else [], "--disasm")
@@ -72,7 +77,7 @@ def refuse_conflicts(line: CommandLine) -> None:
     if line.expected is None and not line.expect_at:
         _needs(line, _RULES, "--expected")
     if line.expected is not None and line.bless is not None:
-        _say("--bless", "--expected", "results are either taken as right or compared")
+        _say("--bless", "--expected", "results are either accepted or compared")
     if line.outputs_as != "raw" and line.outputs is None and not line.output:
         _say("--outputs-as", "no --outputs", "there is nothing to write", "add --outputs FILE.npz")
     _refuse_sharing(line)
@@ -180,7 +185,9 @@ def _writes(line: CommandLine) -> Iterator[tuple[str, str]]:
 
 
 def _say(option: str, other: str, why: str, help: str = "") -> NoReturn:
-    _fail(f"`{option}` and `{other}` do not go together: {why}", help or f"leave out `{other}`")
+    _fail(
+        f"`{option}` and `{other}` cannot be used together: {why}", help or f"leave out `{other}`"
+    )
 
 
 def _fail(text: str, help: str) -> NoReturn:

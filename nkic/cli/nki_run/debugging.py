@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
 
-from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, bad_value
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session
 from nkic.cli.nki_run import dumping
@@ -79,9 +79,9 @@ def _debugger(line: CommandLine) -> Debugger:
 def _expected(word: str) -> Expected:
     at, equals, path = word.partition("=")
     if not equals or not at.isdigit() or not path:
-        _bad(f"--expect-at {clean(word)}: LINE=FILE.npz is wanted")
+        _bad(f"--expect-at {clean(word)}: expected LINE=FILE.npz")
     return Expected(int(at), path)
 
 
 def _bad(message: str) -> NoReturn:
-    raise UsageFailed([make("bad-value", message, help="for example --expect-at 12=reference.npz")])
+    raise bad_value(message, "for example --expect-at 12=reference.npz")

@@ -13,7 +13,7 @@ import numpy as np
 
 from nkic.arrays.npz import write_npz
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import UsageFailed, bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session
@@ -152,10 +152,10 @@ def _wanted(line: CommandLine) -> list[tuple[Tap, str]]:
     for text in line.dump_tensor:
         words = _WORDS.fullmatch(text)
         if words is None or words[3] == STANDARD:
-            _bad(f"--dump-tensor {clean(text)}: NAME@LINE=FILE.npz is wanted")
+            _bad(f"--dump-tensor {clean(text)}: NAME@expected LINE=FILE.npz")
         found.append((Tap(words[1], int(words[2])), words[3]))
     return found
 
 
 def _bad(text: str) -> NoReturn:
-    raise UsageFailed([make("bad-value", text, help="for example --dump-tensor acc@12=acc.npz")])
+    raise bad_value(text, "for example --dump-tensor acc@12=acc.npz")

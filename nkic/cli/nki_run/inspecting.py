@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.suggest import did_you_mean
 from nkic.cli.common.pages import aligned
@@ -84,7 +84,7 @@ def find_engine(name: str) -> Engine:
     if found is None:
         near = did_you_mean(name, known) or f"known are: {', '.join(known)}"
         message = f"--engine: there is no engine `{name}`"
-        raise UsageFailed([make("bad-value", message, help=near)])
+        raise bad_value(message, near)
     return found
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from nkic.cli.common import Option
+from nkic.cli.common.help import Function, adding
+from nkic.cli.common.help import option as _option
 from nkic.machine.operators import ORDERS, SummationOrder
 from nkic.machine.targets import DEFAULT, TARGETS
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -82,13 +81,6 @@ class CommandLine:
     target: str | None
 
 
-def own_options(function: Function) -> Function:
-    """Adds them."""
-    for decorate in reversed(_OPTIONS):
-        function = decorate(function)
-    return function
-
-
 MAX_RANKS = 1024
 _UNITS = {"": 1, "K": 10, "M": 20, "G": 30, "T": 40}
 _BYTES = re.compile(r"(\d{1,15})\s*(?:([KMGT])i?)?B?", re.IGNORECASE)
@@ -117,7 +109,7 @@ def _lines(ctx: click.Context, param: click.Parameter, value: str | None) -> Any
         return None
     found = re.fullmatch(r"(\d{1,9})(?::(\d{1,9}))?", value.strip())
     if found is None:
-        raise click.BadParameter(f"`{value}` is not FIRST:LAST", ctx, param)
+        raise click.BadParameter(f"`{value}` is not of the form FIRST:LAST", ctx, param)
     return int(found[1]), int(found[2] or found[1])
 
 
@@ -128,12 +120,10 @@ def _window(ctx: click.Context, param: click.Parameter, value: str | None) -> An
     number = r"(\d{1,12}(?:\.\d{1,6})?)"
     found = re.fullmatch(f"{number}:{number}", value.strip())
     if found is None or float(found[1]) >= float(found[2]):
-        raise click.BadParameter(f"`{value}` is not FROM:TO, such as 10:20.5", ctx, param)
+        raise click.BadParameter(
+            f"`{value}` is not of the form FROM:TO, such as 10:20.5", ctx, param
+        )
     return float(found[1]), float(found[2])
-
-
-def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
-    return click.option(*names, cls=Option, group=group, **more)
 
 
 def _flag(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
@@ -153,7 +143,7 @@ _OPTIONS = (
         "--inputs",
         metavar="FILE.npz",
         common=True,
-        help="Arrays under the names of the kernel's parameters; - is standard input.",
+        help="Arrays, under the names of the kernel's parameters; - is standard input.",
     ),
     _many(
         _IN,
@@ -161,7 +151,7 @@ _OPTIONS = (
         "--input",
         metavar="NAME=WHAT",
         common=True,
-        help="One input, in place of the file's: @FILE.npy, f32[128,512]=@FILE.bin, 3.14, zeros, "
+        help="One input, instead of the file's: @FILE.npy, f32[128,512]=@FILE.bin, 3.14, zeros, "
         "ones, iota, randn(seed), uniform(lo,hi,seed), const(value), poison.",
     ),
     _option(
@@ -169,9 +159,9 @@ _OPTIONS = (
         "--fill",
         metavar="HOW",
         common=True,
-        help="Make the inputs that are missing: zeros, randn(0), or another of the above.",
+        help="Fill in the inputs that are missing: zeros, randn(0), or another of the above.",
     ),
-    _flag(_IN, "--cast", help="Convert inputs of another type, and say what rounding it cost."),
+    _flag(_IN, "--cast", help="Convert inputs of another type, and report what the rounding cost."),
     _option(
         _OUT,
         "--outputs",
@@ -198,7 +188,7 @@ _OPTIONS = (
         _OUT,
         "--bless",
         metavar="FILE.npz",
-        help="Write all outputs for a later --expected, and beside them what made them.",
+        help="Write all outputs for a later --expected, together with a record of what made them.",
     ),
     _flag(
         _OUT,
@@ -212,13 +202,13 @@ _OPTIONS = (
         "--expected",
         metavar="FILE.npz",
         common=True,
-        help="Compare the outputs with these arrays; exit code 1 where they differ.",
+        help="Compare the outputs with these arrays; exit with code 1 if they differ.",
     ),
     _many(
         _COMPARE,
         "--compare",
         metavar="[NAME=]MODE",
-        help="close (default), range, ulp, cosine, exact; skip leaves an output out.",
+        help="close (default), range, ulp, cosine, exact; skip ignores an output.",
     ),
     _many(_COMPARE, "--rtol", metavar="[NAME=]X", help="Relative tolerance.  [default: by dtype]"),
     _many(_COMPARE, "--atol", metavar="[NAME=]X", help="Absolute tolerance.  [default: by dtype]"),
@@ -230,9 +220,9 @@ _OPTIONS = (
         metavar="[NAME=]X",
         help="Share of the elements that must be right.  [default: 1]",
     ),
-    _flag(_COMPARE, "--equal-nan", help="NaN is as expected where NaN is expected."),
+    _flag(_COMPARE, "--equal-nan", help="NaN matches NaN."),
     _option(
-        _COMPARE, "--fail-on", metavar="nan,inf", help="Exit code 5 where an output holds these."
+        _COMPARE, "--fail-on", metavar="nan,inf", help="Exit with code 5 if an output holds these."
     ),
     _option(
         _RUN,
@@ -283,8 +273,9 @@ _OPTIONS = (
         _RUN,
         "--race-check",
         is_flag=True,
-        help="Accesses that nothing orders are an error: of one core to anything, of two cores to "
-        "shared HBM, those at run-time offsets too.",
+        help="Make accesses that nothing orders an error: those of one core to any memory, and "
+        "those "
+        "of two cores to shared HBM, at run-time offsets too.",
     ),
     _option(
         _RUN,
@@ -298,28 +289,29 @@ _OPTIONS = (
         "--accumulate",
         type=click.Choice(ORDERS),
         help="How instructions add up: in float64, rounded once; in float32, one after the other; "
-        "or in float32, in pairs. Results that differ depend on an order that is not published.  "
-        "[default: as a device was measured to, else exact]",
+        "or in float32, in pairs. Results that differ between these depend on an order that is "
+        "not published.  [default: as a device was measured to, else exact]",
     ),
     _flag(
         _RUN,
         "--report-error-bound",
-        help="Say how far each output may be from exact arithmetic, whatever the order of sums in "
+        help="Report how far each output may be from exact arithmetic, whatever the order of sums "
+        "in "
         "float32. Takes several times as long.",
     ),
     _option(
         _RUN,
         "--machine",
         metavar="FILE.toml",
-        help="Figures of time other than the target's own; --print machine lists them all.",
+        help="Timing figures other than the target's own; --print machine lists them all.",
     ),
-    _flag(_RUN, "--time", help="Say how long the simulation took on this machine."),
+    _flag(_RUN, "--time", help="Report how long the simulation took on this machine."),
     _option(
         _REPORT,
         "--verdict/--no-verdict",
         default=True,
-        help="Say what bounds the run, which lines it spends its time in, and what would help "
-        "most, computed by timing the run again with that change.  [default: verdict]",
+        help="Report what bounds the run, which lines it spends its time in, and what would help "
+        "most, found by timing the run again with that change.  [default: verdict]",
     ),
     _flag(
         _REPORT,
@@ -385,7 +377,7 @@ _OPTIONS = (
         _REPORT,
         "--baseline",
         metavar="FILE.json",
-        help="Say what this run changes against the one in FILE.",
+        help="Report how this run differs from the one in FILE.",
     ),
     _option(
         _REPORT,
@@ -411,14 +403,14 @@ _OPTIONS = (
         _DEBUG,
         "--watch",
         metavar="NAME[SLICE]",
-        help="Say each time that a tensor changes, or the part acc[0:4, 2] of it.",
+        help="Report each change of a tensor, or the part acc[0:4, 2] of it.",
     ),
     _many(
         _DEBUG,
         "--expect-at",
         metavar="LINE=FILE.npz",
         help="Compare the tensors that FILE names with its arrays, as they are after this line; "
-        "exit code 1 at the first line where they part. Tolerances are those of --expected.",
+        "exit code 1 at the first line where they differ. Tolerances are those of --expected.",
     ),
     _many(
         _DEBUG,
@@ -442,18 +434,19 @@ _OPTIONS = (
         "--seed",
         type=click.IntRange(0),
         metavar="S",
-        help="For --fuzz-order: which orders.  [default: 0]",
+        help="For --fuzz-order: the seed of the orders.  [default: 0]",
     ),
     _option(
         _LOOK,
         "--diff",
         nargs=2,
         metavar="A B",
-        help="Say what differs between two profiles (--report json=FILE), or two compiled kernels.",
+        help="Report what differs between two profiles (--report json=FILE), or two compiled "
+        "kernels.",
     ),
     _flag(_LOOK, "--info", common=True, help="Describe the file."),
     _flag(_LOOK, "--disasm", common=True, help="List the program in the file."),
-    _flag(_LOOK, "--verify", help="Check the file, and name each layer that it passed."),
+    _flag(_LOOK, "--verify", help="Check the file, and name each layer that passes."),
     _option(_LOOK, "--engine", metavar="NAME", help="For --disasm: only this engine, as vector."),
     _option(
         _LOOK,
@@ -475,12 +468,14 @@ _OPTIONS = (
         _LOOK,
         "--calibrate",
         metavar="FOLDER",
-        help="Print a machine file with the figures that come nearest to the profiles there.",
+        help="Print a machine file with the figures that best fit the profiles there.",
     ),
     _option(
         _LOOK,
         "--target",
         type=click.Choice(tuple(TARGETS)),
-        help=f"For --calibrate: what was profiled.  [default: {DEFAULT.name}]",
+        help=f"For --calibrate: the target that was profiled.  [default: {DEFAULT.name}]",
     ),
 )
+
+own_options = adding(_OPTIONS)

@@ -70,7 +70,7 @@ class Prompt(cmd.Cmd):
         return False
 
     def default(self, line: str) -> None:
-        """What is no command."""
+        """What is not a command."""
         if line == "EOF":
             self._known.points.clear()
             self._known.go(Going.ON)
@@ -84,7 +84,7 @@ class Prompt(cmd.Cmd):
     def _number(self, text: str) -> int | None:
         if not text or (text.isdigit() and 0 < int(text) < 10**9):
             return int(text or 1)
-        self._show([f"error: `{clean(text)}` is no number of times"])
+        self._show([f"error: `{clean(text)}` is not a number of repetitions"])
         return None
 
     def _go(self, going: Going, text: str) -> bool:
@@ -114,7 +114,7 @@ class Prompt(cmd.Cmd):
         self._show(state.contents(self._known, self._stop, text))
 
     def do_where(self, text: str) -> None:
-        """where: the instruction that is about to start, its operands, and what it waited for."""
+        """where: the instruction which is about to start, its operands, and what it waited for."""
         self._show(state.where(self._stop))
 
     def do_engines(self, text: str) -> None:

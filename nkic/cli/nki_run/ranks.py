@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.cli.nki_run.options import CommandLine
 
@@ -55,7 +55,7 @@ def _refuse_marks(line: CommandLine) -> None:
         w for name in _MANY for w in getattr(line, name)
     ]
     if any(MARK in text for text in texts):
-        _bad(f"`{MARK}` in a path, and one rank", "add --ranks N")
+        _bad(f"`{MARK}` in a path needs more than one rank", "add --ranks N")
 
 
 def _refuse_shared(line: CommandLine) -> None:
@@ -69,11 +69,11 @@ def _refuse_shared(line: CommandLine) -> None:
     written += [("--dump-tensor", text) for text in line.dump_tensor]
     for option, path in written:
         if path is not None and MARK not in path and not path.endswith("=-") and path != STANDARD:
-            _bad(f"{option} {path}: every rank would write it", f"put {MARK} into the path")
+            _bad(f"{option} {path}: every rank would write to it", f"put {MARK} into the path")
     for option, path in (("--inputs", line.inputs), ("--expected", line.expected)):
         if path == STANDARD:
-            _bad(f"{option} -: {line.ranks} ranks cannot read it", f"write files with {MARK}")
+            _bad(f"{option} -: {line.ranks} ranks cannot all read it", f"write files with {MARK}")
 
 
 def _bad(text: str, help: str) -> None:
-    raise UsageFailed([make("bad-value", text, help=help)])
+    raise bad_value(text, help)

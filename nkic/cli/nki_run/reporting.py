@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile
 from nkic.base.suggest import did_you_mean
@@ -64,9 +64,11 @@ def kinds(line: CommandLine) -> Iterator[tuple[str, str]]:
         kind, equals, path = word.partition("=")
         if kind not in KINDS:
             near = did_you_mean(kind, KINDS) or f"known are: {', '.join(KINDS)}"
-            _bad(f"--report: there is no report `{clean(kind)}`", near)
+            raise bad_value(f"--report: there is no report `{clean(kind)}`", near)
         if not equals or not path:
-            _bad(f"--report {clean(word)}: KIND=FILE is wanted", f"for example {kind}=run.{kind}")
+            raise bad_value(
+                f"--report {clean(word)}: expected KIND=FILE", f"for example {kind}=run.{kind}"
+            )
         yield kind, path
 
 
@@ -81,10 +83,13 @@ def _trace_of(path: str) -> Callable[[Insight], bytes]:
     """What writes the trace that a path's name ends in. Raises `UsageFailed`."""
     ending = next((ending for ending in TRACES if path.endswith(ending)), None)
     if ending is None:
-        _bad(f"--trace {clean(path)}: the name says nothing of the form", f"end it in {_ENDINGS}")
+        raise bad_value(
+            f"--trace {clean(path)}: the file's name does not tell its format",
+            f"end it in {_ENDINGS}",
+        )
     if ending == ".pftrace" and not perfetto.is_there():
         text = "--trace: a .pftrace file needs the package perfetto, which is not installed"
-        _bad(text, "pip install 'nkic[perfetto]', or write FILE.json")
+        raise bad_value(text, "pip install 'nkic[perfetto]', or write FILE.json")
     return TRACES[ending or ".json"]
 
 
@@ -98,7 +103,7 @@ def check(line: CommandLine, executable: Executable) -> None:
     for path in line.trace:
         _trace_of(path)
     if line.counters is not None and not counters.is_there():
-        _bad("--counters needs the package pyarrow", "pip install 'nkic[parquet]'")
+        raise bad_value("--counters needs the package pyarrow", "pip install 'nkic[parquet]'")
     sources(line, executable)
 
 
@@ -158,11 +163,9 @@ def sources(line: CommandLine, executable: Executable) -> dict[str, SourceFile]:
         name = by_hash.get(sha256(data).hexdigest())
         if name is None:
             text = f"--source: `{clean(path)}` is not a file that this kernel was compiled from"
-            _bad(text, "give the file as it was then, or compile the kernel again")
-        else:
-            found[name] = SourceFile(name, data.decode("utf-8", "replace"))
+            raise bad_value(
+                text,
+                "give the file as it was when the kernel was compiled, or compile the kernel again",
+            )
+        found[name] = SourceFile(name, data.decode("utf-8", "replace"))
     return found
-
-
-def _bad(message: str, help: str) -> None:
-    raise UsageFailed([make("bad-value", message, help=help)])

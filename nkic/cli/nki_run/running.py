@@ -12,7 +12,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from nkic.base import files, levels
-from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, NkicError, ProgramFault, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.text import clean, plural
 from nkic.cli.common import Session, walls
@@ -294,8 +294,8 @@ def _unwelcome(text: str | None) -> list[str]:
     words = [word.strip() for word in text.split(",")] if text is not None else []
     for word in words:
         if word not in ("nan", "inf"):
-            message = f"--fail-on: `{word}` cannot be looked for"
-            raise UsageFailed([make("bad-value", message, help="write nan, inf, or nan,inf")])
+            message = f"--fail-on: `{word}` is not a kind of value to look for"
+            raise bad_value(message, "write nan, inf, or nan,inf")
     return words
 
 

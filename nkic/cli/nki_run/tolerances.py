@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import UsageFailed, bad_value, make
 from nkic.base.suggest import did_you_mean
 from nkic.cli.nki_run.options import CommandLine
 from nkic.simulate.comparison.tolerance import EVERY, MODES, ToleranceSettings
@@ -41,10 +41,10 @@ def _words(option: str, words: Sequence[str], read: Callable[[str, str], Any]) -
     for word in words:
         name, equals, value = word.rpartition("=")
         if equals and not name:
-            _bad(f"{option} {word}: no output's name before `=`")
+            raise bad_value(f"{option} {word}: an output's name is missing before `=`")
         if name in found:
             about = f"for `{name}` " if name else ""
-            _bad(f"{option} is given twice {about}".rstrip())
+            raise bad_value(f"{option} is given twice {about}".rstrip())
         found[name or EVERY] = read(option, value)
     return found
 
@@ -52,7 +52,7 @@ def _words(option: str, words: Sequence[str], read: Callable[[str, str], Any]) -
 def _mode(option: str, word: str) -> str:
     if word not in MODES:
         near = did_you_mean(word, MODES) or f"known are: {', '.join(MODES)}"
-        _bad(f"{option}: there is no mode `{word}`", near)
+        raise bad_value(f"{option}: there is no mode `{word}`", near)
     return word
 
 
@@ -64,7 +64,7 @@ def _number(key: str, option: str, word: str) -> float:
         value = float("nan")
     if not low <= value <= high:
         limits = f"from {low:g} to {high:g}" if high < 1e300 else f"of at least {low:g}"
-        _bad(f"{option}: `{word}` is not a number {limits}")
+        raise bad_value(f"{option}: `{word}` is not a number {limits}")
     return value
 
 
@@ -75,18 +75,14 @@ def refuse_ignored(settings: ToleranceSettings, signature: Signature) -> None:
         for name in values:
             if name != EVERY and name not in modes:
                 near = did_you_mean(name, modes) or f"there are: {', '.join(modes)}"
-                _bad(f"{_option(key)}: there is no output `{name}`", near)
+                raise bad_value(f"{_option(key)}: there is no output `{name}`", near)
             heeding = [n for n, mode in modes.items() if key == "mode" or key in MODES[mode]]
             if not heeding or (name != EVERY and name not in heeding):
                 mode = modes.get(name, next(iter(modes.values()), "close"))
-                text = f"`{_option(key)}` has no meaning for `--compare {mode}`"
+                text = f"`{_option(key)}` does not apply to `--compare {mode}`"
                 raise UsageFailed([make("conflicting-options", text, help=_heeded(mode))])
 
 
 def _heeded(mode: str) -> str:
     options = [_option(key) for key in MODES[mode]]
-    return f"{mode} heeds {', '.join(options)}" if options else f"{mode} heeds no other option"
-
-
-def _bad(message: str, help: str = "") -> NoReturn:
-    raise UsageFailed([make("bad-value", message, help=help)])
+    return f"{mode} uses only {', '.join(options)}" if options else f"{mode} uses no other option"

@@ -14,7 +14,7 @@ from nkic import __version__
 from nkic.arrays.npz import write_npz
 from nkic.arrays.offers import natural
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.suggest import did_you_mean
 from nkic.cli.common import Session
@@ -35,16 +35,12 @@ def parse_outputs(words: Sequence[str], signature: Signature) -> dict[str, list[
     for word in words:
         name, equals, where = word.partition("=")
         if not equals or not (where == STANDARD or (where.startswith("@") and len(where) > 1)):
-            _bad(f"-O {word}: NAME=@FILE.npy or NAME=- is wanted")
+            raise bad_value(f"-O {word}: expected NAME=@FILE.npy or NAME=-")
         if name not in names:
             near = did_you_mean(name, names) or f"there are: {', '.join(names)}"
-            _bad(f"-O {word}: there is no output `{name}`", near)
+            raise bad_value(f"-O {word}: there is no output `{name}`", near)
         found.setdefault(name, []).append(where.removeprefix("@"))
     return found
-
-
-def _bad(message: str, help: str = "") -> None:
-    raise UsageFailed([make("bad-value", message, help=help)])
 
 
 class Writer:

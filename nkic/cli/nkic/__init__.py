@@ -13,10 +13,13 @@ from nkic.cli.common import Session, Tool, run, shared_options
 from nkic.cli.nkic.options import CommandLine, own_options
 
 EXAMPLES = (
-    ("nkic kernel.py", "compile to kernel.neff, with what the file's `# /// nkic` block says"),
-    ("nkic kernel.py -k add --arg a=bf16[128,512] --const n=3", "choose kernel and arguments"),
+    ("nkic kernel.py", "compile to kernel.neff, as the file's `# /// nkic` block says"),
+    (
+        "nkic kernel.py -k add --arg a=bf16[128,512] --const n=3",
+        "choose the kernel and its arguments",
+    ),
     ("nkic kernel.py --check", "report every mistake, write nothing"),
-    ("nkic kernel.py --emit ir=-", "show the program that the kernel is evaluated to"),
+    ("nkic kernel.py --emit ir=-", "show the program that the kernel evaluates to"),
 )
 HELP = """Compile an NKI kernel for Trainium to a file that nki-run runs.
 

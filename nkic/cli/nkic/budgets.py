@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
-from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean, grouped
@@ -37,10 +37,10 @@ def budgets(words: Sequence[str]) -> list[Budget]:
 def _budget(word: str) -> Budget:
     found = _RULE.fullmatch(word)
     if found is None:
-        _bad(word, "it is not MEMORY=LIMIT", "write sbuf=90%, sbuf=20MiB or psum=6")
+        _bad(word, "expected MEMORY=LIMIT", "write sbuf=90%, sbuf=20MiB or psum=6")
     memory, number, unit = found.groups()
     if memory not in ("sbuf", "psum"):
-        near = did_you_mean(memory, ("sbuf", "psum")) or "known are: sbuf, psum"
+        near = did_you_mean(memory, ("sbuf", "psum")) or "the memories are sbuf and psum"
         _bad(word, f"there is no memory `{memory}`", near)
     if memory == "psum" and unit not in ("", "%"):
         _bad(word, "PSUM is counted in banks", "write psum=6 or psum=75%")
@@ -49,7 +49,7 @@ def _budget(word: str) -> Budget:
 
 
 def _bad(word: str, why: str, help: str) -> NoReturn:
-    raise UsageFailed([make("bad-value", f"--max {clean(word)}: {why}", help=help)])
+    raise bad_value(f"--max {clean(word)}: {why}", help)
 
 
 def exceeded(wanted: Sequence[Budget], found: Resources) -> list[Diagnostic]:
@@ -64,7 +64,7 @@ def exceeded(wanted: Sequence[Budget], found: Resources) -> list[Diagnostic]:
         most = whole * budget.limit / 100 if budget.percent else budget.limit
         if used > most:
             text = f"the kernel takes {grouped(used)} {what}, more than {most:,.0f}"
-            help = "nkic --report resources shows whose they are, and from when to when"
+            help = "nkic --report resources shows which tensors use them, and when"
             errors.append(make("budget-exceeded", text, notes=[f"--max {budget.text}"], help=help))
     return errors
 
@@ -75,7 +75,7 @@ def report_path(word: str) -> str:
     if kind != RESOURCES or (equals and not path):
         text = f"--report {clean(word)}: there is no such report"
         help = f"write {RESOURCES}, {RESOURCES}=FILE.txt, FILE.json or FILE.svg"
-        raise UsageFailed([make("bad-value", text, help=help)])
+        raise bad_value(text, help)
     return path or STANDARD
 
 

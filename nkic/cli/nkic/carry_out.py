@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nkic.base import files, levels
 from nkic.base.confine import confined
-from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, UsageFailed, make
+from nkic.base.diagnostics import CompileFailed, Diagnostic, NkicError, bad_value
 from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
@@ -291,8 +291,8 @@ def _modules(words: Sequence[str]) -> dict[str, str]:
     for word in words:
         name, equals, path = word.partition("=")
         if not equals or not path or not all(p.isidentifier() for p in name.split(".")):
-            text = f"--module {word}: NAME=PATH is wanted"
+            text = f"--module {word}: expected NAME=PATH"
             advice = "for example --module tiling=../lib/tiling.py"
-            raise UsageFailed([make("bad-value", text, help=advice)])
+            raise bad_value(text, advice)
         found[name] = path
     return found

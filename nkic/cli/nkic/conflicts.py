@@ -10,7 +10,7 @@ from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
 
 IR = ".ir"
 PRINTED = (IR, SCHEDULE, ASSEMBLY)  # the suffixes of programs in the text form
-CONFIG = "config"  # the table of --print that is about the rest of the command line
+CONFIG = "config"  # the table of --print which is about the rest of the command line
 _FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
@@ -55,11 +55,11 @@ def refuse_conflicts(line: CommandLine) -> None:
     _refuse_in_migration(line)
     _refuse_made(line.source)
     if line.source.endswith(PRINTED):
-        why = "a printed program is for one kernel, target and set of arguments"
+        why = "a printed program already has its kernel, target and arguments"
         unwanted = ("list_kernels", "migrate", *_ABOUT_KERNELS, *_ABOUT_SOURCE)
         _refuse(line, line.source, unwanted, why)
     if line.source.endswith((SCHEDULE, ASSEMBLY)):
-        _refuse(line, line.source, _ABOUT_SCHEDULES, "a printed schedule stays as it is")
+        _refuse(line, line.source, _ABOUT_SCHEDULES, "a printed schedule is not scheduled again")
 
 
 def _refuse_in_migration(line: CommandLine) -> None:
@@ -71,9 +71,9 @@ def _refuse_in_migration(line: CommandLine) -> None:
                 raise UsageFailed([make("conflicting-options", text, help="add `--migrate`")])
         return
     others = ("emit", "serial", "spill", "embed_source", *_ABOUT_RUNNING)
-    _refuse(line, "--migrate", others, "it writes source and no program")
+    _refuse(line, "--migrate", others, "it writes source, not a program")
     if line.in_place:
-        _refuse(line, "--in-place", ("output",), "both say where the new source goes")
+        _refuse(line, "--in-place", ("output",), "both say where to write the new source")
         if line.source == STANDARD:
             _say("--in-place", STANDARD, "standard input has no place")
 
@@ -87,7 +87,7 @@ def _refuse_made(source: str) -> None:
     advice = "nkic takes what `--emit ir`, `lowered`, `allocated` and `sched` print"
     if kind in _FOR_RUNNER:
         advice = f"`nki-run {source}` takes it"
-    text = f"`{source}` is what `--emit {kind}` writes ({form.meaning}), and no kernel"
+    text = f"`{source}` is what `--emit {kind}` writes ({form.meaning}), not a kernel"
     raise UsageFailed([make("bad-usage", text, help=advice)])
 
 
@@ -103,5 +103,5 @@ def _flag(name: str) -> str:
 
 
 def _say(option: str, other: str, why: str) -> None:
-    text = f"`{option}` and `{other}` do not go together: {why}"
+    text = f"`{option}` and `{other}` cannot be used together: {why}"
     raise UsageFailed([make("conflicting-options", text, help=f"leave out `{other}`")])

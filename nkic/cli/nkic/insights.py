@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nkic.base import files
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.files import STANDARD
 from nkic.base.text import clean
 from nkic.cli.common import pages
@@ -28,7 +28,7 @@ def check(line: CommandLine) -> None:
     path = line.remarks or ""
     if path.endswith(OTHER_FORMS):
         text = f"--remarks={clean(path)}: remarks are written as text or as JSON"
-        raise UsageFailed([make("bad-value", text, help="write --remarks=FILE.json, or FILE.txt")])
+        raise bad_value(text, "write --remarks=FILE.json, or FILE.txt")
 
 
 def write(

@@ -7,7 +7,7 @@ from difflib import unified_diff
 from pathlib import Path
 
 from nkic.base import files
-from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, bad_value, make
 from nkic.base.files import STANDARD
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
@@ -45,11 +45,14 @@ class Migration:
 
     def carry_out(self, goal: Profile, loader: Loader) -> int:
         """Migrates, writes and says so; gives the exit code."""
-        parse(self.source)  # what is no Python is said as always
+        parse(self.source)  # what is not Python is reported as always
         said = self.said()
         if said is not None and said > goal:
-            text = f"--migrate {goal.label}: the source speaks NKI {said.label}, which is later"
-            raise UsageFailed([make("bad-value", text, help="name a later version")])
+            text = (
+                f"--migrate {goal.label}: the source is written for NKI {said.label}, which is "
+                "later"
+            )
+            raise bad_value(text, "name a later version")
         speech = spoken(self.source, self.request, loader, said, goal)
         made = migrate(self.source, speech.facts, speech.start, goal)
         self.write(made.text)
@@ -76,7 +79,7 @@ class Migration:
             files.write(STANDARD, self.difference(text))
         elif not line.in_place and self.is_input(path):
             advice = "--in-place replaces the file"
-            raise UsageFailed([make("bad-value", f"-o: `{path}` is the input", help=advice)])
+            raise bad_value(f"-o: `{path}` is the input", advice)
         elif not line.in_place or text != self.source.text:
             files.write(path, self.encoded(text))
             self.session.artifact("source", path)
@@ -93,7 +96,7 @@ class Migration:
         data = files.read_bytes(str(self.line.source), MAX_BYTES)
         mark = BOM_UTF8 if data.startswith(BOM_UTF8) else b""
         if data.removeprefix(mark) != self.source.text.encode():
-            why = f"`{self.line.source}` is not in UTF-8, or has changed meanwhile"
+            why = f"`{self.line.source}` is not in UTF-8, or has changed in the meantime"
             raise UsageFailed([make("cannot-write", why, help="save it as UTF-8")])
         return mark + text.encode()
 
@@ -107,7 +110,7 @@ class Migration:
         """How often each rule was applied, and how much is left."""
         done = ", ".join(f"{count} × {title}" for title, count in sorted(made.done.items()))
         left = plural(len(made.left), "place")
-        text = f"NKI {goal.label}: {done or 'nothing to rewrite'}; {left} left as it was"
+        text = f"NKI {goal.label}: {done or 'nothing to rewrite'}; {left} left unchanged"
         self.session.tell(
             "migrated", text, to=goal.label, done=dict(made.done), left=len(made.left)
         )

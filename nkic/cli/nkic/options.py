@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 import click
 
 from nkic.base import profiles
 from nkic.base.files import STANDARD
-from nkic.cli.common import Option
+from nkic.cli.common.help import adding
+from nkic.cli.common.help import option as _option
 
 LATEST = profiles.LABELS[max(profiles.LABELS)]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
@@ -58,13 +56,6 @@ class CommandLine:
     time_limit: float
 
 
-def own_options(function: Function) -> Function:
-    """Adds them."""
-    for decorate in reversed(_OPTIONS):
-        function = decorate(function)
-    return function
-
-
 def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Completes -k with the kernels of the file on the command line."""
     from nkic.cli.nkic.prints import kernel_names  # the shell waits: only when it asks
@@ -73,10 +64,6 @@ def _kernel_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
     words = os.environ.get("COMP_WORDS", "").split()
     files = [word for word in words if word.endswith(".py")]
     return [name for path in files for name in kernel_names(path) if name.startswith(incomplete)]
-
-
-def _option(group: str, *names: str, **more: Any) -> Callable[[Function], Function]:
-    return click.option(*names, cls=Option, group=group, **more)
 
 
 _KERNEL, _OUTPUT, _SOURCE, _SHOW = "Kernel", "Output", "Finding source", "Show"
@@ -90,7 +77,7 @@ _OPTIONS = (
         metavar="NAME",
         common=True,
         shell_complete=_kernel_names,
-        help="The kernel to compile; needed where the file has several.",
+        help="The kernel to compile; required if the file has more than one.",
     ),
     _option(
         _KERNEL,
@@ -150,7 +137,7 @@ _OPTIONS = (
         metavar="KIND[=PATH],…",
         multiple=True,
         common=True,
-        help="What to write in place of the artifact: tokens, ast, resolved, ir, lowered, graph, "
+        help="What to write instead of the artifact: tokens, ast, resolved, ir, lowered, graph, "
         "allocated, sched, asm, neff, deps.",
     ),
     _option(
@@ -166,21 +153,22 @@ _OPTIONS = (
         "optimise",
         type=click.IntRange(0, 2),
         metavar="LEVEL",
-        help="0: engines keep program order; 1: they do not, and addresses are chosen again where "
-        "that makes the kernel faster; 2: many orders and addresses are tried.  [default: 1]",
+        help="0: keep program order on each engine; 1: reorder instructions, and choose addresses "
+        "again where that makes the kernel faster; 2: try many orders and addresses.  [default: 1]",
     ),
     _option(
         _OUTPUT,
         "--serial",
         is_flag=True,
-        help="Keep program order, one instruction after the other: slow, for comparison.",
+        help="Keep program order, and run one instruction at a time: slow, for comparison.",
     ),
     _option(
         _OUTPUT,
         "--spill",
         is_flag=True,
-        help="Let tiles wait in HBM where SBUF has no room for all that are in use, and say which, "
-        "and how many bytes that moves.",
+        help="Spill tiles to HBM if SBUF has no room for all that are in use; report which, and "
+        "how "
+        "many bytes that moves.",
     ),
     _option(
         _OUTPUT,
@@ -189,12 +177,12 @@ _OPTIONS = (
         help="Schedule with timing figures other than the target's own; `nki-run --print machine` "
         "lists them.",
     ),
-    _option(_OUTPUT, "--embed-source", is_flag=True, help="Put the source text into the artifact."),
+    _option(_OUTPUT, "--embed-source", is_flag=True, help="Store the source text in the artifact."),
     _option(
         _OUTPUT,
         "--no-cache",
         is_flag=True,
-        help="Compile even if nothing has changed since the last time, and keep nothing. "
+        help="Compile even if nothing has changed since the last time, and cache nothing. "
         "[env: NKIC_CACHE=0]",
     ),
     _option(_OUTPUT, "--force", is_flag=True, help="Write binary data to a terminal too."),
@@ -272,7 +260,7 @@ _OPTIONS = (
         is_flag=False,
         flag_value=STANDARD,
         help="Report what the stages did with each line of the kernel, what they did not do, and "
-        "why; as text, or as FILE.json.",
+        "why, as text or as FILE.json.",
     ),
     _option(
         _SHOW,
@@ -299,3 +287,5 @@ _OPTIONS = (
         help="Give up after this many seconds.",
     ),
 )
+
+own_options = adding(_OPTIONS)

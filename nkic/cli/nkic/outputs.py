@@ -64,7 +64,7 @@ def refuse_earlier_stages(wanted: Sequence[Output], path: str) -> None:
         what, lacking = "listing", [*lacking, "ir", "allocated", "sched"]
     for one in wanted:
         if one.kind in lacking:
-            raise _bad(f"--emit {one.kind}: a printed {what} has no {one.kind} any more")
+            raise _bad(f"--emit {one.kind}: not possible from a printed {what}")
 
 
 def dependencies(target: str, sources: Sequence[str]) -> str:
@@ -103,15 +103,16 @@ def _named_by_output(free: Sequence[str], output: str | None) -> str:
     if "neff" in free or len(free) == 1:
         return "neff" if "neff" in free else free[0]
     if not free:
-        raise _bad("-o: every output of --emit has a path already", "leave out -o")
+        raise _bad("-o: every output of --emit already has a path", "leave out -o")
     raise _bad(
-        f"-o: which of {', '.join(free)} is it for?", f"--emit {free[0]}={output} says which"
+        f"-o: which of {', '.join(free)} does it belong to?",
+        f"--emit {free[0]}={output} says which",
     )
 
 
 def _clash(one: Output, other: Output) -> None:
     if one.kind == other.kind:
-        raise _bad(f"--emit: `{one.kind}` is asked for twice")
+        raise _bad(f"--emit: `{one.kind}` is given twice")
     raise _bad(
         f"--emit: {one.kind} and {other.kind} would both be written to `{one.path}`",
         "give each its own path, and at most one `-`",

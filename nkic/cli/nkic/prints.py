@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib import resources
 
-from nkic.base.diagnostics import NkicError, UsageFailed, make
+from nkic.base.diagnostics import NkicError, bad_value
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import grouped, size
 from nkic.cli.common import pages
@@ -39,7 +39,7 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
     if wanted not in TABLES:
         names = (*TABLES, "ops", "schema", "config", COMPLETION)
         near = did_you_mean(wanted, names) or f"known are: {', '.join(names)}"
-        raise _bad(f"--print: there is no table `{wanted}`", near)
+        raise bad_value(f"--print: there is no table `{wanted}`", near)
     head, row = TABLES[wanted]
     return pages.table([head.split(","), *map(row, records.TABLES[wanted]())], colour)
 
@@ -47,7 +47,7 @@ def table(wanted: str, colour: str, *, as_json: bool = False) -> str:
 def completion(shell: str) -> str:
     """What to put into the shell's start file."""
     if shell not in SHELLS:
-        raise _bad(f"--print {COMPLETION}: for which shell?", f"one of {', '.join(SHELLS)}")
+        raise bad_value(f"--print {COMPLETION}: no shell is named", f"one of {', '.join(SHELLS)}")
     # Click's own module for it is slow to import, and this is rarely asked for.
     from click.shell_completion import get_completion_class
 
@@ -55,7 +55,7 @@ def completion(shell: str) -> str:
 
     found = get_completion_class(shell)
     if found is None:
-        raise _bad(f"--print {COMPLETION}: no support for `{shell}`")
+        raise bad_value(f"--print {COMPLETION}: `{shell}` is not supported")
     return found(command, {}, "nkic", "_NKIC_COMPLETE").source()
 
 
@@ -114,7 +114,3 @@ TABLES: dict[str, tuple[str, Callable[[Record], Sequence[str]]]] = {
     "codes": ("code,slug,meaning", _plain),
     "env": ("variable,effect", _plain),
 }
-
-
-def _bad(message: str, help: str = "") -> UsageFailed:
-    return UsageFailed([make("bad-value", message, help=help)])

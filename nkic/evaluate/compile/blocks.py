@@ -61,7 +61,7 @@ def device_while(f: Frame, condition: DeviceCondition, test: Run, body: Run) -> 
     if not isinstance(last, DeviceCondition):
         raise KernelError(
             "device-loop-misuse",
-            "the condition was a register before the loop and is none after its body",
+            "the condition was a register before the loop, but is not a register after its body",
         )
     m.device_loops -= 1
     last.leave_while()

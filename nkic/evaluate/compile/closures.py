@@ -25,7 +25,7 @@ def unset(name: str) -> UnboundLocalError:
 def refusing_complex(node: nodes.Constant) -> Evaluate:
     def refuse(f: Frame) -> Any:
         text = "complex numbers cannot be used in kernel code"
-        help = "keep real and imaginary parts in two tensors"
+        help = "keep the real and imaginary parts in two tensors"
         raise Refused("not-in-nki", text, node.span, help)
 
     return refuse

@@ -72,7 +72,7 @@ class Displays(Expressions):
         return make
 
     def joined(self, node: nodes.JoinedStr) -> Evaluate:
-        """A f-string."""
+        """An f-string."""
         parts = [self._part(part) for part in node.values]
 
         def make(f: Frame) -> str:

@@ -47,9 +47,9 @@ class Expressions:
         if unit.depth > MAX_DEPTH:
             raise Refused(
                 "nesting-too-deep",
-                "this is nested too deep to be evaluated",
+                "this expression is nested too deeply to be evaluated",
                 node.span,
-                "name parts of it and use the names",
+                "assign parts of it to variables",
             )
         found: Evaluate = _COMPILERS[type(node)](self, node)
         unit.depth -= 1
@@ -126,7 +126,7 @@ class Expressions:
         """`value.attr`."""
         name = self.unit.mangled(node.attr)
         if names.is_hidden(name) and name not in _SERVED:
-            text = f"`{name}` is out of reach of kernel code"
+            text = f"`{name}` is not accessible to kernel code"
             raise Refused("hidden-attribute", text, node.span, names.instead_of(name))
         owner, get = self.expression(node.value), attributes.get
 
@@ -161,7 +161,7 @@ class Expressions:
             kinds = (first.__class__, last.__class__, by.__class__)
             if slice in kinds:
                 f[AT] = node
-                raise TypeError("the bounds of a slice are no slices")
+                raise TypeError("the bounds of a slice are not slices")
             return slice(first, last, by)
 
         return make
@@ -415,9 +415,9 @@ class Expressions:
         """A `yield` where the compiler of statements did not take it out."""
         raise Refused(
             "not-in-nki",
-            "`yield` cannot stand inside this expression",
+            "`yield` cannot be used inside this expression",
             node.span,
-            "assign what it gives to a variable on a line of its own",
+            "assign its value to a variable on a line of its own",
         )
 
 

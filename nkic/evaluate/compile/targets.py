@@ -157,7 +157,7 @@ class Targets(Displays):
     def _augmented_attribute(self, node: nodes.AugAssign, target: nodes.Attribute) -> Run:
         owner, name = self.expression(target.value), self.unit.mangled(target.attr)
         if names.is_hidden(name):
-            text = f"`{name}` is out of reach of kernel code"
+            text = f"`{name}` is not accessible to kernel code"
             raise Refused("hidden-attribute", text, target.span, names.instead_of(name))
         value, symbol = self.expression(node.value), node.op
         get, put = attributes.get, attributes.put

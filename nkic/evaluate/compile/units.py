@@ -150,7 +150,7 @@ def check_name(name: str, span: Span) -> None:
     if names.is_special(name) and name not in names.ASSIGNABLE and not names.may_define(name):
         raise Refused(
             "hidden-attribute",
-            f"`{name}` is out of reach of kernel code",
+            f"`{name}` is not accessible to kernel code",
             span,
             names.instead_of(name),
         )

@@ -24,8 +24,8 @@ MODULE: dict[str, Any] = {
     "AbstractContextManager": ABSTRACT_MANAGER,
     "redirect_stdout": refused("redirect_stdout", _NO_STREAMS),
     "redirect_stderr": refused("redirect_stderr", _NO_STREAMS),
-    "chdir": refused("chdir", "kernels have no files"),
-    "closing": refused("closing", "kernels hold nothing that must be closed"),
+    "chdir": refused("chdir", "kernels cannot use files"),
+    "closing": refused("closing", "kernels hold no resources that must be closed"),
 }
 
 # ---- contextmanager -----------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def _has_hash(cls: Class) -> bool:
 
 
 def _check_annotations(cls: Class, specs: Mapping[str, Spec]) -> None:
-    """A class body may write its annotations once more, as a mapping, if they are the same."""
+    """A class body may write its annotations again, as a mapping, if they are the same."""
     said = cls.members.get("__annotations__")
     known = {name for base in cls.mro[1:] for name in base.extra.get("dataclass", ())}
     same = said.__class__ is dict and set(said) | known == set(specs)

@@ -280,4 +280,4 @@ def _is_typeddict(m: Machine, tp: Any, /) -> bool:
 
 
 for _name in ("get_args", "get_origin"):
-    MODULE[_name] = refused(_name, "pass what you need to know of the type as a value")
+    MODULE[_name] = refused(_name, "pass the information about the type as a value")

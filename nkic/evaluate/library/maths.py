@@ -48,7 +48,7 @@ def _float(m: Machine, found: Any, value: Any) -> float:
 
 
 def _other(m: Machine, value: Any) -> Any:
-    """A number of the language that is served, or the error about what is no number."""
+    """A number of the language that is served, or the error about what is not a number."""
     if hasattr(value, "refuse"):
         value.refuse()
     special = m.class_of(value).find("__float__")

@@ -162,7 +162,7 @@ def of_the_kernel(m: Machine, cls: Any, decorator: str) -> Class:
         raise KernelError(
             "hidden-attribute",
             f"`{decorator}` cannot change the class `{cls.name}`",
-            help="make a class of your own that inherits from it, and decorate that",
+            help="define a class that inherits from it, and decorate that",
         )
     return cls
 
@@ -171,7 +171,7 @@ def refused(name: str, help: str) -> Builtin:
     """A function of the module that kernels do not have."""
 
     def call(m: Machine, /, *args: Any, **named: Any) -> Any:
-        raise KernelError("not-in-nki", f"kernels have no `{name}`", help=help)
+        raise KernelError("not-in-nki", f"`{name}` is not available in kernel code", help=help)
 
     return Builtin(name, call)
 

@@ -19,7 +19,7 @@ _CONSTANTS = (
 MODULE: dict[str, Any] = {name: getattr(string, name) for name in _CONSTANTS}
 MODULE["Formatter"] = refused("string.Formatter", "use an f-string, or `str.format`")
 TEXTWRAP: dict[str, Any] = {
-    name: refused(f"textwrap.{name}", "write the lines as they shall stand")
+    name: refused(f"textwrap.{name}", "write the lines as they should appear")
     for name in ("TextWrapper", "fill", "shorten", "wrap")
 }
 

@@ -57,8 +57,8 @@ def make_type(m: Machine, cls: Class, /, *args: Any, **named: Any) -> Class:
     if len(args) == 3:
         raise KernelError(
             "not-in-nki",
-            "a class cannot be made by calling `type`",
-            help="write a class statement; it may stand inside a function",
+            "a class cannot be created by calling `type`",
+            help="write a class statement, which may be inside a function",
         )
     raise TypeError("type() takes 1 or 3 arguments")
 

@@ -71,7 +71,7 @@ def make_slice(m: Machine, cls: Class, /, *args: Any, **named: Any) -> slice:
     no_keywords("slice", named)
     arity("slice", args, 1, 3)
     if any(isinstance(one, slice) for one in args):
-        raise TypeError("the bounds of a slice are no slices")
+        raise TypeError("the bounds of a slice are not slices")
     m.allocate(56)
     return slice(*args)
 

@@ -112,7 +112,7 @@ def _part(view: View, axis: int, item: Any, tile_of: Any) -> Part:
     raise KernelError(
         "bad-index",
         f"a tensor cannot be indexed with {brief(item)}; shape is {view.shape}",
-        help="use slices, ints and what nl.arange and nl.mgrid give",
+        help="use slices, ints and the indices that nl.arange and nl.mgrid return",
     )
 
 
@@ -132,7 +132,7 @@ def _edge(value: Any, size: int, default: int) -> int:
         return default
     found = as_index(value)
     if found is None:
-        text = f"the bounds of a slice are ints, not {brief(value)}"
+        text = f"the bounds of a slice must be ints, not {brief(value)}"
         help = "use `//` for whole numbers" if isinstance(value, float) else ""
         raise KernelError("bad-index", text, help=help)
     number = int(found)
@@ -212,7 +212,7 @@ def _sliced(view: View, axis: int, part: slice) -> tuple[int, int, int]:
             "empty-slice",
             f"slice {start}:{stop}:{step} of dimension {axis} has no elements; shape is "
             f"{view.shape}",
-            help="skip the instruction where there is nothing to do",
+            help="skip the instruction if there is nothing to do",
         )
     return start, (stop - start + step - 1) // step, step
 
@@ -313,7 +313,7 @@ def _check_partition(
     if not good:
         raise KernelError(
             "partition-dimension",
-            "the first dimension of what is indexed must go from partition to partition, alone; "
+            "the first dimension of the result must be the partition dimension, and nothing else; "
             f"shape is {view.shape}",
             help="write i_p = nl.arange(n)[:, None] for partitions, i_f = nl.arange(m)[None, :] "
             "for columns",
@@ -323,7 +323,7 @@ def _check_partition(
 def _dynamic(view: View, axis: int, part: AtRunTime, known: Dynamic | None) -> Dynamic:
     if known is not None:
         raise KernelError(
-            "indirect-view", "a tensor is indexed with one tile at a time", help="copy it first"
+            "indirect-view", "a tensor can be indexed with one tile only", help="copy it first"
         )
     size, stride = view.shape[axis], view.strides[axis]
     source = part.source
@@ -333,8 +333,8 @@ def _dynamic(view: View, axis: int, part: AtRunTime, known: Dynamic | None) -> D
     if on_chip(view):
         raise KernelError(
             "indirect-view",
-            f"rows are gathered from HBM; this tensor is in {view.tensor.buffer.value}",
-            help="a tile in SBUF is indexed with one element at run time",
+            f"rows can be gathered from HBM only; this tensor is in {view.tensor.buffer.value}",
+            help="index a tile in SBUF with a single run-time element",
         )
     flat = source._replace(shape=(source.shape[0], 1), strides=(source.strides[0], 1))
     return Dynamic("vector", flat, stride, size, 0)

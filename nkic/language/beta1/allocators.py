@@ -34,7 +34,7 @@ class Allocator:
         wanted = 3 if self.buffer is Buffer.PSUM else 2
         if len(numbers) != wanted or not all(isinstance(n, int) for n in numbers):
             words = "(bank, partition, byte)" if wanted == 3 else "(partition, byte)"
-            text = f"an allocation function gives {words}, not {brief(found)}"
+            text = f"an allocation function must return {words}, not {brief(found)}"
             raise KernelError("bad-address", text)
         if wanted == 2:
             return tuple(numbers)

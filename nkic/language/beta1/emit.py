@@ -116,7 +116,7 @@ def operand(value: Any) -> Any:
         return value
     view = value._access
     if outside := active().beyond.get(view.tensor.number):
-        text = "hide what is outside: mask=(index < count)"
+        text = "mask the elements outside: mask=(index < count)"
         raise KernelError("index-out-of-bounds", outside, help=text)
     fill = state().zeros.pop(view.tensor.number, None)
     if fill is not None:

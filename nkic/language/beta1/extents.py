@@ -82,7 +82,7 @@ def startable(where: Extent, shape: Shape) -> Extent:
 def check_inside(tile: Tile, where: Extent) -> None:
     """Raises where the part that an instruction works on goes beyond a dimension of the tensor.
 
-    Within a mask that is no box, what is asked beside its bounds may be what keeps it inside.
+    Within a mask that is not a box, what is asked beside its bounds may be what keeps it inside.
     """
     if not tile._outside or where.empty or where.rest is not None:
         return
@@ -100,7 +100,7 @@ def check_inside(tile: Tile, where: Extent) -> None:
                 "index-out-of-bounds",
                 f"the index of dimension {axis} {one}, which has {size} elements: the shape of "
                 f"`{tile._access.tensor.name}` is {shape}",
-                help=fixed if low == high else f"hide what is outside: mask=(index < {size})",
+                help=fixed if low == high else f"mask the elements outside: mask=(index < {size})",
             )
 
 
@@ -146,7 +146,7 @@ def spread(tile: Tile, shape: Shape, where: Extent = ALL) -> Tile:
     if view is None:
         raise KernelError(
             "operand-shape",
-            f"{tile.shape} does not go with {shape}: sizes must be equal, or 1",
+            f"{tile.shape} cannot be broadcast with {shape}: sizes must be equal, or 1",
             help="reshape one of them, or index it with None for a new dimension",
         )
     return Tile(cut(view, where))

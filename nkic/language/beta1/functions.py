@@ -210,7 +210,7 @@ def _common(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[int, ...]:
         one, two = _aligned(x, rank), _aligned(y, rank)
     for a, b in zip(one, two, strict=True):
         if a != b and 1 not in (a, b):
-            text = f"{x} and {y} do not go together: sizes must be equal, or 1"
+            text = f"{x} and {y} cannot be broadcast together: sizes must be equal, or 1"
             raise KernelError("operand-shape", text, help="index or reshape one of them")
     return tuple(max(a, b) for a, b in zip(one, two, strict=True))
 

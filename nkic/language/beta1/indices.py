@@ -92,8 +92,10 @@ class Index:
         real = iter([dim for dim in self.dims if dim.size != 1])
         dims = tuple(ONE if size == 1 else next(real, ONE) for size in wanted)
         if tuple(dim.size for dim in dims) != tuple(wanted) or next(real, None) is not None:
-            text = f"an index of shape {self.shape} cannot become {tuple(wanted)}"
-            raise KernelError("bad-index", text, help="only dimensions of size 1 come and go")
+            text = f"an index of shape {self.shape} cannot be reshaped to {tuple(wanted)}"
+            raise KernelError(
+                "bad-index", text, help="only dimensions of size 1 can be added or removed"
+            )
         return Index(self.start, dims)
 
     def expand_dims(self, axis: int) -> Index:
@@ -164,7 +166,7 @@ class Index:
             return known != 0
         raise KernelError(
             "bad-index",
-            "an index expression stands for many numbers, and is neither true nor false",
+            "an index expression stands for many numbers, so it is neither true nor false",
             help="pass the condition as mask=",
         )
 
@@ -172,7 +174,7 @@ class Index:
         known = constant(self)
         if known is not None:
             return known
-        raise KernelError("bad-index", f"an index of shape {self.shape} is no single number")
+        raise KernelError("bad-index", f"an index of shape {self.shape} is not a single number")
 
     __int__ = __index__
 
@@ -206,7 +208,9 @@ def merged(first: Index, second: Index) -> tuple[Index, Index]:
     two = (ONE,) * (rank - len(second.dims)) + second.dims
     for a, b in zip(one, two, strict=True):
         if a.size != b.size and 1 not in (a.size, b.size):
-            text = f"indices of shapes {first.shape} and {second.shape} do not go together"
+            text = (
+                f"indices of shapes {first.shape} and {second.shape} cannot be broadcast together"
+            )
             help = "give each nl.arange a dimension of its own: i[:, None], j[None, :]"
             raise KernelError("bad-index", text, help=help)
     left = tuple(_wider(a, b) for a, b in zip(one, two, strict=True))
@@ -236,15 +240,17 @@ def _divisor(value: Any) -> int | None:
     found = as_index(value)
     known = None if found is None else constant(found)
     if known is not None and known < 1:
-        raise KernelError("bad-index", f"an index is divided by a positive int, not {known}")
+        raise KernelError(
+            "bad-index", f"an index can be divided by a positive int only, not by {known}"
+        )
     return known
 
 
 def _not_affine(index: Index, symbol: str, other: Any) -> KernelError:
     return KernelError(
         "bad-index",
-        f"{index!r} {symbol} {other!r} is no affine expression: it steps unevenly",
-        help="give the part before and after the step a dimension of its own",
+        f"{index!r} {symbol} {other!r} is not an affine expression: its steps are not equal",
+        help="give the parts before and after the uneven step dimensions of their own",
     )
 
 
@@ -263,7 +269,7 @@ def _part(dim: Dim, part: Any) -> tuple[int, Dim | None]:
     if isinstance(part, slice):
         start, stop, step = part.indices(dim.size)
         if step < 1 or start >= stop:
-            raise KernelError("bad-index", f"{start}:{stop}:{step} of an index is empty")
+            raise KernelError("bad-index", f"{start}:{stop}:{step} of an index has no elements")
         size = (stop - start + step - 1) // step
         return start, Dim(size, dim.step * step, dim.axes if size > 1 else NO_AXES)
     if isinstance(part, int) and -dim.size <= part < dim.size:
@@ -288,8 +294,10 @@ def _bound(value: Any) -> int:
     found = as_index(value)
     known = None if found is None else constant(found)
     if known is None:
-        text = f"bounds of nl.arange are ints, not {brief(value)}"
-        raise KernelError("bad-index", text, help="add what changes to the index: nl.arange(n) + k")
+        text = f"the bounds of nl.arange must be ints, not {brief(value)}"
+        raise KernelError(
+            "bad-index", text, help="add the variable part to the index: nl.arange(n) + k"
+        )
     return known
 
 
@@ -297,7 +305,7 @@ def _run(start: int, stop: int, step: int) -> Index:
     size = (stop - start + step - 1) // step if step > 0 else 0
     if size < 1:
         text = f"an index from {start} to {stop} by {step} has no values"
-        raise KernelError("bad-index", text, help="leave the instruction out where there is none")
+        raise KernelError("bad-index", text, help="skip the instruction if there are none")
     return Index(start, (Dim(size, step if size > 1 else 0, frozenset([next(_numbers)])),))
 
 

@@ -172,7 +172,8 @@ def reduced_axes(axis: Any, source: Tile) -> tuple[int, ...]:
     if axes[0] == 0:
         raise KernelError(
             "reduction-axis",
-            f"axis 0 of {source.shape} is the partition dimension, which no such reduction folds",
+            f"axis 0 of {source.shape} is the partition dimension, over which this instruction "
+            "cannot reduce",
             help="transpose first, or use nisa.tensor_partition_reduce or a matmul with ones",
         )
     return tuple(axes)

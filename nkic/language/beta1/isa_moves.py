@@ -58,7 +58,7 @@ def nc_matmul(
         shape = (left.shape[-1], right.shape[-1])
     made = new(shape, right.dtype if is_transpose else dtypes.FLOAT32, Buffer.PSUM)
     if len(right.shape) < 2:
-        raise KernelError("bad-shape", f"moving has 2 dimensions or more, not {right.shape}")
+        raise KernelError("bad-shape", f"moving must have at least 2 dimensions, not {right.shape}")
     columns = left._axes[1:] if len(left.shape) == 2 else (frozenset[int](),)
     made._axes = (*columns[:1], *right._axes[1:])[: len(shape)]
     where, sides = _of_product(mask, left, right, made)
@@ -112,7 +112,7 @@ def _of_product(mask: Any, left: Tile, right: Tile, made: Tile) -> tuple[Extent,
     axes = (left._axes[0] | right._axes[0], left._axes[1], right._axes[1])
     where = extent(mask, shape, axes, product=True)
     if where.rest is not None and asks(where.rest, 0):
-        where = exact(where, "nc_matmul, where it takes away terms of the sum,")
+        where = exact(where, "nc_matmul, where it removes terms of the sum,")
     for side, places in ((left, (0, 1)), (right, (0, 2))):
         where = _within_side(where, side, places, shape)
     if where.empty or where.box is None:

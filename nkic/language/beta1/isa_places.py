@@ -242,7 +242,9 @@ def local_gather(
     """In each 16 partitions, the elements from each index on."""
     source, places = tile(src_buffer, "src_buffer"), tile(index, "index")
     if mask is not None:
-        raise KernelError("argument-kind", "nkic has no mask= of local_gather", argument="mask")
+        raise KernelError(
+            "argument-kind", "nkic does not support mask= of local_gather", argument="mask"
+        )
     most = places.shape[1] * 16 if num_valid_indices is None else int(num_valid_indices)
     sizes = (most,) if num_elem_per_idx == 1 else (most, num_elem_per_idx)
     made = new((source.shape[0], *sizes), source.dtype)

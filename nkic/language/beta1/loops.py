@@ -110,8 +110,8 @@ class TracedRange(Range, TracedOnce):
         complain(
             "traced-once",
             f"`{name}` is a number that the body of this loop changes: the body is traced once, "
-            "so that every iteration starts with what it was before the loop",
-            help="compute it from the variable of the loop, or loop over nl.static_range",
+            "so every iteration starts with its value before the loop",
+            help="compute it from the loop variable, or loop over nl.static_range",
             level=Level.WARNING,
         )
 
@@ -144,8 +144,8 @@ def loop_reduce(x: Any, op: Any, loop_indices: Any, *, dtype: Any = None, mask: 
     if not indices or not all(isinstance(one, LoopIndex) for one in indices):
         raise KernelError(
             "argument-kind",
-            f"loop_indices are the variables of loops, not {brief(loop_indices)}",
-            help="pass the variables themselves: loop_indices=[i]",
+            f"loop_indices must be loop variables, not {brief(loop_indices)}",
+            help="pass the loop variables themselves: loop_indices=[i]",
             argument="loop_indices",
         )
     name = operator_name(op)

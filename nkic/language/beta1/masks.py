@@ -43,7 +43,7 @@ class Mask:
         """A mask is true as an object: `a and b` is b alone, on Beta 1 as here."""
         complain(
             "tensor-value",
-            "a mask that stands for many elements is true here, whatever it hides",
+            "a mask stands for many elements and is always true here, whatever it hides",
             help="join masks with & and |",
             level=Level.WARNING,
         )
@@ -240,7 +240,7 @@ def _over(index: Index, axes: Axes, shape: Shape, product: bool) -> Index:
             at = 0 if deeper and shape[0] == dim.size else behind + place
         if not 0 <= at < rank or shape[at] != dim.size:
             text = f"a mask over an index of shape {index.shape} does not fit a tile of {shape}"
-            raise KernelError("bad-index", text, help="make the mask of the indices of the tile")
+            raise KernelError("bad-index", text, help="make the mask from the indices of the tile")
         found[at] = dim._replace(step=found[at].step + dim.step)
     return Index(index.start, tuple(found))
 
@@ -317,8 +317,8 @@ def boxes(mask: Mask, box: Box) -> list[Box]:
     for lead in _rows(mask, box):
         found = _extended(found, lead)
         if len(found) > MOST_BOXES:
-            text = f"a mask that is cut into more than {MOST_BOXES} parts"
-            raise KernelError("too-large", text, help="mask with bounds of single dimensions")
+            text = f"a mask that divides the tile into more than {MOST_BOXES} parts"
+            raise KernelError("too-large", text, help="use masks that bound single dimensions")
     return found
 
 

@@ -61,8 +61,8 @@ def _operator(name: str, swapped: bool = False) -> Callable[[Tile, Any], Any]:
 def _offset(tile: Tile, name: str, index: Any) -> Any:
     """A tile of indices and an expression: an index that is known at run time."""
     if isinstance(index, AtRunTime) or name not in ("add", "subtract", "multiply"):
-        text = f"{name} of a tile and an index expression is no index"
-        raise KernelError("bad-index", text, help="make a tile of the expression with nisa.iota")
+        text = f"{name} of a tile and an index expression is not an index"
+        raise KernelError("bad-index", text, help="make a tile from the expression with nisa.iota")
     known = constant(index)
     if name == "multiply" and known is not None:
         return binary(name, tile, known)

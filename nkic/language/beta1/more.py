@@ -301,11 +301,11 @@ def _check_fold(name: str, count: int) -> None:
     if len(trace.grid) != 1 or count != trace.lnc:
         raise KernelError(
             "not-in-nki",
-            f"nl.all_reduce({name}) over {count} instances of the grid {trace.grid}: they must be "
-            "two, one on each core",
+            f"nl.all_reduce({name}) over {count} instances of the grid {trace.grid}: there must "
+            "be two, one on each core",
             help="launch the kernel with `--lnc 2`, or as kernel[nl.nc(2)]; instances on one core "
-            "run one after the other: keep their partial results in shared HBM, and fold them in "
-            "a kernel of its own",
+            "run one after another: keep their partial results in shared HBM, and reduce them in "
+            "another kernel",
         )
     if name == "subtract" or name not in ALU or not ALU[name].reducible:
         raise KernelError(

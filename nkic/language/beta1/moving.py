@@ -61,9 +61,9 @@ def tile(value: Any, what: str = "this") -> Tile:
             return value
         raise KernelError(
             "bad-index",
-            f"a mask between brackets hides part of a tile of shape {value.shape}; a matmul "
-            "alone takes such a tile",
-            help="give the mask to the instruction, as mask=",
+            f"a mask in an index hides part of a tile of shape {value.shape}; only "
+            "a matmul takes such a tile",
+            help="pass the mask to the instruction, as mask=",
             argument=what,
         )
     if isinstance(value, NkiTensor):
@@ -119,7 +119,7 @@ def _tiled(source: Tile) -> tuple[int, ...]:
         raise KernelError(
             "too-many-partitions",
             f"a tile has at most {PARTITIONS} partitions; shape is {source.shape}",
-            help=f"load parts of at most {PARTITIONS} rows, in a loop",
+            help=f"load at most {PARTITIONS} rows at a time, in a loop",
             argument="src",
             position=0,
         )
@@ -147,7 +147,7 @@ def store(dst: Any, value: Any, *, mask: Any = None, mode: Any = None) -> None:
     view = access.fitted(source._access, goal.shape)
     if view is None:
         text = f"a tile of shape {source.shape} cannot be stored to {goal.shape}"
-        raise KernelError("operand-shape", text, help="index both to the same shape")
+        raise KernelError("operand-shape", text, help="index both so that their shapes are equal")
     where = extent(mask, goal.shape, axes_of(goal.shape, goal, source))
     if where.empty:
         return
@@ -184,8 +184,8 @@ def exact(where: Extent, what: str) -> Extent:
         return where
     raise KernelError(
         "bad-index",
-        f"the mask of {what} is no bound of single dimensions",
-        help="mask rows and columns apart: (i_p < rows) & (i_f < columns)",
+        f"the mask of {what} does not bound single dimensions",
+        help="mask rows and columns separately: (i_p < rows) & (i_f < columns)",
         argument="mask",
     )
 
@@ -288,7 +288,7 @@ def assign(target: Tile, value: Any) -> None:
     on_chip = target._access.tensor.on_chip and view.tensor.on_chip
     if where != ALL and source.shape != target.shape:
         text = f"a part of a tile of shape {source.shape} cannot be assigned to {target.shape}"
-        raise KernelError("operand-shape", text, help="index both to the same shape")
+        raise KernelError("operand-shape", text, help="index both so that their shapes are equal")
     goal, part = part_inside(target, where), Tile(cut(view, where))
     on_chip = on_chip and begins(goal._access) and begins(part._access)
     bare = bare or (rest is not None and bounding(rest, source.shape)[1] is None)

@@ -37,7 +37,7 @@ def is_computed(view: View) -> bool:
 
 def undecided(view: View) -> KernelError:
     """The error about a decision on values."""
-    text = f"the values of {_names(view)} are {UNKNOWN}, so nothing can be decided by them"
+    text = f"the values of {_names(view)} are {UNKNOWN}, so no decision can depend on them"
     return _error(view, text, _advice(view))
 
 
@@ -191,13 +191,13 @@ def _of_boolop(asked: _Asked) -> str:
     assert isinstance(asked.node, nodes.BoolOp)
     parts = asked.node.values[:2]
     one, other = (_text(asked, p, n) for p, n in zip(parts, "ab", strict=True))
-    return f"write `nl.logical_{asked.node.op}({one}, {other})`, which does it for every element"
+    return f"write `nl.logical_{asked.node.op}({one}, {other})`, which works on every element"
 
 
 def _of_not(asked: _Asked) -> str:
     assert isinstance(asked.node, nodes.UnaryOp)
     text = _text(asked, asked.node.operand, "condition")
-    return f"write `nl.logical_not({text})`, which does it for every element"
+    return f"write `nl.logical_not({text})`, which works on every element"
 
 
 def _of_compare(asked: _Asked) -> str:
@@ -219,7 +219,7 @@ def _of_while(asked: _Asked) -> str:
 
 
 def _of_assert(asked: _Asked) -> str:
-    return "assert what is known now: shapes, dtypes, numbers; nl.device_print shows values"
+    return "assert only what is known now: shapes, dtypes, numbers; nl.device_print shows values"
 
 
 def _of_calls(asked: _Asked, view: View) -> str:
@@ -246,7 +246,7 @@ def _short(module: SourceModule, place: Span) -> str:
     return text if len(text) <= _LONGEST and "\n" not in text else ""
 
 
-_SAME = "ask with `is` whether it is the same tensor; nl.equal compares elements"
+_SAME = "use `is` to test whether it is the same tensor; nl.equal compares elements"
 _LARGER = "use nl.maximum(x, y) for the larger of two elements, nl.max(x, {axis}) for that of a row"
 _SMALLER = (
     "use nl.minimum(x, y) for the smaller of two elements, nl.min(x, {axis}) for that of a row"
@@ -260,7 +260,7 @@ _OF_CALLS = {
     "sum": "use nl.sum(x, {axis})",
     "all": "use nl.all(x, {axis})",
     "any": "use nl.max(x, {axis}) of a comparison",
-    "bool": "`x is not None` asks whether there is a tensor",
+    "bool": "`x is not None` tests whether there is a tensor",
 }
 _ADVICE: dict[type, Callable[[_Asked], str]] = {
     nodes.If: _of_if,

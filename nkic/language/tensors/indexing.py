@@ -105,8 +105,8 @@ def at_run_time(view: View, axis: int, source: View | Register) -> Dynamic:
     if view.dynamic is not None:
         raise ViewError(
             "indirect-view",
-            "a view has at most one index that is known at run time",
-            "ask `is_indirect()` first, and copy the view to a tensor before indexing again",
+            "a view can have at most one run-time index",
+            "check `is_indirect()` first, and copy the view to a tensor before indexing it again",
             view.shape,
         )
     if axis == 0 and on_chip(view):
@@ -149,7 +149,7 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
         raise ViewError(
             "bad-index",
             f"a slice of a tensor needs a step of at least 1, not {step}",
-            "access patterns do not run backwards; reverse the loop that uses the slice"
+            "access patterns cannot run backwards; reverse the loop that uses the slice"
             if step
             else "write a step of 1 for every element; t.broadcast(dim, size) repeats one",
             shape,
@@ -160,7 +160,7 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
             "index-out-of-bounds",
             f"slice {start}:{stop} reaches outside dimension {axis} of size {size}; "
             f"shape is {shape}",
-            f"slices are not cut short: write `min({stop}, {size})`, or choose a tile size "
+            f"tensor slices are not truncated: write `min({stop}, {size})`, or choose a tile size "
             f"that divides {size}",
             wanted,
         )
@@ -174,8 +174,7 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
     if axis == 0 and step > 1 and on_chip(view):
         raise ViewError(
             "partition-dimension",
-            f"a step of {step} would skip partitions, which are accessed one after another; "
-            f"shape is {shape}",
+            f"a step of {step} would skip partitions, which must be adjacent; shape is {shape}",
             "step through a free dimension instead, or copy partition by partition",
             wanted,
         )
@@ -187,7 +186,10 @@ def _ellipsis(view: View, key: tuple[Any, ...]) -> int:
     """How many dimensions `...` stands for."""
     if sum(item is Ellipsis for item in key) > 1:
         raise ViewError(
-            "bad-index", "an index has at most one `...`", "write `:` for the others", view.shape
+            "bad-index",
+            "an index can have at most one `...`",
+            "write `:` instead of the others",
+            view.shape,
         )
     skipped = len(view.shape) - (len(key) - 1)
     if skipped < 0:
@@ -201,7 +203,7 @@ def _ellipsis(view: View, key: tuple[Any, ...]) -> int:
 def _one(
     view: View, axis: int, item: Any, dynamic: Dynamic | None
 ) -> tuple[int | None, int, Dynamic | None]:
-    """An index that is no slice: the size that stays, if one does, its start, the run-time part."""
+    """Of an index other than a slice: the size that stays, if any, its start, the run-time part."""
     size = view.shape[axis]
     if isinstance(item, DynamicSlice):
         return _stretch(view, axis, item, dynamic)
@@ -254,8 +256,9 @@ def _number(view: View, axis: int, item: Any) -> int:
     if isinstance(item, DeviceInteger):
         raise ViewError(
             "register-value",
-            f"a slice of dimension {axis} has bounds that are known while the kernel is compiled, "
-            f"and {brief(item)} is not; shape is {view.shape}",
+            f"the bounds of a slice of dimension {axis} must be known while the kernel is "
+            "compiled, "
+            f"but {brief(item)} is not; shape is {view.shape}",
             "a run-time slice is `nl.ds(start, size)`, its size an int",
             view.shape,
         )
@@ -266,8 +269,8 @@ def _number(view: View, axis: int, item: Any) -> int:
     }
     raise ViewError(
         "bad-index",
-        f"dimension {axis} is indexed by {brief(item)}; shape is {view.shape}",
-        hints.get(type(item), "use ints, slices, `...` or nl.ds; select takes a tensor"),
+        f"dimension {axis} cannot be indexed by {brief(item)}; shape is {view.shape}",
+        hints.get(type(item), "use ints, slices, `...` or nl.ds; `select` takes a tensor"),
         view.shape,
     )
 
@@ -277,7 +280,7 @@ def _too_many(view: View, key: tuple[Any, ...]) -> ViewError:
     return ViewError(
         "too-many-indices",
         f"{count} indices for {len(view.shape)} dimensions; shape is {view.shape}",
-        "an int index in front may have dropped a dimension already",
+        "an int index before this one may have dropped a dimension",
         view.shape,
     )
 

@@ -70,13 +70,13 @@ def indirect(view: View, index: View, count: int | None = None) -> View:
         problem = f"indirect works on chip; this tensor is in {view.tensor.buffer.value}"
         advice = "gather from HBM with vector_select and nisa.dma_copy"
     elif view.dynamic is not None:
-        problem = "the view has an index that is known at run time already"
+        problem = "the view already has a run-time index"
     elif shape[1] != number:
-        problem = f"num_elem is an int of at least 1, not {brief(count)}"
+        problem = f"num_elem must be an int of at least 1, not {brief(count)}"
     elif not on_chip(index) or index.dynamic is not None:
-        problem = "the index is a tile in SBUF"
+        problem = "the index must be a tile in SBUF"
     elif len(flat) > 1:
-        problem = "the free dimensions have gaps, so that no one offset walks them"
+        problem = "the free dimensions have gaps, so that a single offset cannot address them"
         advice = "slice after copying, or call indirect on the whole tensor"
     if problem:
         raise ViewError("indirect-view", f"{problem}; shape is {view.shape}", advice, shape)
@@ -92,8 +92,8 @@ def unless_indirect(view: View, operation: Callable[..., View], *args: Any) -> V
         return found
     raise ViewError(
         "indirect-view",
-        f"what `.indirect()` gives is used as it is; shape is {view.shape}",
-        "slice and reshape before `.indirect()`, and take part of the index",
+        f"the result of `.indirect()` cannot be indexed or reshaped; shape is {view.shape}",
+        "slice and reshape before `.indirect()`, or take a part of the index",
         found.shape,
     )
 
@@ -103,10 +103,12 @@ def _gather(view: View, indices: View, stride: int, shape: Shape) -> Dynamic:
     indices = _two_dimensional(indices)
     found, rows = prod(indices.shape), shape[0]
     if view.dynamic is not None:
-        problem = "the view has an index that is known at run time already"
-        advice = "take both indices from the whole tensor, with one `.ap()`"
+        problem = "the view already has a run-time index"
+        advice = "apply both indices to the whole tensor, with one `.ap()`"
     elif on_chip(view):
-        problem = f"rows are gathered from HBM; this tensor is in {view.tensor.buffer.value}"
+        problem = (
+            f"rows can be gathered from HBM only; this tensor is in {view.tensor.buffer.value}"
+        )
         advice = "gather while loading from HBM, with nisa.dma_copy"
     elif len(indices.shape) != 2:
         problem = f"the indices must have two dimensions, not shape {indices.shape}"
@@ -149,8 +151,8 @@ def _dynamic(
     stride = _in_elements(view, view.strides[dim], dtype, shape)
     problem, advice = "", ""
     if scalar is not None and vector is not None:
-        problem = "ap takes scalar_offset or vector_offset, not both"
-        advice = "leave one of them out"
+        problem = "ap takes either scalar_offset or vector_offset, not both"
+        advice = "remove one of them"
     elif vector is not None and dim != 0:
         problem = f"a vector_offset works on indirect_dim 0 only, not {dim}"
         advice = "permute the tensor in HBM first, so that the rows are dimension 0"
@@ -196,7 +198,7 @@ def _offset(view: View, offset: Any, shape: Shape) -> int:
     if type(offset) is not int:
         raise ViewError(
             "bad-pattern",
-            f"the offset of ap is an int, not {brief(offset)}; shape is {view.shape}",
+            f"the offset of ap must be an int, not {brief(offset)}; shape is {view.shape}",
             "scalar_offset takes registers and tensors",
             shape,
         )
@@ -211,7 +213,7 @@ def _in_elements(view: View, count: int, dtype: DType, shape: Shape) -> int:
     if bytes_ % dtype.size:
         raise ViewError(
             "dtype-view",
-            f"byte {bytes_} of {view.tensor.name} is no start of a {dtype.name}, "
+            f"byte {bytes_} of {view.tensor.name} is not the start of a {dtype.name}, "
             f"which has {dtype.size} bytes",
             shape=shape,
         )
@@ -225,7 +227,7 @@ def _on_chip(view: View) -> View:
     if count > 1 and step != pitch:
         raise ViewError(
             "partition-dimension",
-            f"the first pair of a pattern steps from partition to partition: its step must be "
+            f"the first pair of a pattern is the partition dimension: its step must be "
             f"{pitch}, the elements per partition, not {step}",
             f"write [{pitch}, {count}], or load with dma_copy to skip partitions",
             view.shape,

@@ -81,7 +81,7 @@ def flatten_dims(view: View, start: int, end: int) -> View:
     if end < start:
         raise ViewError(
             "bad-dimension",
-            f"flatten_dims goes from {start} up to {end}; the end comes first",
+            f"flatten_dims goes from {start} up to {end}; the end comes before the start",
             shape=view.shape,
         )
     merged = prod(view.shape[start : end + 1])
@@ -108,7 +108,7 @@ def _sizes(view: View, shape: Any) -> Shape:
     if not sizes or any(type(n) is not int or n < least for n in sizes):
         raise ViewError(
             "bad-shape",
-            f"a shape is made of ints of at least 1, not {sizes}; shape was {view.shape}",
+            f"a shape must consist of ints of at least 1, not {sizes}; shape was {view.shape}",
             "only reshape_dim infers one size, written -1",
             view.shape,
         )
@@ -189,7 +189,7 @@ def _names(view: View, pattern: Sequence[Any]) -> list[tuple[str, ...]]:
     if not all(group and all(isinstance(name, str) for name in group) for group in groups):
         raise ViewError(
             "bad-pattern",
-            f"a pattern holds names and tuples of names, not {brief(tuple(pattern))}",
+            f"a pattern must consist of names and tuples of names, not {brief(tuple(pattern))}",
             shape=view.shape,
         )
     return groups
@@ -207,7 +207,7 @@ def _check_names(
     if len(before) != len(view.shape):
         problem = f"the source pattern has {len(before)} dimensions, the tensor {len(view.shape)}"
     elif any(a == b for a, b in pairwise(first)):
-        problem = f"a name stands twice in {before}"
+        problem = f"a name appears twice in {before}"
     elif first != last:
         problem = f"source and target name different dimensions: {first} and {last}"
     elif unknown := sorted(set(sizes) - set(first)):

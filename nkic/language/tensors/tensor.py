@@ -217,7 +217,9 @@ class NkiTensor(Identical):
             return self._refused(error)
         except (TypeError, ValueError) as error:
             name = operation.__name__
-            raise KernelError("argument-kind", f"{name} cannot take that: {error}") from error
+            raise KernelError(
+                "argument-kind", f"{name} does not accept these arguments: {error}"
+            ) from error
 
     def _refused(self, error: ViewError) -> NkiTensor:
         """Reports the error, unless it follows from another one, and gives a ghost."""
@@ -240,7 +242,7 @@ class NkiTensor(Identical):
         """
         if decisions.is_computed(self._access):
             raise decisions.undecided(self._access)
-        text = f"`{self.name}` is true because it is a tensor, whatever its values are"
+        text = f"`{self.name}` is always true because it is a tensor, whatever its values are"
         complain("tensor-value", text, help="write `is not None`", level=Level.WARNING)
         return True
 
@@ -286,7 +288,7 @@ class NkiTensor(Identical):
         """`t[key] = value` copies, since profile 0.3."""
         if isinstance(value, NkiInstruction):
             if value._place >= 0:  # else the instruction itself has been refused
-                text = "an instruction returns no tensor that could be assigned"
+                text = "an instruction does not return a tensor that could be assigned"
                 complain("argument-kind", text, help="pass the tensor as the instruction's dst")
             return
         _library("_assign", "assignment to a tensor")(self[key], value)
@@ -324,7 +326,7 @@ def _library(name: str, what: str) -> Callable[..., Any]:
     if trace.profile < Profile.NKI_0_3:
         raise KernelError(
             "needs-profile",
-            f"{what} came with NKI 0.3; this kernel is compiled as {trace.profile.label}",
+            f"{what} was added in NKI 0.3; this kernel is compiled as {trace.profile.label}",
             help="call a nisa function with a dst, or compile with `--nki 0.3` or later",
         )
     return trace.library(name)
@@ -431,7 +433,7 @@ def _source(value: Any, buffer: Buffer) -> View | Register:
     if found.tensor.number != POISON and prod(found.shape) != 1:
         raise KernelError(
             "argument-kind",
-            f"a run-time index is one element, a tensor of shape (1, 1), not {found.shape}",
+            f"a run-time index must be one element, a tensor of shape (1, 1), not {found.shape}",
             help="slice the tensor of indices down to one element",
         )
     return found

@@ -22,7 +22,7 @@ from nkic.machine.memory import Buffer
 Shape = tuple[int, ...]
 
 SBUF, PSUM = Buffer.SBUF, Buffer.PSUM
-NOTHING_TO_DO = "skip the instruction where there is nothing to do"
+NOTHING_TO_DO = "skip the instruction if there is nothing to do"
 
 
 class ViewError(Exception):
@@ -102,7 +102,7 @@ def permute(view: View, dims: Shape) -> View:
         raise ViewError(
             "partition-dimension",
             f"permute{dims} would move the partition dimension; shape is {view.shape}",
-            "dims[0] stays 0; nc_transpose and dma_transpose move data across partitions",
+            "dims[0] must be 0; nc_transpose and dma_transpose move data across partitions",
             shape,
         )
     return view._replace(shape=shape, strides=tuple(view.strides[d] for d in dims))
@@ -114,8 +114,9 @@ def broadcast(view: View, dim: int, size: int) -> View:
     if view.shape[dim] != 1 or size < 1:
         raise ViewError(
             "broadcast-size",
-            f"broadcast repeats a dimension of size 1 at least once; dimension {dim} has size "
-            f"{view.shape[dim]} and is asked to become {size}; shape is {view.shape}",
+            f"broadcast can only repeat a dimension of size 1, at least once; dimension {dim} has "
+            "size "
+            f"{view.shape[dim]} and should become {size}; shape is {view.shape}",
             shape=replaced(view.shape, dim, max(1, size)),
         )
     shape = replaced(view.shape, dim, size)
@@ -140,7 +141,7 @@ def squeeze_dim(view: View, dim: int) -> View:
     if view.shape[dim] != 1:
         raise ViewError(
             "broadcast-size",
-            f"squeeze_dim drops a dimension of size 1; dimension {dim} has size "
+            f"squeeze_dim can only drop a dimension of size 1; dimension {dim} has size "
             f"{view.shape[dim]}; shape is {view.shape}",
             f"select({dim}, i) takes one element of it",
             view.shape,
@@ -160,7 +161,9 @@ def reinterpret(view: View, dtype: DType) -> View:
     least = min(1, view.shape[last])
     shape = replaced(view.shape, last, max(least, view.shape[last] * old // new))
     if view.dynamic is not None:
-        raise ViewError("indirect-view", "view(dtype) comes before a run-time index", shape=shape)
+        raise ViewError(
+            "indirect-view", "view(dtype) must come before a run-time index", shape=shape
+        )
     if view.strides[last] != 1 and view.shape[last] != 1:
         raise _cannot_view(view, dtype, f"last dimension has stride {view.strides[last]}", shape)
     numbers = (view.offset, view.shape[last], *view.strides[:last])
@@ -175,7 +178,7 @@ def reinterpret(view: View, dtype: DType) -> View:
 def _cannot_view(view: View, dtype: DType, why: str, shape: Shape) -> ViewError:
     return ViewError(
         "dtype-view",
-        f"{view.dtype.name}{list(view.shape)} cannot be seen as {dtype.name}: its {why}",
+        f"{view.dtype.name}{list(view.shape)} cannot be viewed as {dtype.name}: its {why}",
         "take view(dtype) of the whole tensor, before slicing",
         shape,
     )
@@ -208,7 +211,7 @@ def check_dim(view: View, dim: Any) -> None:
 def _no_dim(view: View, dim: Any, last: int) -> ViewError:
     return ViewError(
         "bad-dimension",
-        f"there is no dimension {brief(dim)}: they count from 0 to {last}; shape is {view.shape}",
+        f"there is no dimension {brief(dim)}: dimensions are 0 to {last}; shape is {view.shape}",
         shape=view.shape,
     )
 
@@ -218,7 +221,7 @@ def check_some(view: View, dim: int) -> None:
     if not view.shape[dim]:
         raise ViewError(
             "empty-slice",
-            f"dimension {dim} is empty, and has nothing to index; shape is {view.shape}",
+            f"dimension {dim} is empty, so it cannot be indexed; shape is {view.shape}",
             NOTHING_TO_DO,
             replaced(view.shape, dim, 1),
         )
@@ -241,7 +244,7 @@ def check_rank(view: View, shape: Shape) -> None:
     if len(shape) < least:
         raise ViewError(
             "bad-dimension",
-            f"a view in {view.tensor.buffer.value} has at least {least} dimensions; "
+            f"a view in {view.tensor.buffer.value} must have at least {least} dimensions; "
             f"{shape} has {len(shape)}",
             "keep a last dimension of size 1",
             view.shape,

@@ -42,7 +42,7 @@ ISA = {
 }
 TILE_SIZE = {
     "psum_fmax": Old(
-        NKI_0_4, "write psum_bank_fmax: it is about one bank of PSUM", "psum_bank_fmax"
+        NKI_0_4, "write psum_bank_fmax: it is the size of one bank of PSUM", "psum_bank_fmax"
     ),
     "total_available_sbuf_size": Old(
         NKI_0_4,
@@ -59,7 +59,7 @@ DYNAMIC_WHILE = Old(
     "write nl.while_loop(register, body), the body a function that returns the next condition",
     gone=NKI_0_7,
 )
-JIT_MODE = Old(NKI_0_3, "leave it out: nothing depends on it")
+JIT_MODE = Old(NKI_0_3, "remove it: nothing depends on it")
 
 
 def refuse(what: str, old: Old) -> None:

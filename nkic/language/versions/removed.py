@@ -27,7 +27,7 @@ class Gone(NamedTuple):
 
 BETA2, NKI_0_3, NKI_0_4 = Profile.BETA2, Profile.NKI_0_3, Profile.NKI_0_4
 
-_SLICES = "index with slices, `t[0:128, 0:512]`, or with `t.ap(pattern)` where slices do not do"
+_SLICES = "index with slices, `t[0:128, 0:512]`, or with `t.ap(pattern)` if slices are not enough"
 _DYNAMIC = "use nisa.tensor_copy with `t.ap(pattern, scalar_offset=register)`"
 _GRID = "write the grid as plain ints: `kernel[2](...)`"
 _PYTHON = "compile with `nkic` and run with `nki-run`, which reports cycles"
@@ -85,9 +85,9 @@ def absent(module: str, table: Mapping[str, Gone], profile: Profile) -> dict[str
 
 def _absent(name: str, gone: Gone, profile: Profile) -> Absent:
     if profile >= gone.since:
-        text = f"NKI {profile.label} has no `{name}`: it went with NKI {gone.since.label}"
+        text = f"NKI {profile.label} has no `{name}`: it was removed in NKI {gone.since.label}"
     else:
-        text = f"nkic has no `{name}`, which went with NKI {gone.since.label}"
+        text = f"nkic has no `{name}`, which was removed in NKI {gone.since.label}"
     return Absent("removed-name", text, gone.instead)
 
 
@@ -95,7 +95,7 @@ def newer(
     module: str, names: Iterable[str], since: Profile, profile: Profile, instead: str
 ) -> dict[str, Absent]:
     """What to say of names of `module` that came with version `since`, in one before."""
-    text = "NKI {} has no `{}.{}`: it came with NKI {}"
+    text = "NKI {} has no `{}.{}`: it was added in NKI {}"
     return {
         name: Absent(
             "needs-profile", text.format(profile.label, module, name, since.label), instead
@@ -115,7 +115,9 @@ _DTYPE = Gone(
     "the result has the dtype of dst: make dst with nl.ndarray(shape, dtype=...)",
     idle=True,
 )
-_BUFFER = Gone(BETA2, "the result is where dst is: make dst with nl.ndarray(..., buffer=...)")
+_BUFFER = Gone(
+    BETA2, "the result is in the buffer of dst: make dst with nl.ndarray(..., buffer=...)"
+)
 _SHAPE = Gone(BETA2, "the result has the shape of dst: make dst with nl.ndarray(shape, ...)")
 
 # Of every instruction and function.
@@ -123,7 +125,9 @@ _PARAMETERS = {"mask": _MASK, "dtype": _DTYPE, "buffer": _BUFFER}
 # Of one.
 _OF = {
     ("dma_copy", "dst_rmw_op"): Gone(NKI_0_3, "use nisa.dma_compute(dst, [src, dst], reduce_op)"),
-    ("dma_copy", "unique_indices"): Gone(NKI_0_3, "use nisa.dma_compute, which has it", idle=True),
+    ("dma_copy", "unique_indices"): Gone(
+        NKI_0_3, "use nisa.dma_compute, which has this parameter", idle=True
+    ),
     ("sendrecv", "use_gpsimd_dma"): Gone(
         NKI_0_3, "write dma_engine=nisa.dma_engine.gpsimd_dma, or nisa.dma_engine.dma for False"
     ),
@@ -195,7 +199,7 @@ def no_parameter(name: str, gone: Gone, profile: Profile) -> str:
     since = gone.since if last is None else min(p for p in Profile if p > last)
     if profile >= gone.since:
         return f"there is no parameter `{name}` since NKI {since.label}"
-    return f"nkic does not have `{name}=`, which went with NKI {gone.since.label}"
+    return f"nkic does not have `{name}=`, which was removed in NKI {gone.since.label}"
 
 
 def former_order(function: str, parameter: str) -> str:

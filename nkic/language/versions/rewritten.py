@@ -40,7 +40,7 @@ class Merged(NamedTuple):
 class Moved(NamedTuple):
     """A parameter that lost its place by position `place` for its name, or for that of another.
 
-    A call is of the former order if a value that is no operator of nl stands at `shown` (from 0),
+    A call is of the former order if something other than an nl operator stands at `shown` (from 0),
     or, where it is shorter, if `named` is passed by name behind `place`. `swap` is the place
     that takes its value; None where it goes to the end, by name.
     """

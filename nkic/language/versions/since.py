@@ -33,7 +33,7 @@ LANGUAGE = {
     "abs_max": _MAGNITUDE,
     "abs_min": _MAGNITUDE,
     "prelu": New(NKI_0_4, "use nisa.scalar_tensor_tensor: max(x, slope x) for a slope below 1"),
-    "bypass": New(NKI_0_4, "leave the operator out"),
+    "bypass": New(NKI_0_4, "remove the operator"),
     "int64": New(NKI_0_7, "use nl.int32, if the values fit"),
     "float8_e8m0fnu": New(NKI_0_5, "keep scales of microscaling groups in nl.uint8"),
     "fori_loop": New(NKI_0_6, "write `for i in nl.dynamic_range(start, stop, step):`"),
@@ -54,7 +54,7 @@ TILE_SIZE = {
     "sbuf_size_bytes": New(NKI_0_4, "write 128 * nl.tile_size.total_available_sbuf_size"),
     "sbuf_fmax": New(NKI_0_4, "write nl.tile_size.total_available_sbuf_size // 4"),
     "sbuf_fmax_bytes": New(NKI_0_4, "write total_available_sbuf_size"),
-    "psum_num_banks": New(NKI_0_5, "write 8, which it is on every target"),
+    "psum_num_banks": New(NKI_0_5, "write 8, its value on every target"),
 }
 _INDEX = New(NKI_0_5, "index with t[...]")
 _PATTERN = New(NKI_0_5, "write the pattern out: t.ap([[step, count], ...])")
@@ -74,7 +74,7 @@ TENSOR = {
     "rearrange": _PATTERN,
     "indirect": New(NKI_0_5, "gather with nisa.dma_copy and t.ap(..., vector_offset=...)"),
     "is_contiguous": New(NKI_0_5, "compare t.get_pattern() with the shape"),
-    "is_indirect": New(NKI_0_5, "keep track of it in the kernel"),
+    "is_indirect": New(NKI_0_5, "keep track of this in the kernel"),
 }
 NESTED = New(NKI_0_3, "write one index of the whole tensor")
 
@@ -83,7 +83,7 @@ def later(what: str, new: New, profile: Profile) -> Absent | None:
     """What to say of `what` in `profile`, if it came later."""
     if profile >= new.since:
         return None
-    text = f"NKI {profile.label} has no {what}: it came with NKI {new.since.label}"
+    text = f"NKI {profile.label} has no {what}: it was added in NKI {new.since.label}"
     return Absent("needs-profile", text, new.instead)
 
 

@@ -18,7 +18,7 @@ from hashlib import sha256
 from types import MappingProxyType
 from typing import Any
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.suggest import did_you_mean
 from nkic.machine.clock import TABLE, Parameter
 from nkic.machine.targets import CONTENTION, TARGETS, Target, find
@@ -44,8 +44,13 @@ class MachineFile:
     def applied(self, target: Target) -> Target:
         """`target` with these figures. Raises `UsageFailed` for another target than the file's."""
         if self.target not in (None, target.name):
-            text = f"{self.path}: its figures are of {self.target}, the kernel is for {target.name}"
-            raise _bad(text, "compile the kernel for that target, or pass another machine file")
+            text = (
+                f"{self.path}: its figures are for {self.target}, but the kernel is for "
+                f"{target.name}"
+            )
+            raise bad_value(
+                text, "compile the kernel for that target, or pass another machine file"
+            )
         return replace(
             target,
             figures=MappingProxyType({**target.figures, **self.figures}),
@@ -59,7 +64,7 @@ def read_machine(path: str, text: str) -> MachineFile:
     try:
         found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise _bad(f"{path}: no TOML: {error}") from error
+        raise bad_value(f"{path}: no TOML: {error}") from error
     return figures_of(path, found)
 
 
@@ -70,10 +75,12 @@ def figures_of(path: str, given: Mapping[str, Any]) -> MachineFile:
     found = dict(given)
     target, contention = found.pop("target", None), found.pop("contention", None)
     if target is not None and find(target) is None:
-        raise _bad(f"{path}: there is no target `{target}`", f"known are: {', '.join(TARGETS)}")
+        raise bad_value(
+            f"{path}: there is no target `{target}`", f"known are: {', '.join(TARGETS)}"
+        )
     if contention is not None and contention not in CONTENTION:
-        text = f"{path}: contention is `{contention}`, which is none of {', '.join(CONTENTION)}"
-        raise _bad(text)
+        text = f"{path}: contention is `{contention}`, which is not one of {', '.join(CONTENTION)}"
+        raise bad_value(text)
     figures = {name: _value(path, name, value) for name, value in _flat(found)}
     known = find(target) if target is not None else None
     return MachineFile(path, figures, contention, known.name if known is not None else None)
@@ -105,9 +112,9 @@ def _value(path: str, name: str, value: Any) -> float:
     parameter = TABLE.get(name)
     if parameter is None:
         near = did_you_mean(name, TABLE) or "`nki-run --print machine` lists them"
-        raise _bad(f"{path}: there is no parameter `{name}`", near)
+        raise bad_value(f"{path}: there is no parameter `{name}`", near)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _bad(f"{path}: {name} is {value!r}, where a number is wanted ({parameter.unit})")
+        raise bad_value(f"{path}: {name} is {value!r}, but must be a number ({parameter.unit})")
     return _in_range(path, parameter, float(value))
 
 
@@ -115,8 +122,4 @@ def _in_range(path: str, parameter: Parameter, value: float) -> float:
     if parameter.least <= value <= parameter.most:
         return value
     span = f"{parameter.least:g} to {parameter.most:g} {parameter.unit}"
-    raise _bad(f"{path}: {parameter.name} is {value:g}, outside of {span}")
-
-
-def _bad(message: str, help: str = "") -> UsageFailed:
-    return UsageFailed([make("bad-value", message, help=help)])
+    raise bad_value(f"{path}: {parameter.name} is {value:g}, outside {span}")

@@ -42,7 +42,7 @@ class Probe:
     attributes: Mapping[str, Any]
     quantity: str
     figures: tuple[str, ...]
-    numbers: Mapping[str, float] = field(default_factory=dict)  # operands that are no tiles
+    numbers: Mapping[str, float] = field(default_factory=dict)  # operands that are not tiles
     other: Mapping[str, Any] = field(default_factory=dict)
     warm: bool = True
 

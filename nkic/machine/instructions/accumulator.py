@@ -48,7 +48,7 @@ def initial(name: str, only: bool = True) -> Rule:
             "operand-missing",
             f"`{name}` is {shown(value)} and `reduce_cmd` is {command}, which does not load it",
             name,
-            f"pass `reduce_cmd=nisa.reduce_cmd.load_reduce`, or leave `{name}` out",
+            f"pass `reduce_cmd=nisa.reduce_cmd.load_reduce`, or leave out `{name}`",
         )
 
     return rule
@@ -59,7 +59,7 @@ def _no_value(name: str) -> Violation:
         "operand-missing",
         f"`reduce_cmd` is load_reduce and `{name}` is None",
         name,
-        f"pass as `{name}` what the accumulators start from",
+        f"pass the initial values of the accumulators as `{name}`",
     )
 
 
@@ -71,7 +71,7 @@ def nothing_to_read(facts: Facts) -> Violation | None:
         "operand-missing",
         "`reduce_res` is given and `reduce_cmd` is idle, which leaves the accumulators unknown",
         "reduce_res",
-        "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce`, or leave `reduce_res` out",
+        "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce`, or leave out `reduce_res`",
     )
 
 

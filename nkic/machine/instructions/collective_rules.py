@@ -38,11 +38,11 @@ def groups(facts: Facts) -> Violation | None:
         text = "`replica_group` has no ranks"
     elif len({len(group) for group in found}) > 1:
         sizes = ", ".join(str(len(group)) for group in found)
-        text = f"the groups of `replica_group` have {sizes} ranks; they must be equally large"
+        text = f"the groups of `replica_group` have {sizes} ranks; they must have the same size"
     elif len({*chain(*found)}) < sum(map(len, found)):
-        text = "a rank is twice in `replica_group`; groups must not overlap"
+        text = "a rank appears twice in `replica_group`; groups must not overlap"
     elif min(chain(*found)) < 0:
-        text = f"`replica_group` has the rank {min(chain(*found))}; ranks count from 0"
+        text = f"`replica_group` has the rank {min(chain(*found))}; ranks are numbered from 0"
     else:
         return None
     hint = "pass ReplicaGroup([[0, 1, …]]) with each rank in one list"
@@ -116,7 +116,7 @@ def _wrong_size(facts: Facts, name: str, wanted: int) -> Violation:
         f"`{name}` has {tile.elements} elements {list(tile.shape)} and `dst` has {dst.elements} "
         f"{list(dst.shape)}, but must have {wanted}",
         "dst",
-        "make the first dimension of `dst` as many times larger as there are ranks, or smaller",
+        "multiply or divide the first dimension of `dst` by the number of ranks",
     )
 
 
@@ -126,7 +126,10 @@ def splits(facts: Facts) -> Violation | None:
     first = tile.partitions if tile.on_chip else 0
     if (first or tile.elements) % count == 0:
         return None
-    text = f"`src` has {first or tile.elements} parts, which {count} ranks cannot share equally"
+    text = (
+        f"`src` has {first or tile.elements} parts, which cannot be divided equally among "
+        f"{count} ranks"
+    )
     return Violation(SLUG, text, "src", f"pad `src` to a multiple of {count}")
 
 
@@ -158,7 +161,7 @@ def pairs(facts: Facts) -> Violation | None:
     elif any(rank < 0 for pair in found for rank in pair):
         text = "`source_target_pairs` has a negative rank"
     elif any(len({pair[side] for pair in found}) < len(found) for side in (0, 1)):
-        text = "a rank is twice a source, or twice a target, in `source_target_pairs`"
+        text = "a rank appears twice as a source or as a target in `source_target_pairs`"
     else:
         return None
     hint = "pass each rank at most once as source and once as target"
@@ -170,8 +173,8 @@ def channel(facts: Facts) -> Violation | None:
     found = facts.attributes["channel_id"]
     if 0 <= found < MAX_CHANNELS:
         return None
-    text = f"the channel is {found}; there are {MAX_CHANNELS}, counted from 0"
-    return Violation(SLUG, text, "channel_id", "use fewer channels, counted from 0")
+    text = f"the channel is {found}; channels are 0 to {MAX_CHANNELS - 1}"
+    return Violation(SLUG, text, "channel_id", "use fewer channels, numbered from 0")
 
 
 def metadata(facts: Facts) -> Violation | None:
@@ -181,7 +184,10 @@ def metadata(facts: Facts) -> Violation | None:
     if tile.elements == count and tile.partitions <= 1:
         return None
     text = f"`metadata_tensor` is {list(tile.shape)}, but must be [{rows}, {group_size(facts)}]"
-    hint = f"allocate it as [{rows}, {group_size(facts)}] in HBM, or with a 1 in front in SBUF"
+    hint = (
+        f"allocate it as [{rows}, {group_size(facts)}] in HBM, or with a leading dimension of "
+        "1 in SBUF"
+    )
     return Violation(SLUG, text, METADATA, hint)
 
 
@@ -191,7 +197,7 @@ def prepared(facts: Facts) -> Violation | None:
     if made.elements == counts.elements:
         return None
     text = f"`{PREPARED}` is {list(made.shape)} and `{METADATA}` {list(counts.shape)}"
-    return Violation("element-count-mismatch", text, PREPARED, "make both of one size")
+    return Violation("element-count-mismatch", text, PREPARED, "give both the same size")
 
 
 def slots(facts: Facts) -> Violation | None:
@@ -199,7 +205,7 @@ def slots(facts: Facts) -> Violation | None:
     dst, count = facts.tile("dst"), group_size(facts)
     if dst.elements % count == 0:
         return None
-    text = f"`dst` has {dst.elements} elements, which do not make {count} equal slots"
+    text = f"`dst` has {dst.elements} elements, which cannot be divided into {count} equal slots"
     return Violation(SLUG, text, "dst", f"pad `dst` to a multiple of {count} elements")
 
 
@@ -212,11 +218,11 @@ def displaced(facts: Facts) -> Violation | None:
 
 
 def never_displaced(facts: Facts) -> Violation | None:
-    """all_gather_v: chunks lie in equal slots."""
+    """all_gather_v: chunks are in slots of equal size."""
     if not facts.attributes["has_rdispls"]:
         return None
     text = "`has_rdispls=True` is not supported by all_gather_v"
-    return Violation(SLUG, text, "has_rdispls", "leave it out: chunks lie in equal slots")
+    return Violation(SLUG, text, "has_rdispls", "leave it out: chunks are in slots of equal size")
 
 
 def of_one_chip(facts: Facts) -> Violation | None:
@@ -234,7 +240,7 @@ def ring_step(facts: Facts) -> Violation | None:
     if (found := facts.attributes["iteration_id"]) >= 0:
         return None
     text = f"`iteration_id` is {found}, but must not be negative"
-    return Violation(SLUG, text, "iteration_id", "count ring steps from 0")
+    return Violation(SLUG, text, "iteration_id", "number the ring steps from 0")
 
 
 def alike(parties: Sequence[Facts]) -> Violation | None:
@@ -268,8 +274,8 @@ def counted_exchange(facts: Facts, cores: int) -> Violation | None:
         near = next(((a, b) for a, b in pairwise(sorted(group)) if (b - a) % ranks), None)
         if near is not None:
             text = (
-                f"ranks {near[0]} and {near[1]} exchange, but on {facts.target.name} all_to_all_v "
-                "is between ranks of the same index on several nodes"
+                f"ranks {near[0]} and {near[1]} exchange data, but on {facts.target.name} "
+                "all_to_all_v connects only ranks of the same index on several nodes"
             )
             return Violation(UNCONNECTED, text, "replica_group", "use all_to_all between these")
     return None
@@ -283,8 +289,8 @@ def _whole_devices(facts: Facts, cores: int, ranks: int) -> Violation | None:
     for group in facts.attributes["replica_group"]:
         if len(group) % ranks or list(group) != list(range(group[0], group[0] + len(group))):
             text = (
-                f"the ranks {list(group)} are no whole devices of {ranks} ranks in sequence, "
-                f"which all_to_all_v needs on {name}"
+                f"the ranks {list(group)} are not whole devices of {ranks} consecutive "
+                f"ranks, which all_to_all_v needs on {name}"
             )
             return Violation(UNCONNECTED, text, "replica_group", hint)
     return None
@@ -294,9 +300,11 @@ def without_switch(facts: Facts, cores: int) -> Violation | None:
     """Collectives in two halves: instances whose devices a switch connects do not have them."""
     if facts.target.generation < SWITCHED:
         return None
-    text = f"instances of {facts.target.name} behind a switch take no collective in two halves"
+    text = (
+        f"instances of {facts.target.name} behind a switch do not support collectives in two halves"
+    )
     return Violation(
-        UNCONNECTED, text, help="call all_to_all_v or all_gather_v, without the halves"
+        UNCONNECTED, text, help="call all_to_all_v or all_gather_v as a single instruction"
     )
 
 
@@ -309,4 +317,4 @@ def circle(facts: Facts, cores: int) -> Violation | None:
     odd = min(sources ^ targets)
     does = "sends and does not receive" if odd in sources else "receives and does not send"
     text = f"rank {odd} {does}; only circular permutations are supported"
-    return Violation(UNCONNECTED, text, "source_target_pairs", "let the pairs make rings")
+    return Violation(UNCONNECTED, text, "source_target_pairs", "choose pairs that form rings")

@@ -58,6 +58,7 @@ def _row(
     since: Profile = Profile.BETA2,
     warn: Callable[[Facts, int], Violation | None] | None = None,
     coalesces: bool = False,
+    prepared_by: str = "",
 ) -> Row:
     """A row with what all that move data have."""
     tiles = [o.name for o in operands if o.name not in COUNTS]
@@ -77,6 +78,7 @@ def _row(
         rendezvous_rule=rendezvous_rule,
         warn=warn,
         coalesces=coalesces,
+        prepared_by=prepared_by,
         channel=CHANNEL.name if CHANNEL in attributes else "",
         since=since,
         module=MODULE,
@@ -103,12 +105,12 @@ def _register_row(name: str, opcode: int, doc: str, *attributes: Attribute) -> R
     )
 
 
-def _prepare_row(name: str, opcode: int, of: str) -> Row:
+def _prepare_row(name: str, opcode: int, prepares: str) -> Row:
     """A row that takes the counts of a split collective, before there is data."""
     return Row(
         name=name,
         opcode=opcode,
-        doc=f"Takes the counts in {METADATA}, by which the {of}_trigger that follows goes.",
+        doc=f"Takes the counts in {METADATA}, by which the second half of {prepares} goes.",
         parameters=(PREPARED, METADATA, "name"),
         operands=(
             result(PREPARED, buffers=HBM, dtypes=_WORDS, keep_rank=True),
@@ -125,6 +127,7 @@ def _prepare_row(name: str, opcode: int, of: str) -> Row:
         source=f"{MODULE}.{name}",
         depends=Depends.ELEMENTWISE,
         moves=True,
+        prepares=prepares,
     )
 
 
@@ -269,6 +272,7 @@ ROWS = (
         rendezvous_rule=rules.two_cores,
         access=_metadata_access,
         since=Profile.NKI_0_7,
+        prepared_by="all_gather_v_prepare",
     ),
     _prepare_row("all_to_all_v_prepare", 143, "all_to_all_v"),
     _row(
@@ -281,6 +285,7 @@ ROWS = (
         access=_metadata_access,
         warn=rules.counted_exchange,
         since=Profile.NKI_0_7,
+        prepared_by="all_to_all_v_prepare",
     ),
     _register_row("rank_id", 139, "A register with the number of this rank."),
     _register_row(

@@ -64,7 +64,7 @@ def _cores(count: int) -> str:
 
 def _advice(count: int, wanted: str) -> str:
     if count == 1:
-        return "launch the kernel on 2 cores, or leave this out where nl.num_programs() is 1"
+        return "launch the kernel on 2 cores, or skip this instruction if nl.num_programs() is 1"
     return f"pass {wanted} on both"
 
 
@@ -91,7 +91,7 @@ def small_enough(facts: Facts) -> Violation | None:
         return None
     return Violation(
         "core-meeting",
-        f"`src` has {size:,} bytes per partition; gpsimd_dma swaps at most {limit:,} of "
+        f"`src` has {size:,} bytes per partition; gpsimd_dma swaps at most {limit:,} for "
         f"{tile.dtype.name}",
         "src",
         "use dma_engine=nisa.dma_engine.dma, or swap smaller tiles",
@@ -101,7 +101,7 @@ def small_enough(facts: Facts) -> Violation | None:
 def swapped(parties: Sequence[Facts]) -> Violation | None:
     """What each core sends the other expects, in the same shape, type, pipe and manner."""
     if len(parties) != len(SWAP):
-        text = f"sendrecv: the kernel is for {_cores(len(parties))}, and 2 are needed"
+        text = f"sendrecv: the kernel is for {_cores(len(parties))}, but sendrecv needs 2"
         return Violation("core-meeting", text, help=_advice(len(parties), "rank 0 or 1"))
     sends = [facts.attributes["send_to_rank"] for facts in parties]
     receives = [facts.attributes["recv_from_rank"] for facts in parties]
@@ -129,7 +129,7 @@ def _differing(parties: Sequence[Facts]) -> Violation | None:
     if shapes[0] == shapes[1]:
         return None
     text = f"sendrecv: core 0 sends {one_tile} and core 1 {two_tile}"
-    return Violation("core-meeting", text, "src", "swap tiles of one shape and type")
+    return Violation("core-meeting", text, "src", "swap tiles of the same shape and type")
 
 
 def swap_engine(facts: Facts) -> Engine:

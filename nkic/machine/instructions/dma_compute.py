@@ -37,7 +37,7 @@ def ones(facts: Facts) -> Violation | None:
         text = f"`scales` has {wrong[0]:g}; each must be 1.0"
     else:
         return None
-    hint = "leave `scales` out, and scale with `nisa.tensor_scalar`"
+    hint = "leave out `scales`, and scale with `nisa.tensor_scalar`"
     return Violation("dma-mode", text, "scales", hint)
 
 
@@ -62,7 +62,7 @@ def fixed_places(facts: Facts) -> Violation | None:
         if tile.dynamic and not tile.indexed:
             return Violation(
                 "dma-mode",
-                f"`{name}` has a run-time offset, but addresses must be known at compile time",
+                f"`{name}` has a run-time offset, but the addresses must be known at compile time",
                 name,
                 f"copy `{name}` with `nisa.dma_copy`, and add with `nisa.tensor_tensor`",
             )
@@ -82,7 +82,10 @@ def modify(facts: Facts) -> Violation | None:
     elif sum(tile.indexed for tile in sources) != 1:
         text = "takes a `vector_offset` on exactly one of the sources"
     elif dst not in sources:
-        text = "with a `vector_offset` adds to what `dst` holds: one of the sources must be `dst`"
+        text = (
+            "with a `vector_offset` adds to the former content of `dst`: one of the sources "
+            "must be `dst`"
+        )
     else:
         return _in_sbuf(facts)
     return _bad_modify(text)
@@ -92,7 +95,7 @@ def _only_with_indices(facts: Facts) -> Violation | None:
     if facts.attributes["oob_mode"] != "skip":
         return None
     text = "`oob_mode` is skip, but no source has a `vector_offset` that could be out of bounds"
-    return Violation("dma-mode", text, "oob_mode", "leave `oob_mode` out")
+    return Violation("dma-mode", text, "oob_mode", "leave out `oob_mode`")
 
 
 def _in_sbuf(facts: Facts) -> Violation | None:

@@ -58,9 +58,9 @@ def descriptor_mode(facts: Facts) -> Violation | None:
         if engine == "unknown":
             return None
         return _bad_mode(
-            f"`engine` is {engine}, which is for dge_mode.hwdge, and `dge_mode` is {mode}",
+            f"`engine` is {engine}, which requires dge_mode.hwdge, but `dge_mode` is {mode}",
             "engine",
-            "pass `dge_mode=nisa.dge_mode.hwdge`, or leave `engine` out",
+            "pass `dge_mode=nisa.dge_mode.hwdge`, or leave out `engine`",
         )
     dst, src = facts.tile("dst").dtype, facts.tile("src").dtype
     if dst is not src:
@@ -84,7 +84,7 @@ def _before_v3(text: str, facts: Facts) -> Violation | None:
         "needs-newer-target",
         f"{text}, which needs trn2; the target is {facts.target.name}",
         "dge_mode",
-        f"leave `dge_mode` out, or {compile_for('trn2')}",
+        f"leave out `dge_mode`, or {compile_for('trn2')}",
     )
 
 
@@ -96,15 +96,15 @@ def gathering(facts: Facts) -> Violation | None:
         mode = facts.attributes.get("dge_mode", "unknown")
         if mode not in ("unknown", "swdge"):
             return _bad_mode(
-                f"`{name}` has a `vector_offset`, which dge_mode.swdge alone supports, and "
+                f"`{name}` has a `vector_offset`, which only dge_mode.swdge supports, but "
                 f"`dge_mode` is {mode}",
                 "dge_mode",
-                "leave `dge_mode` out",
+                "leave out `dge_mode`",
             )
         if tile.on_chip:
             return Violation(
                 "buffer-not-allowed",
-                f"`{name}` is indexed and in {tile.buffer.value}, but must be in hbm",
+                f"`{name}` is indexed and is in {tile.buffer.value}, but must be in hbm",
                 name,
                 "gather within SBUF with `nisa.tensor_copy` (trn3) or `nisa.nc_n_gather`",
             )
@@ -139,7 +139,7 @@ def _bad_indices(name: str, tile: Tile, index: Tile, wanted: str) -> Violation:
         "operand-shape",
         f"the `vector_offset` of `{name}` is {_shape(index)} for {_rows(tile)} rows, but {wanted}",
         name,
-        f"pass a tile with the indices of the {_rows(tile)} rows, one in each partition",
+        f"pass a tile with one index per partition for the {_rows(tile)} rows",
         True,
     )
 
@@ -157,8 +157,8 @@ def whole_rows(facts: Facts) -> Violation | None:
             if other != name and not _falls_into(tile, rows):
                 return Violation(
                     "operand-shape",
-                    f"`{other}` has {rows} rows by `vector_offset`, into which `{name}` "
-                    f"{_shape(tile)} does not fall",
+                    f"`{other}` has {rows} rows by `vector_offset`, but `{name}` "
+                    f"{_shape(tile)} cannot be divided into as many",
                     name,
                     f"make `{name}` a tile of {rows} partitions, or rows",
                 )
@@ -184,7 +184,7 @@ def priority(facts: Facts) -> Violation | None:
         "dma-mode",
         f"`priority` is {value}, but must be 0 to {PRIORITIES - 1}",
         "priority",
-        "pass 0 for the highest priority, 3 for the lowest",
+        "pass 0 for the highest priority and 3 for the lowest",
     )
 
 
@@ -200,13 +200,13 @@ def transposed_shape(facts: Facts) -> Violation | None:
         return _bad_axes(f"`src` has {rank} dimensions; 2, 3 or 4 can be transposed", "src")
     if axes is not None and axes != known:
         text = f"`axes` is {list(axes[:8])}; with {rank} dimensions it must be {list(known)}"
-        return _bad_axes(text, "axes", "leave `axes` out")
+        return _bad_axes(text, "axes", "leave out `axes`")
     wanted = tuple(src.shape[axis] for axis in known)
     if dst.shape == wanted:
         return None
     hint = f"make `dst` a tile of shape {list(wanted)}"
     if wanted[0] > PARTITIONS:
-        hint = f"transpose parts of `src` that give at most {PARTITIONS} rows"
+        hint = f"transpose parts of `src` that make at most {PARTITIONS} rows"
     text = f"`dst` is {_shape(dst)}, but `src` transposed is {list(wanted)}"
     return _bad_axes(text, "dst", hint if len(dst.shape) == rank else _RANK)
 
@@ -247,13 +247,13 @@ def transpose_mode(facts: Facts) -> Violation | None:
             "`dge_mode` is swdge; a transpose without a run-time offset takes unknown, none or "
             "hwdge",
             "dge_mode",
-            "leave `dge_mode` out",
+            "leave out `dge_mode`",
         )
     if facts.attributes["oob_mode"] == "skip" and not src.dynamic:
         return _bad_mode(
             "`oob_mode` is skip, but no run-time offset can be out of bounds",
             "oob_mode",
-            "leave `oob_mode` out",
+            "leave out `oob_mode`",
         )
     return _before_v3("`dge_mode` is hwdge", facts) if mode == "hwdge" else None
 
@@ -274,7 +274,9 @@ def transposed_by_hardware(facts: Facts) -> Violation | None:
         )
     else:
         return transposed_columns(facts)
-    return Violation("operand-shape", text, "src", "leave `dge_mode` out, or cut `src` otherwise")
+    return Violation(
+        "operand-shape", text, "src", "leave out `dge_mode`, or divide `src` differently"
+    )
 
 
 def transposed_columns(facts: Facts) -> Violation | None:

@@ -95,7 +95,7 @@ def snake_length(facts: Facts) -> Violation | None:
             "index-count",
             f"`n` is {n}, but must be 8 to 65535",
             "n",
-            "pass the number of elements that 16 partitions of `src` hold",
+            "pass the number of elements in 16 partitions of `src`",
         )
     if columns * CORE >= n:
         return None
@@ -116,7 +116,7 @@ def largest_count(facts: Facts) -> Violation | None:
         return None
     return Violation(
         "operand-shape",
-        f"`val_dst` has {k} elements per partition; of {n} elements at most {limit} can be found",
+        f"`val_dst` has {k} elements per partition; at most {limit} of {n} elements can be found",
         "val_dst",
         f"make `val_dst` and `idx_dst` at most {limit} elements wide",
     )

@@ -103,7 +103,7 @@ def _wrong_start(name: str, data: Tile, scale: str, scales: Tile) -> Violation:
         f"`{scale}` starts at partition {scales.start} and `{name}` at {data.start}; scales start "
         "0, 4, 8 or 12 partitions into the same quadrant of 32",
         scale,
-        f"slice `{scale}` from one of these partitions on",
+        f"slice `{scale}` so that it starts at one of these partitions",
     )
 
 
@@ -151,7 +151,7 @@ def rows_only(facts: Facts) -> Violation | None:
         f"the column size is {size[1]}, but must be {tensor_rules.ARRAY}: nc_matmul_mx is tiled "
         "by rows only",
         "tile_size",
-        "pass such as `tile_position=(64, 0), tile_size=(64, 128)`",
+        "pass, for example, `tile_position=(64, 0), tile_size=(64, 128)`",
     )
 
 
@@ -184,7 +184,7 @@ def indexed_untiled(facts: Facts) -> Violation | None:
         f"`{indexed[0]}` uses `.indirect()` at the array position {position[:2]}, which the "
         "tensor engine does not support",
         indexed[0],
-        "leave `tile_position` out",
+        "leave out `tile_position`",
     )
 
 

@@ -107,7 +107,7 @@ def probability(facts: Facts) -> Violation | None:
         "random-range",
         f"`prob` is {prob}, but a probability is from 0 to 1",
         "prob",
-        "pass the share of the elements that become 0, such as 0.1",
+        "pass the fraction of the elements to set to 0, such as 0.1",
     )
 
 
@@ -120,7 +120,8 @@ def probability_type(facts: Facts) -> Violation | None:
         return None
     return Violation(
         "operand-not-float32",
-        f"`prob` is {prob.dtype.name} and `data` is {data.dtype.name}, where it must be float32",
+        f"`prob` is {prob.dtype.name} and `data` is {data.dtype.name}, but `prob` must then be "
+        "float32",
         "prob",
         "copy `prob` into a float32 tile with `nisa.tensor_copy` first",
     )

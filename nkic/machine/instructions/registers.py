@@ -84,7 +84,7 @@ def whole_number(facts: Facts) -> Violation | None:
         return None
     return Violation(
         "argument-kind",
-        f"the value is {value}; a register holds an integer of 32 bits",
+        f"the value is {value}; a register holds a 32-bit integer",
         help="pass an int from -2147483648 to 4294967295",
     )
 

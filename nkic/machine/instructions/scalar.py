@@ -102,9 +102,9 @@ def reduces_nothing(facts: Facts, cores: int) -> Violation | None:
     return Violation(
         "stale-accumulator",
         "`reduce_op` and `reduce_res` are given and `reduce_cmd` is idle: nothing is reduced, and "
-        "`reduce_res` takes whatever the reduce registers hold",
+        "`reduce_res` receives the former content of the reduce registers",
         "reduce_res",
-        "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce`, or leave `reduce_op` out",
+        "pass `reduce_cmd=nisa.reduce_cmd.reset_reduce`, or leave out `reduce_op`",
     )
 
 

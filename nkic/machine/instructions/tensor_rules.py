@@ -140,7 +140,8 @@ def slow_types(facts: Facts, cores: int) -> Violation | None:
         "float32-matmul",
         "float32 takes 4 passes through the tensor engine",
         "moving",
-        "bfloat16 takes 1: copy stationary and moving to bfloat16 where that will do",
+        "bfloat16 takes 1: copy stationary and moving to bfloat16 where that precision is "
+        "sufficient",
     )
 
 
@@ -163,7 +164,7 @@ def _not_paired(name: str, tile: Tile) -> Violation | None:
             "dtype-not-supported",
             f"`{name}` is {tile.dtype.name}; double_row takes 8-bit floats",
             name,
-            "use float8_e4m3 or float8_e5m2, or leave `perf_mode` out",
+            "use float8_e4m3 or float8_e5m2, or leave out `perf_mode`",
         )
     pairs = tile.dims[0][1] if tile.dims else 1
     if pairs == 2:
@@ -188,7 +189,7 @@ def _not_with_double_row(facts: Facts) -> Violation | None:
         "matmul-mode",
         f"`perf_mode` is double_row, which cannot be combined with {other}",
         "perf_mode",
-        "use one or the other",
+        "remove one of them",
     )
 
 
@@ -222,7 +223,7 @@ def _bad_tiling(text: str) -> Violation:
         "matmul-mode",
         text,
         "tile_size",
-        "leave both out, or pass such as `tile_position=(64, 0), tile_size=(64, 128)`",
+        "leave out both, or pass, for example, `tile_position=(64, 0), tile_size=(64, 128)`",
     )
 
 

@@ -84,7 +84,7 @@ def fill_value(facts: Facts) -> Violation | None:
         text, hint = "a packed type takes 0 only", "load the packed data with `nisa.dma_copy`"
     elif isinstance(value, float):
         text = "which takes an int"
-        hint = "write an int, without a decimal point, or allocate `dst` as float32"
+        hint = "pass an int, without a decimal point, or allocate `dst` as float32"
     elif not dtype.lowest <= value <= dtype.highest:
         text = f"which holds {int(dtype.lowest)} to {int(dtype.highest)}"
         hint = "use a value in that range, or a wider type for `dst`"
@@ -139,7 +139,7 @@ def same_group(facts: Facts) -> Violation | None:
     return Violation(
         "operator-mix",
         f"`op0` is {op0} ({ALU[op0].group}) and `op1` is {op1} ({ALU[op1].group}); "
-        "they must be of one group",
+        "they must be of the same group",
         "op1",
         "use two instructions",
     )
@@ -235,7 +235,9 @@ def inexact_constants(facts: Facts, cores: int) -> Violation | None:
         return None  # with a vector of integers, arithmetic is in integers
     for name, value in values.items():
         if isinstance(value, int) and _digits(value) > EXACT_BITS:
-            text = f"`{name}` is {grouped(value)}, which float32, the type of arithmetic, rounds"
+            text = (
+                f"`{name}` is {grouped(value)}, which is rounded, because arithmetic is in float32"
+            )
             return _inexact(text)
     return None
 
@@ -327,5 +329,5 @@ def triples(facts: Facts) -> Violation | None:
         "operand-shape",
         f"`data` has {data.free} elements per partition, but must have a multiple of 3",
         "data",
-        "pass the whole output of `nisa.bn_stats`: 6 elements for each call",
+        "pass the complete output of `nisa.bn_stats`: 6 elements for each call",
     )

@@ -41,13 +41,13 @@ def shuffle_mask(facts: Facts) -> Violation | None:
     if len(mask) != QUADRANT:
         return _bad_mask(
             f"has {len(mask)} entries, but must have {QUADRANT}",
-            f"give one entry for each of the {QUADRANT} partitions of a quadrant",
+            f"pass one entry for each of the {QUADRANT} partitions of a quadrant",
         )
     for place, entry in enumerate(mask):
         if entry != KEEP and not 0 <= entry < QUADRANT:
             return _bad_mask(
                 f"has {entry} at {place}; entries are 0 to {QUADRANT - 1}, or {KEEP}",
-                f"use {KEEP} for partitions that are to stay as they are",
+                f"use {KEEP} for partitions that must not change",
             )
     for partition in range(dst.partitions):
         entry = mask[partition % QUADRANT]

@@ -95,7 +95,7 @@ def exact_range(facts: Facts) -> Violation | None:
         f"`range_start` is {start} and counts {count} elements; indices must be within {EXACT} "
         "of 0, to be exact in float32",
         "range_start",
-        f"subtract a part of `range_start` from both bounds: at most {EXACT - count} is left",
+        f"subtract part of `range_start` from both bounds, so that at most {EXACT - count} is left",
     )
 
 

@@ -77,7 +77,7 @@ def parameter_used(facts: Facts) -> Violation | None:
         "operand-missing",
         f"`relu_param` is {shown(value)} and `op` is {op}, which has no parameter",
         "relu_param",
-        "leave `relu_param` out, or use `op=nl.prelu`",
+        "leave out `relu_param`, or use `op=nl.prelu`",
     )
 
 

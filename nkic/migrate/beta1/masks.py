@@ -38,7 +38,7 @@ class Mask(NamedTuple):
 
 
 def mask_of(indices: Indices, node: cst.BaseExpression) -> Mask:
-    """What a mask leaves. Raises `NotSlices` where it is no bound."""
+    """What a mask leaves. Raises `NotSlices` where it is not a bound."""
     if isinstance(node, cst.Name) and indices.is_index(node):
         return mask_of(indices, _definition(indices, node))
     if not indices.has_index(node):
@@ -47,7 +47,7 @@ def mask_of(indices: Indices, node: cst.BaseExpression) -> Mask:
         return _both(mask_of(indices, node.left), mask_of(indices, node.right))
     if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
         return _compared(indices, node)
-    raise NotSlices(f"the mask `{code(node)}` is no bound of an axis")
+    raise NotSlices(f"the mask `{code(node)}` is not a bound of an axis")
 
 
 def _conditions(indices: Indices, node: cst.BaseExpression) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _compared(indices: Indices, node: cst.Comparison) -> Mask:
     left, operator, right = node.left, node.comparisons[0].operator, node.comparisons[0].comparator
     kind = type(operator)
     if kind not in _MIRRORED:
-        raise NotSlices(f"the mask `{code(node)}` is no bound of an axis")
+        raise NotSlices(f"the mask `{code(node)}` is not a bound of an axis")
     if not indices.has_index(left):
         left, right = right, left
         kind = _MIRRORED[kind]
@@ -110,7 +110,7 @@ def _compared(indices: Indices, node: cst.Comparison) -> Mask:
         kind = _MIRRORED[kind]
     plain = index is not None and [one for one, _ in index.parts] == ["1"]
     if index is None or bound is None or bound.parts or not plain:
-        raise NotSlices(f"the mask `{code(node)}` is no bound of an axis")
+        raise NotSlices(f"the mask `{code(node)}` is not a bound of an axis")
     axis = index.parts[0][1]
     is_upper = kind in (cst.LessThan, cst.LessThanEqual)
     exact = kind in (cst.LessThan, cst.GreaterThanEqual)

@@ -69,7 +69,7 @@ def _iota(indices: Indices, old: cst.Call, new: cst.Call, names: Names) -> cst.C
     assert said is not None
     index = indices.of(said.value)
     if index is None or not index.parts:
-        raise NotSlices(f"`{code(said.value)}` is no sum of numbers and axes")
+        raise NotSlices(f"`{code(said.value)}` is not a sum of numbers and axes")
     ones = ["1"] * index.rank
     return new.with_changes(args=_pattern(index, ones, index.rank))
 
@@ -128,11 +128,11 @@ def _difference(indices: Indices, node: cst.BaseExpression) -> tuple[Index, str]
             raise NotSlices(f"`{node.value}` is set in several places")
         return _difference(indices, found[1])
     if not isinstance(node, cst.Comparison) or len(node.comparisons) != 1:
-        raise NotSlices(f"`{code(node)}` is no comparison of two index expressions")
+        raise NotSlices(f"`{code(node)}` is not a comparison of two index expressions")
     operator = _COMPARED.get(type(node.comparisons[0].operator))
     left, right = indices.of(node.left), indices.of(node.comparisons[0].comparator)
     if operator is None or left is None or right is None:
-        raise NotSlices(f"`{code(node)}` is no comparison of two index expressions")
+        raise NotSlices(f"`{code(node)}` is not a comparison of two index expressions")
     negated = tuple((_negative(one), axis) for one, axis in right.parts)
     return Index(less(left.base, right.base), (*left.parts, *negated)), operator
 

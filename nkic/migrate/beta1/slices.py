@@ -85,7 +85,7 @@ def _index(indices: Indices, element: cst.SubscriptElement) -> Index | None:
     found = indices.of(element.slice.value)
     if found is None:
         text = code(element.slice.value)
-        raise NotSlices(f"`{text}` is no sum of numbers and axes, or what it is made of changes")
+        raise NotSlices(f"`{text}` is not a sum of numbers and axes, or what it is made of changes")
     return found
 
 
@@ -166,7 +166,7 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
         order += [axis.place for axis in axes]
     rank = max(one.rank for one in dims)
     if sorted(order) != list(range(rank)):
-        raise NotSlices("a dimension of the result is no axis of the index")
+        raise NotSlices("a dimension of the result is not an axis of the index")
     text = f"[{', '.join(slices)}].reshape(({', '.join(shape)}))"
     if order == sorted(order):
         return text
@@ -291,7 +291,7 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
     column, before = indices.of(last), [indices.of(one) for one in numbers]
     plain = column is not None and [(one, axis.place) for one, axis in column.parts] == [("1", 1)]
     if column is None or not plain or not isinstance(node.value, cst.Name):
-        raise NotSlices("a tile says which rows, and its columns are no slice")
+        raise NotSlices("a tile says which rows, and its columns are not a slice")
     if any(one is None or one.parts for one in before):
         raise NotSlices("a tile says which rows, of more than one plane")
     if not isinstance(rows, cst.Name | cst.Subscript):

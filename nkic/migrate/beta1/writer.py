@@ -106,7 +106,7 @@ class Writer(cst.CSTTransformer):
             except SeveralAxes as failure:
                 return self._viewed(old, updated_node, failure)
             except NotSlices as failure:
-                self.sheet.leave(old, f"this index is no slice: {failure}", _INDEXING)
+                self.sheet.leave(old, f"this index is not a slice: {failure}", _INDEXING)
                 return updated_node
             self.sheet.done[INDICES] += 1
         elif not blocks:
@@ -120,7 +120,7 @@ class Writer(cst.CSTTransformer):
         try:
             text = self._view(old)
         except NotSlices:
-            self.sheet.leave(old, f"this index is no slice: {failure}", _INDEXING)
+            self.sheet.leave(old, f"this index is not a slice: {failure}", _INDEXING)
             return new
         if isinstance(next(self.sheet.parents(old)), cst.AssignTarget):
             text += "[...]"
@@ -215,7 +215,7 @@ class Writer(cst.CSTTransformer):
         try:
             made = cutter.target(old, new.target)
         except NotSlices as failure:
-            self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
+            self.sheet.leave(old, f"the mask is not an extent: {failure}", _MASKING)
             return updated_node
         return updated_node.with_changes(targets=[new.with_changes(target=made)])
 
@@ -230,7 +230,7 @@ class Writer(cst.CSTTransformer):
         try:
             made = cutter.target(original_node.target, updated_node.target)
         except NotSlices as failure:
-            self.sheet.leave(original_node, f"the mask is no extent: {failure}", _MASKING)
+            self.sheet.leave(original_node, f"the mask is not an extent: {failure}", _MASKING)
             return updated_node
         return updated_node.with_changes(target=made)
 
@@ -267,7 +267,7 @@ class Writer(cst.CSTTransformer):
                 new = cutter.call(old, new)
             except NotSlices as failure:
                 if not self.stairs.is_one(old):
-                    self.sheet.leave(old, f"the mask is no extent: {failure}", _MASKING)
+                    self.sheet.leave(old, f"the mask is not an extent: {failure}", _MASKING)
                 return new
             self.sheet.done[MASKS] += 1
             self.cutters[id(old)] = cutter

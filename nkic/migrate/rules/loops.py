@@ -63,7 +63,7 @@ def conditional(sheet: Sheet, old: cst.While, new: cst.While) -> Made | None:
 
 
 def _refusal(sheet: Sheet, loop: cst.For | cst.While) -> str:
-    """Why the body of a loop is no function; "" if nothing stands in the way."""
+    """Why the body of a loop is not a function; "" if nothing stands in the way."""
     if loop.orelse is not None:
         return "it has an `else`"
     if any(isinstance(node, _LEAVING) for node in _own(loop.body)):

@@ -54,7 +54,7 @@ def _check_identity(
     elif not 0 <= stream.queue < queues:
         text = f"{stream.name}: queue {stream.queue}, {target.name} has {queues}"
     elif identity in known:
-        text = f"{stream.name} is there twice"
+        text = f"{stream.name} appears twice"
     else:
         known.add(identity)
         return

@@ -54,7 +54,7 @@ def _address_problem(t: TensorRecord, target: Target) -> str:
             f" {t.buffer.value} of {target.name} has {size:,}"
         )
     if t.byte % t.dtype.size:
-        return f"byte {t.byte} is no multiple of the {t.dtype.size} bytes of {t.dtype.name}"
+        return f"byte {t.byte} is not a multiple of the {t.dtype.size} bytes of {t.dtype.name}"
     return ""
 
 
@@ -99,7 +99,7 @@ def _check_constants(executable: Executable) -> None:
             raise Unsound(f"constant %{index} has no content", record=index)
     for index, content in executable.constants.items():
         if not 0 <= index < len(executable.tensors):
-            raise Unsound(f"content for %{index}, which is no tensor")
+            raise Unsound(f"content for %{index}, which is not a tensor")
         tensor = executable.tensors[index]
         if tensor.role not in ("constant", "output") or tensor.buffer.on_chip:
             text = f"content for %{index}: {tensor.role} in {tensor.buffer.value}"

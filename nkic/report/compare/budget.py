@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from nkic.base.diagnostics import Diagnostic, UsageFailed, make
+from nkic.base.diagnostics import Diagnostic, bad_value, make
 from nkic.base.suggest import did_you_mean
 from nkic.base.text import clean
 from nkic.report.compare.profiles import FIGURES
@@ -42,20 +42,24 @@ def rules(text: str) -> list[Rule]:
 def _rule(word: str) -> Rule:
     found = _RULE.fullmatch(word)
     if found is None:
-        _bad(word, "it is not FIGURE>LIMIT", "write cycles>+2%, sbuf_peak>24MiB or dma_bytes>+0")
+        _bad(word, "expected FIGURE>LIMIT", "write cycles>+2%, sbuf_peak>24MiB or dma_bytes>+0")
         raise AssertionError
     figure, plus, number, unit = found.groups()
     if figure not in FIGURES:
         near = did_you_mean(figure, FIGURES) or f"known are: {', '.join(FIGURES)}"
         _bad(word, f"there is no figure `{figure}`", near)
     if unit == "%" and not plus:
-        _bad(word, "a percentage of what?", f"write {figure}>+{number}% to compare with a baseline")
+        _bad(
+            word,
+            "a percentage needs a baseline",
+            f"write {figure}>+{number}% to compare with a baseline",
+        )
     scale = 1 if unit == "%" else _UNITS[unit[:1]]
     return Rule(figure, float(number) * scale, bool(plus), unit == "%", word)
 
 
 def _bad(word: str, why: str, help: str) -> None:
-    raise UsageFailed([make("bad-value", f"--fail-if {clean(word)}: {why}", help=help)])
+    raise bad_value(f"--fail-if {clean(word)}: {why}", help)
 
 
 def broken(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, NamedTuple
 
-from nkic.base.diagnostics import UsageFailed, make
+from nkic.base.diagnostics import bad_value
 from nkic.base.text import clean
 from nkic.report.views.profile import KIND, SCHEMA
 
@@ -68,7 +68,7 @@ def read_profile(data: bytes, path: str) -> Profile:
         )
         text = f"`{clean(path)}` is not a profile of a run: {reason}"
         help = f"write one with nki-run --report json={clean(path)}"
-        raise UsageFailed([make("bad-value", text, help=help)]) from error
+        raise bad_value(text, help) from error
 
 
 class _Wrong(ValueError):

@@ -164,7 +164,8 @@ class _Asker:
                 rows[line] = min(rows.get(line, 1 << 62), row_bytes(event))
         for line, events in by_line.items():
             text = (
-                f"move longer rows in {line.short}: theirs have {rows[line]} bytes, and DMA needs "
+                f"move longer rows in {line.short}: its rows have {rows[line]} bytes, but DMA "
+                "needs "
                 f"{full:.0f} for its full rate"
             )
             change, weight = _at_full_rate(events), self.weight(events)
@@ -241,7 +242,7 @@ class _Asker:
             change = _wired(rest, kept)
             yield Question(f"buffers:{line}", text, change, True, weight, line, given)
         data = [edge for edge in found if edge.relation is not Relation.ROOM]
-        text = "if nothing waited for room in memory"
+        text = "if nothing waited for free memory"
         weight = sum(waits.values())
         yield Question("free-room", text, _wired(data, kept), False, weight, None, given)
 

@@ -28,7 +28,7 @@ Again = Callable[[Change], int]
 @dataclass(frozen=True)
 class Answer:
     """What a change would do: `time_ps` is what the run would take, `gain` the share saved. `code`
-    is the warning of the compiler's (-W 06) that is about the same, if there is one.
+    is the warning of the compiler's (-W 06) which is about the same, if there is one.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Verdict:
         )
         used = f"{size(self.sbuf_peak)} of {size(self.sbuf_limit)}"
         moved = (
-            f"; {decimal(self.spilled)} moved for want of room (--spill)" if self.spilled else ""
+            f"; {decimal(self.spilled)} moved for lack of room (--spill)" if self.spilled else ""
         )
         return f"memory: at most {used} of SBUF in use: {', '.join(whose)}{moved}"
 

@@ -62,7 +62,7 @@ def critical(found: Insight) -> str:
         (f"{100 * time / end:.1f}%", grouped(round(time * clock / 1e6)), line, turns, spent)
         for (line, turns, spent), time in ranked[:MOST_CRITICAL]
     ]
-    head = ("path", "cycles", "line", "in turn", "spent on")
+    head = ("path", "cycles", "line", "iteration", "spent on")
     more = len(ranked) - len(rows)
     left = f"<p>and {grouped(more)} more</p>" if more > 0 else ""
     return table(head, rows, (0, 1)) + left if rows else ""

@@ -146,22 +146,22 @@ METRICS: dict[str, Metric] = {
     ),
     "hardware_flops": Metric(
         "flop",
-        "the same, where the tensor engine did nothing else",
+        "the same, if the tensor engine did nothing else",
         lambda f: f.flops if f.all_counted() else None,
     ),
     "mfu_estimated_percent": Metric(
         "fraction",
-        "model_flops of what the array can do of 16-bit floats",
+        "model_flops as a share of what the array can do in 16-bit floats",
         lambda f: _share(f.flops, _rate(f) * f.time),
     ),
     "hfu_estimated_percent": Metric(
         "fraction",
-        "hardware_flops of what the array can do of 16-bit floats",
+        "hardware_flops as a share of what the array can do in 16-bit floats",
         lambda f: _share(f.flops, _rate(f) * f.time) if f.all_counted() else None,
     ),
     "mbu_estimated_percent": Metric(
         "fraction",
-        "bytes from and to HBM of what the DMA engines can move",
+        "bytes from and to HBM as a share of what the DMA engines can move",
         lambda f: _share(f.read + f.written, _bandwidth(f) * f.time),
     ),
     "mm_arithmetic_intensity": Metric(

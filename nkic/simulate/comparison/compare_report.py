@@ -130,7 +130,7 @@ def _neighbours(found: Comparison, index: tuple[int, ...]) -> Iterator[str]:
     left = [list(map(_cell, *rows)) for rows in zip(got, wrong, strict=True)]
     right = [[_cell(value) for value in row] for row in expected]
     span = ", ".join(f"{s.start}:{s.stop}" for s in spans)
-    yield f"around it, [{', '.join([*map(str, lead), span])}], got and expected:"
+    yield f"the surrounding elements, [{', '.join([*map(str, lead), span])}], got and expected:"
     cells = max(len(cell) for row in (*left, *right) for cell in row)
     for a, b in zip(left, right, strict=True):
         yield f"  {'  '.join(c.rjust(cells) for c in a)}  |  {'  '.join(c.rjust(cells) for c in b)}"

@@ -91,7 +91,7 @@ class Expectations(Observer):
             writes.check_line("--expect-at", one.line)
             for name, found in self._read(scene, writes, one).items():
                 if (name, one.line) in wanted:
-                    _bad(name, one, f"is there twice: in `{clean(wanted[name, one.line].path)}`")
+                    _bad(name, one, f"appears twice: in `{clean(wanted[name, one.line].path)}`")
                 wanted[name, one.line] = found
         self._refuse_ignored(scene, [name for name, _ in wanted])
         self._executable = scene.executable

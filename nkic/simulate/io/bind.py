@@ -137,7 +137,9 @@ def _unholdable(dtype: DType, number: float) -> str:
         return f"{number:g} is beyond {dtype}, which ends at {element.highest:g}" if beyond else ""
     if element.lowest <= number <= element.highest and float(number).is_integer():
         return ""
-    return f"{number:g} is no value of {dtype}: integers from {dtype.lowest:g} to {dtype.highest:g}"
+    return (
+        f"{number:g} is not a value of {dtype}: integers from {dtype.lowest:g} to {dtype.highest:g}"
+    )
 
 
 def _castable(offer: Offer, dtype: DType) -> bool:

@@ -63,7 +63,7 @@ def _problem(parameter: ArrayParameter, offer: Offer | None) -> str:
 
 def shape_as(offer: Offer, shape: tuple[int, ...], dtype: DType) -> tuple[int, ...] | None:
     """The shape that the offer must have to be compared with an array of `shape` and `dtype`; None
-    if its elements are no numbers.
+    if its elements are not numbers.
     """
     if _type(offer, dtype) is not None:
         return shape

@@ -108,7 +108,7 @@ def _counts_to(dtype: DType) -> float:
 
 
 def _poisoned_bytes(dtype: DType, shape: tuple[int, ...]) -> NDArray[Any]:
-    """Of types without NaN: all bits set where that is no number (packed elements), else the
+    """Of types without NaN: all bits set where that is not a number (packed elements), else the
     lowest value of signed integers and the highest of unsigned ones.
     """
     value = dtype.lowest if dtype.kind == "int" else dtype.highest

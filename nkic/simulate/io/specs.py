@@ -59,7 +59,7 @@ def parse_inputs(texts: Iterable[str]) -> dict[str, Spec]:
     for text in texts:
         name, equals, rest = text.partition("=")
         if not name.strip() or not equals or not rest.strip():
-            _bad(f"-i {text}: NAME=WHAT is wanted", _WAYS)
+            _bad(f"-i {text}: expected NAME=WHAT", _WAYS)
         if name.strip() in found:
             _bad(f"-i {text}: `{name.strip()}` is given twice")
         found[name.strip()] = _spec(rest.strip(), f"-i {text}")
@@ -91,7 +91,7 @@ def _raw(text: str, where: str) -> RawFile:
     type, _, path = text.partition("=@")
     found = _BRACKETS.fullmatch(type.strip()) or _CROSSES.fullmatch(type.strip())
     if found is None or not path:
-        _bad(f"{where}: a type and a file are wanted", "for example -i a=f32[128,512]=@a.bin")
+        _bad(f"{where}: a type and a file are expected", "for example -i a=f32[128,512]=@a.bin")
     sizes = [int(word) for word in re.findall(r"\d+", found["sizes"])]
     if not all(0 < size <= _MAX_SIZE for size in sizes):
         _bad(f"{where}: every size must be from 1 to {_MAX_SIZE}")

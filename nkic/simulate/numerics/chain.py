@@ -3,7 +3,7 @@
 The product of rows with ones is each row's sum, in the order in which BLAS adds (`matmul.py`): the
 sum so far is the first number of the next slab. That takes a third of the time of adding up columns
 of the transposed rows. It begins with 0, so that a sum of zeros loses its sign, and the bits of a
-NaN are BLAS's own: where a sum is no finite number other than 0, it is not used.
+NaN are BLAS's own: where a sum is not a finite number other than 0, it is not used.
 """
 
 from __future__ import annotations

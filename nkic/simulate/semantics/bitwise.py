@@ -96,7 +96,7 @@ def _apply(
 
 
 def _full(decoded: Decoded, data: Tile, stages: list[Stage]) -> list[str]:
-    """The operands that are no vectors, but as large as the data."""
+    """The operands that are not vectors, but as large as the data."""
     names = [stage.operand for stage in stages]
     return [n for n in names if (t := decoded.maybe(n)) is not None and t.free == data.free]
 

@@ -90,7 +90,7 @@ class Strangers:
         row = record.row.name if record.row else ""
         text = (
             f"{row} adds to what {name} wrote into `{tensor}`, which is undefined on "
-            f"{self.executable.target}: there only a matmul may begin what matmuls add to"
+            f"{self.executable.target}: an accumulation must begin with a matmul"
         )
         help = (
             "let the first matmul overwrite, with accumulate=False, and add what was there with "

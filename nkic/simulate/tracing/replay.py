@@ -1,4 +1,4 @@
-"""A run once more, for its time alone: every item as it was recorded, without its values.
+"""A run again, for its time alone: every item as it was recorded, without its values.
 
 It runs in the same event loop, by the same rules of time. What is changed is how long items take,
 or who waits for whom; so the answer is computed, not estimated.

@@ -22,7 +22,7 @@ _COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})  # functi
 
 
 def run(function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Calls a kernel. Frames from here on down are no kernel's."""
+    """Calls a kernel. Frames from here on down are not a kernel's."""
     return function(*args, **named)
 
 
@@ -35,7 +35,7 @@ class CallSite(NamedTuple):
 
 
 class _Code:
-    """What is known of one code object; `source` is None where it is no kernel's."""
+    """What is known of one code object; `source` is None where it is not a kernel's."""
 
     __slots__ = ("code", "inlined", "instructions", "loops", "number", "source", "spans")
 

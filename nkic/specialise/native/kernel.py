@@ -25,7 +25,7 @@ class LiveKernel:
     alone. `replace(value, tensors)` gives what the kernel gets for a value inside an argument, the
     tensor of an array among them, and KEEP for most; objects of a class that `enters` refuses are
     not looked into. `source_of` gives the file of a code object with its global variables, None
-    for code that is no kernel's: Python's own, frameworks, nkic.
+    for code that is not a kernel's: Python's own, frameworks, nkic.
     """
 
     function: FunctionType

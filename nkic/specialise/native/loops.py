@@ -51,7 +51,7 @@ class Whiles:
         if last.offset == place.offset and not _only_continues(node):
             raise KernelError(
                 "device-loop-misuse",
-                "this loop on the device was left before its end, or its body has `continue`",
+                "this device loop was left before its end, or its body has `continue`",
                 help="write the body as a function, for nl.while_loop(register, body)",
             )
         self._open.pop()

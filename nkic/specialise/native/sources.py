@@ -57,7 +57,7 @@ class Sources(Mapping[str, SourceModule]):
         return made
 
     def of(self, code: CodeType, space: Mapping[str, Any]) -> SourceFile | None:
-        """The file of a code object, None if it is no kernel code."""
+        """The file of a code object, None if it is not kernel code."""
         if code.co_filename.startswith(STDLIB):
             found = next(f for f in library.sources().values() if f.path == code.co_filename)
         else:

@@ -12,7 +12,7 @@ def all_gather(srcs: Any, dsts: Any, replica_group: Any, collective_dim: Any, pr
 def all_gather_v(srcs: Any, dsts: Any, replica_group: Any, metadata_tensor: Any, recv_counts_known: Any = ..., has_rdispls: Any = ..., priority: Any = ..., name: Any = ...) -> Any:
     """dst = a chunk of src of each rank, its length and place in metadata_tensor, in slots."""
 def all_gather_v_prepare(srcs: Any, dsts: Any, replica_group: Any, metadata_tensor: Any, recv_counts_known: Any = ..., has_rdispls: Any = ..., priority: Any = ..., name: Any = ...) -> Any:
-    """Takes the counts in metadata_tensor, by which the all_gather_v_trigger that follows goes."""
+    """Takes the counts in metadata_tensor, by which the second half of all_gather_v goes."""
 def all_gather_v_trigger(prepare_instr: Any, name: Any = ...) -> Any:
     """all_gather_v, by the counts that all_gather_v_prepare took."""
 def all_reduce(srcs: Any, dsts: Any, replica_group: Any, op: Any, priority: Any = ..., name: Any = ...) -> Any:
@@ -22,7 +22,7 @@ def all_to_all(srcs: Any, dsts: Any, replica_group: Any, collective_dim: Any, pr
 def all_to_all_v(srcs: Any, dsts: Any, replica_group: Any, metadata_tensor: Any, recv_counts_known: Any = ..., has_rdispls: Any = ..., priority: Any = ..., name: Any = ...) -> Any:
     """Chunks of src, their lengths and places in metadata_tensor, go to each rank."""
 def all_to_all_v_prepare(srcs: Any, dsts: Any, replica_group: Any, metadata_tensor: Any, recv_counts_known: Any = ..., has_rdispls: Any = ..., priority: Any = ..., name: Any = ...) -> Any:
-    """Takes the counts in metadata_tensor, by which the all_to_all_v_trigger that follows goes."""
+    """Takes the counts in metadata_tensor, by which the second half of all_to_all_v goes."""
 def all_to_all_v_trigger(prepare_instr: Any, name: Any = ...) -> Any:
     """all_to_all_v, by the counts that all_to_all_v_prepare took."""
 def collective_permute(srcs: Any, dsts: Any, source_target_pairs: Any, priority: Any = ..., name: Any = ...) -> Any:

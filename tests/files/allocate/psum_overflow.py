@@ -19,7 +19,7 @@ def kernel(a):
     for acc in sums:
         nisa.tensor_tensor(dst=total, data1=total, data2=acc, op=nl.add)
     out = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.shared_hbm)
-    for acc in sums:  # each once more, with what all of them add up to
+    for acc in sums:  # each again, with what all of them add up to
         y = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
         nisa.tensor_tensor(dst=y, data1=total, data2=acc, op=nl.multiply)
         nisa.dma_copy(dst=out, src=y)

@@ -3,7 +3,7 @@
 # nki: beta1
 """Beta 1 has no `nki`."""
 import nki  # error[needs-profile]: NKI beta1 has no `nki`
-import nki.language as nl  # error[needs-profile]: `nki` came with NKI beta2
+import nki.language as nl  # error[needs-profile]: `nki` was added in NKI beta2
 
 
 @nki.jit

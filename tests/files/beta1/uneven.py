@@ -9,4 +9,4 @@ import neuronxcc.nki.language as nl
 def kernel(a):
     i_p = nl.arange(128)[:, None]
     i_f = nl.arange(512)[None, :]
-    return nl.load(a[i_p, i_f // 3])  # error[bad-index]: no affine expression
+    return nl.load(a[i_p, i_f // 3])  # error[bad-index]: an affine expression: its steps are not

@@ -20,5 +20,5 @@ def kernel(a):
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     nisa.dma_copy(dst=out, src=a)
     ncc.all_to_all_v([src], [out], groups, counts)
-    ncc.all_gather_v([src], [out], groups, counts)  # error[needs-profile]: NKI 0.5 has no `nki.collectives.all_gather_v`: it came with NKI 0.6
+    ncc.all_gather_v([src], [out], groups, counts)  # error[needs-profile]: NKI 0.5 has no `nki.collectives.all_gather_v`: it was added in NKI 0.6
     return out

@@ -18,5 +18,5 @@ def kernel(a):
     nisa.dma_copy(dst=out, src=a)
     groups = ncc.ReplicaGroup([[0, 64, 128, 192]])
     given = ([src], [out], groups, counts)
-    ready = ncc.all_to_all_v_prepare(*given)  # error[needs-profile]: NKI 0.6 has no `nki.collectives.all_to_all_v_prepare`: it came with NKI 0.7
+    ready = ncc.all_to_all_v_prepare(*given)  # error[needs-profile]: NKI 0.6 has no `nki.collectives.all_to_all_v_prepare`: it was added in NKI 0.7
     return out

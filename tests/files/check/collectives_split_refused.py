@@ -18,17 +18,17 @@ def kernel(a):
     groups = ncc.ReplicaGroup([[0, 64, 128, 192]])
     given = ([src], [out], groups, counts)
     ncc.all_to_all_v_trigger(given)  # error[argument-kind]: must be what ncc.all_to_all_v_prepare returned
-    first = ncc.all_to_all_v_prepare(*given)  # error[collective]: this prepare has no ncc.all_to_all_v_trigger
+    first = ncc.all_to_all_v_prepare(*given)  # error[collective]: this prepare has no matching ncc.all_to_all_v_trigger
     second = ncc.all_to_all_v_prepare(*given)
-    ncc.all_to_all_v_trigger(first)  # error[collective]: no ncc.all_to_all_v_prepare that waits for its trigger
-    ncc.all_gather_v_trigger(second)  # error[collective]: no ncc.all_gather_v_prepare that waits
+    ncc.all_to_all_v_trigger(first)  # error[collective]: an ncc.all_to_all_v_prepare that waits for its trigger
+    ncc.all_gather_v_trigger(second)  # error[collective]: an ncc.all_gather_v_prepare that waits
     ncc.all_to_all_v_trigger(second)
-    ncc.all_to_all_v_trigger(second)  # error[collective]: no ncc.all_to_all_v_prepare that waits for its trigger
+    ncc.all_to_all_v_trigger(second)  # error[collective]: an ncc.all_to_all_v_prepare that waits for its trigger
 
     def body(i):
-        ncc.all_to_all_v_trigger(third)  # error[collective]: stand in different loops of the device
+        ncc.all_to_all_v_trigger(third)  # error[collective]: trigger are in different device loops
 
-    third = ncc.all_to_all_v_prepare(*given)  # error[collective]: this prepare has no ncc.all_to_all_v_trigger
+    third = ncc.all_to_all_v_prepare(*given)  # error[collective]: this prepare has no matching ncc.all_to_all_v_trigger
     nl.fori_loop(0, 2, body)
     ncc.all_to_all_v_prepare([src], out, groups, counts)  # error[argument-kind]: must be a list of tensors
     ncc.all_to_all_v_prepare([src], [out], groups, 3)  # error[argument-kind]: `metadata_tensor` is 3, but must be a tensor

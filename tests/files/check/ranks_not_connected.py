@@ -19,7 +19,7 @@ def kernel(a):
     nisa.dma_copy(dst=out, src=a)
     nisa.dma_copy(dst=counts, src=zeros)
     near, far = ncc.ReplicaGroup([[0, 4], [1, 3]]), ncc.ReplicaGroup([[0, 64], [1, 65]])
-    ncc.all_to_all_v([src], [out], near, counts)  # warning[ranks-not-connected]: ranks 1 and 3 exchange, but on trn2 all_to_all_v is between ranks of the same index on several nodes
+    ncc.all_to_all_v([src], [out], near, counts)  # warning[ranks-not-connected]: ranks 1 and 3 exchange data, but on trn2 all_to_all_v connects only ranks of the same index
     ncc.all_to_all_v([src], [out], far, counts)
     ncc.collective_permute([src], [out], [(0, 1), (1, 2)])  # warning[ranks-not-connected]: rank 0 sends and does not receive; only circular permutations are supported
     ncc.collective_permute([src], [out], [(0, 1), (1, 0), (2, 3), (3, 2)])

@@ -14,7 +14,7 @@ def kernel(a):
     r = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=t, src=a[core * 128 : core * 128 + 128, :])
     if core == 0:
-        nisa.core_barrier(out, (0, 1))  # error[core-meeting]: core 0 comes to core_barrier here, and core 1 to sendrecv
+        nisa.core_barrier(out, (0, 1))  # error[core-meeting]: core 0 reaches core_barrier here, but core 1 reaches sendrecv
         nisa.sendrecv(t, r, other, other, 0)
     else:
         nisa.sendrecv(t, r, other, other, 0)

@@ -7,5 +7,5 @@ import nki.language as nl
 
 @nki.jit
 def kernel(a):
-    nl.fori_loop(0, 4, lambda i: 3)  # error[loop-result]: returns nothing
+    nl.fori_loop(0, 4, lambda i: 3)  # error[loop-result]: must return nothing; this one returned 3
     return a

@@ -10,5 +10,5 @@ def kernel(a):
     def body(r):
         nisa.register_move(r, 0)
 
-    nl.while_loop(nisa.register_alloc(1), body)  # error[loop-result]: returns
+    nl.while_loop(nisa.register_alloc(1), body)  # error[loop-result]: must return a register, not None
     return a

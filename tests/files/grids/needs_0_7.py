@@ -8,5 +8,5 @@ import nki.language as nl
 
 @nki.jit
 def kernel(a, c):
-    nl.tiles(a, tile_shape=(128, 32))  # error[needs-profile]: `nki.language.tiles`: it came with NKI 0.7
+    nl.tiles(a, tile_shape=(128, 32))  # error[needs-profile]: `nki.language.tiles`: it was added in NKI 0.7
     return a

@@ -11,5 +11,5 @@ import nki.language as nl
 @nki.jit
 def kernel(a, c):
     g = nl.tiles(a, tile_shape=(128, 32))
-    g[nisa.register_alloc(1), 0]  # error[bad-index]: a coordinate of a grid is an int or a slice
+    g[nisa.register_alloc(1), 0]  # error[bad-index]: a coordinate of a grid must be an int or a
     return a

@@ -21,7 +21,7 @@ def kernel():
 
     cleared = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
     nisa.memset(dst=cleared, value=0.0)
-    # warning@+1[NKI0701]: nc_matmul adds to what memset wrote into `cleared`
+    # warning@+1[NKI0701]: nc_matmul accumulates onto what memset wrote into `cleared`, which is
     nisa.nc_matmul(dst=cleared, stationary=one, moving=one, accumulate=True)
     nisa.nc_matmul(dst=cleared, stationary=one, moving=one, accumulate=True)
 
@@ -34,7 +34,7 @@ def kernel():
     nisa.nc_matmul(dst=scaled, stationary=one, moving=one)
     nisa.tensor_scalar(dst=scaled[0:64], data=scaled[0:64], op0=nl.multiply, operand0=0.5)
     # Only half of it is a stranger's.
-    # warning@+1[NKI0701]: nc_matmul adds to what tensor_scalar wrote into `scaled`
+    # warning@+1[NKI0701]: nc_matmul accumulates onto what tensor_scalar wrote into `scaled`, which
     nisa.nc_matmul(dst=scaled, stationary=one, moving=one)
 
     halves = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
@@ -52,7 +52,7 @@ def kernel():
     nisa.nc_matmul(dst=whole, stationary=one, moving=one, accumulate=True)
 
     def turn(i):
-        # warning@+1[NKI0701]: nc_matmul adds to what memset wrote into `moved`
+        # warning@+1[NKI0701]: nc_matmul accumulates onto what memset wrote into `moved`, which is
         nisa.nc_matmul(
             dst=moved[:, nl.ds(i, 64)], stationary=one, moving=one[:, 0:64], accumulate=True
         )

@@ -19,7 +19,7 @@ def kernel(a):
         inside.append(nisa.tensor_copy(dst=y, src=x).depends_on(first))
 
     nl.fori_loop(0, 3, turn)
-    # error@+1[NKI0282]: memset is ordered after tensor_copy, which is inside of a device loop
+    # error@+1[NKI0282]: memset is ordered after tensor_copy, which is inside a device loop, but is
     nisa.memset(dst=z, value=0.0).depends_on(inside[0])
 
     def another(i):

@@ -18,7 +18,7 @@ def kernel(a):
     nisa.tensor_reduce(dst=row, op=nl.add, data=flat, axis=0)
     # error@+1[NKI0405]: `dst` is float32 and `data` is float32
     nisa.tensor_scalar(dst=y, data=flat, op0=nl.bitwise_and, operand0=1)
-    # error@+1[NKI0290]: `op` is nl.divide, which no engine has as an operator
+    # error@+1[NKI0290]: tensor_tensor: `op` is nl.divide, which is not an operator of any engine
     nisa.tensor_tensor(dst=y, data1=flat, data2=flat, op=nl.divide)
     # error@+1[NKI0401]: `indices` is float32, but must be uint32
     nisa.nc_n_gather(dst=y, data=flat, indices=flat)

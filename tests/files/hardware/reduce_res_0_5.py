@@ -11,7 +11,7 @@ import nki.language as nl
 def kernel(a):
     x = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=x, src=a)
-    # error@+2[NKI0245]: `reduce_res` cannot be left out before NKI 0.6
+    # error@+2[NKI0245]: `reduce_res` cannot be omitted before NKI 0.6
     nisa.tensor_scalar_reduce(
         dst=x, data=x, op0=nl.add, operand0=1.0, reduce_op=nl.add, reduce_res=None
     )

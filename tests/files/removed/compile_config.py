@@ -7,7 +7,7 @@ from nki.compiler import AddressRotation, CompileConfig, SpecializationConfig
 
 
 @nki.jit(
-    compile_config=CompileConfig(prefetch_auto=True),  # warning[jit-option]: `prefetch_auto` of `compile_config=` means nothing to nkic
+    compile_config=CompileConfig(prefetch_auto=True),  # warning[jit-option]: `prefetch_auto` of `compile_config=` has no meaning for nkic
     specialization_config=SpecializationConfig(allow_nested_config_override=True),
 )
 def kernel(a):

@@ -3,7 +3,7 @@
 # nki: 0.6
 import nki
 import nki.language as nl
-from nki.compiler import CompileConfig  # error[needs-profile]: NKI 0.6 has no `nki.compiler.CompileConfig`: it came with NKI 0.7
+from nki.compiler import CompileConfig  # error[needs-profile]: NKI 0.6 has no `nki.compiler.CompileConfig`: it was added in NKI 0.7
 
 
 @nki.jit(compile_config=CompileConfig())

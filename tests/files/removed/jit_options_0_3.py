@@ -8,7 +8,7 @@ import nki.language as nl
 
 
 # warning@+1[deprecated]: `mode=` of nki.jit is deprecated since NKI 0.3
-@nki.jit(mode="trace", platform_target="trn2")  # error[removed-name]: no option `platform_target=`: it went with NKI 0.3
+@nki.jit(mode="trace", platform_target="trn2")  # error[removed-name]: no option `platform_target=`: it was removed in NKI 0.3
 def kernel(a):
     x = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=x, src=a)

@@ -8,5 +8,5 @@ import nki.language as nl
 
 @nki.jit
 def kernel(a):
-    x = nl.load(a)  # error[needs-profile]: NKI beta2 has no `nki.language.load`: it came with NKI 0.3
+    x = nl.load(a)  # error[needs-profile]: NKI beta2 has no `nki.language.load`: it was added in
     return x

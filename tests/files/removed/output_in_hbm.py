@@ -12,4 +12,4 @@ def kernel(a):
     nisa.dma_copy(dst=x, src=a)
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.hbm)
     nisa.dma_copy(dst=out, src=x)
-    return out  # error[bad-return]: in hbm, which only the kernel sees
+    return out  # error[bad-return]: in hbm, which only the kernel can access

@@ -9,5 +9,5 @@ import nki.language as nl
 @nki.jit
 def kernel(n):
     i = nisa.scalar_load(nl.load(n))
-    i == 2.5  # error[register-value]: compared with ints and scalars, not with 2.5
+    i == 2.5  # error[register-value]: compared with ints and scalars only, not with 2.5
     return n

@@ -9,5 +9,5 @@ import nki.language as nl
 @nki.jit
 def kernel(n):
     i = nisa.scalar_load(nl.load(n))
-    i < nisa.register_alloc(1)  # error[register-value]: a register cannot be
+    i < nisa.register_alloc(1)  # error[register-value]: a register does not support arithmetic,
     return n

@@ -9,5 +9,5 @@ import nki.language as nl
 @nki.jit
 def kernel(n):
     i = nisa.scalar_load(nl.load(n))
-    nl.while_loop(i < 2, lambda r: r)  # error[loop-result]: is a register
+    nl.while_loop(i < 2, lambda r: r)  # error[loop-result]: be a register, not
     return n

@@ -5,5 +5,5 @@ import nki
 
 
 @nki.jit
-def kernel(n):  # error[unknown-dtype]: argument `n` is int64, which is no dtype of NKI 0.6
+def kernel(n):  # error[unknown-dtype]: argument `n` is int64, which is not a dtype of NKI 0.6
     return n

@@ -8,5 +8,5 @@ import nki.language as nl
 
 @nki.jit
 def kernel(n):
-    nl.ndarray((1, 1), nl.int64, nl.sbuf)  # error[needs-profile]: it came with NKI 0.7
+    nl.ndarray((1, 1), nl.int64, nl.sbuf)  # error[needs-profile]: was added in NKI 0.7
     return n

@@ -7,5 +7,5 @@ import nki.isa as nisa
 
 @nki.jit
 def kernel(n):
-    nisa.scalar_load(n)  # error[needs-profile]: `nki.isa.scalar_load`: it came with NKI 0.7
+    nisa.scalar_load(n)  # error[needs-profile]: `nki.isa.scalar_load`: it was added in NKI 0.7
     return n

@@ -8,5 +8,5 @@ import nki.language as nl
 
 @nki.jit
 def kernel(n):
-    nl.while_loop(nisa.scalar_load(nl.load(n)), lambda r: r)  # error[loop-result]: is a register
+    nl.while_loop(nisa.scalar_load(nl.load(n)), lambda r: r)  # error[loop-result]: be a register, not
     return n

@@ -18,7 +18,7 @@ def kernel(a):
     return out
 
 
-kernel = kernel.with_schedule([  # error[bad-schedule]: `reciprocal`, and no instruction has
+kernel = kernel.with_schedule([  # error[bad-schedule]: `reciprocal`, but no instruction has that
     ("recip", "plus"),
     ("plus", ["recip", "twice", "reciprocal"]),
 ])

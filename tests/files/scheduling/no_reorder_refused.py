@@ -12,5 +12,5 @@ def body(i):
 @nki.jit
 def kernel(a):
     with nl.no_reorder():
-        nl.fori_loop(0, 4, body)  # error[loop-in-no-reorder]: cannot stand inside
+        nl.fori_loop(0, 4, body)  # error[loop-in-no-reorder]: cannot be inside nl.no_reorder()
     return a

@@ -10,7 +10,7 @@ import nki.language as nl
 @nki.jit
 def copy(a, b=None):
     tile = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.sbuf)
-    if a and not b:  # warning[NKI0242]: is true because it is a tensor
+    if a and not b:  # warning[NKI0242]: always true because it is a tensor, whatever its values are
         nisa.dma_copy(dst=tile, src=a)
     if tile[0:1, 0:1]:  # error[NKI0242]: are not known while the kernel is compiled
         nisa.memset(dst=tile, value=0.0)

@@ -21,9 +21,9 @@ def kernel(h):
     t[:, 1.0]  # error[bad-index]: indexed by 1.0
     t[:, True]  # error[bad-index]: indexed by True
     t[:, None]  # error[bad-index]: indexed by None
-    t[:, t]  # error[bad-index]: dimension 1 is indexed by
+    t[:, t]  # error[bad-index]: dimension 1 cannot be indexed by NkiTensor(t: float32[64, 16, 32]
     t[:, nl.ds(10, 7)]  # error[index-out-of-bounds]: slice 10:17
     t[reg]  # error[partition-dimension]: chosen at run time
     t[:, 0:reg]  # error[register-value]: VirtualRegister
-    h[:, reg, reg]  # error[indirect-view]: at most one index
+    h[:, reg, reg]  # error[indirect-view]: a view can have at most one run-time index
     return h

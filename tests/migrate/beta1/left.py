@@ -17,7 +17,7 @@ def kernel(a, rows, short=False):
     out = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
     i_p, i_f = nl.mgrid[0:128, 0:512]  # left: there is no `nki.language.mgrid`
     tile = nl.load(a[i_p, i_f])
-    low = nl.copy(tile, mask=i_p < i_f)  # left: the mask is no extent
+    low = nl.copy(tile, mask=i_p < i_f)  # left: the mask is not an extent
     spare = nl.ndarray((2, nl.par_dim(128), 512), dtype=a.dtype, buffer=nl.sbuf)
     spare[0] = nl.copy(low)
     spare[1] = nl.copy(tile)

@@ -3,7 +3,7 @@
 # [args]
 # a = "float32[128, 512]"
 # ///
-"""Loops whose bodies are no functions."""
+"""Loops whose bodies are not functions."""
 
 import nki
 import nki.isa as nisa

@@ -3,7 +3,7 @@
 # [args]
 # a = "float32[128, 512]"
 # ///
-"""Names of the same spelling that are no part of NKI, and code that is of today already."""
+"""Names of the same spelling that are not part of NKI, and code that is of today already."""
 
 import nki
 import nki.isa as nisa

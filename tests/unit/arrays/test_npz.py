@@ -178,7 +178,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "not a zip archive"),
     "text": (b"a,b\n1,2\n" * 20, "not a zip archive"),
     "npy, not npz": (NPY, "not a zip archive"),
-    "twice": (zipped(("x.npy", NPY), ("x.npy", NPY)), "`x.npy` is there twice"),
+    "twice": (zipped(("x.npy", NPY), ("x.npy", NPY)), "`x.npy` appears twice"),
     "parent": (zipped(("../x.npy", NPY)), "leads out of the archive"),
     "inner parent": (zipped(("a/../../x.npy", NPY)), "leads out of the archive"),
     "absolute": (zipped(("/x.npy", NPY)), "leads out of the archive"),
@@ -188,9 +188,9 @@ WRONG: dict[str, tuple[bytes, str]] = {
     "no npy inside": (zipped(("x.npy", b"hello, world")), "it is not an npy array"),
     "bzip2": (zipped(("x.npy", NPY), method=zipfile.ZIP_BZIP2), "compressed by bzip2"),
     "lzma": (zipped(("x.npy", NPY), method=zipfile.ZIP_LZMA), "compressed by lzma"),
-    "short data": (zipped(("x.npy", NPY[:-1])), "announces 152 bytes, the directory 151"),
-    "long data": (zipped(("x.npy", NPY + b"!")), "announces 152 bytes, the directory 153"),
-    "no data": (zipped(("x.npy", b"")), "ends too soon"),
+    "short data": (zipped(("x.npy", NPY[:-1])), "declares 152 bytes, its directory 151"),
+    "long data": (zipped(("x.npy", NPY + b"!")), "declares 152 bytes, its directory 153"),
+    "no data": (zipped(("x.npy", b"")), "is truncated"),
     "version": (zipped(("x.npy", NPY[:6] + b"\x07" + NPY[7:])), "version 7.0"),
     "long header": (zipped(("x.npy", header(" " * 20_000))), "has 20,000 bytes, the limit is"),
     "prefix": (b"#!/bin/sh\n" + zipped(("x.npy", NPY)), "not where its end record says"),
@@ -213,7 +213,7 @@ WRONG: dict[str, tuple[bytes, str]] = {
         zipped(
             ("x.npy", header(f"{{'descr': '<f4', 'fortran_order': False, 'shape': ({9**18},)}}"))
         ),
-        "the directory",
+        "its directory",
     ),
     "endless number": (
         zipped(
@@ -278,7 +278,7 @@ def test_sizes_that_lie_are_refused() -> None:
     assert "two sizes" in refused(both)
     packed = zipped(("x.npy", NPY), method=zipfile.ZIP_DEFLATED)
     both = patched(patched(packed, CENTRAL, 24, twice), LOCAL, 22, twice)
-    assert "the directory 304" in refused(both)
+    assert "its directory 304" in refused(both)
 
 
 def test_wrong_checksum_is_refused() -> None:
@@ -361,7 +361,7 @@ def test_any_splice_is_harmless(junk: bytes, at: int, dropped: int) -> None:
 def test_npy_file_of_another_length_is_refused() -> None:
     assert np.array_equal(offer_npy(opened_bytes(NPY), "x.npy").load(), SMALL)
     for data in (NPY[:-1], NPY + b"!"):
-        with pytest.raises(InputFailed, match=r"`x.npy`: its header announces 152 bytes"):
+        with pytest.raises(InputFailed, match=r"`x.npy`: its header declares 152 bytes"):
             offer_npy(opened_bytes(data), "x.npy")
 
 

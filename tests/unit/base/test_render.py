@@ -266,7 +266,7 @@ def test_ascii_stream_keeps_the_marks_in_place() -> None:
 def test_summary_counts_complaints() -> None:
     error, warning = make(SLUG, "e"), make(SLUG, "w", level=Level.WARNING)
     assert summary([error, warning, replace(error, count=9)]) == "2 errors, 1 warning"
-    stopped = "2 errors, and stopped there: --max-errors shows more"
+    stopped = "2 errors, and gave up: --max-errors shows more"
     assert summary([error, error], 2) == stopped
     assert summary([error, warning, error], 2) == f"{stopped}; 1 warning"
     assert summary([error, warning], 2) == "1 error, 1 warning"

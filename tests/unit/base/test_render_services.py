@@ -47,7 +47,7 @@ def log(*found: Diagnostic, text: str = TEXT, limit: int = sarif.MAX_RESULTS) ->
 
 # ---- SARIF ---------------------------------------------------------------------------------------
 
-# The part of the SARIF 2.1.0 schema that is about what we write, by hand: required properties,
+# The part of the SARIF 2.1.0 schema which is about what we write, by hand: required properties,
 # types and values as in OASIS SARIF 2.1.0, and no property that its objects do not have.
 
 

@@ -186,5 +186,5 @@ def test_an_arrival_needs_both_ends() -> None:
 
 
 def test_a_folder_without_profiles_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageFailed, match="no profile of a microkernel is here"):
+    with pytest.raises(UsageFailed, match="it holds no profile of a microkernel"):
         read_profiles(str(tmp_path))

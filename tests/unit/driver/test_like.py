@@ -24,7 +24,7 @@ def test_headers_give_types(tmp_path: Path) -> None:
     )
     found = read_like(str(path))
     assert [str(found[name]) for name in "ade"] == ["float16[128,4]", "bool[2,3]", "int32[5]"]
-    assert found["b"].note == "its NumPy type int64 is no NKI dtype"
+    assert found["b"].note == "its NumPy type int64 is not an NKI dtype"
     assert "no dimensions" in found["c"].note
 
 
@@ -51,7 +51,7 @@ def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, said in {
-        "pipe": "it is no regular file",
+        "pipe": "it is not a regular file",
         "gone.npz": "no such file or directory",
         ".": "is a directory",
     }.items():
@@ -59,5 +59,5 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
             read_like(str(tmp_path / path))
     with pytest.raises(UsageFailed, match="cannot read `-`"):
         read_like("-")
-    with pytest.raises(UsageFailed, match="it is no regular file"):
+    with pytest.raises(UsageFailed, match="it is not a regular file"):
         read_like("/dev/zero")

@@ -113,7 +113,7 @@ def test_a_finding_of_an_audit_is_no_fault_of_the_kernel(
 ) -> None:
     proof = {"allocate": "prove_addresses", "schedule": "prove_order"}[stage]
     monkeypatch.setattr(pipeline.prove, proof, lambda *made: ["one", "two"])
-    with pytest.raises(AuditFailed, match=f"{stage} made a wrong program: one, and 1 more"):
+    with pytest.raises(AuditFailed, match=f"{stage} produced a wrong program: one, and 1 more"):
         run()
 
 
@@ -124,7 +124,7 @@ def test_what_the_runner_would_refuse_is_a_bug_too(monkeypatch: pytest.MonkeyPat
         "emit",
         lambda *words: made(*words).__class__(**{**vars(made(*words)), "cores": 9}),
     )
-    with pytest.raises(AuditFailed, match="emit made a wrong program: 9 cores"):
+    with pytest.raises(AuditFailed, match="emit produced a wrong program: 9 cores"):
         run()
 
 

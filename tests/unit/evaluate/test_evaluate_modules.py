@@ -168,7 +168,7 @@ def failing(module: str, expression: str, files: Mapping[str, str]) -> tuple[str
         ("from torch import nn", "nn(1)", "host-module", "`nn` belongs to the module `torch`", 6),
         ("from torch import nn", "1 + nn", "host-module", "`nn` belongs", 6),
         ("import a.b.c", "a.b.c.f()", "host-module", "there is no source for the module `a`", 6),
-        ("def f():\n    return X\nX = f()", "X", "circular-definition", "`X` is needed", 4),
+        ("def f():\n    return X\nX = f()", "X", "circular-definition", "`X` is used", 4),
         ("X = 1 / 0", "X", "wrong-value", "division by zero", 3),
         ("from tools import g", "g()", "import-failed", "`tools.py` has no `g` to import", 3),
         ("import tools", "tools.ff()", "unknown-attribute", "`tools.py` has no `ff`", 6),

@@ -58,7 +58,7 @@ def test_loop_variables_around_the_place(body: str, labels: list[str]) -> None:
 
 def test_the_turn_of_an_instruction_that_check_refuses() -> None:
     found = one("for i in range(4):\n    nisa.memset(t, None if i == 2 else 0)")
-    assert found.notes == ("this is instruction 3 of the 4 that loops make of this line",)
+    assert found.notes == ("this is instruction 3 of the 4 that unrolled loops make of this line",)
 
 
 def test_a_line_that_makes_one_instruction_has_no_turn() -> None:

@@ -131,7 +131,7 @@ def modules() -> dict[str, dict[str, Any]]:
 
 
 def described(signature: str) -> list[tuple[str, bool, Any]]:
-    """Name, whether it needs its name, and default of each parameter: ... if that is no constant,
+    """Name, whether it needs its name, and default of each parameter: ... if it is not constant,
     `required` where there is none.
     """
     args = ast.parse(f"def f({signature}): ...").body[0].args  # type: ignore[attr-defined]

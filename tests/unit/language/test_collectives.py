@@ -224,7 +224,7 @@ nl.fori_loop(0, me, lambda i: ncc.all_reduce([src], [dst], groups, nl.add))
 
 def test_ranks_that_come_to_different_things() -> None:
     body = UNEVEN + "ncc.all_to_all([src], [dst], groups, 0)\n"
-    with pytest.raises(ProgramFault, match="rank 0 comes to all_to_all here, and rank 1 to"):
+    with pytest.raises(ProgramFault, match="rank 0 reaches all_to_all here, but rank 1 reaches"):
         run(body)
 
 
@@ -254,7 +254,7 @@ def test_groups_that_are_not_there(groups: Any, message: str) -> None:
         ("all_reduce([src], [dst, dst], groups, nl.add)", "the lists differ in length"),
         ("all_reduce([src], [dst], [0, 1], nl.add)", "must be a list of lists of ranks"),
         ("all_reduce([src], [dst], groups)", "missing a required argument: 'op'"),
-        ("collective_permute([src, src], [dst, dst], [(0, 1)])", "2 tensors where one"),
+        ("collective_permute([src, src], [dst, dst], [(0, 1)])", "2 tensors where only one"),
         ("collective_permute_implicit([[src]], [[dst]], groups, [1])", "`channel_ids` is"),
         ("collective_permute_implicit([src], [dst], groups)", "a list of one tensor"),
         ("all_reduce([src], [dst], groups, nl.multiply)", "`op` is multiply"),
@@ -280,20 +280,20 @@ RULES = [
     Case(
         "all_reduce",
         {"replica_group": ((0, 1), (1, 2))},
-        "a rank is twice in `replica_group`; groups must not overlap",
+        "a rank appears twice in `replica_group`; groups must not overlap",
         "collective",
     ),
     Case(
         "all_reduce",
         {"replica_group": ((0, 1), (2,))},
-        "the groups of `replica_group` have 2, 1 ranks; they must be equally large",
+        "the groups of `replica_group` have 2, 1 ranks; they must have the same size",
         "collective",
     ),
     Case("all_reduce", {"replica_group": ()}, "`replica_group` has no ranks", "collective"),
     Case(
         "all_reduce",
         {"replica_group": ((-1, 0),)},
-        "`replica_group` has the rank -1; ranks count from 0",
+        "`replica_group` has the rank -1; ranks are numbered from 0",
         "collective",
     ),
     Case(
@@ -319,13 +319,13 @@ RULES = [
     Case(
         "reduce_scatter",
         {"replica_group": ((0, 1, 2),)},
-        "`src` has 65536 parts, which 3 ranks cannot share equally",
+        "`src` has 65536 parts, which cannot be divided equally among 3 ranks",
         "collective",
     ),
     Case(
         "collective_permute",
         {"source_target_pairs": ((0, 1), (0, 2))},
-        "a rank is twice a source, or twice a target, in `source_target_pairs`",
+        "a rank appears twice as a source or as a target in `source_target_pairs`",
         "collective",
     ),
     Case(
@@ -343,7 +343,7 @@ RULES = [
     Case(
         "collective_permute_implicit",
         {"channel_id": 4},
-        "the channel is 4; there are 4, counted from 0",
+        "the channel is 4; channels are 0 to 3",
         "collective",
     ),
     Case(
@@ -378,7 +378,7 @@ RULES = [
     Case(
         "all_gather_v",
         {"dst": tile("float32[13] hbm")},
-        "`dst` has 13 elements, which do not make 4 equal slots",
+        "`dst` has 13 elements, which cannot be divided into 4 equal slots",
         "collective",
     ),
     Case(

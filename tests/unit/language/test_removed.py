@@ -74,7 +74,7 @@ def test_removed_names(module: str, name: str, gone: removed.Gone, nki: str) -> 
 def test_removed_modules(imports: str, line: str) -> None:
     found = one(line, imports=imports)
     assert found.code.slug == "removed-name"
-    assert "went with NKI beta2" in found.message
+    assert "was removed in NKI beta2" in found.message
 
 
 def test_modules_that_never_were() -> None:
@@ -92,7 +92,7 @@ def test_what_is_there_is_not_called_removed() -> None:
 def test_functions_of_tensors_came_with_0_3(name: str) -> None:
     found = one(f"nl.{name}(x)", "beta2")
     assert found.code.slug == "needs-profile"
-    assert "came with NKI 0.3" in found.message
+    assert "added in NKI 0.3" in found.message
 
 
 def deprecations() -> Iterator[tuple[str, deprecated.Old]]:

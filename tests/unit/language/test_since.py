@@ -63,7 +63,7 @@ def test_methods_of_tensors(name: str) -> None:
     assert not [d for d in said(LINES[name], new.since) if d.level.value == "error"]
     (found,) = said(LINES[name], Profile(new.since - 10))
     assert found.code.slug == "needs-profile"
-    assert f"`{name}` of tensors: it came with NKI {new.since.label}" in found.message
+    assert f"`{name}` of tensors: it was added in NKI {new.since.label}" in found.message
     assert found.primary is not None and found.primary.span.line == 12
 
 
@@ -105,7 +105,7 @@ def test_beta2_takes_no_slice_of_a_slice() -> None:
     assert said(line, Profile.NKI_0_3) == () == said(line.replace("[:, 0:2]", ""), Profile.BETA2)
     assert said("t.reshape((128, 32))[:, 0:4]", Profile.BETA2) == ()
     (found,) = said(line, Profile.BETA2)
-    assert "slice of a slice: it came with NKI 0.3" in found.message
+    assert "slice of a slice: it was added in NKI 0.3" in found.message
 
 
 # The table

@@ -176,7 +176,7 @@ def test_a_pattern_of_another_dtype_counts_its_elements() -> None:
     )
     assert (view.shape, view.dtype.name, view.pitch) == ((128, 512), "bfloat16", 512)
     part = indexing.index(make((128, 256), dtype="bfloat16"), KEY[:, 1:])
-    with pytest.raises(ViewError, match="no start of a float32"):
+    with pytest.raises(ViewError, match="not the start of a float32"):
         patterns.access_pattern(part, [[128, 128], [1, 2]], dtype=dtypes.find("float32"))
 
 

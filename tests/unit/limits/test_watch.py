@@ -55,7 +55,7 @@ def test_memory_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     one = compiled(60)
     assert (one.code.slug, one.message) == (
         "out-of-memory",
-        "the compilation fills this machine's memory",
+        "the compilation has used up this machine's memory",
     )
 
 

@@ -44,16 +44,16 @@ def test_the_hash_is_of_what_is_said() -> None:
     [
         ("[vector]\ninterval_sbuff = 1", "there is no parameter `vector.interval_sbuff`"),
         ("launch = 1", "there is no parameter `launch`"),
-        ("[vector]\ninterval_sbuf = 'a'", "vector.interval_sbuf is 'a', where a number is wanted"),
+        ("[vector]\ninterval_sbuf = 'a'", "vector.interval_sbuf is 'a', but must be a number"),
         ("[vector]\ninterval_sbuf = true", "vector.interval_sbuf is True"),
         (
             "[vector]\ninterval_sbuf = -1",
-            "vector.interval_sbuf is -1, outside of 0 to 1e+09",
+            "vector.interval_sbuf is -1, outside 0 to 1e+09",
         ),
-        ("[vector]\ninterval_sbuf = nan", "vector.interval_sbuf is nan, outside of"),
-        ("[vector]\nclock_mhz = 0", "vector.clock_mhz is 0, outside of 1 to"),
+        ("[vector]\ninterval_sbuf = nan", "vector.interval_sbuf is nan, outside"),
+        ("[vector]\nclock_mhz = 0", "vector.clock_mhz is 0, outside 1 to"),
         ("target = 'trn9'", "there is no target `trn9`"),
-        ("contention = 'most'", "contention is `most`, which is none of alone, pair, all"),
+        ("contention = 'most'", "contention is `most`, which is not one of alone, pair, all"),
         ("[vector", "no TOML"),
     ],
 )
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_said(text: str, said: str) -> None:
 
 
 def test_a_file_of_another_target_is_refused() -> None:
-    with pytest.raises(UsageFailed, match="its figures are of trn2, the kernel is for trn1"):
+    with pytest.raises(UsageFailed, match="its figures are for trn2, but the kernel is for trn1"):
         read_machine("m.toml", TEXT).applied(TRN1)
 
 

@@ -75,7 +75,13 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("code", PATTERN, 6, [1, 2.0], "2.0 is not an integer"),
         ("code", MOVED, 1, 0, "how far back a pattern stands is 0"),
         ("code", MOVED, 1, 6, "how far back a pattern stands is 6"),
-        ("code", MOVED, 1, 5, "what is moved is no access pattern"),  # but the reference to none
+        (
+            "code",
+            MOVED,
+            1,
+            5,
+            "what is moved is not an access pattern",
+        ),  # but the reference to none
         ("code", MOVED, 1, True, "how far back a pattern stands is True"),
         ("code", MOVED, 2, -1, "tensor is -1"),
         ("code", MOVED, 2, 2**31, "step to another tensor is 2147483648"),
@@ -85,11 +91,11 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("code", MOVED, 3, False, "step of an offset is False"),
         ("code", MOVED, None, [8, 1, 0], "3 fields after its kind, not 2"),
         ("code", NUMBER, None, [8, 1, 0, 0, 0], "3 fields after its kind, not 4"),
-        ("code", FORM + 1, None, [8, 1, 0, 0], "what is moved is no access pattern"),
+        ("code", FORM + 1, None, [8, 1, 0, 0], "what is moved is not an access pattern"),
         ("code", REGISTER, 1, -1, "number is -1"),
-        ("code", NUMBER, 1, "two", '"two" is no number'),
-        ("code", NUMBER, 1, True, "True is no number"),
-        ("code", NUMBER, 1, 2**64 - 1, "18446744073709551615 is no number"),
+        ("code", NUMBER, 1, "two", '"two" is not a number'),
+        ("code", NUMBER, 1, True, "True is not a number"),
+        ("code", NUMBER, 1, 2**64 - 1, "18446744073709551615 is not a number"),
         ("code", STREAM, 2, 77, "no engine 77"),
         ("code", STREAM, 1, -1, "core is -1"),
         ("code", LOOP_AT, 1, -1, "length is -1"),
@@ -122,22 +128,22 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         # The other sections.
         ("layout", 0, 1, "a\nb", "control characters"),
         ("layout", 0, 3, 0, "cores is 0"),
-        ("layout", 0, None, [1, 1, [4], 2, 0, 0, 0, 0], "kind 1 cannot be here"),
+        ("layout", 0, None, [1, 1, [4], 2, 0, 0, 0, 0], "kind 1 is not allowed here"),
         ("layout", 1, 1, 15, "no dtype 15"),
         ("layout", 1, 2, [128, 0], "0 is not an integer from 1"),
         ("layout", 1, 2, 128, "is 128, not an array"),
         ("layout", 1, 3, 4, "buffer is 4"),
         ("layout", 1, 4, -2, "core is -2"),
         ("layout", 1, 5, 4, "role is 4"),
-        ("layout", 1, None, [0, "b", "trn2", 1, 0, 0], "kind 0 cannot be here"),
+        ("layout", 1, None, [0, "b", "trn2", 1, 0, 0], "kind 0 is not allowed here"),
         ("layout", 5, 1, 0, "how far back a tensor stands is 0"),
         ("layout", 5, 1, 5, "how far back a tensor stands is 5"),
         ("layout", 5, 2, -1, "tensor's byte is -1"),
         ("layout", 5, 2, 2**63, "step of bytes is 9223372036854775808"),
         ("layout", 5, 2, True, "step of bytes is True"),
         ("layout", 5, None, [4, 1], "2 fields after its kind, not 1"),
-        ("layout", 0, None, [4, 1, 0], "kind 4 cannot be here"),
-        ("layout", 8, None, [4, 1, 0], "kind 4 cannot be here"),
+        ("layout", 0, None, [4, 1, 0], "kind 4 is not allowed here"),
+        ("layout", 8, None, [4, 1, 0], "kind 4 is not allowed here"),
         ("layout", 7, 2, 6, "parameter's tensor is 6"),
         ("layout", 7, 1, b"a", "name is binary data"),
         ("const", 0, None, 6, "constant's tensor is 6"),
@@ -146,7 +152,7 @@ EXACT = next(  # the form of SCALED, with a value of every kind of attribute
         ("const", 1, None, [b"x"], "not valid msgpack"),
         ("meta", 0, 0, 2, "kind 2"),
         ("meta", 0, 1, 7, "note's key is 7"),
-        ("meta", 2, 1, "producer", 'key "producer" is there twice'),
+        ("meta", 2, 1, "producer", 'key "producer" appears twice'),
         ("src", 0, None, "/etc/passwd", "must stay in its folder"),
         ("src", 0, None, "a/../../b", "must stay in its folder"),
         ("src", 0, None, "..\\b", "must stay in its folder"),
@@ -263,7 +269,7 @@ def test_the_one_nan_is_kept_and_others_refused() -> None:
     canonical = msgpack.packb(nan)
     assert content.count(canonical) == 2
     other = rebuilt(data, {"code": content.replace(canonical, b"\xcb\xff\xf8" + bytes(6), 1)})
-    assert "is no number" in outcome(other)[1]
+    assert "is not a number" in outcome(other)[1]
 
 
 def test_the_optional_sections_may_be_absent() -> None:

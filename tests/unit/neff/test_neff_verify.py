@@ -121,7 +121,7 @@ def test_tensors_may_fill_their_memories(tensor: TensorRecord) -> None:
         (sbuf("t", (129, 4), 0), "partitions 0 to 129"),
         (sbuf("t", (1, 4), 0)._replace(partition=-1), "partitions -1 to 0"),
         (sbuf("t", (1, PSUM_BYTES), 0)._replace(buffer=Buffer.PSUM), "psum of trn2 has 16,384"),
-        (sbuf("t", (1, 4), 2), "byte 2 is no multiple of the 4 bytes of float32"),
+        (sbuf("t", (1, 4), 2), "byte 2 is not a multiple of the 4 bytes of float32"),
         (sbuf("t", (), 0), "needs a partition dimension"),
         (sbuf("t", (1, 4), 0, core=1), "core 1 in a program for 1 cores"),
         (sbuf("t", (1, 4), 0, core=-1), "core -1"),
@@ -161,7 +161,7 @@ def test_tensors_outside_their_memories(tensor: TensorRecord, says: str) -> None
         (with_tensor(5, role="constant"), "NKI0807", "constant %5 has no content"),
         (replace(sample(), constants={}), "NKI0807", "constant %2 has no content"),
         (replace(sample(), constants={2: b"", 3: b""}), "NKI0808", "constant %2 has 0 bytes"),
-        (replace(sample(), constants={**sample().constants, 6: b""}), "NKI0807", "no tensor"),
+        (replace(sample(), constants={**sample().constants, 6: b""}), "NKI0807", "not a tensor"),
         (replace(sample(), constants={**sample().constants, 3: b""}), "NKI0807", "internal in sb"),
     ],
 )
@@ -206,7 +206,7 @@ def test_names_of_parts_of_arguments_are_allowed() -> None:
         ((StreamRecord(1, Engine.VECTOR, 0, ()),), "core1.vector: the program is for 1 cores"),
         ((StreamRecord(0, Engine.VECTOR, 1, ()),), "queue 1, trn2 has 1"),
         ((StreamRecord(0, Engine.DMA, 8, ()),), "core0.dma8: queue 8, trn2 has 8"),
-        ((stream(), stream()), "core0.vector is there twice"),
+        ((stream(), stream()), "core0.vector appears twice"),
     ],
 )
 def test_streams(streams: tuple[StreamRecord, ...], says: str) -> None:

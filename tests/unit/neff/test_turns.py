@@ -134,7 +134,7 @@ def test_turns_are_written_and_read() -> None:
         (2, [1, -1], "turn: -2 is not an integer from -1 to 1"),
         (2, [1, True], "step to an item's turn: True"),
         (2, [0, "i=2"], "it describes 0 instructions, there are 10"),
-        (0, [1, 0], "a record of kind 0 cannot be here"),
+        (0, [1, 0], "a record of kind 0 is not allowed here"),
     ],
 )
 def test_wrong_turns_are_refused(index: int, record: list[object], says: str) -> None:

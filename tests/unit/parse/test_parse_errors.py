@@ -36,7 +36,7 @@ bad-number 1:1-1:5 | 1__0
 bad-number 1:1-1:3 | 1_
     `1_`: an underscore must stand between two digits
 bad-number 1:1-1:4 | 12L
-    `12L`: integers have no suffix, they are as long as needed
+    `12L`: integers have no suffix; they can be of any size
 bad-number 1:1-1:5 | 0b12
     `0b12` is not a binary number
 bad-number 1:5-1:9 | x = 2.0f
@@ -52,19 +52,19 @@ bad-string 1:1-1:6 | '\x1'
 bad-string 1:1-1:13 | '\U00110000'
     `\U00110000` is beyond the last character, U+10FFFF
 bad-string 1:6-1:13 | f'{a}\N{foo}'
-    `\N{foo}` names no character
+    `\N{foo}` does not name a character
 bad-string 1:1-1:5 | b'é'
     bytes can hold only ASCII characters as they are
 bad-string 1:5-1:9 | 'a' b'b'
     strings next to each other must be all text or all bytes
 bad-continuation 1:3-1:4 | a \ ⏎b
-    a backslash continues the line only as its last character
+    a backslash continues a line only if it is the last character
 bad-continuation 1:2-1:2 | a \
     the file ends after a backslash that continues the line
 bad-fstring 1:4-1:5 | f'{}'
-    this field of the f-string holds no expression
+    this field of the f-string contains no expression
 bad-fstring 1:9-1:10 | f'{a!r}{!r}'
-    this field of the f-string holds no expression
+    this field of the f-string contains no expression
 bad-fstring 1:3-1:4 | f'{a'
     this field of the f-string is not closed before the string ends
 bad-fstring 1:3-1:4 | f'{a:>3'
@@ -72,13 +72,13 @@ bad-fstring 1:3-1:4 | f'{a:>3'
 bad-fstring 1:4-1:5 | f'a}'
     this `}` closes no field of the f-string
 bad-fstring 1:6-1:7 | f'{a b}'
-    a field of a f-string holds one expression; this does not belong to it
+    a field of an f-string holds one expression; this does not belong to it
 bad-fstring 1:5-1:7 | f'{a!x}'
-    `!x` is no conversion of a f-string's field
+    `!x` is not a conversion of an f-string's field
 bad-fstring 1:5-1:8 | f'{a! r}'
     the conversion must follow the `!` directly
 bad-fstring 1:13-1:14 | f'{lambda x:1}'
-    a lambda in a f-string needs parentheses, since `:` starts the format
+    a lambda in an f-string needs parentheses, since `:` starts the format
 
 # indentation
 unexpected-indent 2:5-2:6 | x = 1⏎    y = 2
@@ -88,9 +88,9 @@ missing-block 2:1-2:5 | def f():⏎pass
 missing-block 2:16-2:16 | if a:⏎    for b in c:⏎    # no⏎
     the block of `for` in line 2 is missing
 bad-dedent 3:1-3:3 | if a:⏎    b⏎  c
-    this line is indented by 2, which matches no block around it
+    this line is indented by 2, which does not match any enclosing block
 mixed-tabs 3:1-3:9 | if a:⏎⇥b⏎        c
-    this line's indentation mixes tabs and blanks differently from the lines before it
+    this line's indentation mixes tabs and spaces differently from the lines before it
 
 # brackets
 unclosed-bracket 1:5-1:6 | x = (1,⏎y = 2
@@ -144,13 +144,13 @@ missing-value 1:13-1:13 | x = {1: 2, 3}
 
 # assignments and names
 assignment-in-expression 1:6-1:7 | if x = 1: pass
-    `=` cannot stand within an expression
+    `=` cannot be used within an expression
 assignment-in-expression 1:8-1:9 | x = [a = 1]
-    `=` cannot stand within an expression
+    `=` cannot be used within an expression
 assignment-in-expression 1:6-1:7 | f(a.b=1)
-    only a plain name can stand before `=` in a call
+    only a plain name can be used before `=` in a call
 assignment-in-expression 1:3-1:5 | a := 1
-    `:=` cannot stand here without parentheses around it
+    `:=` needs parentheses here
 keyword-as-name 1:1-1:6 | class = 3
     `class` is a keyword and cannot be a name here
 keyword-as-name 1:5-1:11 | def lambda(): pass
@@ -174,7 +174,7 @@ not-assignable 1:1-1:4 | [a]: int
 not-assignable 1:5-1:6 | for 1 in x: pass
     a constant cannot be assigned to
 not-assignable 1:8-1:11 | [a for f'' in b]
-    a f-string cannot be assigned to
+    an f-string cannot be assigned to
 not-assignable 1:11-1:14 | with a as b(): pass
     the result of a call cannot be assigned to
 not-assignable 1:5-1:10 | x = yield = 1
@@ -186,7 +186,7 @@ bad-star 1:5-1:7 | x = *a
 bad-star 1:8-1:10 | print((*a))
     a starred value cannot stand alone
 bad-star 1:5-1:7 | *a, *b = c
-    only one starred name can take what the other names leave
+    only one starred name can take the remaining elements
 bad-star 1:6-1:8 | x = [**a]
     `**` cannot unpack anything here
 
@@ -202,9 +202,9 @@ python-2-syntax 2:9-2:10 | try: pass⏎except A, e: pass
 
 # clauses
 misplaced-clause 1:1-1:5 | else: pass
-    this `else` continues no `if`, `for`, `while` or `try`
+    this `else` does not continue any `if`, `for`, `while` or `try`
 misplaced-clause 3:1-3:5 | if a: b⏎c⏎elif d: e
-    this `elif` continues no `if`
+    this `elif` does not continue any `if`
 misplaced-clause 2:1-2:8 | if a: b⏎else if c: d
     `else if` is written `elif`
 misplaced-clause 3:1-3:2 | try:⏎  a⏎b
@@ -248,9 +248,9 @@ outside-function 2:3-2:11 | class A:⏎  return 1
 outside-function 1:6-1:11 | x = (yield)
     `yield` is not in a function
 outside-function 1:12-1:17 | def f(): [(yield) for a in b]
-    `yield` cannot stand in a comprehension
+    `yield` cannot be used in a comprehension
 outside-function 1:28-1:33 | def f(): [a for a in b if (yield)]
-    `yield` cannot stand in a comprehension
+    `yield` cannot be used in a comprehension
 outside-function 1:26-1:33 | async def f(): x=lambda: await a
     this `await` is in a function that is not async
 outside-function 1:10-1:17 | def f(): await x
@@ -268,11 +268,11 @@ outside-loop 2:7-2:15 | for a in b: pass⏎else: continue
 bad-match-pattern 2:10-2:11 | match x:⏎  case 1+1: pass
     a pattern can only compute a complex number: `1` is real
 bad-match-pattern 2:8-2:12 | match x:⏎  case f'a': pass
-    a f-string cannot be a pattern
+    an f-string cannot be a pattern
 bad-match-pattern 2:15-2:16 | match x:⏎  case A(x=1, 2): pass
     a pattern by position cannot follow a pattern by name
 bad-match-pattern 2:12-2:14 | match x:⏎  case *a, *b: pass
-    only one starred name can take what the other patterns leave
+    only one starred name can match the remaining elements
 bad-match-pattern 2:9-2:12 | match x:⏎  case {**a, 1:2}: pass
     `**rest` must be the last entry of the pattern
 bad-match-pattern 2:8-2:14 | match x:⏎  case a as _: pass
@@ -280,11 +280,11 @@ bad-match-pattern 2:8-2:14 | match x:⏎  case a as _: pass
 
 # the rest
 bad-syntax 1:7-1:8 | x = a b
-    `a` and `b` stand side by side without an operator
+    `a` and `b` are next to each other without an operator
 bad-syntax 1:7-1:9 | x = a && b
     `&&` is not an operator
 bad-syntax 1:1-1:7 | retrun x
-    `retrun` is no keyword, and a name cannot stand directly before a value
+    `retrun` is not a keyword, and a name cannot be followed directly by a value
 bad-syntax 1:7-1:9 | if a: if b: pass
     `if` must be the first word of a line
 bad-syntax 2:1-2:2 | @a⏎x = 1

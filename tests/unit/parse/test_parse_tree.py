@@ -1,4 +1,4 @@
-"""Syntax trees of single constructs, where Python's `ast` of this version is no oracle."""
+"""Syntax trees of single constructs, where Python's `ast` of this version is not an oracle."""
 
 from __future__ import annotations
 

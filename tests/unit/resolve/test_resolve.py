@@ -170,7 +170,7 @@ def test_imports_are_followed_by_name_only() -> None:
             "import torch\nfrom deep import f\ndef used(): return f()\ndef unused(): yield 1\n"
         ),
         "deep.py": "def f(): return 1\n",
-        "never.py": "this is no Python",
+        "never.py": "this is not Python",
     }
     text = (
         f"{HEAD}import never\nfrom tools import used, unused\n@nki.jit\n"
@@ -229,7 +229,7 @@ def unknown(code: str) -> list[tuple[str, str]]:
     [
         ("return SIZES", "`SIZES` is not defined", "did you mean `SIZE`?"),
         ("return lem(size)", "`lem` is not defined", "did you mean `len`?"),
-        ("return open(size)", "`open` is not available", "kernels are compiled from"),
+        ("return open(size)", "`open` is not available", "a kernel is compiled from"),
         ("return id(size)", "`id` is not available", "compare values with `==`"),
     ],
 )

@@ -295,7 +295,7 @@ def test_a_store_that_is_lost_is_noticed() -> None:
     assert found.code.slug == "output-not-written"
     (denied,) = apply([found], DEFAULT)
     assert denied.level is Level.ERROR
-    assert denied.notes == ("where it is meant, `-W NKI0253` makes a warning of it",)
+    assert denied.notes == ("if it is intended, `-W NKI0253` makes it a warning",)
 
 
 def test_nothing_is_asked_of_results_where_nothing_is_checked() -> None:

@@ -43,14 +43,14 @@ def test_types(text: str, expected: tuple[str, tuple[int, ...] | None]) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("float16[128,", "no tensor type"),
+        ("float16[128,", "not a tensor type"),
         ("flaot16[1]", "no dtype `flaot16`"),
         ("float16[]", "not all whole numbers"),
         ("float16[128,-1]", "not all whole numbers"),
         ("float16[0]", "from 1 to 2147483647"),
         ("float16[99999999999999999999999]", "from 1 to 2147483647"),
         ("float16[1,1,1,1,1,1,1,1,1]", "9 dimensions; at most 8"),
-        ("", "no tensor type"),
+        ("", "not a tensor type"),
     ],
 )
 def test_types_refused(text: str, said: str) -> None:
@@ -121,7 +121,7 @@ def test_literals(text: str, value: Any) -> None:
 
 def test_nan_and_depth() -> None:
     assert math.isnan(literals.parse("nan"))
-    with pytest.raises(literals.LiteralError, match="deeper than 50"):
+    with pytest.raises(literals.LiteralError, match="more than 50 levels deep"):
         literals.parse("[" * 5000)
     with pytest.raises(literals.LiteralError, match="digits"):
         literals.parse("9" * 5000)
@@ -182,10 +182,10 @@ def test_no_block() -> None:
         (["# target = 'trn9'", "# ///"], 2, "unknown target"),
         (["# lnc = true", "# ///"], 2, "1 or 2"),
         (["# args = 3", "# ///"], 2, "is a table"),
-        (["# kernel = 'x'"], 1, "no end"),
+        (["# kernel = 'x'"], 1, "is not closed"),
         (["# ///", "# /// nkic", "# ///"], 3, "second nkic block"),
         (["# when = 1979-05-27", "# ///"], 2, "unknown key"),
-        (["# [consts]", "# when = 1979-05-27", "# ///"], 3, "no use for"),
+        (["# [consts]", "# when = 1979-05-27", "# ///"], 3, "cannot use"),
     ],
 )
 def test_bad_blocks_are_located(lines: list[str], line: int, said: str) -> None:
@@ -204,7 +204,7 @@ def named(text: str) -> TensorType:
 
 
 def test_the_command_line_wins_over_like_and_that_over_the_block() -> None:
-    unusable = TensorType(None, (4,), "--like", "no NKI dtype")
+    unusable = TensorType(None, (4,), "--like", "not an NKI dtype")
     like = {name: named("int8[3]") for name in ("a", "b", "d")} | {"c": unusable}
     command = RequestOptions(args={"a": named("int8[1]")}, consts={"n": 1}, like=like)
     block = RequestOptions(

@@ -40,7 +40,7 @@ TAIL = """
     return out
 """
 BLOCK = '# /// nkic\n# [args]\n# a = "float32[128,64]"\n# ///\n'
-IS_T = "the values of `t` are not known while the kernel is compiled, so nothing can be decided"
+IS_T = "the values of `t` are not known while the kernel is compiled, so no decision can"
 IS_X = IS_T.replace("`t`", "`x`")
 BOTH = IS_T.replace("`t`", "`t` and `u`")
 CASES = [
@@ -64,7 +64,7 @@ CASES = [
     ("y = max(x, 0.0)", IS_X, "nl.maximum(x, y)"),
     ("y = min(x, 0.0)", IS_X, "nl.minimum(x, y)"),
     ("y = sorted([t, u])", "the values of `u` and `t` are", "nisa.max8"),
-    ("y = t in [u]", "the values of", "ask with `is`"),
+    ("y = t in [u]", "the values of", "use `is`"),
     ("y = any([t > 0])", IS_T, "nl.max(x, axis=1) of a comparison"),
     ("y = sum(x)", "`x` cannot be iterated", "nl.sum(x, axis=1)"),
     ("for row in x:\n        pass", "`x` cannot be iterated", "range(t.shape[i])"),
@@ -177,9 +177,9 @@ def test_a_float_in_a_shape() -> None:
     shape = "y = nl.ndarray((128, {}), nl.float32)"
     (error,) = _errors(compile_text(BLOCK + _text(shape.format("64 / 2"))))
     assert error.message == "dimension 1 of the shape is a float, 32.0"
-    assert error.help == "write 32, or `//` in place of `/`, which gives an int"
+    assert error.help == "write 32, or use `//` instead of `/`, which gives an int"
     (error,) = _errors(compile_text(BLOCK + _text(shape.format("63 / 2"))))
-    assert error.help == "write `//` in place of `/`, which gives an int"
+    assert error.help == "write use `//` instead of `/`, which gives an int"
 
 
 def test_meant_names_exist() -> None:

@@ -108,8 +108,18 @@ Call = Callable[[Any], Any]
 @pytest.mark.parametrize(
     ("call", "slug", "said", "advice"),
     [
-        (lambda t: nisa.tensor_copy(t), "wrong-call", "`src` is missing", "returns no tensor"),
-        (lambda t: nisa.reciprocal(data=t), "wrong-call", "`dst` is missing", "returns no tensor"),
+        (
+            lambda t: nisa.tensor_copy(t),
+            "wrong-call",
+            "`src` is missing",
+            "does not return a tensor",
+        ),
+        (
+            lambda t: nisa.reciprocal(data=t),
+            "wrong-call",
+            "`dst` is missing",
+            "does not return a tensor",
+        ),
         (lambda t: nisa.tensor_copy(), "wrong-call", "are missing", "(dst, src, engine=…"),
         (lambda t: nisa.tensor_copy(t, srcs=t), "wrong-call", "parameter `srcs`", "`src`?"),
         (lambda t: nisa.max8(t, t, "n", 4), "wrong-call", "takes 3 arguments, not 4", "max8(dst,"),

@@ -141,7 +141,7 @@ def test_a_reshape_of_the_whole_has_the_returned_shape() -> None:
         ("return (out, (a,))", "output 1 is a nested tuple"),
         ("return out[0:64, :]", "a part of float32[128, 64] in shared_hbm"),
         ("return out.permute((1, 0))", "in another order"),
-        ("return out, out", "once more"),
+        ("return out, out", "again"),
         ("return {'x': out}", "output 0 is {'x'"),
     ],
 )
@@ -230,7 +230,9 @@ def test_missing_types_show_the_whole_signature() -> None:
     text = TAKES.format(parameters="a, b, c: nt.tensor[4, 5], n, eps=1e-6", shown="a")
     wanted = Request(
         args={"a": parse_type("float16[128,512]", "--arg a")},
-        like={"b": TensorType(None, (4,), "--like d.npz", "its NumPy type '<f8' is no NKI dtype")},
+        like={
+            "b": TensorType(None, (4,), "--like d.npz", "its NumPy type '<f8' is not an NKI dtype")
+        },
         consts={"n": 3},
     )
     found = one(text, wanted)
@@ -239,7 +241,7 @@ def test_missing_types_show_the_whole_signature() -> None:
     assert found.notes[0].split("\n") == [
         "kernel(",
         "  a: float16[128,512] (--arg a)",
-        "  b: --like d.npz: its NumPy type '<f8' is no NKI dtype",
+        "  b: --like d.npz: its NumPy type '<f8' is not an NKI dtype",
         "  c: DTYPE[4,5] (annotation)",
         "  n: 3 (given)",
         "  eps: 1e-6 (default)",
@@ -378,23 +380,27 @@ def kernel(a):
 @pytest.mark.parametrize(
     ("line", "slug", "words"),
     [
-        ("if tile[0:1, 0:1]: pass", "tensor-value", "nothing can be decided by them"),
+        ("if tile[0:1, 0:1]: pass", "tensor-value", "no decision can depend on them"),
         ("for row in tile: pass", "tensor-value", "iterated"),
         ("float(tile)", "tensor-value", "number"),
         ("tile.T", "unknown-attribute", "`T`"),
         ("tile.shpae", "unknown-attribute", "`shpae`"),
         ("tile.slice(1, 0)", "wrong-call", "missing 1 required positional argument"),
-        ("tile.permute(3)", "argument-kind", "permute cannot take that"),
+        ("tile.permute(3)", "argument-kind", "permute does not accept these arguments"),
         ("tile.reshape('xy')", "bad-shape", "('x', 'y')"),
         ("tile + 'x'", "wrong-type", "unsupported operand"),
         ("nl.ndarray((128, 64))", "wrong-call", "nl.ndarray() missing 1"),
         ("nl.ndarray((128, 64), nl.float64)", "unknown-dtype", "float64"),
         ("nl.ndarray((128, 0.5), nl.int8)", "bad-shape", "is a float"),
         ("nl.ndarray((128,), nl.int8)", "bad-shape", "at least 2 dimensions"),
-        ("nl.ndarray((128, 4), nl.int8, 'sbuf')", "bad-buffer", "takes no buffer by name"),
+        ("nl.ndarray((128, 4), nl.int8, 'sbuf')", "bad-buffer", "does not take buffers by name"),
         ("nl.ndarray((2, nl.par_dim(128), 4), nl.int8)", "block-dimension", "dimension 1"),
-        ("nl.ndarray((128, 4), nl.int8, address=(1, 0))", "bad-address", "pass the last one"),
-        ("nl.ndarray((4, 4), nl.int8, nl.hbm, address=(1, 0))", "bad-address", "no address"),
+        ("nl.ndarray((128, 4), nl.int8, address=(1, 0))", "bad-address", "go beyond the last one"),
+        (
+            "nl.ndarray((4, 4), nl.int8, nl.hbm, address=(1, 0))",
+            "bad-address",
+            "cannot be given an address",
+        ),
         ("nl.arange(128)", "removed-name", "nki.language.arange"),
         ("nisa.tensor_copy_dynamic_src(tile)", "removed-name", "tensor_copy_dynamic_src"),
         ("nisa.tensor_cpoy(tile, tile)", "unknown-attribute", "tensor_cpoy"),
@@ -478,7 +484,7 @@ def test_what_follows_from_a_refused_instruction_is_not_said() -> None:
     text = COPY.format(end="tile[...] = nisa.reciprocal(tile)\n    return out")
     assert one(text).code.slug == "wrong-call"
     text = COPY.format(end="tile[...] = nisa.reciprocal(tile, tile)\n    return out")
-    assert "returns no tensor" in one(text).message
+    assert "does not return a tensor" in one(text).message
 
 
 def test_the_command_to_complete_names_the_file_as_printed() -> None:

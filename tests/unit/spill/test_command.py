@@ -65,7 +65,7 @@ REFUSED = [("x.sched",), ("--print", "targets"), ("k.py", "--list-kernels")]
 @pytest.mark.parametrize("words", REFUSED, ids=str)
 def test_what_it_cannot_change_refuses_it(nkic: Run, words: tuple[str, ...]) -> None:
     text = failure(nkic(*words, "--spill"), 2, "conflicting-options")
-    assert "`--spill` do not go together" in text
+    assert "`--spill` cannot be used together" in text
 
 
 LOOPED = """
@@ -115,7 +115,9 @@ def k(x):
 def test_a_device_loop_that_holds_too_much_is_named(nkic: Run, folder: Path) -> None:
     (folder / "wide.py").write_text(LOOPED, encoding="utf-8")
     text = failure(nkic(*WORDS, "--spill"), 1, "sbuf-overflow")
-    assert "a turn of the one at wide.py:21 holds 256,000 bytes per partition, so use fewer" in text
+    assert (
+        "an iteration of the one at wide.py:21 holds 256,000 bytes per partition, so use fewer"
+    ) in text
     assert "or write it with `range`, which is unrolled" in text
     unrolled = LOOPED.replace("nl.fori_loop(0, 4, body)", "for i in range(4):\n        body(i)")
     (folder / "wide.py").write_text(unrolled, encoding="utf-8")

@@ -99,8 +99,8 @@ def _complain_of_variable(found: _Carried) -> None:
     complain(
         "loop-carried",
         f"iteration {read.turn} of this loop reads `{read.view.tensor.name}`, a tile that "
-        f"iteration {written.turn} made: the body is traced once, where the variable still is what "
-        "it was before the loop",
+        f"iteration {written.turn} made: the body is traced once, when the variable still has "
+        "its value from before the loop",
         help="make the tile before the loop, and assign to it in place: `t[...] = `",
         level=Level.WARNING,
         labels=_labels(found),
@@ -195,7 +195,7 @@ def _meet(one: Box, other: Box) -> bool:
 
 
 def _box(view: View) -> Box | None:
-    """First and last index along each dimension of the tensor; None of what is no box of it."""
+    """First and last index along each dimension of the tensor; None of what is not a box of it."""
     tensor = view.tensor
     if view.dynamic is not None or view.dtype.size != tensor.dtype.size:
         return None

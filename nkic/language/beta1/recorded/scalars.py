@@ -30,14 +30,14 @@ class Scalar(DeviceBound):
         first, last = (0, bounds[0]) if len(bounds) == 1 else bounds[:2]
         step = bounds[2] if len(bounds) == 3 else 1
         if not isinstance(step, int) or isinstance(step, bool) or step < 1:
-            text = f"the step of a loop on the device is an int of at least 1, not {brief(step)}"
+            text = f"the step of a device loop must be an int of at least 1, not {brief(step)}"
             raise KernelError("loop-bounds", text)
         return Counted(_bound(first), _bound(last), step)
 
     def __index__(self) -> NoReturn:
         raise KernelError(
             "register-value",
-            "a scalar is known on the device alone; Python's own range cannot count it",
+            "a scalar is known only on the device; Python's own range cannot use it",
             help="compile the file from the command line, or with evaluate='closed'",
         )
 
@@ -46,7 +46,7 @@ def scalar(value: Any) -> Scalar:
     """`nki.typing.scalar`: the only element of a tile, as a bound of a loop."""
     source = tile(value, "value")
     if source.size != 1:
-        text = f"a scalar is the only element of a tile; shape is {source.shape}"
+        text = f"a scalar is loaded from a tile of one element; shape is {source.shape}"
         raise KernelError("operand-shape", text, help="index one element")
     register = active().register()
     binders()["register_load"](dst=VirtualRegister(register), src=operand(source))
@@ -58,7 +58,9 @@ def _bound(value: object) -> int | Register:
         return value._register
     if isinstance(value, int) and not isinstance(value, bool):
         return int(value)
-    raise KernelError("loop-bounds", f"bounds of a range are ints and scalars, not {brief(value)}")
+    raise KernelError(
+        "loop-bounds", f"the bounds of a range must be ints or scalars, not {brief(value)}"
+    )
 
 
 class Counted(DynamicRange):

@@ -38,10 +38,11 @@ def fit(trace: Trace, at: Span) -> None:
         if spilling.stored:
             trace.report.warning(
                 "sbuf-overflow",
-                f"SBUF has no room for all tiles that are in use at once: {spilling.stored} times "
-                f"a tile is stored to HBM, and {spilling.loaded} times one is loaded again",
+                f"SBUF has no room for all tiles that are in use at once: tiles are "
+                f"stored to HBM {spilling.stored} times and loaded again {spilling.loaded} times",
                 at,
-                help="use smaller blocks, or order loops so that fewer tiles are in use at once",
+                help="use smaller blocks, or order the loops so that fewer tiles are in use at "
+                "once",
             )
 
 

@@ -76,7 +76,7 @@ def _shape(
 
 
 def _is_dimension(indices: Indices, part: cst.BaseSlice) -> bool:
-    """The part of an index is no number: it stays as a dimension of what is indexed."""
+    """The part of an index is not a number: it stays as a dimension of what is indexed."""
     if not isinstance(part, cst.Index):
         return True
     value = part.value

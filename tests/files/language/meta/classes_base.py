@@ -1,6 +1,6 @@
 # test: check
 # args: a=float32[128,64]
-"""Ranges and the like are no bases; lists and dicts are."""
+"""Ranges and the like are not bases; lists and dicts are."""
 import nki
 import nki.isa as nisa
 import nki.language as nl
@@ -10,7 +10,7 @@ class Rows(list):
         return sum(self)
 
 
-class Steps(range):  # error[wrong-base]: a kernel's class cannot inherit from `range`
+class Steps(range):  # error[wrong-base]: a class of a kernel cannot inherit from `range`
     pass
 
 

@@ -6,7 +6,7 @@ import nki.isa as nisa
 import nki.language as nl
 
 def endless(n):
-    return endless(n + 1)  # error[too-deep]: functions call each other, or values nest, more than 900
+    return endless(n + 1)  # error[too-deep]: functions call each other, or values nest, to a depth of more than 900
 
 
 @nki.jit

@@ -1,6 +1,6 @@
 # test: check
 # args: a=float32[128,64]
-"""Members that are text are no tensors."""
+"""Members that are text are not tensors."""
 from enum import Enum
 
 import nki

@@ -7,4 +7,4 @@ import nki
 @nki.jit
 def kernel(a):
     sizes = [n for n in a.shape if n > 1000]
-    return next(iter(sizes))  # error[wrong-value]: `next` asks for more elements than there are
+    return next(iter(sizes))  # error[wrong-value]: `next` was called when no elements were left

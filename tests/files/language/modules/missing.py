@@ -1,6 +1,6 @@
 # test: check
 # args: a=float32[128,64]
-"""A module that is no kernel source may be imported, not used."""
+"""A module that is not kernel source may be imported, not used."""
 import torch
 
 import nki

@@ -15,15 +15,15 @@ Groups = tuple[tuple[int, ...], ...]
     ("target", "cores", "groups", "said"),
     [
         (TRN1, 1, ((0, 32), (1, 33)), ""),
-        (TRN1, 1, ((0, 1),), "ranks 0 and 1 exchange, but on trn1"),
+        (TRN1, 1, ((0, 1),), "ranks 0 and 1 exchange data, but on trn1"),
         (TRN2, 2, ((0, 4, 8),), ""),
-        (TRN2, 2, ((0, 4, 6),), "ranks 4 and 6 exchange, but on trn2"),
+        (TRN2, 2, ((0, 4, 6),), "ranks 4 and 6 exchange data, but on trn2"),
         (TRN2, 1, ((0, 8),), ""),
         (TRN2, 1, ((0, 4),), "ranks 0 and 4 exchange"),
         (TRN3, 2, ((0, 1, 2, 3), (4, 5, 6, 7)), ""),
         (TRN3, 2, ((1, 2, 3, 4),), ""),  # an example of the documentation
-        (TRN3, 2, ((0, 1, 2),), "the ranks [0, 1, 2] are no whole devices of 4 ranks"),
-        (TRN3, 2, ((0, 2, 1, 3),), "in sequence, which all_to_all_v needs on trn3"),
+        (TRN3, 2, ((0, 1, 2),), "the ranks [0, 1, 2] are not whole devices of 4 consecutive"),
+        (TRN3, 2, ((0, 2, 1, 3),), "consecutive ranks, which all_to_all_v needs on trn3"),
         (TRN3, 1, ((0, 1, 2, 3),), "a rank has 1 core, but on trn3 all_to_all_v needs 2"),
     ],
 )

@@ -31,7 +31,7 @@ DMA = [
     Case(
         "dma_copy",
         {"engine": "scalar"},
-        "`engine` is scalar, which is for dge_mode.hwdge, and `dge_mode` is unknown",
+        "`engine` is scalar, which requires dge_mode.hwdge, but `dge_mode` is unknown",
         "dma-mode",
     ),
     Case(
@@ -52,7 +52,7 @@ DMA = [
     Case(
         "dma_copy",
         {"dst": tile("float32[96, 32]"), "src": tile("float32[64, 48] hbm", indexed=True)},
-        "`src` has 64 rows by `vector_offset`, into which `dst` [96, 32] does not fall",
+        "`src` has 64 rows by `vector_offset`, but `dst` [96, 32] cannot be divided into as many",
         "operand-shape",
     ),
     Case(
@@ -65,13 +65,13 @@ DMA = [
     Case(
         "dma_copy",
         {"src": INDEXED, "dge_mode": "none"},
-        "`src` has a `vector_offset`, which dge_mode.swdge alone supports, and `dge_mode` is none",
+        "`src` has a `vector_offset`, which only dge_mode.swdge supports, but `dge_mode` is none",
         "dma-mode",
     ),
     Case(
         "dma_copy",
         {"src": tile("float32[128, 512]", indexed=True)},
-        "`src` is indexed and in sbuf, but must be in hbm",
+        "`src` is indexed and is in sbuf, but must be in hbm",
         "buffer-not-allowed",
     ),
     Case(
@@ -143,7 +143,7 @@ DMA = [
     Case(
         "dma_transpose",
         {**GATHERED, "dge_mode": "none"},
-        "`src` has a `vector_offset`, which dge_mode.swdge alone supports, and `dge_mode` is none",
+        "`src` has a `vector_offset`, which only dge_mode.swdge supports, but `dge_mode` is none",
         "dma-mode",
     ),
     Case(

@@ -36,7 +36,7 @@ GATHER = [
     Case(
         "topk",
         {"val_dst": tile("bfloat16[128, 43]"), "idx_dst": tile("uint32[128, 43]")},
-        "`val_dst` has 43 elements per partition; of 42 elements at most 42 can be found",
+        "`val_dst` has 43 elements per partition; at most 42 of 42 elements can be found",
         "operand-shape",
     ),
     Case(
@@ -163,7 +163,7 @@ RANDOM = [
     Case(
         "dropout",
         {"dst": WORDS, "data": WORDS, "prob": HALF},
-        "`prob` is bfloat16 and `data` is int32, where it must be float32",
+        "`prob` is bfloat16 and `data` is int32, but `prob` must then be float32",
         "operand-not-float32",
     ),
     Case(

@@ -108,7 +108,7 @@ REGISTERS = [
     Case(
         "register_move",
         {"src": 1.5},
-        "the value is 1.5; a register holds an integer of 32 bits",
+        "the value is 1.5; a register holds a 32-bit integer",
         "argument-kind",
     ),
     Case("register_move", {"src": 0xFFFFFFFF}),
@@ -116,7 +116,7 @@ REGISTERS = [
     Case(
         "register_alloc",
         {"x": 1 << 32},
-        "the value is 4294967296; a register holds an integer of 32 bits",
+        "the value is 4294967296; a register holds a 32-bit integer",
         "argument-kind",
     ),
     Case(

@@ -106,7 +106,7 @@ SELECT = [
     Case(
         "select_reduce",
         {"on_true": PSUM, "predicate": tile("uint8[128, 512] psum")},
-        "`on_true` and `predicate` are both in psum; at most one of them may be",
+        "`on_true` and `predicate` are both in psum; at most one of them may be there",
         "both-in-psum",
     ),
     Case(

@@ -222,7 +222,7 @@ COMMON = [
     Case(
         "tensor_tensor",
         {"data1": PSUM, "data2": PSUM},
-        "`data1` and `data2` are both in psum; at most one of them may be",
+        "`data1` and `data2` are both in psum; at most one of them may be there",
         "both-in-psum",
     ),
     Case("tensor_tensor", {"data1": PSUM}),
@@ -230,7 +230,7 @@ COMMON = [
     Case(
         "tensor_tensor_scan",
         {"data0": PSUM, "data1": PSUM},
-        "`data0` and `data1` are both in psum; at most one of them may be",
+        "`data0` and `data1` are both in psum; at most one of them may be there",
         "both-in-psum",
     ),
     Case(

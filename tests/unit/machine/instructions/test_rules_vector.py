@@ -94,7 +94,7 @@ VECTOR = [
         "tensor_scalar",
         {"op1": "bitwise_and", "operand1": 1},
         "`op0` is multiply (arithmetic) and `op1` is bitwise_and (bitvec); "
-        "they must be of one group",
+        "they must be of the same group",
         "operator-mix",
     ),
     Case("tensor_scalar", {"op1": "add", "operand1": COLUMN}, engine=Engine.SCALAR),
@@ -214,7 +214,7 @@ VECTOR = [
     Case(
         "max8",
         {"src": tile("float32[128, 64]", dims=((100, 4), (20, 4), (2, 4)))},
-        "`src` has 4 dimensions [128, 4, 4, 4]; at most 3 are allowed, the partitions included",
+        "`src` has 4 dimensions [128, 4, 4, 4]; at most 3 are allowed, including the partitions",
         "operand-shape",
     ),
 ]

@@ -253,7 +253,7 @@ def test_report_of_a_stripe() -> None:
         "output `o`: 1,024 of 262,144 elements differ from what was expected "
         "(close, rtol 0.01, atol 0)",
         "first: [5, 512] is 1.25, expected 1 (off by 0.25, 2,097,152 ulp)",
-        "around it, [4:7, 511:514], got and expected:",
+        "the surrounding elements, [4:7, 511:514], got and expected:",
         "     1      1      1   |     1      1      1 ",
         "     1   1.25*  1.25*  |     1      1      1 ",
         "     1      1      1   |     1      1      1 ",
@@ -305,7 +305,7 @@ def test_report_of_a_tensor_with_four_dimensions() -> None:
     got[1, 2, 0, 4] = 1
     text = report(compared(got, expected))
     assert "first: [1, 2, 0, 4]" in text
-    assert "around it, [1, 2, 0:2, 3:5], got and expected:" in text
+    assert "the surrounding elements, [1, 2, 0:2, 3:5], got and expected:" in text
     assert "axis 1: 2, 1 of 3" in text
     assert "columns (axis 3): 4, 1 of 5" in text
 

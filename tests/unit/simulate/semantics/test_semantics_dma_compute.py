@@ -119,13 +119,14 @@ def test_dst_may_lie_across_a_source() -> None:
         Case(
             "dma_compute",
             {"src1": T._replace(dynamic=True)},
-            "`src1` has a run-time offset, but addresses must be known at compile time",
+            "`src1` has a run-time offset, but the addresses must be known at compile time",
             "dma-mode",
         ),
         Case(
             "dma_compute",
             {"src1": GATHERED},
-            "with a `vector_offset` adds to what `dst` holds: one of the sources must be `dst`",
+            "with a `vector_offset` adds to the former content of `dst`: one of the sources must "
+            "be `dst`",
             "dma-mode",
         ),
         Case("dma_compute", {"src0": GATHERED, "src1": T, "dst": T}),
