@@ -3,8 +3,8 @@
 `nki.isa.tensor_copy`, `engine`: the compiler "selects best engine based on engine workload". How
 it weighs the work is not published. Here an instruction stays with the first of its engines, as
 in the public pictures of kernels that the tensor engine bounds, unless that engine would have
-nearly as much to do as any other; then the engines share, in program order: the one that would be
-done first takes the instruction.
+nearly as much to do as any other, and enough for that to matter; then the engines share, in program
+order: the one that would be done first takes the instruction.
 """
 
 from __future__ import annotations
@@ -21,6 +21,9 @@ from nkic.machine.timing import Timing, timing
 
 # An engine is busy that has this part of the most that engines with no choice have to do.
 BUSY = 0.75
+# Picoseconds of work with which an engine is busy, outside of loops: with less, the latencies of a
+# few transfers bound a kernel.
+LEAST = 10_000_000
 # Picoseconds that an engine may lie behind: what one of them did long ago says nothing of now.
 WINDOW = 10_000_000
 
@@ -42,18 +45,20 @@ class _Sharer:
         self.engines = {engine for engines in choices.values() for engine in engines}
         self.known: dict[_Key, Timing] = {}
 
-    def body(self, body: Body) -> Body:
+    def body(self, body: Body, least: int = LEAST) -> Body:
         inner = [
-            replace(item, body=self.body(item.body)) if isinstance(item, Loop) else item
+            replace(item, body=self.body(item.body, least=0)) if isinstance(item, Loop) else item
             for item in body
         ]
-        if not self.is_busy([item for item in inner if isinstance(item, Instruction)]):
+        if not self.is_busy([item for item in inner if isinstance(item, Instruction)], least):
             return tuple(inner)
         until = dict.fromkeys(self.engines, 0)
         return tuple([self.item(item, until) for item in inner])
 
-    def is_busy(self, items: Sequence[Instruction]) -> bool:
-        """Whether engines with a choice bound the body, each instruction where it is."""
+    def is_busy(self, items: Sequence[Instruction], least: int) -> bool:
+        """Whether engines with a choice bound the body, each instruction where it is, and have
+        `least` picoseconds of work.
+        """
         if not any(one.number in self.choices for one in items):
             return False
         work = Counter[Engine]()
@@ -62,7 +67,8 @@ class _Sharer:
             work[one.engine or one.row.engines[0]] += its.pool or its.hold
             work[its.by] += its.trigger
         ours = max(work[engine] for engine in self.engines)
-        return ours >= BUSY * max((work[e] for e in work if e not in self.engines), default=0)
+        others = max((work[engine] for engine in work if engine not in self.engines), default=0)
+        return ours >= max(least, BUSY * others)
 
     def item(self, item: Item, until: dict[Engine, int]) -> Item:
         if isinstance(item, Loop):

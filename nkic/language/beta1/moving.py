@@ -310,7 +310,7 @@ def _alike_advice(source: Tile, target: Tile) -> str:
     """A block that was declared without nl.par_dim is one partition."""
     whole = target._access.tensor.shape
     if target.shape != (1, *source.shape) or not target._access.tensor.on_chip:
-        return "index both to the same shape"
+        return "index both so that their shapes are equal"
     sizes = ", ".join(map(str, whole[2:]))
     return f"declare blocks with nl.par_dim: ({whole[0]}, nl.par_dim({whole[1]}), {sizes})"
 

@@ -68,7 +68,11 @@ def test_copies_alone_are_shared_so_that_both_engines_end_together() -> None:
 
 
 def test_vector_keeps_them_where_another_engine_has_more_to_do() -> None:
-    assert set(copies(lowered(*[COPY, *[PRODUCT] * 8] * 10))) == {Engine.VECTOR}
+    assert set(copies(lowered(*[COPY, *[PRODUCT] * 8] * 30))) == {Engine.VECTOR}
+
+
+def test_vector_keeps_them_where_there_is_little_to_do() -> None:
+    assert set(copies(lowered(*[COPY] * 12))) == {Engine.VECTOR}
 
 
 def test_they_leave_the_busier_engine() -> None:
@@ -78,7 +82,7 @@ def test_they_leave_the_busier_engine() -> None:
 
 @pytest.mark.parametrize(("target", "dtype"), [("trn1", "float32"), ("trn2", "int32")])
 def test_they_stay_where_scalar_has_no_copy_of_the_same_bits(target: str, dtype: str) -> None:
-    assert set(copies(lowered(*[COPY] * 12, target=target, dtype=dtype))) == {Engine.VECTOR}
+    assert set(copies(lowered(*[COPY] * 60, target=target, dtype=dtype))) == {Engine.VECTOR}
 
 
 def test_what_happened_long_ago_counts_no_more() -> None:
