@@ -50,7 +50,8 @@ def of_block(sheet: Sheet, old: cst.Call, new: cst.Call, block: Sequence[str]) -
         assert isinstance(found, cst.Call)
         address = _modulo(where, _words(found), block, lambda: _tile(sheet, old, new))
     elif function == _BY_FUNCTION:
-        address = _numbers(sheet, old, block)
+        assert isinstance(found, cst.Call)
+        address = _numbers(sheet, old, block) or _by_call(sheet, old, new, where, found, block)
     return _placed(sheet, new, buffer, where, address)
 
 
@@ -192,18 +193,36 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
 
 
 def _numbers(sheet: Sheet, call: cst.Call, block: Sequence[str]) -> str:
-    """The address that the evaluation found."""
+    """The address that the evaluation found, if one, or one for each block, is all there is."""
     made = sheet.facts.tensors.get(sheet.spot(call), ())
-    places = {(one.fixed.partition, one.fixed.byte) for one in made if one.fixed is not None}
-    if len(places) == 1:
-        first, byte = places.pop()
-        return f"({first}, {byte})"
-    per_turn = list(dict.fromkeys((o.fixed.partition, o.fixed.byte) for o in made if o.fixed))
-    if len(block) != 1 or len(made) % len(per_turn) or not per_turn:
-        raise NotSlices("its address is computed by a function")
-    turns = [per_turn] * (len(made) // len(per_turn))
-    if [place for turn in turns for place in turn] != [
-        (one.fixed.partition, one.fixed.byte) for one in made if one.fixed
-    ]:
-        raise NotSlices("its address is computed by a function")
+    places = [(one.fixed.partition, one.fixed.byte) for one in made if one.fixed is not None]
+    per_turn = list(dict.fromkeys(places))
+    if len(per_turn) == 1:
+        return str(per_turn[0])
+    if len(block) != 1 or not per_turn or per_turn * (len(made) // len(per_turn)) != places:
+        return ""
     return f"({', '.join(map(str, per_turn))})[{block[0]}]"
+
+
+def _by_call(
+    sheet: Sheet,
+    old: cst.Call,
+    new: cst.Call,
+    where: Buffer,
+    found: cst.Call,
+    block: Sequence[str],
+) -> str:
+    """What the kernel's own function gives a block. Raises `NotSlices`."""
+    shape = find(new, ("shape",), "shape")
+    if len(found.args) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
+        raise NotSlices("its address is computed by a function")
+    first = shape.value.elements[0].value
+    marked = isinstance(first, cst.Call) and code(first.func).rpartition(".")[2] == "par_dim"
+    rows = code(first.args[0].value) if isinstance(first, cst.Call) and marked else code(first)
+    index = f"({', '.join(block)}{',' * (len(block) == 1)})"
+    said = f"idx={index}, pdim_size={rows}, fdim_size={_tile(sheet, old, new)}"
+    text = f"{factor(code(found.args[0].value))}({said})"
+    if where is Buffer.SBUF:
+        return text
+    place = f"(partition, bank * {PSUM_BANK_BYTES} + byte)"
+    return f"(lambda bank, partition, byte: {place})(*{text})"
