@@ -13,18 +13,15 @@ from typing import Any
 from nkic.evaluate import builtins
 from nkic.evaluate.library import (
     abcs,
+    collections,
     contexts,
     copying,
-    counters,
     dataclasses,
-    deques,
     enums,
     forms,
     functions,
     itertools,
-    mappings,
     maths,
-    namedtuples,
     operator,
     system,
     words,
@@ -32,21 +29,7 @@ from nkic.evaluate.library import (
 from nkic.evaluate.library.records import field_class
 from nkic.evaluate.objects import Builtin
 
-_COLLECTIONS: dict[str, Any] = {
-    **namedtuples.FUNCTIONS,
-    "deque": deques.DEQUE,
-    "defaultdict": mappings.DEFAULT_DICT,
-    "OrderedDict": mappings.ORDERED_DICT,
-    "ChainMap": mappings.CHAIN_MAP,
-    "Counter": counters.COUNTER,
-}
-for _name, _cls in {
-    "Deque": deques.DEQUE,
-    "DefaultDict": mappings.DEFAULT_DICT,
-    "OrderedDict": mappings.ORDERED_DICT,
-    "ChainMap": mappings.CHAIN_MAP,
-    "Counter": counters.COUNTER,
-}.items():
+for _name, _cls in collections.TYPING.items():
     forms.alias(_name, _cls)
 
 
@@ -59,7 +42,7 @@ def modules() -> dict[str, dict[str, Any]]:
         "operator": operator.MODULE,
         "itertools": itertools.MODULE,
         "functools": functions.MODULE,
-        "collections": _COLLECTIONS,
+        "collections": collections.MODULE,
         "collections.abc": dict(abcs.MODULE),
         "string": words.MODULE,
         "textwrap": words.TEXTWRAP,

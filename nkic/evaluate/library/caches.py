@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nkic.evaluate.library.namedtuples import make_class
+from nkic.evaluate.library.collections.namedtuples import make_class
 from nkic.evaluate.library.support import (
     Hidden,
     arguments,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nkic.evaluate import classes
 from nkic.evaluate.classes import form
 from nkic.evaluate.library import abcs
-from nkic.evaluate.library.namedtuples import NAMED_TUPLE
+from nkic.evaluate.library.collections.namedtuples import NAMED_TUPLE
 from nkic.evaluate.library.support import function, refused
 from nkic.evaluate.objects import (
     INSTANCES,

@@ -20,7 +20,7 @@ from nkic.simulate.storage.pages import Arena
 
 
 class Compact:
-    """Memory for the tensors on chip that are no pieces of HBM tensors."""
+    """Memory for the tensors on chip that are not pieces of HBM tensors."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory

@@ -10,5 +10,5 @@ import numpy as np
 @nki.jit
 def kernel(a, b):
     t = nl.load(a)
-    nl.load(a[0:128, 0 : 64 / 2])  # error[bad-index]: the bounds of a slice are ints, not 32.0
+    nl.load(a[0:128, 0 : 64 / 2])  # error[bad-index]: the bounds of a slice must be ints, not 32.0
     return t

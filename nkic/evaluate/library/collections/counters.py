@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.compare import compare
-from nkic.evaluate.library.mappings import dict_class, plain
+from nkic.evaluate.library.collections.mappings import dict_class, plain
 from nkic.evaluate.library.support import is_of, members, short_name, shown
 from nkic.evaluate.objects import Builtin, ClassMethod, Steps
 from nkic.evaluate.operators import OPERATIONS

@@ -1,0 +1,21 @@
+"""Python's `collections`: a module for each family of its classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nkic.evaluate.library.collections import counters, deques, mappings, namedtuples
+
+# The classes by name, and by the name that `typing` has for each.
+_CLASSES = {
+    ("deque", "Deque"): deques.DEQUE,
+    ("defaultdict", "DefaultDict"): mappings.DEFAULT_DICT,
+    ("OrderedDict", "OrderedDict"): mappings.ORDERED_DICT,
+    ("ChainMap", "ChainMap"): mappings.CHAIN_MAP,
+    ("Counter", "Counter"): counters.COUNTER,
+}
+MODULE: dict[str, Any] = {
+    **namedtuples.FUNCTIONS,
+    **{name: found for (name, _), found in _CLASSES.items()},
+}
+TYPING = {name: found for (_, name), found in _CLASSES.items()}
