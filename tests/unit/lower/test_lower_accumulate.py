@@ -106,11 +106,14 @@ def lowered(lines: list[str]) -> Program:
 
 
 @pytest.mark.parametrize("size", [2, 4])
-@pytest.mark.parametrize("dims", [((1, 4),), ((-1, 4),), ((8, 2), (1, 3)), ((-8, 2), (2, 3)),
-                                  ((3, 2), (-1, 3)), ((0, 3), (1, 2)), ((4, 2), (1, 4))])  # fmt: skip
-def test_bits_are_the_bytes_that_are_covered(
-    dims: tuple[tuple[int, int], ...], size: int
-) -> None:
+@pytest.mark.parametrize(
+    "dims",
+    [
+        *(((1, 4),), ((-1, 4),), ((8, 2), (1, 3)), ((-8, 2), (2, 3))),
+        *(((3, 2), (-1, 3)), ((0, 3), (1, 2)), ((4, 2), (1, 4))),
+    ],
+)
+def test_bits_are_the_bytes_that_are_covered(dims: tuple[tuple[int, int], ...], size: int) -> None:
     offset = 12
     steps = [[step * i for i in range(num)] for step, num in dims]
     first = [(offset + sum(at)) * size for at in product(*steps)]
