@@ -47,8 +47,13 @@ fuzz: $(STAMP)  ## fuzz what reads strangers' files: make fuzz [TARGET=parse] [S
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
 	for target in $(TARGET); do $(PY) -m tests.fuzz $$target --seconds $(SECONDS) || exit 1; done
 
+# Pages of tests/data that are made by asking the code (docs/mutation.md).
+PAGES := tests/property/test_stage_pages.py tests/unit/machine/test_cost_pages.py \
+	tests/unit/machine/instructions/test_rule_limits.py tests/unit/neff/test_verify_fields.py \
+	tests/unit/allocate/test_addresses.py
+
 bless: $(STAMP)  ## accept the present output as expected; review it with git diff
-	NKIC_BLESS=1 $(PY) -m pytest tests/test_files.py $(ARGS)
+	NKIC_BLESS=1 $(PY) -m pytest -n 0 tests/test_files.py $(PAGES) $(ARGS)
 
 flames: $(STAMP)  ## where the time of each stage goes, as pictures: make flames [ARGS="add 10000 folder"]
 	OPENBLAS_NUM_THREADS=1 $(PY) -m tests.bench.flames $(ARGS)

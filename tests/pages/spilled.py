@@ -27,7 +27,8 @@ def page(found: Program, size: int) -> Iterator[str]:
     tight = replace(lowered, target=replace(lowered.target, sbuf_usable=size))
     made = spill(tight)
     proven = prove_spilled(tight, made.program)
-    yield f"in {size:,}: {made.stored:,} bytes stored, {made.loaded:,} loaded, {proven}"
+    away = [(one.tensor.name, one.stored, one.loaded, one.remade) for one in made.away[0]]
+    yield f"in {size:,}: {away}, {proven}"
     bodies: dict[str, list[Body]] = defaultdict(list)
     for kind, body in _bodies(made.program):
         bodies[kind].append(body)

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from nkic.allocate.liveness import Lifetime
-from nkic.allocate.pack import pack
+from nkic.allocate.pack import _by_area, _by_length, _by_size, pack
 from nkic.allocate.place import Addresses, DoesNotFit, Space, fit, place, space_of
 from nkic.base.source import NOWHERE, CallChain
 from nkic.ir.tensors import Tensor
@@ -147,6 +147,16 @@ def test_places_are_those_of_a_plain_search(seed: int, fixed: bool) -> None:
             if wanted is None:
                 wanted = swept(found, space, True) or swept(found, space, False)
             assert or_none(lambda: place(found, space, rest)) == wanted  # noqa: B023
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_packed_first(seed: int) -> None:
+    """The largest; the largest for the longest; what is in use for the longest."""
+    for one in lives(seed, False):
+        size, time = SBUF.size(one.tensor), one.last + 1 - one.first
+        assert _by_size(SBUF, one) == (-size, one.first)
+        assert _by_area(SBUF, one) == (-size * time, one.first)
+        assert _by_length(SBUF, one) == (1 - time, -size)
 
 
 def test_packing_chooses_as_it_did() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from nkic.base.source import SourceFile
 from nkic.driver.compiled import CompileOptions
 from nkic.driver.pipeline import compile_source
 from nkic.ir.program import Program, instructions
+from nkic.lower.accumulate import _bits
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -101,3 +103,18 @@ def lowered(lines: list[str]) -> Program:
     found = compiled(lines).results["lower"]
     assert isinstance(found, Program)
     return found
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize(
+    "dims",
+    [
+        *(((1, 4),), ((-1, 4),), ((8, 2), (1, 3)), ((-8, 2), (2, 3))),
+        *(((3, 2), (-1, 3)), ((0, 3), (1, 2)), ((4, 2), (1, 4))),
+    ],
+)
+def test_bits_are_the_bytes_that_are_covered(dims: tuple[tuple[int, int], ...], size: int) -> None:
+    offset = 12
+    steps = [[step * i for i in range(num)] for step, num in dims]
+    first = [(offset + sum(at)) * size for at in product(*steps)]
+    assert _bits(offset, dims, size) == sum({1 << (n + i) for n in first for i in range(size)})

@@ -242,6 +242,14 @@ FORMULAS: list[tuple[str, Target, Engine | None, dict[str, Any], int]] = [
         {"op0": "subtract", "op1": "multiply", "data": HALF, "operand1": HALF},
         512,
     ),
+    # what is read decides, not what is written
+    (
+        "scalar_tensor_tensor",
+        TRN1,
+        None,
+        {"op0": "subtract", "op1": "multiply", "data": HALF, "operand1": HALF},
+        512,
+    ),
     # Of 16-bit floats, subtracted and multiplied, an even number: half of it (F).
     *(
         (

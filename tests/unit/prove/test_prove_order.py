@@ -192,6 +192,24 @@ def test_bytes_taken_over_too_early_are_found() -> None:
     assert finding.rule == "bytes" and "takes over bytes of `a`" in finding.what
 
 
+@pytest.mark.parametrize("start", [0, 32, 64, 96])
+def test_bytes_of_any_partitions_taken_over_too_early_are_found(start: int) -> None:
+    """Of a tensor over all partitions, by one over some of them, and by four at once."""
+    rows = "[0+32, 0; 1x512]"
+    text = [
+        "%1 a: float32[128, 512] sbuf fixed (0, 0)",
+        *(f"%{2 + i} t{i}: float32[32, 512] sbuf fixed ({32 * i}, 0)" for i in range(4)),
+        "core",
+        "  " + memset(0, 1),
+        *("  " + op(1 + i, "memset", "gpsimd", dst=f"%{2 + i}{rows}", value="0.0")
+          for i in (start // 32,)),
+    ]  # fmt: skip
+    found = make(program("\n".join(text)))
+    assert found.order() == []
+    (finding,) = found.order(edited(found.schedule, "gpsimd", without_waits(0)))
+    assert finding.rule == "bytes" and "takes over bytes of `a`" in finding.what
+
+
 # Engine state and registers
 
 

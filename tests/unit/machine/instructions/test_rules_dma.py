@@ -183,6 +183,15 @@ DMA = [
         "`src` is [16, 2, 3, 8]; one of the middle dimensions must be 1",
         "operand-shape",
     ),
+    Case(
+        "dma_transpose",
+        {
+            "dst": tile("bfloat16[1, 2, 3, 16]"),
+            "src": tile("bfloat16[16, 2, 3, 1] hbm", indexed=True, dynamic=True),
+        },
+        "`src` is [16, 2, 3, 1]; one of the middle dimensions must be 1",
+        "operand-shape",
+    ),
 ]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from nkic.machine.engines import Engine
+from nkic.machine.instructions.tensor_rules import matmul_operations
 from nkic.machine.targets import TRN1, TRN3
-from tests.unit.instances import Case, tile
+from tests.unit.instances import Case, facts_of, tile
 
 PSUM = tile("float32[128, 512] psum")
 FP8 = {
@@ -197,3 +200,29 @@ TENSOR = [
 @pytest.mark.parametrize("case", TENSOR, ids=str)
 def test_rule(case: Case) -> None:
     case.holds()
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 2 * 128 * 64 * 512),
+        ({"is_transpose": True}, 0),
+        (
+            {
+                "stationary": tile("float8_e4m3[128, 2, 64]"),
+                "moving": tile("float8_e4m3[128, 2, 512]"),
+                "perf_mode": "double_row",
+            },
+            2 * 2 * 128 * 64 * 512,
+        ),
+    ],
+)
+def test_operations_of_a_product(changes: dict[str, Any], count: int) -> None:
+    """A multiplication and an addition for each of K x M x N pairs; none where data move alone."""
+    _, facts = facts_of("nc_matmul", **changes)
+    assert matmul_operations(facts) == count
+
+
+def test_operations_of_elements_of_four() -> None:
+    _, facts = facts_of("nc_matmul_mx", TRN3)
+    assert matmul_operations(facts) == 2 * 4 * 128 * 64 * 512
