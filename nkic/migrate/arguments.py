@@ -86,3 +86,11 @@ def _closed(call: cst.Call, args: list[cst.Arg]) -> list[cst.Arg]:
         after = call.args[-1].whitespace_after_arg
         args[-1] = args[-1].with_changes(whitespace_after_arg=after)
     return args
+
+
+def whole_numbers(value: cst.BaseExpression) -> list[int]:
+    """The numbers of a literal list; none for anything else."""
+    if not isinstance(value, cst.List | cst.Tuple):
+        return []
+    found = [one.value for one in value.elements]
+    return [int(one.value) for one in found if isinstance(one, cst.Integer)]

@@ -68,6 +68,8 @@ class Indices:
             self._assigned[id(scope_of(sheet, one[0])), one[0].value].append(one)
         self._known: dict[tuple[int, str], bool] = {}
         self.flow = Flow(sheet)
+        # Axes that are loops around the statement being written: variable and count, by place.
+        self.loops: dict[int, tuple[str, str]] = {}
 
     def of(self, node: cst.BaseExpression) -> Index | None:
         """The index that an expression is, None for what is none or cannot be followed."""

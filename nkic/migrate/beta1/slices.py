@@ -34,7 +34,7 @@ def is_indexed(indices: Indices, node: cst.BaseExpression) -> bool:
 
 def sliced(indices: Indices, node: cst.Subscript, limits: Limits) -> list[str]:
     """What stands between the brackets, one text for each dimension. Raises `NotSlices`."""
-    dims = _sums(indices, node)
+    dims = sums(indices, node)
     rank = max(one.rank for one in dims)
     if any(
         indices.is_tile(one.slice.value) for one in node.slice if isinstance(one.slice, cst.Index)
@@ -155,7 +155,7 @@ def viewed(indices: Indices, node: cst.Subscript, skip: int = 0) -> str:
     """
     if dynamic(indices, node) is not None or _gathered(indices, node, {}):
         raise NotSlices("its rows are those that a tile says")
-    dims = _sums(indices, node)[skip:]
+    dims = sums(indices, node)[skip:]
     slices, shape, order = [], [], []
     for one in dims:
         axes = _nested(one)
@@ -212,7 +212,7 @@ def sizes(indices: Indices, node: cst.BaseExpression, name: str = "") -> list[st
         texts = [f"{name}.shape[{n}]" if whole[n] else text for n, text in enumerate(found)]
         return texts if all(texts) else []
     try:
-        dims = _sums(indices, node)
+        dims = sums(indices, node)
     except NotSlices:
         return []
     axes = {axis.place: axis.count for one in dims for _, axis in one.parts}
@@ -255,7 +255,7 @@ def pattern(
         if order:
             raise NotSlices("its rows are those that a tile says, in another order")
         return gathered
-    dims = _sums(indices, node)
+    dims = sums(indices, node)
     if scalar is not None:
         dims[scalar.dim] = scalar.rest
     rank = max(one.rank for one in dims)
@@ -311,16 +311,33 @@ def _gathered(indices: Indices, node: cst.Subscript, limits: Limits) -> str:
     return f"{plane}.ap({pairs}{offset}, vector_offset={text}, indirect_dim=0)"
 
 
-def _sums(indices: Indices, node: cst.Subscript) -> list[Index]:
-    """The index of each dimension. Raises `NotSlices`."""
+def sums(indices: Indices, node: cst.Subscript) -> list[Index]:
+    """The index of each dimension, axes that are loops as their variables. Raises `NotSlices`."""
     only = node.slice[0].slice
     if len(node.slice) == 1 and isinstance(only, cst.Index) and (grid := indices.grid(only.value)):
-        return grid
+        return [_looped(indices, one) for one in grid]
     found = [_index(indices, one) for one in node.slice]
     dims = [one for one in found if one is not None]
     if len(dims) != len(node.slice):
         raise NotSlices("slices and index expressions stand in one index")
-    return dims
+    return [_looped(indices, one) for one in dims]
+
+
+def _looped(indices: Indices, index: Index) -> Index:
+    """The index without axes that the statement has loops for."""
+    if not indices.loops:
+        return index
+    base, parts = index.base, []
+    for text, axis in index.parts:
+        if axis.place in indices.loops:
+            variable = indices.loops[axis.place][0]
+            base = added(base, times(text, added(variable, axis.start)))
+            continue
+        before = sum(place < axis.place for place in indices.loops)
+        grid = tuple(one for n, one in enumerate(axis.grid) if n not in indices.loops)
+        rank = axis.rank - len(indices.loops)
+        parts.append((text, replace(axis, rank=rank, place=axis.place - before, grid=grid)))
+    return Index(base, tuple(parts))
 
 
 def _in_order(

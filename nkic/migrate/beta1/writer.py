@@ -13,7 +13,7 @@ from nkic.base.source import Span
 from nkic.ir.tensors import View
 from nkic.language.versions import rewritten
 from nkic.machine.operands import Row
-from nkic.migrate.arguments import mask_argument, replaced, with_args, word
+from nkic.migrate.arguments import mask_argument, replaced, whole_numbers, with_args, word
 from nkic.migrate.beta1 import allocators, attributes, calls, rounding
 from nkic.migrate.beta1.blocks import BLOCKS, MAKERS, Blocks, unmarked
 from nkic.migrate.beta1.calls import FOLDS, MASKS
@@ -39,6 +39,7 @@ from nkic.migrate.beta1.slices import (
 from nkic.migrate.beta1.stairs import Stairs
 from nkic.migrate.beta1.statements.returned import stored
 from nkic.migrate.beta1.statements.transfers import moved
+from nkic.migrate.beta1.statements.unrolled import loops_of, under
 from nkic.migrate.beta1.traced.carried import Carried
 from nkic.migrate.beta1.traced.folds import Folds
 from nkic.migrate.beta1.traced.hidden import Hidden
@@ -145,7 +146,7 @@ class Writer(cst.CSTTransformer):
         said = next((one for one in call.args if word(one) == AXIS), None)
         if said is None or argument is said:
             return ""
-        axes = _numbers(said.value)
+        axes = whole_numbers(said.value)
         rank = max(found.rank for one in old.slice if (found := self._index(one)) is not None)
         last = [*range(rank - len(axes), rank)]
         if not axes or axes == last or max(axes) >= rank or min(axes) < 0:
@@ -417,10 +418,17 @@ class Writer(cst.CSTTransformer):
 
     # ---- statements ------------------------------------------------------------------------
 
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:  # noqa: N802
+        """Axes that become loops are so in all of the statement."""
+        self.indices.loops = loops_of(self.sheet, self.indices, node)
+
     def leave_SimpleStatementLine(  # noqa: N802
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> Any:
         """Instructions stand on lines of their own, before what uses their results."""
+        loops, self.indices.loops = self.indices.loops, {}
+        if loops:
+            return under(self.sheet, loops, updated_node)
         if len(updated_node.body) != 1:
             return updated_node
         part = original_node.body[0]
@@ -472,11 +480,3 @@ class Writer(cst.CSTTransformer):
 def _returns(row: Row, call: cst.Call) -> bool:
     """The instruction writes a dst that the call does not pass."""
     return row.parameters[0] == "dst" and not any(word(one) == "dst" for one in call.args)
-
-
-def _numbers(value: cst.BaseExpression) -> list[int]:
-    """The numbers of a literal list; none for anything else."""
-    if not isinstance(value, cst.List | cst.Tuple):
-        return []
-    found = [one.value for one in value.elements]
-    return [int(one.value) for one in found if isinstance(one, cst.Integer)]

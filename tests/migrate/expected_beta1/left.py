@@ -25,7 +25,7 @@ def kernel(a, rows, short=False):
         tile[0:128, 0] = nisa.activation(nl.exp, tile[:, 0])  # left: the evaluation did not come
     nl.store(out[0:128, 0:512], value=add(spare))
     first = nl.load(
-        a[nl.load(rows),  # left: this index is no slice
+        a[nl.load(rows),  # left: this index is not a slice
           nl.arange(512)[None, :]]  # left: there is no `nki.language.arange`
     )
     nl.store(out[0:8, :], value=first)

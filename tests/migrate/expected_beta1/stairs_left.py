@@ -16,7 +16,7 @@ def kernel(a):
     i_p = nl.arange(64)[:, None]  # left: there is no `nki.language.arange`
     i_f = nl.arange(256)[None, :]  # left: there is no `nki.language.arange`
     y = nl.load(a)
-    x = nl.load(a[i_p, i_f], mask=256 * i_p + i_f < 1000)  # left: the mask is no extent
+    x = nl.load(a[i_p, i_f], mask=256 * i_p + i_f < 1000)  # left: the mask is not an extent
     y[...] = x
-    nl.store(out[i_p, i_f], value=y, mask=128 * i_p + i_f < 1000)  # left: the mask is no extent
+    nl.store(out[i_p, i_f], value=y, mask=128 * i_p + i_f < 1000)  # left: the mask is not an extent
     return out

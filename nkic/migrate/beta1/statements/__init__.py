@@ -1,1 +1,1 @@
-"""Statements that are others today: what a kernel returns, what an assignment moves by DMA."""
+"""Statements that are others today: returns, assignments by DMA, those on too many axes."""

@@ -1,0 +1,114 @@
+"""Statements on more axes than a tile of an instruction has: loops over the first of them.
+
+Beta 1 takes such a statement apart; later versions leave that to the kernel. Only what is computed
+element by element, of tiles that the statement does not write, may be taken apart here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from nkic.ir.program import Instruction
+from nkic.ir.tensors import Tensor, View
+from nkic.migrate.beta1.indices import Index, Indices
+from nkic.migrate.beta1.slices import NotSlices, is_indexed, sums
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import walk
+
+UNROLLED = "axes of a statement as loops"
+Loops = dict[int, tuple[str, str]]
+"""By the place of an axis: the loop's variable, and how often it runs."""
+
+
+def loops_of(sheet: Sheet, indices: Indices, line: cst.SimpleStatementLine) -> Loops:
+    """The loops that a statement needs, from the outermost; none where it may not have them."""
+    part = line.body[0]
+    if not isinstance(part, cst.Assign) or len(part.targets) != 1 or len(line.body) != 1:
+        return {}
+    target = part.targets[0].target
+    if not isinstance(target, cst.Subscript) or not is_indexed(indices, target):
+        return {}
+    made = [*_inside(sheet, part)]
+    least = min((len(one.shape) for one in _written(made)), default=0)
+    found = [target, *_indexed(indices, part.value)]
+    try:
+        grids = [axis for one in found for index in sums(indices, one) for axis in _axes(index)]
+    except NotSlices:
+        return {}
+    ranks = {rank for rank, _, _ in grids}
+    if len(ranks) != 1 or not 1 < least < max(ranks) or not _is_apart(sheet, target, made):
+        return {}
+    if not _is_plain(indices, part.value):
+        return {}
+    counts: Loops = {}
+    for place in range(1, max(ranks) - least + 1):
+        texts = {count for _, axis, count in grids if axis == place}
+        if len(texts) != 1:
+            return {}
+        counts[place] = (sheet.fresh("ijklmn"[(place - 1) % 6]), texts.pop())
+    return counts
+
+
+def _axes(index: Index) -> Iterator[tuple[int, int, str]]:
+    """The rank, place and count of each axis of an index."""
+    for _, axis in index.parts:
+        yield axis.rank, axis.place, axis.count
+
+
+def _inside(sheet: Sheet, part: cst.Assign) -> Iterator[Instruction]:
+    """The instructions that were recorded in a statement."""
+    for node in (part.targets[0].target, *walk(part.value)):
+        if isinstance(node, cst.BaseExpression):
+            yield from sheet.facts.instructions.get(sheet.spot(node), ())
+
+
+def _written(made: list[Instruction]) -> Iterator[View]:
+    for one in made:
+        dst = one.operand("dst") if "dst" in one.row.operand_index else None
+        if isinstance(dst, View):
+            yield dst
+
+
+def _is_apart(sheet: Sheet, target: cst.Subscript, made: list[Instruction]) -> bool:
+    """Nothing in the statement reads the tensor that it sets."""
+    own = {id(t) for t in _tensors(sheet.facts.instructions.get(sheet.spot(target), ()), True)}
+    read = {id(tensor) for tensor in _tensors(made, False)}
+    return bool(own) and not own & read
+
+
+def _tensors(made: tuple[Instruction, ...] | list[Instruction], written: bool) -> Iterator[Tensor]:
+    for one in made:
+        for said, view in zip(one.row.operands, one.operands, strict=True):
+            if isinstance(view, View) and (said.name == "dst") == written:
+                yield view.tensor
+
+
+def _indexed(indices: Indices, value: cst.BaseExpression) -> Iterator[cst.Subscript]:
+    for node in walk(value):
+        if isinstance(node, cst.Subscript) and is_indexed(indices, node):
+            yield node
+
+
+def _is_plain(indices: Indices, value: cst.CSTNode) -> bool:
+    """Numbers and parts of tensors, added, multiplied and the like."""
+    if isinstance(value, cst.Subscript):
+        return is_indexed(indices, value)
+    if isinstance(value, cst.BinaryOperation):
+        return _is_plain(indices, value.left) and _is_plain(indices, value.right)
+    if isinstance(value, cst.UnaryOperation):
+        return _is_plain(indices, value.expression)
+    if isinstance(value, cst.Name):
+        return not indices.is_tile(value) and not indices.has_index(value)
+    return isinstance(value, cst.Integer | cst.Float)
+
+
+def under(sheet: Sheet, loops: Loops, line: cst.SimpleStatementLine) -> cst.BaseStatement:
+    """The line inside of its loops."""
+    sheet.done[UNROLLED] += 1
+    made: cst.BaseStatement = line.with_changes(leading_lines=())
+    for name, count in reversed(loops.values()):
+        around = cst.parse_expression(f"range({count})")
+        made = cst.For(cst.Name(name), around, cst.IndentedBlock([made]))
+    return made.with_changes(leading_lines=line.leading_lines)
