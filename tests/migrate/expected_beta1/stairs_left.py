@@ -8,7 +8,6 @@
 
 import nki
 import nki.language as nl
-import nki.isa as nisa
 
 
 @nki.jit
@@ -18,6 +17,6 @@ def kernel(a):
     i_f = nl.arange(256)[None, :]  # left: there is no `nki.language.arange`
     y = nl.load(a)
     x = nl.load(a[i_p, i_f], mask=256 * i_p + i_f < 1000)  # left: the mask is not an extent
-    nisa.dma_copy(y[...], x)
+    y[...] = x
     nl.store(out[i_p, i_f], value=y, mask=128 * i_p + i_f < 1000)  # left: the mask is not an extent
     return out

@@ -30,6 +30,8 @@ def moved(
     made = sheet.facts.instructions.get(sheet.spot(was), ())
     if not any(_is_transfer(one) for one in made) or not isinstance(was.value, cst.Name):
         return None
+    if len(was.slice) == 1 and code(was.slice[0].slice) == "...":
+        return None  # the whole tile: a mask's boxes were moved
     goal = _as_slices(was, target)
     value = code(now.value)
     if _is_number(sheet, was):
