@@ -147,5 +147,7 @@ MADE_LIKE = {
 REPEATED = {"tensor_tensor": ("data1", "data2")}
 # The function that combined with what a tensor in HBM holds: its parameters, and what does so now.
 COMBINED = ("atomic_rmw", ("dst", "value", "op"), "dma_compute")
-# What moves an assignment to a partition where no engine begins.
-ASSIGNED = "dma_copy"
+# What moves data to partitions where no engine begins.
+BY_DMA = "dma_copy"
+# Parameters that a call writes to.
+OUTPUTS = ("dst", "reduce_res", "accumulate")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import libcst as cst
 
+from nkic.language.versions.rewritten import BY_DMA
 from nkic.migrate.arguments import find, mask_argument, word
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.calls import MASKS
@@ -95,7 +96,7 @@ class Stairs:
         """A tile, and the transfers to its parts."""
         tile = code(now.targets[0].target)
         make, place = (code(self.sheet.of_module("nki.language", n)) for n in ("ndarray", "sbuf"))
-        copy = code(self.sheet.of_module("nki.isa", "dma_copy"))
+        copy = code(self.sheet.of_module("nki.isa", BY_DMA))
         said = next((code(one.value) for one in made.args if word(one) == "dtype"), "")
         source = find(made, ("src",), "src")
         assert source is not None and isinstance(source.value, cst.Subscript)

@@ -40,9 +40,10 @@ from nkic.migrate.beta1.stairs import Stairs
 from nkic.migrate.beta1.statements.returned import stored
 from nkic.migrate.beta1.statements.transfers import moved
 from nkic.migrate.beta1.statements.unrolled import loops_of, under
-from nkic.migrate.beta1.traced.carried import Carried
+from nkic.migrate.beta1.traced.carried import Carried, is_traced
 from nkic.migrate.beta1.traced.folds import Folds
 from nkic.migrate.beta1.traced.hidden import Hidden
+from nkic.migrate.beta1.traced.leaving import without_return
 from nkic.migrate.beta1.traced.unreached import unreached_result
 from nkic.migrate.beta1.wider import Wider
 from nkic.migrate.rules.calls import shared_outputs
@@ -467,8 +468,14 @@ class Writer(cst.CSTTransformer):
         return whole.condition
 
     def leave_For(self, original_node: cst.For, updated_node: cst.For) -> Any:  # noqa: N802
-        """Numbers that its body changes are put back in every turn."""
-        return self.carried.written(original_node, updated_node)
+        """A loop whose body was traced once ends the function behind it, and each of its
+        iterations begins with the same numbers.
+        """
+        if not is_traced(self.sheet, original_node):
+            return updated_node
+        loop, last = without_return(self.sheet, original_node, updated_node)
+        made = self.carried.written(original_node, loop)
+        return made if last is None else cst.FlattenSentinel([*made, last])
 
     def leave_IndentedBlock(  # noqa: N802
         self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock

@@ -10,7 +10,7 @@ import libcst as cst
 
 from nkic.ir.program import Instruction
 from nkic.ir.tensors import View
-from nkic.language.versions.rewritten import ASSIGNED
+from nkic.language.versions.rewritten import BY_DMA
 from nkic.migrate.beta1.indices import added, code
 from nkic.migrate.sheet import Sheet
 
@@ -39,14 +39,14 @@ def moved(
         full = code(sheet.of_module("nki.language", "full"))
         value = f"{full}({shape}, {value}, dtype={was.value.value}.dtype)"
     sheet.done[MOVED] += 1
-    function = code(sheet.of_module("nki.isa", ASSIGNED))
+    function = code(sheet.of_module("nki.isa", BY_DMA))
     call = cst.parse_expression(f"{function}({goal}, {value})")
     return line.with_changes(body=[cst.Expr(call)])
 
 
 def _is_transfer(one: Instruction) -> bool:
     """A copy by DMA from one tile on the chip to another."""
-    if one.row.name != ASSIGNED:
+    if one.row.name != BY_DMA:
         return False
     views = [one.operand(name) for name in ("dst", "src")]
     return all(isinstance(view, View) and view.tensor.on_chip for view in views)

@@ -8,7 +8,6 @@ Source: NKI's documentation up to SDK 2.26, nki.language.affine_range.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import libcst as cst
 
@@ -22,6 +21,12 @@ CARRIED = "a number that a loop changes"
 _TRACED = ("nki.language.affine_range", "nki.language.sequential_range")
 
 
+def is_traced(sheet: Sheet, loop: cst.For) -> bool:
+    """Beta 1 traced the loop's body once."""
+    call = loop.iter
+    return isinstance(call, cst.Call) and sheet.name_of(call.func) in _TRACED
+
+
 class Carried:
     """Writes such loops."""
 
@@ -29,11 +34,11 @@ class Carried:
         self.sheet = sheet
         self.indices = indices
 
-    def written(self, old: cst.For, new: cst.For) -> Any:
+    def written(self, old: cst.For, new: cst.For) -> cst.FlattenSentinel[cst.BaseStatement]:
         """The loop; behind lines that keep its numbers, if it has some that its body puts back."""
-        names = self._names(old) if self._is_traced(old) else []
+        names = self._names(old)
         if not names or not isinstance(new.body, cst.IndentedBlock):
-            return new
+            return cst.FlattenSentinel([new])
         self.sheet.done[CARRIED] += len(names)
         kept = {name: self.sheet.fresh(f"{name}_before") for name in names}
         first, *rest = [_line(copy, name) for name, copy in kept.items()]
@@ -41,10 +46,6 @@ class Carried:
         back = [_line(name, copy) for name, copy in kept.items()]
         body = new.body.with_changes(body=[*back, *new.body.body])
         return cst.FlattenSentinel([*before, new.with_changes(body=body, leading_lines=())])
-
-    def _is_traced(self, loop: cst.For) -> bool:
-        call = loop.iter
-        return isinstance(call, cst.Call) and self.sheet.name_of(call.func) in _TRACED
 
     def _names(self, loop: cst.For) -> list[str]:
         """The numbers that one turn hands on to the next."""

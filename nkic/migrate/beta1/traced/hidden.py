@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from nkic.ir.tensors import Tensor, View
+from nkic.language.versions.rewritten import OUTPUTS
 from nkic.migrate.arguments import word
 from nkic.migrate.beta1.blocks import Blocks
 from nkic.migrate.beta1.hoisting import only_target
@@ -20,7 +21,6 @@ from nkic.migrate.scopes import scope_of
 from nkic.migrate.tree import walk
 
 _UNWRITTEN = ("nki.language.ndarray", "nki.language.empty")
-_OUTPUTS = ("reduce_res", "dst", "accumulate")
 
 
 class Hidden:
@@ -89,7 +89,7 @@ class Hidden:
         """The tile is passed for an output, or to a function of the kernel's own."""
         own = not self.sheet.name_of(call.func).startswith("nki.")
         passed = [one for one in call.args if _base(one.value) == name]
-        return any(own or word(one) in _OUTPUTS for one in passed)
+        return any(own or word(one) in OUTPUTS for one in passed)
 
     # ---- what the evaluations found --------------------------------------------------------
 

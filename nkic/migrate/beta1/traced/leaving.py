@@ -1,0 +1,51 @@
+"""`return` in a loop whose body Beta 1 traced once: it ended the function after all iterations.
+
+Python ends it in the first one, so that the statement moves behind the loop. Source: NKI's
+documentation up to SDK 2.26, nki.language.affine_range, and its tutorial on layouts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from nkic.migrate.sheet import Sheet
+from nkic.migrate.tree import children
+
+LEAVING = "a return in a loop"
+_HELP = "write the `return` behind the loop"
+
+
+def without_return(
+    sheet: Sheet, old: cst.For, new: cst.For
+) -> tuple[cst.For, cst.SimpleStatementLine | None]:
+    """The loop, and the `return` at its end, which belongs behind it. Others are left."""
+    line = _last(new)
+    if line is not None:
+        assert isinstance(new.body, cst.IndentedBlock)
+        kept = new.body.body[:-1] or [cst.SimpleStatementLine([cst.Pass()])]
+        new = new.with_changes(body=new.body.with_changes(body=kept))
+        sheet.done[LEAVING] += 1
+    if any(True for _ in _returns(new)):
+        first = next(_returns(old))
+        text = "a `return` that is not the last statement of a loop, whose body was traced once"
+        sheet.leave(first, text, _HELP)
+    return new, line
+
+
+def _last(loop: cst.For) -> cst.SimpleStatementLine | None:
+    """The statement at the end of the body, if it is a `return` alone."""
+    line = loop.body.body[-1]
+    if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
+        return None
+    return line if isinstance(line.body[0], cst.Return) else None
+
+
+def _returns(node: cst.CSTNode) -> Iterator[cst.Return]:
+    """Those of the same function."""
+    for one in children(node):
+        if isinstance(one, cst.Return):
+            yield one
+        elif not isinstance(one, cst.FunctionDef | cst.Lambda):
+            yield from _returns(one)
