@@ -65,21 +65,26 @@ def _stored_scalar(draw: Draw, name: str) -> Call:
     return call("scalar_store", "sync", dst=_place(draw, [*WORDS]), value=name)
 
 
-def _held(given: Given, name: str, bits: int = 32) -> int:
-    """A number, or what a register holds: its lowest bits."""
+def _value(given: Given, name: str) -> int:
+    """A number, or what a register holds."""
     value = given[name]
-    return int(given.state[value] if isinstance(value, str) else value or 0) & (1 << bits) - 1
+    return int(given.state[value] if isinstance(value, str) else value or 0)
+
+
+def _held(given: Given, name: str, bits: int = 32) -> int:
+    """Its lowest bits."""
+    return _value(given, name) & (1 << bits) - 1
 
 
 @model("register_alloc", program=program_of("register_alloc"))
 def register_alloc(given: Given) -> Results:
-    given.state[given["dst"]] = _held(given, "x")
+    given.state[given["dst"]] = _value(given, "x")
     return {}
 
 
 @model("register_move", program=program_of("register_move"))
 def register_move(given: Given) -> Results:
-    given.state[given["dst"]] = _held(given, "src")
+    given.state[given["dst"]] = _value(given, "src")
     return {}
 
 

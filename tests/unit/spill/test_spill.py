@@ -71,7 +71,7 @@ def test_what_has_room_stays_as_it_is() -> None:
     found = text(fill(0, 0), double(1, 1, 0), stored(2, 1))
     made = spilled(found)
     assert made.program.cores[0] is found.cores[0]
-    assert (made.stored, made.loaded, made.away) == (0, 0, ((),))
+    assert (made.traffic.stored, made.traffic.loaded, made.away) == (0, 0, ((),))
 
 
 def test_a_tile_goes_to_hbm_after_its_last_write_and_comes_back_before_its_use() -> None:
@@ -88,7 +88,7 @@ def test_a_tile_goes_to_hbm_after_its_last_write_and_comes_back_before_its_use()
     assert (back.name, back.buffer, back.shape) == ("t1", Buffer.SBUF, (128, N))
     (away,) = made.away[0]
     assert (away.tensor.number, away.stored, away.loaded, away.remade) == (1, 1, 1, 0)
-    assert made.stored == made.loaded == 128 * N * 4
+    assert made.traffic.stored == made.traffic.loaded == 128 * N * 4
     assert made.program.notes["spill_stored"] == str(128 * N * 4)
 
 
@@ -111,7 +111,7 @@ def test_a_constant_is_made_again() -> None:
     lines = [fill(0, 0, 3.0), loaded(1, 1), double(2, 2, 1), stored(3, 2), double(4, 3, 0)]
     made = spilled(text(*lines, stored(5, 3)), share=0.8)
     (away,) = made.away[0]
-    assert (away.stored, away.loaded, away.remade, made.loaded) == (0, 0, 1, 0)
+    assert (away.stored, away.loaded, away.remade, made.traffic.loaded) == (0, 0, 1, 0)
     assert [one.attribute("value") for one in code(made.program) if one.row.name == "memset"] == [
         3.0,
         3.0,
