@@ -28,16 +28,18 @@ from tests.unit.machine.test_profiles import PROFILES, Seen
 
 HERE = Path(__file__).parent
 SCHEDULES = """\
-Microseconds of the samples' runs beside a lower bound: the longest path, or the engine with most to
-do and what must come before and after it, with no limit of memory but the addresses that a kernel
-names. In it are the tensor engine's slow start, the loading of tables, what one engine has to do
-before an instruction that waits for several results, and where cores meet: in program order, when
-both are there. The last four are loops on the device, in which each tile has one place: a turn
-waits for the last use of what it overwrites, and for what one engine does between two turns."""
+Microseconds of the samples' runs beside a lower bound. The bound is the longest path, or the work
+of the busiest engine with what must come before and after it; memory limits it only by the
+addresses that a kernel names. It includes the tensor engine's slow start, the loading of tables,
+the work that one engine has to do before an instruction that waits for several of its results,
+and the rendezvous of cores, in program order. The last four rows are loops on the device, in
+which each tile has one address: an iteration waits for the last use of what it overwrites, and
+for the work that one engine does between two iterations."""
 
 SWEEPS = """\
-Kernels of our own that do the same work in several ways, `tests/timing/tuned.py`: what the vendor's
-guides say is faster must be so in simulated time (`tests/unit/machine/test_sweeps.py`)."""
+The project's own kernels that do the same work in several ways (`tests/timing/tuned.py`): the way
+that the vendor's guides call faster must be faster in simulated time
+(`tests/unit/machine/test_sweeps.py`)."""
 
 
 class Found(NamedTuple):
