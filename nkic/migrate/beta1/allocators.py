@@ -185,7 +185,7 @@ def _tile(sheet: Sheet, old: cst.Call, new: cst.Call) -> str:
     types = {one.dtype.size for made in found for one in made}
     shape = find(new, ("shape",), "shape")
     if len(types) != 1 or shape is None or not isinstance(shape.value, cst.Tuple):
-        raise NotSlices("its size is not known, or changes from turn to turn")
+        raise NotSlices("its size is not known, or changes from iteration to iteration")
     text = "1"
     for one in shape.value.elements[1:]:
         text = times(text, code(one.value))

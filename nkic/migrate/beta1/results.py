@@ -219,7 +219,7 @@ def _shape(result: Result, operands: Mapping[str, Operand], counts: str) -> str:
         return counts
     ranks = {len(shape) for shape in shapes}
     if len(ranks) != 1:
-        raise NoResult("its shape changes from turn to turn")
+        raise NoResult("its shape changes from iteration to iteration")
     for operand in operands.values():
         if operand.shapes == shapes:
             return f"({', '.join(operand.sizes)}{',' * (len(operand.sizes) == 1)})"
@@ -240,7 +240,7 @@ def _size(result: Result, operands: Mapping[str, Operand], dim: int) -> str:
         if is_it and fits and [shape[place] for shape in shapes] == sizes:
             return operand.size(place)
     if len(set(sizes)) != 1:
-        raise NoResult("its shape changes from turn to turn")
+        raise NoResult("its shape changes from iteration to iteration")
     return str(sizes[0])
 
 
@@ -253,5 +253,5 @@ def _dtype(sheet: Sheet, result: Result, call: cst.Call, operands: Mapping[str, 
         if operand.name and [view.dtype for view in operand.views] == dtypes:
             return f"{operand.name}.dtype"
     if len(set(dtypes)) != 1:
-        raise NoResult("its element type changes from turn to turn")
+        raise NoResult("its element type changes from iteration to iteration")
     return code(sheet.of_module("nki.language", dtypes[0].name))
