@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from difflib import unified_diff
+from hashlib import sha256
 from pathlib import Path
 
 
@@ -18,6 +19,11 @@ def compare_file(path: Path, found: str) -> None:
         path.write_text(found, encoding="utf-8")
     wanted = path.read_text(encoding="utf-8") if path.exists() else ""
     assert found == wanted, _difference(wanted, found)
+
+
+def short_sum(text: str) -> str:
+    """Eight letters that change with any letter of a text that is too long for a page."""
+    return sha256(text.encode()).hexdigest()[:8]
 
 
 def _difference(wanted: str, found: str) -> str:

@@ -14,7 +14,7 @@ from nkic.lower import lower
 from nkic.machine.engines import Engine
 from nkic.prove import prove_spilled
 from nkic.spill import spill
-from tests.pages.stages import of
+from tests.harness.bless import short_sum
 
 SOME = 16  # changes of a kind
 OTHERS = 2  # tensors of either end that are taken in place of one
@@ -38,7 +38,7 @@ def page(found: Program, size: int) -> Iterator[str]:
         said = [prove_spilled(tight, replace(made.program, cores=one)) for one in cores]
         text = "\n".join("".join(map(str, findings)) for findings in said)
         noticed = sum(map(bool, said))
-        yield f"{kind}: {noticed} of {len(said)} noticed, {of(text)}"
+        yield f"{kind}: {noticed} of {len(said)} noticed, {short_sum(text)}"
 
 
 def _bodies(found: Program) -> Iterator[tuple[str, Body]]:

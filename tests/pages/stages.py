@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from hashlib import sha256
 from random import Random
 
 from nkic.allocate import allocate
@@ -34,6 +33,7 @@ from nkic.schedule.races import warn
 from nkic.schedule.remarks import remarks as schedule_remarks
 from tests.faults import inject
 from tests.faults.inject import Fault
+from tests.harness.bless import short_sum
 from tests.harness.proofs import differences
 from tests.harness.whole_programs import random_whole
 
@@ -42,11 +42,6 @@ Setting = tuple[int, int, bool]  # SBUF in bytes, and allocate's `rest` and `pac
 WAYS = (("scheduled", False, False), ("serial", True, False), ("in order", False, True))
 FAULTS = 6  # of each kind
 LINES = 3  # neighbours that stand in one line of the kernel
-
-
-def of(text: str) -> str:
-    """A short sum of a text."""
-    return sha256(text.encode()).hexdigest()[:8]
 
 
 def drawn(seed: int) -> str:
@@ -116,7 +111,7 @@ def _scheduled(done: Schedule) -> str:
 
 
 def _text(text: str) -> str:
-    return f"{text.count(chr(10))} lines {of(text)}"
+    return f"{text.count(chr(10))} lines {short_sum(text)}"
 
 
 def _graphs(graphs: Graphs) -> str:
@@ -128,7 +123,7 @@ def _graphs(graphs: Graphs) -> str:
 def _remarks(found: Iterable[Remark]) -> str:
     all_ = [*found]
     text = "".join(f"{r.name} {r.kind} {r.span} {r.message} {dict(r.numbers)}\n" for r in all_)
-    return f"{len(all_)} remarks {of(text)}"
+    return f"{len(all_)} remarks {short_sum(text)}"
 
 
 def _said(found: Sequence[Diagnostic]) -> str:
@@ -137,7 +132,7 @@ def _said(found: Sequence[Diagnostic]) -> str:
         labels = [(label.span, label.text) for label in one.labels]
         lines.append(f"{one.code.slug} {one.message} {one.primary} {labels} {one.notes} {one.help}")
     slugs = " ".join(sorted({one.code.slug for one in found}))
-    return f"{len(lines)} said {slugs} {of(''.join(lines))}".replace("  ", " ")
+    return f"{len(lines)} said {slugs} {short_sum(''.join(lines))}".replace("  ", " ")
 
 
 # Who notices what is broken.
@@ -168,7 +163,9 @@ def _some(faults: list[Fault], seed: int) -> Iterator[Fault]:
 def _found(findings: Sequence[Finding]) -> str:
     rules = Counter(finding.rule for finding in findings)
     text = "".join(map(str, findings))
-    return f"{' '.join(f'{rule} {n}' for rule, n in rules.items())} {of(text)}" if text else "-"
+    return (
+        f"{' '.join(f'{rule} {n}' for rule, n in rules.items())} {short_sum(text)}" if text else "-"
+    )
 
 
 def _judged(done: Schedule, file: Executable) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from nkic.base.diagnostics import ArtifactFailed, ProgramFault
-from nkic.neff.records import Executable, InstructionRecord
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.memory import Buffer
+from nkic.neff.records import Executable, InstructionRecord, PatternRecord, TensorRecord
 from nkic.neff.verify import verify, verify_ordered
+from nkic.neff.verify.orders import _area, _whole
 from nkic.neff.write import write
 from nkic.simulate import RunOptions, simulate
 from tests.cli.nki_run_fixtures import artifact, folder, nki
@@ -188,3 +192,12 @@ def test_a_run_asks_for_it_only_if_it_is_told_to() -> None:
     assert np.array_equal(outcome, arrays["x"])
     with pytest.raises(ProgramFault):  # here it shows: the copy runs before there is anything
         simulate(broken, arrays)
+
+
+@pytest.mark.parametrize("shape", [(128, 64), (32, 4, 8), (7, 1, 3)])
+@pytest.mark.parametrize("buffer", [Buffer.SBUF, Buffer.SHARED_HBM])
+def test_an_access_of_all_elements_covers_the_whole(shape: tuple[int, ...], buffer: Buffer) -> None:
+    tensor = TensorRecord("t", DTYPES["float16"], shape, buffer, 0, "internal", 0, 0, -1)
+    start, rows, count = (0, shape[0], prod(shape[1:])) if buffer.on_chip else (0, 0, prod(shape))
+    pattern = PatternRecord(0, tensor.dtype, start, rows, 0, ((1, count),))
+    assert _area(pattern, tensor) == _whole(tensor)

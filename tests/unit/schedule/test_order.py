@@ -1,11 +1,17 @@
-"""When the list scheduler lets an instruction start after what it waits for."""
+"""When the list scheduler lets an instruction start, and which queue a transfer takes."""
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
+
 from nkic.depend import depend
 from nkic.ir.program import Instruction
-from nkic.machine.timing import semaphore_ps
-from nkic.schedule.order import ListScheduler, Orderer
+from nkic.machine.engines import Engine
+from nkic.machine.targets import TRN2
+from nkic.machine.timing import Timing, semaphore_ps
+from nkic.schedule.order import ListScheduler, Orderer, _Lane, _Queues
 from tests.programs import code, copy, declare, load, op, program
 
 TILE = "[0+128, 0; 1x512]"
@@ -67,3 +73,50 @@ def test_a_sum_goes_on_before_its_result_is_there() -> None:
     assert made.times[0].latency > 0
     assert made.ready_at[1] == made.done[0] - made.times[0].latency
     assert made.ready_at[2] == made.done[0]
+
+
+class Drawn:
+    """Engines and queues at some moment, in times so short that many are equal."""
+
+    def __init__(self, rng: Random, fresh: bool) -> None:
+        self.start = rng.randrange(4)
+        self.free = {engine: rng.randrange(5) for engine in Engine}
+        self.shared = {engine for engine in Engine if rng.random() < 0.5}
+        self.commands = dict.fromkeys(Engine, 0)
+        self.busy = [0] * TRN2.dma_queues
+        if not fresh:
+            self.commands = {engine: rng.randrange(5) for engine in Engine}
+            self.busy = [rng.randrange(5) for _ in self.busy]
+        self.timings = {
+            engine: Timing(1, 0, rng.randrange(3), 1, rng.randrange(4), engine) for engine in Engine
+        }
+        half = TRN2.dma_queues // 2
+        self.queues = rng.choice([range(half), range(half, 2 * half), range(2 * half)])
+
+    def chosen(self) -> int:
+        lanes = {engine: _Lane(engine, free) for engine, free in self.free.items()}
+        made = _Queues(TRN2, lanes, self.shared)
+        if any(self.busy) or any(self.commands.values()):
+            made.busy, made.commands = self.busy, self.commands
+        return made.choose(self.start, self.queues, self.timing)
+
+    def timing(self, queue: int) -> Timing:
+        return self.timings[TRN2.queue_engines[queue]]
+
+    def waited(self, queue: int) -> int:
+        """Until the data can move, and how long other work of the engine is held up."""
+        engine, times = TRN2.queue_engines[queue], self.timing(queue)
+        ready = self.commands[engine] if engine is Engine.SCALAR else self.free[engine]
+        begins = max(self.start, ready)
+        held = max(self.free[engine], begins + times.trigger) - self.free[engine]
+        moves = max(begins, self.busy[queue]) + times.start
+        return moves + (min(held, times.trigger) if engine in self.shared else 0)
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+def test_a_transfer_takes_the_queue_that_costs_least(fresh: bool) -> None:
+    """Of all; then the one that is free first; then the first one."""
+    for seed in range(400):
+        drawn = Drawn(Random(seed), fresh)
+        wanted = min(drawn.queues, key=lambda q: (drawn.waited(q), drawn.busy[q], q))
+        assert drawn.chosen() == wanted, f"seed {seed}"

@@ -192,3 +192,18 @@ def test_the_same_program_gives_the_same_schedule(serial: bool) -> None:
 def test_a_program_of_nothing_keeps_no_engine_busy() -> None:
     done = scheduled(program(f"{tiles(1)}\ncore"))
     assert (done.estimate_ns, done.busiest_ns, done.is_timed) == (0.0, 0.0, True)
+
+
+def test_loops_one_after_the_other_take_the_same_semaphores() -> None:
+    """All that a loop's turns signal is taken when it ends."""
+    lines = LOOP.split("\n")
+    first, end = (n for n, line in enumerate(lines) if line.strip().startswith(("loop", "end")))
+    loop = "\n".join(lines[first : end + 1])
+    again = loop.replace("loop 1 $0", "loop 2 $0").replace("#1 ", "#4 ").replace("#2 ", "#5 ")
+    twice = "\n".join([*lines[: end + 1], again, *lines[end + 1 :]])
+    once, both = (_semaphores(scheduled(program(text))) for text in (LOOP, twice))
+    assert len(once) == len(both)
+
+
+def _semaphores(done: Schedule) -> set[int]:
+    return {s for stream in done.cores[0] for slot in slots(stream.items) for s in slot.signals}

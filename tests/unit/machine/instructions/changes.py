@@ -12,7 +12,7 @@ from nkic.machine.dtypes import DTYPES
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Register, Tile
 from nkic.machine.memory import Buffer
-from nkic.machine.operands import Attribute, AttributeKind, Row
+from nkic.machine.operands import Attribute, AttributeKind, Row, Violation
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.rules import violations
 from nkic.machine.targets import Target
@@ -215,10 +215,14 @@ def changes_of(row: Row, variant: Settings = MappingProxyType({})) -> Iterator[C
         yield from of_attribute(attribute)
 
 
-def answer(row: Row, target: Target, changes: Settings) -> str:
-    """The first that is said, and of which operand."""
+def said_of(row: Row, target: Target, changes: Settings) -> list[Violation]:
+    """All that is said, the first first."""
     chosen = changes.get("engine")
     engine = chosen if isinstance(chosen, Engine) else None  # or the attribute of a transfer
     operands = {name: v for name, v in changes.items() if not isinstance(v, Engine)}
-    found = violations(*facts_of(row.name, target, engine, **operands))
+    return violations(*facts_of(row.name, target, engine, **operands))
+
+
+def answer(found: list[Violation]) -> str:
+    """The first that is said, and of which operand."""
     return f"{found[0].slug} {found[0].operand}".strip() if found else "legal"

@@ -1,5 +1,6 @@
 """What every row accepts, found by asking at every size, type and value: tests/data/limits has a
-page for each row, whose lines say from where to where a change is legal and what is said beyond.
+page for each row, whose lines say from where to where a change is legal and what is said beyond,
+with a short sum of the words of all messages, and of the help that they give.
 
 `NKIC_BLESS=1` writes the pages anew; read the difference as a change of what kernels may do.
 """
@@ -16,9 +17,9 @@ import pytest
 from nkic.machine.instructions import ROWS
 from nkic.machine.operands import Row
 from nkic.machine.targets import TARGETS, TRN2, TRN3, Target
-from tests.harness.bless import compare_file
+from tests.harness.bless import compare_file, short_sum
 from tests.unit.instances import LEGAL, Settings
-from tests.unit.machine.instructions.changes import VARIANTS, Change, answer, changes_of
+from tests.unit.machine.instructions.changes import VARIANTS, Change, answer, changes_of, said_of
 
 PAGES = Path(__file__).parents[3] / "data/limits"
 WORDS = 12  # legal values of one attribute that are tried with other changes
@@ -30,18 +31,23 @@ class Asked:
     def __init__(self, row: Row, target: Target, variant: Settings) -> None:
         self.row, self.target, self.variant = row, target, variant
         self.answers: dict[str, list[tuple[Change, str]]] = defaultdict(list)
+        self.words: set[tuple[str, ...]] = set()  # of all that is said
         for change in changes_of(row, variant):
             self.answers[change.what].append((change, self.said(change.changes)))
 
     def said(self, changes: Settings) -> str:
         """The answer to changes of the variant."""
-        return answer(self.row, self.target, {**self.variant, **changes})
+        found = said_of(self.row, self.target, {**self.variant, **changes})
+        self.words |= {(one.slug, one.operand, one.message, one.help) for one in found}
+        return answer(found)
 
     def lines(self) -> Iterator[str]:
         """One for each sort of change: runs of numbers, and other values, by answer."""
         for what, found in self.answers.items():
             yield f"{what}: {'; '.join(_by_answer(found))}"
         yield f"with other attributes: {self._together()}"
+        told = "".join(f"{' | '.join(words)}\n" for words in sorted(self.words))
+        yield f"in {len(self.words)} messages: {short_sum(told)}"
 
     def _together(self) -> str:
         """How often what is answered when a legal attribute or engine comes to another change."""
@@ -80,7 +86,7 @@ def _by_answer(found: list[tuple[Change, str]]) -> Iterator[str]:
 
 def usual_target(row: Row, variant: Settings) -> Target:
     """trn2, or where that does not have it, trn3."""
-    return TRN2 if answer(row, TRN2, variant) == "legal" else TRN3
+    return TRN2 if not said_of(row, TRN2, variant) else TRN3
 
 
 def page(row: Row) -> Iterator[str]:
@@ -112,7 +118,7 @@ def test_limits_are_where_they_were(name: str) -> None:
 @pytest.mark.parametrize("name", VARIANTS)
 def test_variants_are_legal(name: str) -> None:
     row = ROWS[name]
-    found = {what: answer(row, TRN3, variant) for what, variant in VARIANTS[name].items()}
+    found = {what: answer(said_of(row, TRN3, variant)) for what, variant in VARIANTS[name].items()}
     assert found == dict.fromkeys(VARIANTS[name], "legal")
 
 
