@@ -171,16 +171,22 @@ def _encode_floats(values: Floats, dtype: DType, out: Array, on_grid: bool) -> N
 
 
 def _encode_integers(values: Floats, dtype: DType, out: Array) -> None:
-    """Nearest even, saturating, NaN to 0. Limits of 32-bit types are not float32 values."""
-    wide = np.float64 if dtype.size == 4 else np.float32
+    """Nearest even, saturating, NaN to 0. Limits of 32-bit types are not float32 values, and the
+    highest of 64 bits is none in float64.
+    """
+    wide = np.float64 if dtype.size >= 4 else np.float32
+    highest = np.nextafter(np.float64(dtype.highest), 0) if dtype.is_wide else dtype.highest
     for rows in blocks(values.shape):
         rounded = scratch("encode", values[rows].shape, wide)
         np.copyto(rounded, values[rows])
         np.rint(rounded, out=rounded)
-        np.clip(rounded, dtype.lowest, dtype.highest, out=rounded)
+        above = rounded >= dtype.highest if dtype.is_wide else None
+        np.clip(rounded, dtype.lowest, highest, out=rounded)
         if np.isnan(np.maximum.reduce(rounded, axis=None)):
             rounded[np.isnan(rounded)] = 0
         np.copyto(out[rows], rounded, casting="unsafe")
+        if above is not None:
+            np.copyto(out[rows], dtype.highest, where=above)
 
 
 def _element(dtype: DType) -> DType:

@@ -19,7 +19,8 @@ from tests.harness.scenes import Before, Scene, Wanted, exchange, near, numbers
 Array = NDArray[Any]
 Groups = tuple[tuple[int, ...], ...]
 REDUCED: dict[str, Callable[..., Array]] = {"add": np.sum, "minimum": np.min, "maximum": np.max}
-PLAIN = [name for name, dtype in DTYPES.items() if dtype.lanes == 1]
+NAMES = [name for name, dtype in DTYPES.items() if not dtype.is_wide]
+PLAIN = [name for name in NAMES if DTYPES[name].lanes == 1]
 PRIORITIES = (None, 0, 1, 3)
 
 
@@ -140,7 +141,7 @@ def _call(name: str, groups: Groups, dst: Tile, src: Tile, **more: Any) -> Call:
 
 @exchange("all_gather")
 def all_gather(draw: Draw, target: str) -> Scene:
-    groups, memory, dtype = _groups(draw), _memory(draw), draw.pick([*DTYPES])
+    groups, memory, dtype = _groups(draw), _memory(draw), draw.pick(NAMES)
     along = draw.pick([0, 1]) if memory == "sbuf" else 0
     (rows, columns), count = _shape(draw), len(groups[0])
     whole = (rows, columns * count) if along else (rows * count, columns)
@@ -162,7 +163,7 @@ def all_gather(draw: Draw, target: str) -> Scene:
 @exchange("all_to_all")
 def all_to_all(draw: Draw, target: str) -> Scene:
     """Part i of what rank r brings is part r of what rank i takes, counted in the group."""
-    groups, dtype, size = _groups(draw), draw.pick([*DTYPES]), draw.pick([1, 5, 24])
+    groups, dtype, size = _groups(draw), draw.pick(NAMES), draw.pick([1, 5, 24])
     count = len(groups[0])
 
     def part() -> _Part:
@@ -185,7 +186,7 @@ def _counted(
     name: str, draw: Draw, target: str, groups: Groups, displaced: bool, cores: int
 ) -> Scene:
     """Each rank's table, row by row: elements sent, from where, received, to where."""
-    count, dtype, known = len(groups[0]), draw.pick([*DTYPES]), draw.chance()
+    count, dtype, known = len(groups[0]), draw.pick(NAMES), draw.chance()
     room, size = draw.pick([1, 6, 20]), draw.pick([4, 30])
     ranks = sum(map(len, groups))
     sent = draw.rng.integers(0, min(room, size) + 1, (ranks, count))
@@ -285,7 +286,7 @@ for _name in ("all_gather_v_prepare", "all_to_all_v_prepare"):
 @exchange("collective_permute")
 def collective_permute(draw: Draw, target: str) -> Scene:
     """A rank that no pair has as its target keeps its dst."""
-    ranks, dtype, size = draw.pick([1, 2, 4]), draw.pick([*DTYPES]), draw.pick([1, 5, 24])
+    ranks, dtype, size = draw.pick([1, 2, 4]), draw.pick(NAMES), draw.pick([1, 5, 24])
     sources, targets = draw.rng.permutation(ranks), draw.rng.permutation(ranks)
     pairs = [(int(a), int(b)) for a, b in zip(sources, targets, strict=True)]
     pairs = pairs[: draw.integer(1, ranks)]
@@ -306,7 +307,7 @@ def collective_permute(draw: Draw, target: str) -> Scene:
 
 @exchange("collective_permute_implicit")
 def collective_permute_implicit(draw: Draw, target: str) -> Scene:
-    groups, memory, dtype, shape = _groups(draw), _memory(draw), draw.pick([*DTYPES]), _shape(draw)
+    groups, memory, dtype, shape = _groups(draw), _memory(draw), draw.pick(NAMES), _shape(draw)
     channel = draw.integer(0, 3)
 
     def part() -> _Part:

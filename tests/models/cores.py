@@ -63,7 +63,7 @@ def copied(dst: Tile, src: Tile) -> Call:
 def sendrecv(draw: Draw, target: str) -> Scene:
     """dst of a core is the src of the core that it receives from: the other, or itself."""
     engine = draw.pick(["dma", "gpsimd_dma"])
-    dtype = draw.pick([*DTYPES])
+    dtype = draw.pick([name for name in DTYPES if not DTYPES[name].is_wide])
     most = GPSIMD_BYTES.get(DTYPES[dtype].size, 1024) // DTYPES[dtype].size
     shape = (draw.pick([1, 3, 32, 128]), min(draw.pick([1, 12, 256, 300]), most))
     swap, pipe = draw.chance(0.8), draw.pick([0, 1, 5])

@@ -148,7 +148,7 @@ ROWS = (
         doc="Waits until every core is here. Accesses to data before it are complete, those "
         "after it begin later, on all cores.",
         parameters=("data", "cores", "engine", "name"),
-        operands=(Operand("data", Access.ORDER, SHARED, packed=True),),
+        operands=(Operand("data", Access.ORDER, SHARED, packed=True, wide=True),),
         attributes=(Attribute("cores", AttributeKind.INTS),),
         engines=COMPUTING,
         choose=always(Engine.GPSIMD),

@@ -405,7 +405,7 @@ def test_what_cannot_be_opened(path: str, tmp_path: Path, monkeypatch: pytest.Mo
 def test_written_types_are_restored(dtype: Any) -> None:
     """Every type, written and read, is known again and has the same bytes."""
     element = natural(dtype)
-    array = np.arange(12, dtype=np.uint8).view(f"{element.kind}{element.size}")
+    array = np.arange(24, dtype=np.uint8).view(f"{element.kind}{element.size}")
     stream = io.BytesIO()
     write_npz(stream, {"x": array}, {"x": dtype.name})
     offer = read_npz(opened_bytes(stream.getvalue()), "d.npz")["x"]

@@ -17,14 +17,20 @@ def test_headers_give_types(tmp_path: Path) -> None:
     np.savez(
         path,
         a=np.zeros((128, 4), np.float16),
-        b=np.zeros(3, np.int64),
+        b=np.zeros(3, np.uint64),
         c=np.float32(1),
         d=np.zeros((2, 3), bool),
         e=np.zeros(5, ">i4"),
+        f=np.zeros(2, np.int64),
     )
     found = read_like(str(path))
-    assert [str(found[name]) for name in "ade"] == ["float16[128,4]", "bool[2,3]", "int32[5]"]
-    assert found["b"].note == "its NumPy type int64 is not an NKI dtype"
+    assert [str(found[name]) for name in "adef"] == [
+        "float16[128,4]",
+        "bool[2,3]",
+        "int32[5]",
+        "int64[2]",
+    ]
+    assert found["b"].note == "its NumPy type uint64 is not an NKI dtype"
     assert "no dimensions" in found["c"].note
 
 

@@ -176,7 +176,7 @@ def test_an_offset_outside_the_tile_is_a_fault() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("nisa.tensor_copy(dst=y[:, 0:24], src=x.indirect(i, 24)[:, 0:12])", "used as it is"),
+        ("nisa.tensor_copy(dst=y[:, 0:24], src=x.indirect(i, 24)[:, 0:12])", "cannot be indexed"),
         ("nisa.tensor_copy(dst=y[:, 0:33], src=x.indirect(i, 33))", "holds 32 for this"),
         ("nisa.tensor_copy(dst=y[:, 0:24], src=x.indirect(s, 24))", "an index of float32"),
         (

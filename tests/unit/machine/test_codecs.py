@@ -158,7 +158,7 @@ def test_to_integers_nearest_even_saturating(dtype: DType) -> None:
     values += [edge, np.nextafter(edge, np.float32(0)), float(dtype.lowest)]
     array = np.array(values, np.float32)
     expected = [
-        0 if np.isnan(v) else int(min(max(np.rint(np.float64(v)), dtype.lowest), dtype.highest))
+        0 if np.isnan(v) else int(min(max(float(np.rint(v)), dtype.lowest), dtype.highest))
         for v in array
     ]
     assert codecs.encode(array, dtype).tolist() == expected

@@ -14,7 +14,7 @@ from nkic.machine import dtypes
 from nkic.machine.dtypes import ALIASES, BY_CODE, DTYPES, find, suggest
 
 NKI_NAMES = [
-    *("bool_", "int8", "int16", "int32", "uint8", "uint16", "uint32"),
+    *("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"),
     *("float16", "float32", "bfloat16", "tfloat32", "float8_e4m3", "float8_e4m3fn"),
     *("float8_e5m2", "float8_e8m0fnu", "float8_e5m2_x4", "float8_e4m3fn_x4", "float4_e2m1fn_x4"),
 ]
@@ -74,6 +74,7 @@ def test_codes_never_change() -> None:
         16: "int8",
         17: "int16",
         18: "int32",
+        19: "int64",
         24: "uint8",
         25: "uint16",
         26: "uint32",

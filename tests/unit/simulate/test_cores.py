@@ -321,7 +321,7 @@ RULES = [
     Case(
         "sendrecv",
         {"dma_engine": "gpsimd_dma"},
-        "`src` has 2,048 bytes per partition; gpsimd_dma swaps at most 1,024 of float32",
+        "`src` has 2,048 bytes per partition; gpsimd_dma swaps at most 1,024 for float32",
         "core-meeting",
     ),
     Case(

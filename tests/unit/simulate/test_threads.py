@@ -85,7 +85,7 @@ def test_after_a_fault_too(three: None) -> None:
 
 @pytest.mark.parametrize("word", ["0", "-1", "two", "1.5", "99999999", "²"])
 def test_what_is_no_number_of_threads(word: str) -> None:
-    with pytest.raises(UsageFailed, match="1 to 1024 is wanted"):
+    with pytest.raises(UsageFailed, match="expected 1 to 1024"):
         blas_threads({"NKIC_BLAS_THREADS": word})
     assert blas_threads({"NKIC_BLAS_THREADS": ""}) == blas_threads({}) == 1
 
