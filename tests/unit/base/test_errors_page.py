@@ -55,6 +55,6 @@ def test_every_warning_is_listed() -> None:
 
 
 def test_what_is_off_is_told() -> None:
-    (line,) = re.findall(r"^(NKI.*) are off unless asked for", PAGE, re.MULTILINE)
+    (line,) = re.findall(r"^(NKI.*) are off by default", PAGE, re.MULTILINE)
     numbers = {code.number for slug, code in codes().items() if slug in OFF}
     assert set(re.findall(r"NKI\d{4}", line)) == numbers
