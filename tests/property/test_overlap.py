@@ -85,11 +85,11 @@ def test_a_box_covers_its_pattern(
     assert touched(pattern) <= inside(box(pattern), owner)
 
 
-@given(st.data(), SIZES)
-@settings(max_examples=100, deadline=None)
-def test_slices_are_exact(data: st.DataObject, free: list[int]) -> None:
+@given(st.data(), SIZES, st.sampled_from(["float16", "uint8"]))
+@settings(max_examples=150, deadline=None)
+def test_slices_are_exact(data: st.DataObject, free: list[int], dtype: str) -> None:
     """A slice without steps touches its whole box and nothing else."""
-    owner = tensor(free)
+    owner = tensor(free, dtype)
     ranges = [
         sorted(data.draw(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)))) for n in free
     ]

@@ -5,12 +5,17 @@ the programs too, which a row's new attribute asks for.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from nkic.ir.program import Program
+from nkic.base.diagnostics import Reporter
+from nkic.ir.program import Program, instructions
 from nkic.ir.read_text import read_program
+from nkic.lower import lower
+from nkic.prove import read
+from nkic.prove.model import READ, UPDATE, WRITE
 from tests.harness.bless import compare_file
 from tests.pages.spilled import page as spilled_page
 from tests.pages.stages import broken, drawn, page
@@ -23,6 +28,8 @@ SETTINGS = (
 )
 SEEDS = range(12)
 BROKEN = (0, 1, 2, 5)  # of one core and of two, with loops
+TIGHT = {4: 640, 11: 256}  # the SBUF of each; the last puts instructions off
+OF_STATE = (0, 1)  # whose instructions read, write and change state
 SPILLED = {0: 640, 1: 512, 4: 512}  # the SBUF of each
 
 
@@ -46,6 +53,31 @@ def test_what_is_broken_is_noticed_as_it_was(seed: int) -> None:
     compare_file(
         PAGES / f"broken_{seed}.txt", "".join(f"{line}\n" for line in broken(kept(seed), seed))
     )
+
+
+@pytest.mark.parametrize("seed", TIGHT)
+def test_what_is_broken_in_a_small_memory_is_noticed_as_it_was(seed: int) -> None:
+    """There bytes change hands."""
+    found = kept(seed)
+    tight = replace(found, target=replace(found.target, sbuf_usable=TIGHT[seed]))
+    lines = "".join(f"{line}\n" for line in broken(tight, seed))
+    compare_file(PAGES / f"tight_{seed}.txt", lines)
+
+
+@pytest.mark.parametrize("seed", OF_STATE)
+def test_the_proofs_see_what_each_instruction_does_to_state(seed: int) -> None:
+    lowered = lower(kept(seed), Reporter())
+    seen = set()
+    for body, reading in zip(lowered.cores, read(lowered), strict=True):
+        for one in instructions(body):
+            effects = one.row.effects(one.facts(lowered.target))
+            modes = {cells[0]: mode for cells, mode, _ in reading.touches[one.number]}
+            for name in {*effects.reads, *effects.writes}:
+                does = (name in effects.reads, name in effects.writes)
+                wanted = {(True, False): READ, (False, True): WRITE, (True, True): UPDATE}[does]
+                assert modes[reading.state[name][0]] == wanted
+                seen.add(does)
+    assert len(seen) > 1
 
 
 @pytest.mark.parametrize("seed", SPILLED)

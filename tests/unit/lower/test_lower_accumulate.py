@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from itertools import product
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nkic.base.source import SourceFile
+from nkic.base.source import NOWHERE, CallChain, SourceFile
 from nkic.driver.compiled import CompileOptions
 from nkic.driver.pipeline import compile_source
 from nkic.ir.program import Program, instructions
-from nkic.lower.accumulate import _bits
+from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.lower.accumulate import Written, _bits
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.memory import Buffer
 from nkic.simulate import simulate
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
@@ -118,3 +122,20 @@ def test_bits_are_the_bytes_that_are_covered(dims: tuple[tuple[int, int], ...], 
     steps = [[step * i for i in range(num)] for step, num in dims]
     first = [(offset + sum(at)) * size for at in product(*steps)]
     assert _bits(offset, dims, size) == sum({1 << (n + i) for n in first for i in range(size)})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_is_written_is_known_exactly(seed: int) -> None:
+    """Of every partition and byte; by a set of them."""
+    rng, known, written = Random(seed), Written(), set[tuple[int, int]]()
+    owner = Tensor(0, "p", DTYPES["float32"], (128, 6), Buffer.PSUM, CallChain(NOWHERE))
+    for _ in range(12):
+        first, at = rng.choice([0, 32, 64, 96]), rng.choice([0, 0, 3])
+        rows = rng.choice([n for n in (32, 32, 64) if first + n <= 128])
+        dims = ((1, rng.choice([3, 6 - at])),)
+        cells = set(product(range(first, first + rows), range(at, at + dims[0][1])))
+        found = len(cells & written)
+        wanted = {0: False, len(cells): True}.get(found)
+        pattern = AccessPattern(owner, owner.dtype, first, rows, at, dims)
+        assert known.decide(pattern) is wanted
+        written |= cells

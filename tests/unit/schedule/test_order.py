@@ -12,6 +12,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.targets import TRN2
 from nkic.machine.timing import Timing, semaphore_ps
 from nkic.schedule.order import ListScheduler, Orderer, _Lane, _Queues
+from nkic.schedule.placed import first_users
 from tests.programs import code, copy, declare, load, op, program
 
 TILE = "[0+128, 0; 1x512]"
@@ -120,3 +121,17 @@ def test_a_transfer_takes_the_queue_that_costs_least(fresh: bool) -> None:
         drawn = Drawn(Random(seed), fresh)
         wanted = min(drawn.queues, key=lambda q: (drawn.waited(q), drawn.busy[q], q))
         assert drawn.chosen() == wanted, f"seed {seed}"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_table_is_first_used_where_no_way_leads_from_another_user(seed: int) -> None:
+    rng = Random(seed)
+    tables = {n: rng.choice(["", "exp", "gelu"]) for n in range(8)}
+    waits = {n: [m for m in range(n) if rng.random() < 0.25] for n in tables}
+
+    def before(number: int) -> set[int]:
+        return {m for source in waits[number] for m in (source, *before(source))}
+
+    users = [n for n, table in tables.items() if table]
+    wanted = {n for n in users if all(tables[m] != tables[n] for m in before(n))}
+    assert first_users(tables, waits) == wanted
