@@ -1,0 +1,31 @@
+"""What lower reports ends the compilation there."""
+
+from __future__ import annotations
+
+import pytest
+
+from nkic.base.diagnostics import CompileFailed, Reporter
+from nkic.ir.read_text import read_program
+from nkic.lower import lower
+
+PROGRAM = """\
+program t on trn2
+%0 w: bfloat16[128, 128] sbuf @k.py:1:1-1:9
+%1 m: bfloat16[128, 512] sbuf @k.py:2:1-2:9
+%2 p: float32[128, 512] psum @k.py:3:1-3:9
+core
+  loop 1 $0 = 0 to 4 by 1 @k.py:4:1-4:9
+    #2 any nc_matmul(dst=%2{0; (128, 512); (512, 1)}, stationary=%0{0; (128, 128); (128, 1)}, \
+moving=%1{0; (128, 512); (512, 1)}; is_stationary_onezero=False, is_moving_onezero=False, \
+is_transpose=False, accumulate=None, tile_position=None, tile_size=None, perf_mode='none') \
+@k.py:5:1-5:9
+  end
+"""
+
+
+def test_an_error_stops_the_stage() -> None:
+    """The sum in PSUM is made outside of the loop, and nothing says whether to add to it."""
+    report = Reporter()
+    with pytest.raises(CompileFailed):
+        lower(read_program(PROGRAM), report)
+    assert [one.code.slug for one in report.all] == ["accumulate-in-loop"]
