@@ -26,7 +26,7 @@ from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Register
 from nkic.machine.facts import Tile as FactTile
 from nkic.machine.instructions import ROWS
-from nkic.machine.memory import Buffer
+from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
 from nkic.machine.operands import Attribute, AttributeKind, Operand, Row
 from nkic.machine.operators import ACTIVATIONS, ALU
 from nkic.machine.rules import violations
@@ -213,6 +213,8 @@ def _attempt(draw: Draw, row: Row, target: str) -> Call | None:
     for _ in range(REPAIRS):
         made = Call(row.name, values, engine)
         found = violations(row, facts(made, target))
+        if not found and not _is_in_one_bank(row, values):
+            return None
         if not found:
             _lay_over(draw, row, values, made, target)
             _fill(draw, chosen, values)
@@ -226,7 +228,21 @@ def _attempt(draw: Draw, row: Row, target: str) -> Call | None:
 
 
 def _legal(row: Row, made: Call, target: str) -> bool:
-    return not violations(row, facts(made, target))
+    return not violations(row, facts(made, target)) and _is_in_one_bank(row, made.values)
+
+
+def _is_in_one_bank(row: Row, values: Mapping[str, Any]) -> bool:
+    """The tensor engine's result, as files must have it before NeuronCore-v4: a tensor of its own
+    begins with a bank.
+    """
+    dst = values.get("dst")
+    if Engine.TENSOR not in row.engines or not isinstance(dst, Tile) or dst.tensor.buffer != "psum":
+        return True
+    ends = [step * (count - 1) for step, count in dst.dims]
+    low = dst.offset + sum(min(0, end) for end in ends)
+    high = dst.offset + sum(max(0, end) for end in ends)
+    size = DTYPES[dst.dtype].size
+    return low * size // PSUM_BANK_BYTES == ((high + 1) * size - 1) // PSUM_BANK_BYTES
 
 
 def _fill(draw: Draw, chosen: Model, values: Settings) -> None:
