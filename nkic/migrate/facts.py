@@ -17,7 +17,7 @@ from nkic.base.source import CallChain, SourceFile, Span
 from nkic.driver import pipeline
 from nkic.driver.compiled import Compiled, CompileOptions
 from nkic.ir.program import Body, Instruction, Item, Loop, Program
-from nkic.ir.tensors import Tensor
+from nkic.ir.tensors import Tensor, View
 from nkic.migrate.kept import kept_tiles
 from nkic.migrate.shapes import variants
 from nkic.resolve.library import Load
@@ -51,6 +51,13 @@ class Facts:
     others: tuple[Facts, ...] = ()
     runs: int = 1
     spills: frozenset[Spot] = frozenset()
+
+
+def dst_of(instruction: Instruction) -> View | None:
+    """What an instruction writes as `dst`; None for one that has no such view, as a print."""
+    has_one = "dst" in instruction.row.operand_index
+    found = instruction.operand("dst") if has_one else None
+    return found if isinstance(found, View) else None
 
 
 def spot(span: Span) -> Spot:

@@ -18,7 +18,7 @@ from nkic.machine.memory import Buffer
 from nkic.machine.operands import Row
 from nkic.migrate.arguments import find, word
 from nkic.migrate.beta1.indices import code
-from nkic.migrate.facts import Facts
+from nkic.migrate.facts import Facts, dst_of
 from nkic.migrate.sheet import Sheet
 
 
@@ -62,8 +62,8 @@ def result_of(
     rows = {one.row.name for one in made}
     if len(rows) != 1 or (row is not None and rows != {row.name}):
         raise NoResult(f"it is made of several instructions: {', '.join(sorted(rows))}")
-    views = [one.operand("dst") for one in made]
-    tensors = tuple(view.tensor for view in views if isinstance(view, View))
+    views = [dst_of(one) for one in made]
+    tensors = tuple(view.tensor for view in views if view is not None)
     written = {id(one) for one in tensors}
     own = [one for one in facts.tensors.get(at, ()) if id(one) in written]
     new = {any(tensor is one for one in own) for tensor in tensors}
@@ -84,8 +84,8 @@ def _without_copies(made: Sequence[Instruction], row: Row) -> tuple[Instruction,
     used = {id(one.tensor) for one in sources if isinstance(one, View)}
 
     def is_copy(one: Instruction) -> bool:
-        dst = one.operand("dst")
-        return one.row.name not in COPIED and isinstance(dst, View) and id(dst.tensor) in used
+        dst = dst_of(one)
+        return one.row.name not in COPIED and dst is not None and id(dst.tensor) in used
 
     return tuple(one for one in made if not is_copy(one))
 
@@ -152,8 +152,8 @@ def _is_like_target(sheet: Sheet, result: Result, call: cst.Call) -> bool:
     statement = next(sheet.parents(call))
     target = statement.targets[0].target if isinstance(statement, cst.Assign) else None
     made = sheet.facts.instructions.get(sheet.spot(target), ()) if target is not None else ()
-    views = [one.operand("dst") for one in made]
-    shapes = [view.shape for view in views if isinstance(view, View)]
+    views = [dst_of(one) for one in made]
+    shapes = [view.shape for view in views if view is not None]
     return shapes == [tensor.shape for tensor in result.tensors]
 
 

@@ -16,6 +16,7 @@ from nkic.machine.dtypes import FLOAT32, DType
 from nkic.machine.memory import Buffer
 from nkic.migrate.arguments import named, with_args, word
 from nkic.migrate.beta1.wider import BINARY
+from nkic.migrate.facts import dst_of
 from nkic.migrate.sheet import Sheet
 
 ROUNDED = "a result that is rounded once"
@@ -63,8 +64,8 @@ def operator(
 def leave_added(sheet: Sheet, old: cst.AugAssign) -> None:
     """`t[...] += x` with a wider `x`: says that it stays."""
     for one in sheet.facts.instructions.get(sheet.spot(old), ()):
-        dst = one.operand("dst")
-        if isinstance(dst, View) and _twice(_inputs([one], ()), dst.dtype):
+        dst = dst_of(one)
+        if dst is not None and _twice(_inputs([one], ()), dst.dtype):
             _leave(sheet, old, dst.dtype)
             return
 
@@ -83,8 +84,8 @@ def _direct(sheet: Sheet, node: cst.CSTNode, *, is_binary: bool) -> DType | None
     made = list(sheet.facts.instructions.get(at, ()))
     if not made:
         return None
-    last = [one.operand("dst") for one in made if one.row is made[-1].row]
-    views = [dst for dst in last if isinstance(dst, View)]
+    last = [dst_of(one) for one in made if one.row is made[-1].row]
+    views = [dst for dst in last if dst is not None]
     inputs = _inputs(made, own)
     found = {
         view.dtype

@@ -14,6 +14,7 @@ from nkic.ir.program import Instruction
 from nkic.ir.tensors import Tensor, View
 from nkic.migrate.beta1.indices import Index, Indices
 from nkic.migrate.beta1.slices import NotSlices, is_indexed, sums
+from nkic.migrate.facts import dst_of
 from nkic.migrate.sheet import Sheet
 from nkic.migrate.tree import walk
 
@@ -65,10 +66,7 @@ def _inside(sheet: Sheet, part: cst.Assign) -> Iterator[Instruction]:
 
 
 def _written(made: list[Instruction]) -> Iterator[View]:
-    for one in made:
-        dst = one.operand("dst") if "dst" in one.row.operand_index else None
-        if isinstance(dst, View):
-            yield dst
+    return (dst for one in made if (dst := dst_of(one)) is not None)
 
 
 def _is_apart(sheet: Sheet, target: cst.Subscript, made: list[Instruction]) -> bool:
