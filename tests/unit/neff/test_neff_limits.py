@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import msgpack
 import pytest
@@ -20,6 +21,7 @@ from nkic.neff.read import read
 from nkic.neff.records import Executable
 from nkic.neff.write import write
 from tests.harness.executables import LOOP, ROWS, SCALED, hbm, long_sample, sample
+from tests.harness.growth import work
 from tests.harness.tamper import rebuilt, records, refused, with_records
 
 DATA = write(sample(), embed_source=True)
@@ -200,11 +202,17 @@ def test_two_megabytes_stay_small_in_memory() -> None:
     assert int(used) < 150  # MiB, over those of the files themselves
 
 
-def test_long_programs_take_time_in_proportion() -> None:
-    """100,000 instructions take about a second each way; this only guards the order."""
-    executable = long_sample(20_000)
-    start = time.process_time()
-    data = write(executable)
-    assert load(data, rows=ROWS) == executable
-    assert time.process_time() - start < 3
+def test_long_programs_take_work_in_proportion() -> None:
+    """Writing and loading; the bytecode instructions for each of the program's stay the same."""
+
+    def there_and_back(executable: Executable) -> None:
+        assert load(write(executable), rows=ROWS) == executable
+
+    few, many = (partial(there_and_back, long_sample(count)) for count in (400, 1_600))
+    few()  # what is interned at first use
+    assert work(many) < 4.2 * work(few)
+
+
+def test_long_programs_take_few_bytes() -> None:
+    data = write(long_sample(20_000))
     assert len(data) < 30 * 20_000
