@@ -63,8 +63,9 @@ class _Sharer:
             return False
         work = Counter[Engine]()
         for one in items:
-            its = self.timing(one, one.engine or one.row.engines[0])
-            work[one.engine or one.row.engines[0]] += its.pool or its.hold
+            assert one.engine is not None  # the row chose one where the kernel did not
+            its = self.timing(one, one.engine)
+            work[one.engine] += its.pool or its.hold
             work[its.by] += its.trigger
         ours = max(work[engine] for engine in self.engines)
         others = max((work[engine] for engine in work if engine not in self.engines), default=0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nkic.evaluate.library.abcs import MUTABLE_MAPPING
@@ -74,9 +75,14 @@ def _copy(m: Machine, owner: Any) -> Any:
 
 @members(DEFAULT_DICT, "__or__")
 def _or(m: Machine, owner: Any, other: Any, /) -> Any:
+    return _union(m, _copy, owner, other)
+
+
+def _union(m: Machine, copy: Callable[[Machine, Any], Any], owner: Any, other: Any) -> Any:
+    """`owner | other`: a copy, merged with the other dictionary."""
     if not isinstance(other, dict):
         return NotImplemented
-    found = _copy(m, owner)
+    found = copy(m, owner)
     m.merge(found, other)
     return found
 
@@ -147,11 +153,7 @@ ORDERED_DICT.members["__hash__"] = None
 
 @members(ORDERED_DICT, "__or__")
 def _ordered_or(m: Machine, owner: Any, other: Any, /) -> Any:
-    if not isinstance(other, dict):
-        return NotImplemented
-    found = _ordered_copy(m, owner)
-    m.merge(found, other)
-    return found
+    return _union(m, _ordered_copy, owner, other)
 
 
 @shown(ORDERED_DICT)
