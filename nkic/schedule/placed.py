@@ -108,6 +108,11 @@ def first_users(tables: Mapping[int, str], waits: Mapping[int, Sequence[int]]) -
     return first
 
 
+def tensor_of(operand: Operand) -> int:
+    """The number of the tensor that an operand is in; -1 for none."""
+    return operand.tensor.number if isinstance(operand, AccessPattern) else -1
+
+
 def engine_of(instruction: Instruction) -> Engine:
     """The engine that lower chose."""
     return instruction.engine or instruction.row.engines[0]

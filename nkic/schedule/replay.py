@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from nkic.ir.program import Operand
 from nkic.ir.schedule import StreamId
-from nkic.ir.tensors import AccessPattern
 from nkic.machine.clock.passing import Entry, Line, Passing
 from nkic.machine.engines import Engine
-from nkic.schedule.placed import Placed, Timings
+from nkic.schedule.placed import Placed, Timings, tensor_of
 
 
 def replayed(
@@ -50,16 +48,14 @@ def _entries(
             timing, operands = alike.first or timings.of(one), one.operands
             before = written.get(stream)
             if before and not follows:
-                follows = any(_tensor(operands[i]) in before for i in alike.reads)
-            written[stream] = [_tensor(operands[i]) for i in alike.writes] if alike.is_fixed else ()
+                follows = any(tensor_of(operands[i]) in before for i in alike.reads)
+            written[stream] = (
+                [tensor_of(operands[i]) for i in alike.writes] if alike.is_fixed else ()
+            )
         meets = False  # the other cores are not known
         own = (timing, alike.table, follows, meets, waits(number, ()), signals(number, ()))
         found[stream].append(new(Entry, own))
     return found
-
-
-def _tensor(operand: Operand) -> int:
-    return operand.tensor.number if isinstance(operand, AccessPattern) else -1
 
 
 _ENGINES = {engine: i for i, engine in enumerate(Engine)}

@@ -9,12 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 
 from nkic.ir.dependence import DependenceGraph
-from nkic.ir.program import Instruction, Operand
-from nkic.ir.tensors import AccessPattern
+from nkic.ir.program import Instruction
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Warmth, commands_beside, semaphore_ps
-from nkic.schedule.placed import Timings, engine_of, first_users, queues_of
+from nkic.schedule.placed import Timings, engine_of, first_users, queues_of, tensor_of
 
 Part = tuple[int, int, int]  # when work may begin, how long it takes, and what comes after it
 
@@ -39,8 +38,8 @@ class Job:
         self.length = time.start + time.hold + time.latency
         alike = timings.alike(one)
         self.table = alike.table
-        self.reads = {_tensor(one.operands[i]) for i in alike.reads}
-        self.writes = {_tensor(one.operands[i]) for i in alike.writes if alike.is_fixed}
+        self.reads = {tensor_of(one.operands[i]) for i in alike.reads}
+        self.writes = {tensor_of(one.operands[i]) for i in alike.writes if alike.is_fixed}
         self.meets = (self.engine, _pipe(one)) if one.row.is_rendezvous else None
         self.signal = 0  # until all cores know that they have met
         self.loads = False  # its table, in any order
@@ -70,10 +69,6 @@ class Job:
 
 Before = dict[Job, list[Job]]
 Way = tuple[Job, int, int]  # when a job may begin, and how long it is from there to what follows
-
-
-def _tensor(operand: Operand) -> int:
-    return operand.tensor.number if isinstance(operand, AccessPattern) else -1
 
 
 def _pipe(one: Instruction) -> object:
