@@ -194,7 +194,7 @@ class Interpreter:
 
 # Where the language's functions are called, and what stands in for NumPy's.
 _BOUNDARY = frozenset(
-    {"nkic.specialise.surface", "nkic.specialise.numpy_names", "nkic.language.arrays"}
+    {"nkic.specialise.surface", "nkic.specialise.numpy_names", "nkic.language.tensors.arrays"}
 )
 
 

@@ -20,9 +20,9 @@ from nkic.ir.tensors import View
 from nkic.language.complain import complain
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, engine
-from nkic.language.grids import NkiGrid
 from nkic.language.hosted import plain
 from nkic.language.registers import DeviceInteger, VirtualRegister
+from nkic.language.tensors.grids import NkiGrid
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.tensors.views import NOTHING_TO_DO
 from nkic.language.trace import POISON, NkiInstruction, active

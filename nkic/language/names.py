@@ -13,12 +13,13 @@ from typing import Any
 from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
-from nkic.language import grids, isa, loops
-from nkic.language.constant_data import shared_constant
-from nkic.language.creation import ParDim, TensorClass, ndarray
+from nkic.language import isa, loops
 from nkic.language.dtypes_api import BUFFERS, MemoryRegion
 from nkic.language.enums import OPERATORS, Operator
 from nkic.language.hosted import plain
+from nkic.language.tensors import grids
+from nkic.language.tensors.constant_data import shared_constant
+from nkic.language.tensors.creation import ParDim, TensorClass, ndarray
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.texts import brief
 from nkic.language.trace import active

@@ -14,9 +14,9 @@ from nkic.evaluate.modules import Table
 from nkic.evaluate.objects import Builtin, Class, Getter, HostFunction
 from nkic.evaluate.operators import OPERATIONS
 from nkic.evaluate.tables import OBJECT, builtin
-from nkic.language.arrays import makers
 from nkic.language.enums import OPERATORS, Operator
 from nkic.language.library import as_function
+from nkic.language.tensors.arrays import makers
 from nkic.language.texts import brief
 from nkic.machine import dtypes
 from nkic.machine.dtypes import DType

@@ -13,8 +13,8 @@ from nkic.ir.program import Program, Returned, TensorParameter
 from nkic.ir.tensors import Tensor, View
 from nkic.language.collectives import check_triggered
 from nkic.language.complain import shown
-from nkic.language.constant_data import refuse_written
 from nkic.language.tensors import views
+from nkic.language.tensors.constant_data import refuse_written
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import POISON, Trace
 from nkic.machine.memory import Buffer

@@ -16,13 +16,10 @@ from typing import Any
 from nkic.evaluate.exceptions import table as exceptions_of
 from nkic.evaluate.objects import Builtin, Class, ErrorInstance, Getter, HostFunction, no_objects
 from nkic.evaluate.tables import OBJECT
-from nkic.language.arrays import ConstantArray
 from nkic.language.binder import Binder
 from nkic.language.collectives import Collective, Preparing, Triggering
-from nkic.language.creation import ParDim, TensorClass, ndarray
 from nkic.language.dtypes_api import MemoryRegion
 from nkic.language.enums import ENUMS, Operator
-from nkic.language.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
 from nkic.language.isa import Filling, NkiValidationError
 from nkic.language.loops import DynamicRange
 from nkic.language.names import NoReorder, TileSize
@@ -30,6 +27,9 @@ from nkic.language.objects import Decorator, Kernel, ReplicaGroup
 from nkic.language.provide import TensorAnnotation
 from nkic.language.registers import VirtualRegister
 from nkic.language.scalars import Loading, NkiScalar, Storing
+from nkic.language.tensors.arrays import ConstantArray
+from nkic.language.tensors.creation import ParDim, TensorClass, ndarray
+from nkic.language.tensors.grids import NkiBlockGrid, NkiGrid, NkiTileGrid
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import NkiInstruction

@@ -13,19 +13,18 @@ from typing import Any
 
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.program import Instruction
-from nkic.language import creation
-from nkic.language.arrays import ConstantArray, makers
 from nkic.language.beta1.allocators import Allocator
 from nkic.language.beta1.emit import binders, emit, new, operand, result, state
 from nkic.language.beta1.extents import ALL, extent
 from nkic.language.beta1.moving import copy, tile
 from nkic.language.beta1.tiles import Blocks, Tile
-from nkic.language.constant_data import _of_numpy
-from nkic.language.constant_data import shared_constant as made
-from nkic.language.creation import ParDim
 from nkic.language.dtypes_api import as_buffer, as_dtype
 from nkic.language.hosted import plain
-from nkic.language.tensors import views
+from nkic.language.tensors import creation, views
+from nkic.language.tensors.arrays import ConstantArray, makers
+from nkic.language.tensors.constant_data import _of_numpy
+from nkic.language.tensors.constant_data import shared_constant as made
+from nkic.language.tensors.creation import ParDim
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
 from nkic.language.trace import active

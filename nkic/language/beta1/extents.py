@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import View
-from nkic.language.arrays import ConstantArray
 from nkic.language.beta1.access import broadcast, part_of
 from nkic.language.beta1.emit import alike, emit, new, state
 from nkic.language.beta1.indices import NO_AXES, Dim, Index
@@ -23,8 +22,9 @@ from nkic.language.beta1.masks import (
     rearranged,
 )
 from nkic.language.beta1.tiles import Tile
-from nkic.language.constant_data import shared_constant
 from nkic.language.enums import OPERATORS
+from nkic.language.tensors.arrays import ConstantArray
+from nkic.language.tensors.constant_data import shared_constant
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine import dtypes

@@ -26,13 +26,13 @@ from nkic.language.beta1 import (
 from nkic.language.beta1.calls import fitting
 from nkic.language.beta1.operators import Function
 from nkic.language.beta1.recorded import scalars
-from nkic.language.creation import ParDim, TensorClass
 from nkic.language.dtypes_api import BUFFERS, named
 from nkic.language.enums import ENUMS, OPERATORS, engine
 from nkic.language.isa import NkiValidationError, get_nc_version
 from nkic.language.names import NoReorder, TileSize, program_id, program_ndim
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
+from nkic.language.tensors.creation import ParDim, TensorClass
 from nkic.language.tensors.indexing import DynamicSlice
 from nkic.language.trace import active
 from nkic.machine import dtypes

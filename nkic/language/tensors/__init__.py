@@ -1,1 +1,1 @@
-"""Tensors as kernels see them: views, and the operations that make new ones."""
+"""Tensors as kernels see them: how they are made, views, and the operations that give new ones."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nkic.language.creation import make_tensor
 from nkic.language.dtypes_api import BUFFERS
+from nkic.language.tensors.creation import make_tensor
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.machine.memory import Buffer
 from nkic.syntax import names

@@ -12,9 +12,9 @@ from math import prod
 from typing import Any, NamedTuple
 
 from nkic.base.kernel_errors import KernelError
-from nkic.language.creation import make_tensor
 from nkic.language.dtypes_api import as_buffer
 from nkic.language.hosted import plain
+from nkic.language.tensors.creation import make_tensor
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.texts import brief
 from nkic.machine.dtypes import DType

@@ -15,9 +15,9 @@ from nkic.base import confine
 from nkic.base.diagnostics import UsageFailed
 from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import Tensor
-from nkic.language.arrays import ConstantArray
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.tensors import views
+from nkic.language.tensors.arrays import ConstantArray
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine.memory import Buffer
