@@ -95,7 +95,6 @@ CROWDED = {
     "machine": 21,
     "machine/instructions": 22,
     "neff": 21,
-    "parse": 21,
     "simulate/semantics": 22,
 }
 

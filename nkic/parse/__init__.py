@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from nkic.base.source import SourceFile
-from nkic.parse import build
+from nkic.parse import actions
 from nkic.parse.context import check_context
 from nkic.parse.decoding import decode
 from nkic.parse.lexer import lex
@@ -26,7 +26,7 @@ def parse(source: SourceFile) -> Module:
     """
     lexed = lex(source)
     try:
-        module: Module = build.parser().parse(lexed.tokens, source.path)
+        module: Module = actions.parser().parse(lexed.tokens, source.path)
     except Unexpected as error:
         # Imported here because most files have no error.
         from nkic.parse.errors import explain

@@ -8,7 +8,7 @@ from keyword import kwlist
 from typing import Any
 
 from nkic.base.source import Span
-from nkic.parse.build import parser
+from nkic.parse.actions import parser
 from nkic.parse.parser import Unexpected
 from nkic.parse.tokens import Bracket, Token, Tokens
 from nkic.parse.words import Words, words

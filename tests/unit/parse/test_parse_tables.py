@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nkic.base.source import SourceFile
-from nkic.parse import build, lexer, parse, tables
+from nkic.parse import actions, lexer, parse, tables
 from nkic.parse.generate import generate
 from nkic.parse.parser import Parser
 from nkic.syntax.walk import walk
@@ -29,7 +29,7 @@ def test_every_function_that_makes_nodes_belongs_to_a_rule() -> None:
     wanted = {rule.action for rule in tables.load().rules} - {"", "+"}
     made = {
         name
-        for module in build._MODULES
+        for module in actions._MODULES
         for name, function in vars(module).items()
         if getattr(function, "__module__", "") == module.__name__
         and getattr(function, "__code__", None)
@@ -37,7 +37,7 @@ def test_every_function_that_makes_nodes_belongs_to_a_rule() -> None:
         and not name.startswith("_")
     }
     assert made <= wanted
-    assert set(build.actions(tables.load())) == wanted
+    assert set(actions.by_rule(tables.load())) == wanted
 
 
 def test_a_grammar_with_a_conflict_is_refused() -> None:
@@ -65,7 +65,7 @@ def test_skipping_renamings_changes_nothing() -> None:
     source = SourceFile(
         "k.py", "def f(a, *b: int) -> c:\n    return -a ** b[1:2](x := 3) or not d\n"
     )
-    plain = Parser(tables.load(), build.actions(tables.load()))
+    plain = Parser(tables.load(), actions.by_rule(tables.load()))
     plain._jump = lambda key: tables.load().gotos[key[0]][key[1]]  # type: ignore[method-assign]
     slow = plain.parse(lexer.lex(source).tokens, "k.py")
     fast = parse(source)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from nkic.base.diagnostics import CompileFailed, Label
 from nkic.base.source import Span
-from nkic.parse.build_expressions import Clauses, identifier
+from nkic.parse.actions.expressions import Clauses, identifier
 from nkic.parse.refuse import refusal
 from nkic.syntax import nodes as n
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from nkic.base.diagnostics import CompileFailed
 from nkic.base.source import Span
-from nkic.parse.build_expressions import identifier
-from nkic.parse.build_statements import Block
+from nkic.parse.actions.expressions import identifier
+from nkic.parse.actions.statements import Block
 from nkic.parse.refuse import refusal
 from nkic.syntax import nodes as n
 

@@ -1,23 +1,17 @@
-"""The functions that make nodes, by the name of their rule."""
+"""The functions that make nodes, by the name of their rule, and the parser that calls them."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from nkic.parse import (
-    build_calls,
-    build_expressions,
-    build_patterns,
-    build_statements,
-    build_strings,
-)
+from nkic.parse.actions import calls, expressions, match, statements, strings
 from nkic.parse.parser import Actions, Parser
 from nkic.parse.tables import Tables, load
 
-_MODULES = (build_expressions, build_calls, build_strings, build_statements, build_patterns)
+_MODULES = (expressions, calls, strings, statements, match)
 
 
-def actions(tables: Tables) -> Actions:
+def by_rule(tables: Tables) -> Actions:
     """A function for every rule of the grammar that needs one."""
     functions = {name: f for module in _MODULES for name, f in vars(module).items()}
     names = {rule.action for rule in tables.rules} - {"", "+"}
@@ -28,4 +22,4 @@ def actions(tables: Tables) -> Actions:
 def parser() -> Parser:
     """The parser of the package's grammar."""
     tables = load()
-    return Parser(tables, actions(tables))
+    return Parser(tables, by_rule(tables))
