@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from nkic.neff import container, decode, encode
+from nkic.neff import container
 from nkic.neff.container import Section
 from nkic.neff.header import SectionEntry
 from nkic.neff.layout import SECTION_VERSION
 from nkic.neff.limits import LIMITS, Limits
+from nkic.neff.sections import decode, encode
 from nkic.neff.write import section_entry
 
 _DEBUG = frozenset({"src", "lines", "debug", "turns"})

@@ -12,12 +12,13 @@ from typing import Any
 
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.text import clean, grouped, size
-from nkic.neff import container, decode
+from nkic.neff import container
 from nkic.neff.container import Container
 from nkic.neff.header import FEATURES, VERSION, Entry, Header, Port, known_target_hash
 from nkic.neff.layout import SECTION_VERSION
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.records import FileRecord
+from nkic.neff.sections import decode
 
 SCHEMA = 1
 

@@ -11,7 +11,7 @@ from nkic.neff.layout import CodeRecord, Layout
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.read import read_container
 from nkic.neff.records import Executable
-from nkic.neff.streaming import Records
+from nkic.neff.sections.streaming import Records
 from nkic.neff.verify.unsound import Unsound
 
 # Counting begins at the first record of that kind.

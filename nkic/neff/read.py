@@ -8,12 +8,13 @@ from pathlib import Path
 from nkic.base import files
 from nkic.machine import instructions
 from nkic.machine.operands import Row
-from nkic.neff import container, decode
+from nkic.neff import container
 from nkic.neff.container import SEMANTIC, Container, Section
 from nkic.neff.failures import refuse
 from nkic.neff.layout import SECTION_VERSION, SECTIONS
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.records import Executable
+from nkic.neff.sections import decode
 from nkic.neff.write import entry
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from hashlib import sha256
 
 from nkic.machine import targets
-from nkic.neff import container, encode
-from nkic.neff.encode_code import CodeWriter
+from nkic.neff import container
 from nkic.neff.failures import at_most
 from nkic.neff.header import REQUIRED, VERSION, Entry, Header, Port, SectionEntry, target_hash
 from nkic.neff.layout import SECTION_VERSION
 from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.records import Executable, ParameterRecord
+from nkic.neff.sections import encode
+from nkic.neff.sections.encode_code import CodeWriter
 
 
 def write(executable: Executable, *, embed_source: bool = False, limits: Limits = LIMITS) -> bytes:

@@ -11,7 +11,7 @@ from nkic.neff.failures import Malformed
 from nkic.neff.layout import ROLES, Layout
 from nkic.neff.limits import INT32, INT64, Limits
 from nkic.neff.records import ParameterRecord, TensorRecord
-from nkic.neff.streaming import Records
+from nkic.neff.sections.streaming import Records
 from nkic.neff.typed import array, dtype_of, fields, integer, integers, kind_of, text
 
 

@@ -26,7 +26,7 @@ from nkic.neff.records import (
     PatternRecord,
     StreamRecord,
 )
-from nkic.neff.streaming import Records
+from nkic.neff.sections.streaming import Records
 from nkic.neff.typed import array, dtype_of, fields, integer, integers, kind_of
 
 _NO_WAITS: tuple[tuple[int, int], ...] = ()

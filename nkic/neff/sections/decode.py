@@ -10,13 +10,13 @@ from typing import Any
 
 from nkic.machine.operands import Row
 from nkic.neff.container import Section
-from nkic.neff.decode_code import CodeReader
-from nkic.neff.decode_layout import LayoutReader
 from nkic.neff.failures import Malformed, refuse, shown
 from nkic.neff.layout import PLACES_PER_RECORD, Lines, Meta, Turns
 from nkic.neff.limits import INT32, Limits
 from nkic.neff.records import Executable, FileRecord, PlaceRecord, TensorRecord
-from nkic.neff.streaming import Records
+from nkic.neff.sections.decode_code import CodeReader
+from nkic.neff.sections.decode_layout import LayoutReader
+from nkic.neff.sections.streaming import Records
 from nkic.neff.typed import array, binary, fields, integer, integers, kind_of, text
 
 Sections = Mapping[str, Section]
