@@ -131,7 +131,7 @@ ROOMS = {
     "verifier": Room(("neff/verify/*.py",), FILES),
     "rules": Room(
         ("machine/rules.py", "machine/tiles.py", "machine/constraints.py",
-         "machine/indirection.py", "machine/patterns.py", "machine/instructions/*rules.py"),
+         "machine/indirection.py", "machine/patterns.py", "machine/instructions/**/*rules.py"),
         RULES,
     ),
     "costs": Room(

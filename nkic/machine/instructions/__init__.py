@@ -18,17 +18,14 @@ from nkic.machine.instructions import (
     registers,
     scalar,
     tensor,
-    vector,
-    vector_search,
-    vector_select,
-    vector_v4,
 )
+from nkic.machine.instructions.vector import arithmetic, search, select, v4
 from nkic.machine.operands import Row
 
 Key = TypeVar("Key", str, int)
 FAMILIES = (
     *(registers, dma, dma_compute, tensor),
-    *(vector, vector_select, vector_search, vector_v4),
+    *(arithmetic, select, search, v4),
     *(scalar, gpsimd, gpsimd_gather, random),
     *(mx, cores, collectives, debug),
 )

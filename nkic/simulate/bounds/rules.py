@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nkic.simulate.bounds.algebra import UNIT, Bounded, fitting, function, operator, rounded, total
 from nkic.simulate.bounds.seen import RULES, Errors, Seen, bounded
 from nkic.simulate.semantics.binding import swaps
-from nkic.simulate.semantics.vector_search import KEEP, QUADRANT
+from nkic.simulate.semantics.vector.search import KEEP, QUADRANT
 
 __all__ = ["RULES"]
 Doubles = NDArray[np.float64]

@@ -23,7 +23,6 @@ from nkic.machine.constraints import (
     same_partitions,
 )
 from nkic.machine.engines import Engine
-from nkic.machine.instructions import vector_rules as rules
 from nkic.machine.instructions.parts import (
     alu,
     flag,
@@ -35,6 +34,7 @@ from nkic.machine.instructions.parts import (
     scalar,
     source,
 )
+from nkic.machine.instructions.vector import rules
 from nkic.machine.operands import Access, Attribute, AttributeKind, Depends, Operand, Row, always
 
 VECTOR = (Engine.VECTOR,)
