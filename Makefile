@@ -110,7 +110,7 @@ grammar: $(STAMP)  ## build the parser's tables anew, after an edit of grammar/n
 	$(PY) -m nkic.parse.generate
 
 docs: $(STAMP)  ## write the pages that are made from the tables
-	$(PY) -m nkic.machine.listing > docs/instructions.md
+	$(PY) -m nkic.machine.instructions.listing > docs/instructions.md
 
 stubs: $(STAMP)  ## write type stubs of the modules that pose as nki to nkic/stubs
 	$(PY) -m nkic.nki.stubs nkic/stubs

@@ -9,7 +9,7 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from nkic.language import library
-from nkic.machine import listing
+from nkic.machine.instructions import listing
 from nkic.machine.memory import PARTITIONS
 from nkic.machine.operands import Attribute, Operand, Row
 from nkic.nki import example_costs

@@ -15,7 +15,7 @@ from nkic.cli.nkic.records import Record
 from nkic.driver import pipeline
 from nkic.driver.compiled import StageTiming
 from nkic.driver.loader import Loader
-from nkic.machine import listing
+from nkic.machine.instructions import listing
 from nkic.machine.memory import PARTITIONS
 
 SHELLS = ("bash", "zsh", "fish")

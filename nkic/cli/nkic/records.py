@@ -10,7 +10,8 @@ from nkic.base import diagnostics, explain, profiles
 from nkic.base.environment import VARIABLES
 from nkic.driver import pipeline
 from nkic.driver.request import Setting
-from nkic.machine import dtypes, listing, targets
+from nkic.machine import dtypes, targets
+from nkic.machine.instructions import listing
 from nkic.syntax.bindings import Kernel
 
 SCHEMA = 1

@@ -10,9 +10,8 @@ import pytest
 
 from nkic.base.profiles import Profile
 from nkic.language import isa
-from nkic.machine import listing
 from nkic.machine.engines import Engine
-from nkic.machine.instructions import BY_OPCODE, ROWS, _unique
+from nkic.machine.instructions import BY_OPCODE, ROWS, _unique, listing
 from nkic.machine.operands import Access, AttributeKind, Row
 from nkic.machine.targets import TRN1, TRN2
 from tests.unit import public_isa
@@ -333,7 +332,7 @@ def test_where_lower_keeps_dimensions() -> None:
 
 
 def test_the_page_of_instructions_is_fresh() -> None:
-    """`python -m nkic.machine.listing > docs/instructions.md` makes it so."""
+    """`python -m nkic.machine.instructions.listing > docs/instructions.md` makes it so."""
     assert (DOCS / "instructions.md").read_text("utf-8") == listing.markdown()
 
 

@@ -1,5 +1,5 @@
 """The instruction table for readers: text for `nkic --print ops`, records for its `--json`, and
-docs/instructions.md, which `python -m nkic.machine.listing` prints and a test keeps fresh.
+docs/instructions.md, which this module prints as a command and a test keeps fresh.
 """
 
 from __future__ import annotations
