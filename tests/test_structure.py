@@ -54,6 +54,7 @@ ON_DEMAND = {
     "specialise/closed.py": {"nkic.specialise"},
     "specialise/outputs.py": {"nkic.language.beta1", "nkic.language.beta1.recorded"},
     "specialise/stage.py": {"nkic.specialise"},
+    "nki/arrays.py": {"nkic.nki.jax_calls"},  # JAX
     "nki/finder.py": {"nkic.nki.packages"},
     "nki/modules.py": {"nkic.nki"},  # Beta 1
     "nki/packages.py": {"nkic.nki.jax_calls"},  # JAX
@@ -79,7 +80,7 @@ BY_NAME = {
     "cli/__init__.py": "one of the two commands",
     "cli/common/rarely.py": "what few runs need",
     "machine/dtypes.py": "ml_dtypes, NumPy",
-    "nki/arrays.py": "PyTorch, JAX, and what calls kernels in it",
+    "nki/arrays.py": "PyTorch, JAX",
     "nki/beta1.py": "ml_dtypes",
     "nki/modules.py": "what poses as modules of NKI",
     "nki/packages.py": "PyTorch",

@@ -21,6 +21,13 @@ from nkic.machine.targets import Target
 Operand = View | AccessPattern | Register | float | int | None
 
 
+def cost_key(operand: Operand) -> object:
+    """What costs and the choice of an engine see of an operand: equal ones cost the same."""
+    if type(operand) is AccessPattern:
+        return operand.cost_key(operand.tensor.buffer)
+    return operand
+
+
 class Instruction(NamedTuple):
     """One instruction. `operands` and `attributes` follow the order of its row.
 

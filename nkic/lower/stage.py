@@ -7,12 +7,12 @@ from itertools import count
 from typing import Any
 
 from nkic.base.diagnostics import Label, Reporter
-from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program
+from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program, cost_key
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.lower.accumulate import Band, Written
 from nkic.lower.patterns import access_pattern
 from nkic.lower.split import parts
-from nkic.lower.workload import shape, share_out
+from nkic.lower.workload import share_out
 from nkic.machine.engines import Engine
 from nkic.machine.operands import Row
 from nkic.machine.rules import violations
@@ -92,7 +92,7 @@ class _CoreLowerer:
     def engine(self, instruction: Instruction) -> Engine:
         """The row's choice, made once per signature; notes what is left to the workload."""
         row = instruction.row
-        key = (row, instruction.attributes, *map(shape, instruction.operands))
+        key = (row, instruction.attributes, *map(cost_key, instruction.operands))
         found = self.engines.get(key)
         if found is None:
             facts = instruction.facts(self.target)

@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from nkic.ir.program import Body, Instruction, Item, Loop, Operand
-from nkic.ir.tensors import AccessPattern
+from nkic.ir.program import Body, Instruction, Item, Loop, cost_key
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, timing
@@ -95,16 +94,9 @@ class _Sharer:
 
     def timing(self, one: Instruction, engine: Engine) -> Timing:
         """What it takes of `engine`, looked up once per signature."""
-        key = (engine, one.row, one.attributes, *map(shape, one.operands))
+        key = (engine, one.row, one.attributes, *map(cost_key, one.operands))
         found = self.known.get(key)
         if found is None:
             facts = replace(one.facts(self.target), engine=engine)
             found = self.known[key] = timing(one.row, facts, engine)
         return found
-
-
-def shape(operand: Operand) -> object:
-    """What engines and costs hang on: an access pattern without its place."""
-    if type(operand) is AccessPattern:
-        return (operand.tensor.buffer, operand.dtype, operand.partitions, operand.dims)
-    return operand

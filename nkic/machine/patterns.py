@@ -9,6 +9,7 @@ from math import prod
 from typing import Generic, NamedTuple, TypeVar
 
 from nkic.machine.dtypes import DType
+from nkic.machine.memory import Buffer
 
 Dims = tuple[tuple[int, int], ...]
 
@@ -72,6 +73,12 @@ class Pattern(NamedTuple, Generic[TensorT, SourceT]):
     def elements(self) -> int:
         """All elements, repeated ones counted each time."""
         return max(1, self.partitions) * prod(num for _, num in self.dims)
+
+    def cost_key(self, buffer: Buffer) -> tuple[object, ...]:
+        """All of it that costs and the choice of an engine may depend on: everything but its
+        place. `buffer` is that of its tensor.
+        """
+        return buffer, self.dtype.name, self.partitions, self.dims, self.kind
 
     def notation(self, tensor: int) -> str:
         """How programs and listings write it, without dtype and run-time offset."""

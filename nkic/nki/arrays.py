@@ -153,5 +153,7 @@ def _is_jax(kind: type) -> bool:
 
 def in_jax(kernel: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The call as a part of the function that JAX traces."""
+    from nkic.nki.jax_calls import traced
+
     with raising(CompileError):
-        return import_module("nkic.nki.jax_calls").traced(kernel, args, kwargs)
+        return traced(kernel, args, kwargs)

@@ -36,9 +36,7 @@ class Clock:
     def _signature(self, record: InstructionRecord, engine: Engine, queue: int) -> Key:
         tensors = self.executable.tensors
         shapes = [
-            (tensors[o.tensor].buffer, o.dtype, o.partitions, o.dims, o.dynamic and o.dynamic.kind)
-            if type(o) is PatternRecord
-            else o
+            o.cost_key(tensors[o.tensor].buffer) if type(o) is PatternRecord else o
             for o in record.operands
         ]
         return (record.row, engine, queue, record.attributes, *shapes)

@@ -108,7 +108,9 @@ def reading_of(body: Body, target: Target, known: Reading) -> Reading:
 
 
 def axes_of(tensor: Tensor) -> tuple[int, ...]:
-    """The lengths of a tensor's axes, that of partitions left out, the innermost in bytes."""
+    """The lengths of a tensor's axes, that of partitions left out, the innermost in bytes. Written
+    apart from `ir/overlap`, which the stages use: a mistake there must not be shared.
+    """
     return _axes(tensor.shape[1:] if tensor.on_chip else tensor.shape, tensor.dtype.size)
 
 

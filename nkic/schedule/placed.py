@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from nkic.ir.program import Instruction, Operand
+from nkic.ir.program import Instruction, Operand, cost_key
 from nkic.ir.schedule import StreamId
 from nkic.ir.tensors import AccessPattern
 from nkic.machine.engines import Engine
@@ -62,7 +62,7 @@ class Timings:
         found = self.of_each.get(id(instruction))
         if found is None:
             row, operands, attributes, engine = instruction[:4]
-            key = (row, attributes, engine, *map(_shape, operands))
+            key = (row, attributes, engine, *map(cost_key, operands))
             found = self.known.get(key)
             if found is None:
                 found = self.known[key] = Alike(instruction, self.target)
@@ -116,15 +116,6 @@ def tensor_of(operand: Operand) -> int:
 def engine_of(instruction: Instruction) -> Engine:
     """The engine that lower chose."""
     return instruction.engine or instruction.row.engines[0]
-
-
-def _shape(operand: Operand) -> object:
-    """All that a cost may depend on: a tile without its place."""
-    if type(operand) is AccessPattern:
-        tensor, dtype, _, partitions, _, dims, dynamic = operand
-        kind = "" if dynamic is None else dynamic.kind
-        return (tensor.buffer, dtype.name, partitions, dims, kind)
-    return operand
 
 
 def _kind(operand: Operand) -> str:

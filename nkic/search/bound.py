@@ -164,14 +164,3 @@ def _again(
             rest[node] = max(ways)
     between = [n for n in begins if n in rest and n != (first, 1)]
     return one_by_one([(n[0], begins[n], rest[n]) for n in between], begins.get((first, 1), 0))
-
-
-def most_busy(program: Program) -> dict[Engine, int]:
-    """Picoseconds that each engine is busy at least, on the core where it is most."""
-    target = program.target.used_by(len(program.cores))
-    timings, found = Timings(target), dict.fromkeys(Engine, 0)
-    for body in program.cores:
-        jobs = [(Job(i, target, timings), r.times) for r in _rounds(body) for i in r.code]
-        for engine in Engine:
-            found[engine] = max(found[engine], sum(n * job.on(engine) for job, n in jobs))
-    return found

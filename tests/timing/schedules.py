@@ -11,8 +11,9 @@ from nkic.driver.pipeline import compile_source
 from nkic.driver.request import parse_options, request_for
 from nkic.ir.program import Program, instructions
 from nkic.machine.engines import Engine
-from nkic.search.bound import bound_ns, most_busy
+from nkic.search.bound import bound_ns
 from samples.run import Case, cases, folders
+from tests.timing.busy import most_busy
 
 LOOPED = ("loop_over_columns", "loop_over_products", "loop_that_carries", "loop_over_rows")
 LOOPS = str(Path(__file__).parent / "loops.py")

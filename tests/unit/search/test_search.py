@@ -26,12 +26,13 @@ from nkic.prove import prove_addresses, prove_order, read
 from nkic.schedule import schedule
 from nkic.schedule.placed import Timings
 from nkic.search import Found, search
-from nkic.search.bound import bound, most_busy
+from nkic.search.bound import bound
 from nkic.search.plan import plan
 from nkic.search.stage import run_ns
 from nkic.specialise.arguments import parse_arg
 from nkic.specialise.request import Request
 from tests.programs import copy, declare, load, op, program
+from tests.timing.busy import most_busy
 
 ATTENTION = Path(__file__).resolve().parents[3] / "samples" / "10_attention" / "kernel.py"
 WIDE = 6144  # float32 columns: 24 KiB of each partition, so that SBUF holds eight

@@ -1,0 +1,34 @@
+"""How long engines are busy at least, whatever the order: what tells which of them binds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from nkic.ir.program import Body, Instruction, Loop, Program
+from nkic.machine.engines import Engine
+from nkic.schedule.placed import Timings
+from nkic.search.jobs import Job
+
+
+def most_busy(program: Program) -> dict[Engine, int]:
+    """Picoseconds that each engine is busy at least, on the core where it is most."""
+    target = program.target.used_by(len(program.cores))
+    timings, found = Timings(target), dict.fromkeys(Engine, 0)
+    for body in program.cores:
+        busy = Counter[Engine]()
+        for one, times in _repeated(body):
+            job = Job(one, target, timings)
+            for engine in {job.engine, job.by}:
+                busy[engine] += times * job.on(engine)
+        found = {engine: max(most, busy[engine]) for engine, most in found.items()}
+    return found
+
+
+def _repeated(body: Body, times: int = 1) -> Iterator[tuple[Instruction, int]]:
+    """Each instruction and how often it runs; once where a register decides."""
+    for item in body:
+        if isinstance(item, Loop):
+            yield from _repeated(item.body, times * (1 if item.trips is None else item.trips))
+        else:
+            yield item, times
