@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from nkic.base.identity import Identical
 from nkic.base.profiles import Profile
 from nkic.base.source import CallChain
+from nkic.base.suggest import did_you_mean
 from nkic.ir.program import Item
 from nkic.language.binder import Binder
 from nkic.language.complain import complain
@@ -154,6 +155,11 @@ def _bound(
     row: Row, signature: Signature, args: tuple[Any, ...], more: dict[str, Any]
 ) -> dict[str, Any]:
     """The arguments of a call, by parameter, with defaults. Raises `CallRefused`."""
+    unknown = [name for name in more if name not in signature.parameters]
+    if unknown:
+        help = did_you_mean(unknown[0], signature.parameters)
+        text = f"there is no parameter `{unknown[0]}`"
+        raise CallRefused("wrong-call", text, help or f"the call is ncc.{row.name}{signature}")
     try:
         bound = signature.bind(*args, **more)
     except TypeError as error:

@@ -8,7 +8,7 @@ from enum import Enum, IntEnum
 from typing import Any
 
 from nkic.base.identity import Identical
-from nkic.base.kernel_errors import KernelError
+from nkic.base.kernel_errors import KernelError, Missing
 from nkic.base.profiles import Profile
 from nkic.base.suggest import did_you_mean
 from nkic.language.trace import active
@@ -99,7 +99,10 @@ class Operator(Identical):
     def __call__(self, *args: Any, **more: Any) -> Any:
         if active().profile < Profile.NKI_0_3:
             raise _no_functions(self.name)
-        function = active().library(self.name)
+        try:
+            function = active().library(self.name)
+        except Missing:
+            raise _no_function(self.name) from None
         try:
             return function(*args, **more)
         except KernelError as error:
@@ -149,6 +152,11 @@ def _fits(function: Any, args: tuple[Any, ...], more: Mapping[str, Any]) -> bool
 def _signature(name: str, parameters: Mapping[str, inspect.Parameter]) -> str:
     words = (key if p.default is p.empty else f"{key}=…" for key, p in parameters.items())
     return f"the call is nl.{name}({', '.join(words)})"
+
+
+def _no_function(name: str) -> KernelError:
+    text = f"nl.{name} is an operator of instructions; there is no function of tensors of this name"
+    return KernelError("wrong-call", text, help=f"use an instruction that takes `op=nl.{name}`")
 
 
 def _no_functions(name: str) -> KernelError:

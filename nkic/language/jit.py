@@ -19,24 +19,25 @@ MESSAGES = ("debug_kernel", "show_compiler_tb")
 def jit(target: Any, **options: Any) -> Any:
     """`nki.jit` on a function. What its options say, they say to frameworks."""
     for name, value in options.items():
-        _judge(name, value)
+        judge("nki.jit", name, value)
     return target if isinstance(target, Kernel) else Kernel(target)
 
 
-def _judge(name: str, value: Any) -> None:
+def judge(decorator: str, name: str, value: Any) -> None:
+    """Reports an option of a decorator that means nothing here, or not what it says."""
     gone = removed.parameter("jit", name)
     if name in configs.OPTIONS and active().profile >= configs.SINCE:
         _configured(name, value)
     elif name == "mode":
-        deprecated.warn("`mode=` of nki.jit", deprecated.JIT_MODE)
+        deprecated.warn(f"`mode=` of {decorator}", deprecated.JIT_MODE)
     elif gone is not None and active().profile >= gone.since:
         since = f"NKI {active().profile.label} has no option `{name}=`: it was removed in NKI "
-        text = f"nki.jit: {since}{gone.since.label}"
+        text = f"{decorator}: {since}{gone.since.label}"
         complain("removed-name", text, help=gone.instead, argument=name)
     elif gone is not None and value != active().target.name:
         complain(
             "jit-option",
-            f"nki.jit: platform_target is {value!r}, but the target is {active().target.name}",
+            f"{decorator}: platform_target is {value!r}, but the target is {active().target.name}",
             help=f"compile with `--target {value}`",
             level=Level.WARNING,
             argument=name,
@@ -45,7 +46,7 @@ def _judge(name: str, value: Any) -> None:
         near = did_you_mean(name, MESSAGES)
         complain(
             "jit-option",
-            f"nki.jit: `{name}=` has no meaning for nkic",
+            f"{decorator}: `{name}=` has no meaning for nkic",
             help=near or "remove it, or use the corresponding option of the nkic command",
             level=Level.WARNING,
             argument=name,

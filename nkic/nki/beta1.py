@@ -28,7 +28,7 @@ from nkic.nki import signatures
 from nkic.nki.grid import NeuronCores, SpmdDim
 
 _AS_IT_IS = (names.Limits, allocators.Sbuf, allocators.Psum, Enum, type(None))
-_CALLED = (allocators.scope,)
+_CALLED = (allocators.allocation_scope, allocators.multi_buffer)
 
 
 class Waiting:
@@ -65,7 +65,7 @@ def contents(module: str, kernels: dict[str, Any]) -> dict[str, Any]:
 
 def _value(module: str, name: str, value: Any) -> Any:
     if isinstance(value, Decorator):
-        return allocators.unchanged
+        return getattr(allocators, name, None)  # those of nki.compiler; `kernels` has the others
     if isinstance(value, type) and issubclass(value, Enum):
         return host.enumeration("nki.isa", value)
     if isinstance(value, _AS_IT_IS) or value in _CALLED:

@@ -117,8 +117,13 @@ class Psum:
         return Allocator(Buffer.PSUM, None)
 
 
-def scope(*args: Any, **more: Any) -> Nothing:
-    """A block that says nothing to nkic."""
+def allocation_scope() -> Nothing:
+    """`nki.compiler.allocation_scope`: a block that says nothing to nkic."""
+    return Nothing()
+
+
+def multi_buffer(factor: int = 2) -> Nothing:
+    """`nki.compiler.multi_buffer`: nkic decides itself how many buffers a tile has in turn."""
     return Nothing()
 
 
@@ -132,6 +137,20 @@ class Nothing(AbstractContextManager[None]):
 DECORATORS = ("enable_stack_allocator", "force_auto_alloc", "skip_middle_end_transformations")
 
 
-def unchanged(func: Any = None, **more: Any) -> Any:
-    """A decorator that steers passes of the vendor's compiler alone."""
+def enable_stack_allocator(func: Any = None, log_level: int = 50) -> Any:
+    """`nki.compiler.enable_stack_allocator`, which steers the vendor's compiler alone."""
+    return _unchanged(func)
+
+
+def force_auto_alloc(func: Any = None) -> Any:
+    """`nki.compiler.force_auto_alloc`, which steers the vendor's compiler alone."""
+    return _unchanged(func)
+
+
+def skip_middle_end_transformations(func: Any = None) -> Any:
+    """`nki.compiler.skip_middle_end_transformations`, which steers the vendor's compiler alone."""
+    return _unchanged(func)
+
+
+def _unchanged(func: Any) -> Any:
     return (lambda function: function) if func is None else func

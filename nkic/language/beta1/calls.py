@@ -54,7 +54,10 @@ def _unknown(called: str, signature: inspect.Signature, name: str) -> KernelErro
 
 
 def _written(called: str, signature: inspect.Signature) -> str:
-    words = (
-        name if p.default is p.empty else f"{name}=…" for name, p in signature.parameters.items()
-    )
-    return f"the call is {called}({', '.join(words)})"
+    return f"the call is {called}({', '.join(map(_word, signature.parameters.values()))})"
+
+
+def _word(parameter: inspect.Parameter) -> str:
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        return f"*{parameter.name}"
+    return parameter.name if parameter.default is parameter.empty else f"{parameter.name}=…"

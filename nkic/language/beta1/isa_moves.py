@@ -25,7 +25,16 @@ from nkic.language.beta1.extents import (
     spread,
 )
 from nkic.language.beta1.masks import Box, asks, bounding, rearranged, whole
-from nkic.language.beta1.moving import copy, copy_boxes, exact, in_sbuf, kind, recorded, tile
+from nkic.language.beta1.moving import (
+    check_kind,
+    copy,
+    copy_boxes,
+    exact,
+    in_sbuf,
+    kind,
+    recorded,
+    tile,
+)
 from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.enums import engine
@@ -190,6 +199,7 @@ def tensor_copy_dynamic_dst(
 ) -> None:
     """A copy to a place that is known when the program runs."""
     goal, source = tile(dst, "dst"), tile(src, "src")
+    check_kind(dtype, goal)
     where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the copy")
     if not where.empty:
         part = part_inside(goal, where)
@@ -201,6 +211,7 @@ def nc_stream_shuffle(
 ) -> None:
     """Partitions exchanged within each quadrant of 32."""
     goal, source = tile(dst, "dst"), tile(src, "src")
+    check_kind(dtype, goal)
     where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, source)), "the shuffle")
     if not where.empty:
         part = part_inside(goal, where)

@@ -20,7 +20,17 @@ from nkic.language.beta1.indices import ONE, Index, as_index
 from nkic.language.beta1.isa_moves import ANY, chosen
 from nkic.language.beta1.isa_vectors import per_partition
 from nkic.language.beta1.masks import All, Compared, Mask
-from nkic.language.beta1.moving import copy, exact, in_sbuf, kind, made_like, number, recorded, tile
+from nkic.language.beta1.moving import (
+    check_kind,
+    copy,
+    exact,
+    in_sbuf,
+    kind,
+    made_like,
+    number,
+    recorded,
+    tile,
+)
 from nkic.language.beta1.operators import operator
 from nkic.language.beta1.tiles import Tile
 from nkic.language.dtypes_api import as_dtype
@@ -42,6 +52,7 @@ def tensor_copy_predicated(
 ) -> None:
     """dst = src where the predicate is not 0."""
     goal, asked, source = tile(dst, "dst"), _bits(tile(predicate, "predicate")), number(src)
+    check_kind(dtype, goal)
     where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, asked)), "the copy")
     if where.empty:
         return
@@ -112,6 +123,7 @@ def select_reduce(
 ) -> None:
     """dst = on_true where the predicate is not 0, else on_false."""
     goal, asked = tile(dst, "dst"), _bits(tile(predicate, "predicate"))
+    check_kind(dtype, goal)
     where = exact(extent(mask, goal.shape, axes_of(goal.shape, goal, asked)), "select_reduce")
     if where.empty:
         return

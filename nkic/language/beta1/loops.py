@@ -121,13 +121,17 @@ def unrolled(*bounds: Any) -> Range:
     return Range(*bounds)
 
 
-def traced(*bounds: Any, **more: Any) -> Range:
-    """`nl.sequential_range`; its options steer the vendor's compiler."""
+def traced(*bounds: Any, directives: Any = None, precise_schedule: bool = False) -> Range:
+    """`nl.sequential_range`.
+
+    The two options are in published kernels, but in no documentation (its signature is `*args,
+    **kwargs`). They steer the scheduler of the vendor's compiler, and change nothing here.
+    """
     return TracedRange(*bounds)
 
 
-def affine(*bounds: Any, **more: Any) -> Range:
-    """`nl.affine_range`, whose turns are independent; its options steer the vendor's compiler."""
+def affine(*bounds: Any, directives: Any = None, precise_schedule: bool = False) -> Range:
+    """`nl.affine_range`, whose turns are independent. Options as for `nl.sequential_range`."""
     found = TracedRange(*bounds)
     found.independent = True
     return found

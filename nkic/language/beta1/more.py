@@ -225,7 +225,14 @@ def rand(shape: Any, dtype: Any = None) -> Tile:
 
 
 def random_seed(seed: Any, *, mask: Any = None) -> None:
-    """Sets the generators that random numbers are drawn from."""
+    """Sets the generators that random numbers are drawn from, all of them: a `mask` is refused."""
+    if mask is not None:
+        raise KernelError(
+            "argument-kind",
+            "nl.random_seed: a mask cannot leave generators as they are",
+            help="leave `mask` out: every partition has a generator of its own",
+            argument="mask",
+        )
     stdlib("random_seed", tile(seed, "seed"))
 
 

@@ -79,6 +79,20 @@ def kind(dtype: Any, default: DType) -> DType:
     return default if dtype is None else as_dtype(dtype)
 
 
+def check_kind(dtype: Any, dst: Tile) -> None:
+    """Refuses `dtype=` of a call whose results go into `dst` and so have its type, if it is
+    another one.
+    """
+    wanted = kind(dtype, dst.dtype)
+    if wanted is not dst.dtype:
+        raise KernelError(
+            "argument-kind",
+            f"the results go into dst, which is {dst.dtype.name}, and cannot be {wanted.name}",
+            help=f"leave `dtype` out, or make dst of {wanted.name}",
+            argument="dtype",
+        )
+
+
 def number(value: Any) -> Any:
     """A number of Python's, or a tile as it is."""
     return plain(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from nkic.base.profiles import Profile
@@ -29,6 +29,7 @@ from nkic.language.beta1.recorded import scalars
 from nkic.language.dtypes_api import BUFFERS, named
 from nkic.language.enums import ENUMS, OPERATORS, engine
 from nkic.language.isa import NkiValidationError, get_nc_version
+from nkic.language.jit import judge
 from nkic.language.names import NoReorder, TileSize, program_id, program_ndim
 from nkic.language.namespace import Namespace
 from nkic.language.objects import Decorator, Kernel
@@ -150,9 +151,9 @@ def language() -> dict[str, Any]:
         "fp32": Limits(dtypes.FLOAT32.lowest),
         "bfp16": Limits(dtypes.DTYPES["bfloat16"].lowest),
         "finfo": more.finfo,
-        "affine_range": loops.affine,
-        "sequential_range": loops.traced,
-        "static_range": loops.unrolled,
+        "affine_range": fitting("nl.affine_range", loops.affine),
+        "sequential_range": fitting("nl.sequential_range", loops.traced),
+        "static_range": fitting("nl.static_range", loops.unrolled),
         "loop_reduce": labelled(fitting("nl.loop_reduce", loops.loop_reduce)),
         "program_id": program_id,
         "num_programs": more.instances,
@@ -200,22 +201,38 @@ def compiler() -> dict[str, Any]:
     return {
         "sbuf": allocators.Sbuf(),
         "psum": allocators.Psum(),
-        **{name: Decorator(name, allocators.unchanged) for name in allocators.DECORATORS},
+        **{name: _decorator(name) for name in allocators.DECORATORS},
         "no_reorder": NoReorder,
-        "allocation_scope": allocators.scope,
-        "multi_buffer": allocators.scope,
+        "allocation_scope": allocators.allocation_scope,
+        "multi_buffer": allocators.multi_buffer,
     }
 
 
-def jit(target: Any, **options: Any) -> Any:
-    """`nki.jit`, `nki.trace` and their like on a function."""
+def _decorator(name: str) -> Decorator:
+    return Decorator(name, fitting(f"nki.compiler.{name}", getattr(allocators, name)))
+
+
+# Options of decorators that say how often a device runs a kernel and where its files go (Beta 1:
+# nki.baremetal, nki.benchmark, nki.profile; nki.jit of v2.22 to v2.24 for `kernel_return`). They
+# are for whoever runs the kernel: nkic.nki.measure honours or refuses them.
+_OF_RUNS = (
+    *("warmup", "iters", "profile_nth", "working_directory", "artifacts_dir", "overwrite"),
+    *("save_neff_name", "save_trace_name", "kernel_return"),
+)
+
+
+def jit(name: str, target: Any, **options: Any) -> Any:
+    """`nki.jit`, `nki.trace` and their like, by their name, on a function."""
+    for option, value in options.items():
+        if option not in _OF_RUNS:
+            judge(f"nki.{name}", option, value)
     return target if isinstance(target, Kernel) else Kernel(target)
 
 
 def namespaces(annotation: Any) -> Mapping[str, Namespace]:
     """Every module by name."""
     decorators = ("jit", "trace", "baremetal", "benchmark", "profile")
-    nki: dict[str, Any] = {name: Decorator(name, jit) for name in decorators}
+    nki: dict[str, Any] = {name: Decorator(name, partial(jit, name)) for name in decorators}
     nki["tensor"] = TensorClass
     nl, nisa = language(), instructions()
     methods.install(nl)

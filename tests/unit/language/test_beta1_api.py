@@ -110,6 +110,8 @@ VALUES = {
 BESIDE = {  # what public kernels write, and no page names
     *(("nc_matmul", "perf_mode"), ("load", "mode"), ("store", "mode"), ("copy", "engine")),
     *((name, "lazy_initialization") for name in ("ndarray", "zeros", "full")),
+    *((f"{kind}_range", "directives") for kind in ("affine", "sequential")),
+    *((f"{kind}_range", "precise_schedule") for kind in ("affine", "sequential")),
 }
 """Not here: builtin_custom_op takes a library of the vendor's compiler; gemm_grid and
 gemm_stationary_grid are named on no page, and say of no argument or result.

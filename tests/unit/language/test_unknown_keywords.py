@@ -1,0 +1,118 @@
+"""No function of NKI's surface takes a keyword that it does not know, in any version."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from nkic.base.diagnostics import CompileFailed, Diagnostic, Level
+from nkic.base.profiles import Profile
+from nkic.base.source import SourceFile
+from nkic.driver.pipeline import compile_source
+from nkic.evaluate.objects import Builtin
+from nkic.language import provide
+from nkic.language.namespace import names_of
+from nkic.machine import dtypes
+from nkic.specialise import beta1, surface
+from nkic.specialise.request import Request, TensorType
+
+KERNEL = """\
+import {root} as nki
+import {module} as module
+
+
+@nki.jit
+def kernel(a):
+    return {call}
+
+
+def helper(a):
+    return a
+"""
+LINE = 7  # of the call
+ARGS = {"a": TensorType(dtypes.FLOAT32, (128, 64), "test")}
+DECORATORS = ("enable_stack_allocator", "force_auto_alloc", "skip_middle_end_transformations")
+# Decorators take options of tools that run kernels; one that means nothing is worth a warning.
+WARNED = {"jit", "trace", "baremetal", "benchmark", "profile"}
+# What else may be said of a call: nothing is called there, or not in this way.
+OTHERWISE = re.compile(
+    r"is not callable|cannot create '\w+' instances|wraps the storage of a framework"
+    r"|is an operator of instructions|has no function `nl\.\w+`|take(s|n)? no (keyword )?arguments"
+)
+
+
+def calls(profile: Profile) -> Iterator[tuple[str, str]]:
+    """Every public name of a version, by its module."""
+    former = profile is Profile.BETA1
+    spaces = provide.namespaces(profile, lambda file, name: helper, object)
+    for module, space in spaces.items():
+        if module.startswith(provide.OLD_ROOT) is former and module != "nkic.stdlib":
+            yield from ((module, name) for name in names_of(space))
+
+
+def helper() -> None:
+    """In place of a function of the library."""
+
+
+def said(profile: Profile, module: str, name: str) -> list[Diagnostic]:
+    """What the compiler says of a call with a keyword that nobody knows."""
+    decorates = name in WARNED or name in DECORATORS
+    call = f"module.{name}(unheard_of=1){'(helper)(a)' if decorates else ''}"
+    root = f"{provide.OLD_ROOT}.nki" if profile is Profile.BETA1 else "nki"
+    text = KERNEL.format(root=root, module=module, call=call)
+    request = Request(args=ARGS, profile=profile)
+    try:
+        found = compile_source(SourceFile("kernel.py", text), request, lambda name, importer: None)
+    except CompileFailed as failed:
+        return list(failed.diagnostics)
+    return list(found.warnings)
+
+
+def refuses(name: str, found: list[Diagnostic]) -> bool:
+    """Whether one of these refuses the keyword, and points at the call."""
+    here = [one for one in found if one.primary is not None and one.primary.span.line == LINE]
+    if name in WARNED:
+        return any("unheard_of" in one.message for one in here)
+    errors = [one.message for one in here if one.level is Level.ERROR]
+    return any("unheard_of" in text or OTHERWISE.search(text) for text in errors)
+
+
+@pytest.mark.parametrize(
+    "profile", [Profile.BETA1, Profile.BETA2, Profile.NKI_0_3, Profile.NKI_0_7]
+)
+def test_every_function_refuses_a_keyword_that_it_does_not_know(profile: Profile) -> None:
+    found = {
+        (module, name): said(profile, module, name)
+        for module, name in calls(profile)
+        if name != "tensor" or module.endswith("language")  # annotations
+    }
+    assert len(found) > 150
+    assert [key for key, told in found.items() if not refuses(key[1], told)] == []
+
+
+def test_a_keyword_that_is_swallowed_is_seen() -> None:
+    """A call without anything to say does not pass, and neither does one that fails otherwise."""
+    told = said(Profile.NKI_0_7, "nki.language", "ds")
+    assert refuses("ds", told)
+    assert not refuses("ds", [])
+    assert not refuses("ds", [one for one in told if "unheard_of" not in one.message])
+
+
+def test_methods_name_their_parameters() -> None:
+    """Methods of tensors, registers and their like: what kernels find in the tables."""
+    found = {}
+    for host, text in {**surface.SURFACE, **beta1.SURFACE}.items():
+        for name, member in surface.class_of(host, text).members.items():
+            method = getattr(host, name, None)
+            if isinstance(member, Builtin) and not name.startswith("__"):
+                found[f"{host.__name__}.{name}"] = inspect.signature(method)  # type: ignore[arg-type]
+    assert len(found) > 30
+    assert [name for name, one in found.items() if any_keyword(one)] == []
+
+
+def any_keyword(signature: inspect.Signature) -> bool:
+    """It takes keywords that it does not name."""
+    return any(one.kind is one.VAR_KEYWORD for one in signature.parameters.values())
