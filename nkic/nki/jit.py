@@ -22,6 +22,7 @@ from nkic.api.errors import CompileError, raising, refuse
 from nkic.api.tracebacks import boundary
 from nkic.base import diagnostics, levels
 from nkic.base.suggest import did_you_mean
+from nkic.language.jit import MESSAGES
 from nkic.language.trace import current
 from nkic.language.versions import configs
 from nkic.nki import arrays, grid
@@ -33,7 +34,6 @@ FORMER_NKI = "beta1"  # the version that `neuronxcc.nki` is
 _FORMER_OPTIONS = ("kernel_return",)
 SIMULATOR = "NKI_SIMULATOR"  # 1 says what nkic does anyway
 _MODES = ("auto", "simulation", "baremetal", "torchxla", "jax", "trace")  # ignored since NKI 0.3
-_MESSAGES = ("debug_kernel", "show_compiler_tb")  # settings of the messages of NKI's compiler
 # Flags of that compiler in published kernels: the compiler here warns of them (jit-option).
 _COMPILER = ("additional_compile_opt", "experimental_flags")
 
@@ -219,7 +219,7 @@ def kernel_of(fn: Any, how: LaunchOptions | None = None) -> Kernel:
 
 
 def _how(options: Mapping[str, Any], former: bool) -> LaunchOptions:
-    known = ("mode", "platform_target", *_MESSAGES, *_COMPILER, *configs.OPTIONS)
+    known = ("mode", "platform_target", *MESSAGES, *_COMPILER, *configs.OPTIONS)
     known += _FORMER_OPTIONS if former else ()
     for name in options:
         if name not in known:
