@@ -47,12 +47,46 @@ def _function(row: Row) -> Callable[..., Any]:
     return Binder(row) if row.returns else Collective(row)
 
 
-class Collective(Identical):
-    """A function over lists of tensors."""
+class CollectiveFunction(Identical):
+    """A function of `nki.collectives`: its row, and what is reported where a call is refused."""
+
+    __signature__: Signature
 
     def __init__(self, row: Row) -> None:
         self._row = row
         self._binder = Binder(row)
+
+    def __repr__(self) -> str:
+        return f"ncc.{self._row.name}"
+
+    @property
+    def __name__(self) -> str:
+        return self._row.name
+
+    def __hash__(self) -> int:
+        return hash(self._row.name)
+
+    def __call__(self, *args: Any, **more: Any) -> NkiInstruction:
+        try:
+            return self._called(_bound(self._row, self.__signature__, args, more))
+        except CallRefused as refused:
+            complain(refused.slug, f"{self._row.name}: {refused.message}", help=refused.help)
+            return _nothing()
+
+    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+        raise NotImplementedError
+
+
+def _nothing() -> NkiInstruction:
+    """The result of a call that was refused, or that recorded one instruction for each channel."""
+    return NkiInstruction([], -1)
+
+
+class Collective(CollectiveFunction):
+    """A function over lists of tensors."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__(row)
         self._channels = bool(row.channel)
         named = {**_LISTS, **_BY_CHANNEL} if self._channels else _LISTS
         tiles = [o.name for o in row.operands if o.name in _LISTS]
@@ -74,30 +108,13 @@ class Collective(Identical):
         yield Parameter("priority", own, default=None)
         yield Parameter("name", own, default=None)
 
-    def __repr__(self) -> str:
-        return f"ncc.{self._row.name}"
-
-    @property
-    def __name__(self) -> str:
-        return self._row.name
-
-    def __hash__(self) -> int:
-        return hash(self._row.name)
-
-    def __call__(self, *args: Any, **more: Any) -> Any:
-        try:
-            self._run(args, more)
-        except CallRefused as refused:
-            complain(refused.slug, f"{self._row.name}: {refused.message}", help=refused.help)
-        return NkiInstruction([], -1)
-
-    def _run(self, args: tuple[Any, ...], more: dict[str, Any]) -> None:
-        given = _bound(self._row, self.__signature__, args, more)
+    def _called(self, given: dict[str, Any]) -> NkiInstruction:
         lists = {name: given.pop(called) for name, called in self._lists.items()}
         channels = self._numbers(given.pop("channel_ids")) if self._channels else None
         for index, tiles in enumerate(self._tiles(lists, channels)):
             extra = {self._row.channel: channels[index]} if channels is not None else {}
             self._binder(**tiles, **given, **extra)
+        return _nothing()
 
     def _numbers(self, value: Any) -> list[int]:
         """The channels: consecutive, from 0."""
@@ -189,14 +206,7 @@ class Preparing(Collective):
         self._row, self._binder = row, Binder(row)
         (self._trigger,) = (one.name for one in ROWS.values() if one.prepared_by == row.name)
 
-    def __call__(self, *args: Any, **more: Any) -> Any:
-        try:
-            return self._prepare(_bound(self._row, self.__signature__, args, more))
-        except CallRefused as refused:
-            complain(refused.slug, f"{self._row.name}: {refused.message}", help=refused.help)
-            return NkiInstruction([], -1)
-
-    def _prepare(self, given: dict[str, Any]) -> NkiInstruction:
+    def _called(self, given: dict[str, Any]) -> NkiInstruction:
         check_triggered(active())
         lists = {name: given.pop(called) for name, called in self._lists.items()}
         (tiles,) = self._tiles(lists, None)
@@ -221,7 +231,7 @@ def _table(counts: NkiTensor) -> NkiTensor:
     return NkiTensor(whole(trace.declare(shape, DTYPES["uint32"], Buffer.HBM, "prepared", here())))
 
 
-class Triggering(Identical):
+class Triggering(CollectiveFunction):
     """`all_to_all_v_trigger` and its like."""
 
     __signature__ = Signature(
@@ -231,30 +241,12 @@ class Triggering(Identical):
         ]
     )
 
-    def __init__(self, row: Row) -> None:
-        self._row = row
-        self._binder = Binder(row)
-
-    def __repr__(self) -> str:
-        return f"ncc.{self._row.name}"
-
-    @property
-    def __name__(self) -> str:
-        return self._row.name
-
-    def __hash__(self) -> int:
-        return hash(self._row.name)
-
-    def __call__(self, *args: Any, **more: Any) -> Any:
-        try:
-            given = _bound(self._row, self.__signature__, args, more)
-            found = self._pending(given["prepare_instr"])
-        except CallRefused as refused:
-            complain(refused.slug, f"{self._row.name}: {refused.message}", help=refused.help)
-            return NkiInstruction([], -1)
+    def _called(self, given: dict[str, Any]) -> NkiInstruction:
+        found = self._pending(given["prepare_instr"])
         if found is None:
-            return NkiInstruction([], -1)
-        return self._binder(**found.operands, name=given["name"])
+            return _nothing()
+        made: NkiInstruction = self._binder(**found.operands, name=given["name"])
+        return made
 
     def _pending(self, instruction: Any) -> Prepared | None:
         """What was prepared, which is over with this; None where that has failed."""

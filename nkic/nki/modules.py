@@ -22,7 +22,7 @@ from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.language import provide
 from nkic.language.beta1 import MODULES as BETA1
-from nkic.language.collectives import Collective, Triggering
+from nkic.language.collectives import CollectiveFunction
 from nkic.language.enums import ENUMS, Operator
 from nkic.language.names import TileSize
 from nkic.language.namespace import Namespace, names_of
@@ -131,12 +131,9 @@ def _host_value(module: str, name: str, value: Any, enums: dict[Any, type[Enum]]
     return _function(module, name, value)
 
 
-_COLLECTIVES = (Collective, Triggering)
-
-
 def _function(module: str, name: str, value: Any) -> names.Function:
     row = ROWS.get(name)
-    if row is not None and row.module == module and isinstance(value, _COLLECTIVES):
+    if row is not None and row.module == module and isinstance(value, CollectiveFunction):
         signature, doc = value.__signature__, row.doc
     elif row is not None and row.module == module:
         signature, doc = signatures.of_row(row)
