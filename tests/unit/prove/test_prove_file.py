@@ -313,3 +313,12 @@ def test_a_pattern_is_told_from_an_earlier_pattern_alone(back: int) -> None:
         _unmoved(records)
     found = _unmoved((*records[:2], (MOVED, 1, 1, 32), (MOVED, 2, 3, -64)))
     assert found[2:] == ((PATTERN, 6, 2, 0, 128, 96, (1, 64)), (PATTERN, 8, 2, 0, 128, 0, (1, 64)))
+
+
+def test_a_stream_that_the_file_lacks_is_found(made: Made) -> None:
+    """The last one: the records end where it should begin."""
+    (streams,) = made.schedule.cores
+    for count in range(len(streams)):
+        short = replace(made.schedule, cores=(streams[:count],))
+        findings = prove_file(made.schedule, sections(write(emit(short, {}))))
+        assert "the file has other streams" in [finding.what for finding in findings]
