@@ -47,8 +47,8 @@ class _Walk:
         self.edges: dict[int, tuple[Edge, ...]] = {}
         self.first_touches: dict[int, dict[int, None]] = defaultdict(dict)
         self.pinned = (0, -1)
-        self.loop: Loop | None = None  # innermost loop on its second walk
-        self.first_inside = 0
+        # The first instruction of the innermost loop that is walked for the second time.
+        self.first_inside: int | None = None
 
     def graph(self) -> DependenceGraph:
         self.walk(self.body)
@@ -67,11 +67,10 @@ class _Walk:
 
     def walk_loop(self, loop: Loop) -> None:
         self.walk(loop.body)
-        outer, outer_first = self.loop, self.first_inside
-        self.loop = loop
-        self.first_inside = next((i.number for i in instructions(loop.body)), 0)
+        outer = self.first_inside
+        self.first_inside = next((i.number for i in instructions(loop.body)), None)
         self.walk(loop.body)
-        self.loop, self.first_inside = outer, outer_first
+        self.first_inside = outer
 
     def visit(self, instruction: Instruction) -> None:
         number = instruction.number
@@ -114,7 +113,7 @@ class _Walk:
             cell.readers.append(number)
 
     def add(self, number: int, source: int, kind: str, found: dict[Edge, None]) -> None:
-        if self.loop is None or source < self.first_inside:
+        if self.first_inside is None or source < self.first_inside:
             if source != number:
                 found[tuple.__new__(Edge, (source, kind, 0))] = None
         elif Edge(source, kind) not in found:

@@ -46,7 +46,7 @@ class _Known:
         self._uses: dict[tuple[Row, tuple[Any, ...]], list[Use]] = {}
         # By the pattern's identity: lower shares equal ones.
         self._areas: dict[int, Box] = {}
-        self._touches: tuple[dict[int, Touch], ...] = ({}, {}, {}, {})
+        self._touches: tuple[tuple[dict[int, Touch], ...], ...] = (({}, {}), ({}, {}))
 
     def uses(self, instruction: Instruction) -> list[Use]:
         """What happens to each operand, which attributes may decide; what is only read first."""
@@ -71,7 +71,7 @@ class _Known:
                 if operand is not None:
                     self._no_pattern(instruction, operand)
                 continue
-            known = self._touches[reads + 2 * writes]
+            known = self._touches[reads][writes]
             touch = known.get(id(operand))
             if touch is None:
                 touch = known[id(operand)] = self._touch(operand, reads, writes)

@@ -108,12 +108,10 @@ def _place(
     reach: list[int], pitches: list[int], axes: tuple[int, ...], step: int, num: int
 ) -> bool:
     """Adds the dimension (step, num), in bytes, to the axes it runs along."""
-    if step <= 0:
-        return step == 0
-    for axis, pitch in enumerate(pitches):
-        if step % pitch == 0 and (axis == 0 or step < pitches[axis - 1]):
-            return _spread(reach, axes, axis, step // pitch, num)
-    return False
+    if step < 0:
+        return False
+    axis = next(axis for axis, pitch in enumerate(pitches) if step % pitch == 0)
+    return _spread(reach, axes, axis, step // pitches[axis], num)
 
 
 def _spread(reach: list[int], axes: tuple[int, ...], axis: int, step: int, num: int) -> bool:
@@ -151,8 +149,8 @@ def _digits(byte: int, pitches: Sequence[int]) -> list[int]:
 def _hull(axes: tuple[int, ...], offset: int, dims: tuple[tuple[int, int], ...], size: int) -> Box:
     """The smallest box around the bytes from the lowest to the highest touched."""
     pitches, ends = _pitches(axes), [step * (num - 1) for step, num in dims]
-    low = (offset + sum(e for e in ends if e < 0)) * size
-    high = (offset + sum(e for e in ends if e > 0) + 1) * size - 1
+    low = (offset + sum(min(e, 0) for e in ends)) * size
+    high = (offset + sum(max(e, 0) for e in ends) + 1) * size - 1
     first, last = _digits(low, pitches), _digits(high, pitches)
     ranges: list[Range] = []
     split = False

@@ -76,24 +76,20 @@ def touched(dst: AccessPattern) -> int:
 def _bits(offset: int, dims: Dims, size: int) -> int:
     found = (1 << size) - 1
     for step, num in reversed(dims):
-        if step < 0:
-            offset, step = offset + step * (num - 1), -step
+        offset, step = offset + min(step, 0) * (num - 1), abs(step)
         if step * size == found.bit_length():  # runs on without a gap, as the innermost does
             found = _repeated(found, num)
             continue
-        moved, found = found, 0
-        for index in range(num):
+        moved = found
+        for index in range(1, num):
             found |= moved << step * size * index
     return found << offset * size
 
 
 def _repeated(bits: int, count: int) -> int:
-    width, found = bits.bit_length(), 0
-    if bits == (1 << width) - 1:
-        return (1 << width * count) - 1
-    for index in range(count):
-        found |= bits << width * index
-    return found
+    """`count` times the same bits side by side, as a geometric series has them."""
+    width = bits.bit_length()
+    return bits * ((1 << width * count) - 1) // ((1 << width) - 1)
 
 
 def _partitions(dst: AccessPattern) -> tuple[int, int]:

@@ -39,7 +39,7 @@ class _CoreLowerer:
         self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
         self.alike: dict[int, tuple[Any, ...]] = {}  # the same, by the program's own
         self.choices: dict[int, tuple[Engine, ...]] = {}  # by number of instruction
-        self.split = False
+        self.split: set[int] = set()  # numbers of instructions of which several were made
 
     def core(self, body: Body) -> Body:
         """The whole of a core."""
@@ -141,7 +141,7 @@ class _CoreLowerer:
         if not any(_is_dynamic(operand) for operand in instruction.operands):
             found = [self.decided(part, flag) for part, flag in parts(instruction, bands)]
         if found and all(not violations(i.row, i.facts(self.target)) for i in found):
-            self.split = True
+            self.split.add(instruction.number)
             return found
         self.report.error(
             "partly-accumulated",

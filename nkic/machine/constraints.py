@@ -79,11 +79,11 @@ def elements(name: str, low: int, high: int) -> Rule:
 
     def rule(facts: Facts) -> Violation | None:
         tile = facts.maybe(name)
-        if tile is None or low <= tile.free <= high:
+        if tile is None:
             return None
         if tile.free > high:
             return too_many(name, tile.free, high, facts)
-        return too_few(name, tile, low)
+        return too_few(name, tile, low) if tile.free < low else None
 
     return rule
 

@@ -174,7 +174,7 @@ class Cost(NamedTuple):
     it.
     """
 
-    interval: int
+    interval: int = 0
     latency_ns: float = 0.0
     busy_ns: float = 0.0
     dma_engines: int = 0

@@ -56,14 +56,7 @@ def _reach(axes: tuple[int, ...], size: int, dims: Dims) -> tuple[tuple[int, int
 def _along(axes: tuple[int, ...], spans: list[int], step: int, num: int) -> bool:
     """Adds `num` steps of `step` bytes. A run that fills an axis goes on along the outer one."""
     widths = pitches(axes)
-    found = [
-        at
-        for at, width in enumerate(widths)
-        if step % width == 0 and (at == 0 or step < widths[at - 1])
-    ]
-    if not found:
-        return False
-    at = found[0]
+    at = next(at for at, width in enumerate(widths) if step % width == 0)
     step //= widths[at]
     while at > 0 and spans[at] == 0 and step * num > axes[at]:
         row, rest = divmod(axes[at], step)

@@ -242,7 +242,8 @@ class ListScheduler:
         """
         busy, target = dict.fromkeys(Engine, 0), self.orderer.target
         for alike, count in Counter(self.alikes.values()).items():
-            times, engine = alike.first or alike.times[target.queue_engines[0]], alike.engine
+            times, engine = alike.first, alike.engine
+            assert times is not None  # since all instructions were timed
             if engine is not Engine.DMA:
                 busy[engine] += count * times.hold
                 continue

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutate.alone import copied, failing, judged
-from tests.mutate.drawing import Mutant, drawn, fixed
+from tests.mutate.drawing import Mutant, drawn, every, fixed
 from tests.mutate.forked import Judge, Verdict
 from tests.mutate.live import Calls
 from tests.mutate.rooms import NEAR, ROOT
@@ -86,6 +86,7 @@ def main() -> int:
     parser.add_argument("--fixed", action="store_true", help="only the fixed list")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="so many random ones")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", nargs="*", default=[], metavar="FILE", help="all of modules")
     parser.add_argument("--skip", type=int, default=0, metavar="N", help="but for the first N")
     parser.add_argument("--only", type=int, nargs="*", metavar="I", help="those, from 0 on")
     parser.add_argument("--unchecked", action="store_true", help="no run without a change first")
@@ -97,9 +98,10 @@ def main() -> int:
     options = parser.parse_args()
     os.chdir(ROOT)
     table = Table()
-    if options.fixed or not options.random:
+    if options.fixed or not (options.random or options.every):
         separately(fixed(), table, options.unchecked)
-    mutants = drawn(options.random, options.seed, options.room)[options.skip :]
+    mutants = drawn(options.random, options.seed, options.room) + every(options.every)
+    mutants = mutants[options.skip :]
     if options.only is not None:
         mutants = [mutants[index] for index in options.only]
     if mutants:

@@ -47,11 +47,27 @@ def drawn(count: int, seed: int, only: list[str] | None) -> list[Mutant]:
         if one.text in texts:
             continue
         texts.add(one.text)
-        where = path.relative_to(ROOT)
-        source = text.splitlines()[one.line - 1].strip()
-        label = f"{where}:{one.line}: {one.what}: {source}"
-        found.append(Mutant(name, label, str(where), one.text, _nearest(ROOMS[name].tests, path)))
+        found.append(_mutant(name, path, text, one))
     return found
+
+
+def every(modules: list[str]) -> list[Mutant]:
+    """All changes of modules, which are named from the project's root, in the order of lines."""
+    found: dict[str, Mutant] = {}
+    for module in modules:
+        path = ROOT / module
+        (name,) = (name for name in ROOMS if path in _of(name))
+        text = path.read_text("utf-8")
+        for one in points.points(text):
+            found.setdefault(one.text, _mutant(name, path, text, one))
+    return list(found.values())
+
+
+def _mutant(room: str, path: Path, text: str, one: points.Point) -> Mutant:
+    where = path.relative_to(ROOT)
+    source = text.splitlines()[one.line - 1].strip()
+    label = f"{where}:{one.line}: {one.what}: {source}"
+    return Mutant(room, label, str(where), one.text, _nearest(ROOMS[room].tests, path))
 
 
 def _of(room: str) -> list[Path]:

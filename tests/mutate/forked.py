@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.mutate.live import Calls, Live, changed
+from tests.mutate.live import Caches, Calls, Live, changed
 
 MEMORY = 6 << 30  # bytes of address space: a mutant may collect without end
 KEEN = 10  # a test that has noticed a mutant is asked as if it took a tenth of its time
-SPARE = 30.0  # seconds of CPU that a test may take beyond ten times its usual ones
+SPARE = 8.0  # seconds of CPU that a test may take beyond ten times its usual ones
 WALL = 300.0  # seconds for one test of a mutant: one that waits for ever takes no CPU
 
 
@@ -92,12 +92,13 @@ def _run(items: list[pytest.Item], index: int) -> bool:
     return item.session.testsfailed == before
 
 
-def _write(path: Path, items: list[pytest.Item]) -> None:
+def _write(path: Path, items: list[pytest.Item], caches: Caches) -> None:
     """Add a line for each test to the map: its name, whether it passes, seconds and functions."""
 
     def work(_: int) -> None:
         with path.open("a", encoding="utf-8") as file:
             for index, item in enumerate(items):
+                caches.empty()
                 calls, start = Calls(), time.process_time()
                 sys.settrace(calls)
                 passed = _run(items, index)
@@ -116,11 +117,11 @@ def _read_map(path: Path) -> Map:
     return found
 
 
-def mapped(path: Path, items: list[pytest.Item]) -> Map:
+def mapped(path: Path, items: list[pytest.Item], caches: Caches) -> Map:
     """Every test that passes without a change; what the map lacks is added to it."""
     known = _read_map(path)
     if missing := [item for item in items if item.nodeid not in known]:
-        _write(path, missing)
+        _write(path, missing, caches)
         known = _read_map(path)
     return {name: one for name, one in known.items() if one.passes}
 
@@ -130,6 +131,7 @@ class Judge:
 
     def __init__(self, calls: Calls, path: Path, limit: float) -> None:
         self.calls, self.path, self.limit = calls, path, limit
+        self.caches: Caches
         self.sound: dict[str, bool] = {}
         self.kills: Counter[str] = Counter()  # what noticed others is asked earlier
         self.mutants: Sequence[tuple[str, str]] = ()
@@ -140,8 +142,8 @@ class Judge:
         sys.settrace(None)
         for path, _ in self.mutants:  # some are imported only where they are wanted
             import_module(path.removesuffix(".py").replace("/", "."))
-        live = Live(self.calls.names())
-        tests = mapped(self.path, session.items)
+        live, self.caches = Live(self.calls.names()), Caches()
+        tests = mapped(self.path, session.items, self.caches)
         items = {item.nodeid: item for item in session.items if item.nodeid in tests}
         for index, (path, text) in enumerate(self.mutants):
             start = time.monotonic()
@@ -162,17 +164,34 @@ class Judge:
             self.sound[item.nodeid] = _forked(work) == "passes"
         return self.sound[item.nodeid]
 
+    def order(self, tests: Map, path: str) -> list[str]:
+        """The tests, in turn for the same time: the quickest, and those that enter little else."""
+        kills = {name: self.kills[name] + self.kills[f"{path} {name}"] for name in tests}
+        quick = sorted(tests, key=lambda name: tests[name].seconds / (1 + kills[name]))
+        plain = sorted(tests, key=lambda name: (len(tests[name].entered), tests[name].seconds))
+        found: dict[str, None] = {}
+        given = [0.0, 0.0]
+        queues = [iter(quick), iter(plain)]
+        while len(found) < len(tests):
+            side = given[1] < given[0]
+            name = next(name for name in queues[side] if name not in found)
+            given[side] += tests[name].seconds
+            found[name] = None
+        return list(found)
+
     def verdict(
         self, live: Live, items: dict[str, pytest.Item], tests: Map, path: str, text: str
     ) -> Verdict:
         """Ask the tests that enter what is changed."""
         keys = changed(path, text)
-        names = [name for name in items if keys & tests[name].entered]
-        names.sort(key=lambda name: tests[name].seconds / (1 + self.kills[name]))
+        names = self.order(
+            {name: tests[name] for name in items if keys & tests[name].entered}, path
+        )
         chosen = [items[name] for name in names]
 
         def work(writer: int) -> None:
             live.put(path, text)
+            self.caches.empty()
             left = self.limit
             for index, name in enumerate(names):
                 left -= tests[name].seconds
@@ -188,4 +207,5 @@ class Judge:
         # The last name is that of the test that failed, ran out of time or ended the process.
         noticed = "" if told[-2:] == ["", ""] else told[-2]
         self.kills[noticed] += KEEN
+        self.kills[f"{path} {noticed}"] += KEEN * KEEN  # of the same module
         return Verdict(noticed, len(names), bool(keys & live.early))

@@ -10,10 +10,11 @@ import ast
 import gc
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import _lru_cache_wrapper
 from types import CodeType, FrameType, FunctionType
 from typing import NamedTuple
 
-from tests.mutate.rooms import ROOT
+from tests.mutate.rooms import ROOMS, ROOT
 
 HOME = f"{ROOT}/nkic/"
 Place = tuple[str, str, int]  # file, qualified name, first line
@@ -41,6 +42,27 @@ class Calls:
         """Of all that was entered in nkic/."""
         codes = self.entered.values()
         return {name_of(code) for code in codes if code.co_filename.startswith(HOME)}
+
+
+class Caches:
+    """What functions of the rooms keep from call to call: a test is not to find it there."""
+
+    def __init__(self) -> None:
+        files = {str(path) for room in ROOMS.values() for path in room.modules()}
+        self.found = [
+            one
+            for one in gc.get_objects()
+            if isinstance(one, _lru_cache_wrapper)
+            and getattr(one.__wrapped__, "__code__", _NOTHING).co_filename in files
+        ]
+
+    def empty(self) -> None:
+        """Forgets all of it."""
+        for one in self.found:
+            one.cache_clear()
+
+
+_NOTHING = compile("", "", "exec")
 
 
 class Pair(NamedTuple):

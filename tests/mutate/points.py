@@ -97,7 +97,10 @@ def _in_statement(statement: ast.stmt) -> Iterator[Change]:
 def _in_expression(expression: ast.expr) -> Iterator[Change]:
     if isinstance(expression, ast.JoinedStr):
         return
+    checked = {id(value) for value in _checks(expression)}
     for node in ast.walk(expression):
+        if id(node) in checked:
+            continue
         if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
             yield node.lineno, "other comparison", _compared(node)
         elif isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
@@ -106,6 +109,13 @@ def _in_expression(expression: ast.expr) -> Iterator[Change]:
             yield node.lineno, "and for or", _joined(node)
         elif isinstance(node, ast.Constant) and type(node.value) in (int, bool):
             yield node.lineno, "another constant", _another(node)
+
+
+def _checks(expression: ast.expr) -> Iterator[ast.expr]:
+    """What can only raise: that a zip's parts are as long as each other."""
+    for node in ast.walk(expression):
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            yield node.value
 
 
 def _left_out(statement: ast.Expr) -> Callable[[], None]:

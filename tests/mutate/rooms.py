@@ -93,10 +93,13 @@ NEAR = (
     *(f"{U}{name}.py" for name in ("language/test_collectives", "language/test_indirect")),
     *(f"{U}simulate/test_{name}.py" for name in ("cores", "machine", "clock", "psum")),
     f"{U}specialise/test_arguments.py",
-    *(f"tests/property/test_{name}.py" for name in ("overlap", "allocator", "prove_boxes")),
+    *(f"tests/property/test_{name}.py" for name in ("overlap", "allocator", "box_pages")),
     "tests/property/test_stage_pages.py",
     "tests/test_files.py",
-    *(f"tests/property/test_{name}.py" for name in ("random_programs", "neff", "instructions")),
+    *(
+        f"tests/property/test_{name}.py"
+        for name in ("prove_boxes", "random_programs", "neff", "instructions")
+    ),
 )
 
 

@@ -191,7 +191,7 @@ def test_bands_follow_the_starts() -> None:
 
 def test_of_too_many_cells_two_neighbours_are_one() -> None:
     """Every other cut is left out, once: no coarser than needed."""
-    boxes: list[Box] = [((at, at + 1),) for at in range(MAX_CELLS + 2)]
+    boxes: list[Box] = [((at, at + 1), (0, 8)) for at in range(MAX_CELLS + 2)]
     assert Cells(boxes[:MAX_CELLS]).count == MAX_CELLS
     assert Cells(boxes[:-1]).count == MAX_CELLS // 2 + 1
     cells = Cells(boxes)

@@ -98,7 +98,7 @@ def test_cells_are_those_between_two_cuts() -> None:
 
 def test_of_too_many_cells_two_neighbours_are_one() -> None:
     """Every other cut is left out, once: no coarser than needed."""
-    boxes: list[Box] = [((at, at + 1),) for at in range(MOST_CELLS + 2)]
+    boxes: list[Box] = [((at, at + 1), (0, 8)) for at in range(MOST_CELLS + 2)]
     assert Grid(boxes[:MOST_CELLS]).count == MOST_CELLS
     assert Grid(boxes[:-1]).count == MOST_CELLS // 2 + 1
     grid = Grid(boxes)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 
 from tests.mutate import points
-from tests.mutate.drawing import drawn, fixed
+from tests.mutate.drawing import drawn, every, fixed
+from tests.mutate.forked import Asked, Judge
+from tests.mutate.live import Calls
 from tests.mutate.rooms import ROOMS, ROOT
 
 
@@ -36,3 +39,32 @@ def test_points_are_counted_as_they_are_made() -> None:
     made = points.points(text)
     assert len(made) == points.count(text) == 6
     assert len({point.text for point in made}) == 6
+
+
+def test_what_only_raises_is_not_changed() -> None:
+    text = "def f(a, b):\n    return [*zip(a, b, strict=True)]\n"
+    assert points.count(text) == 0
+    assert points.count(text.replace("strict", "key")) == 1
+
+
+def test_every_change_of_a_module_is_made_once() -> None:
+    module = "nkic/ir/overlap.py"
+    made = every([module])
+    text = (ROOT / module).read_text("utf-8")
+    assert {mutant.room for mutant in made} == {"depend"}
+    assert len({mutant.text for mutant in made}) == len(made) <= points.count(text)
+
+
+def test_quick_tests_and_plain_ones_are_asked_in_turn() -> None:
+    """By time: the first of each, then the next of those that have had less of it."""
+    seconds = {"quick": 0.25, "quicker": 0.125, "plain": 1.0, "plainer": 2.0}
+    entered = {"quick": 80, "quicker": 90, "plain": 4, "plainer": 2}
+    tests = {
+        name: Asked(True, seconds[name], frozenset(map(str, range(entered[name]))))
+        for name in seconds
+    }
+    judge = Judge(Calls(), Path("map.json"), 60)
+    assert judge.order(tests, "m.py") == ["quicker", "plainer", "quick", "plain"]
+    judge.kills["m.py plain"] = 100  # it has noticed another change of that module
+    assert judge.order(tests, "m.py")[0] == "plain"
+    assert judge.order(tests, "n.py")[0] == "quicker"

@@ -28,7 +28,7 @@ def dma_copying(facts: Facts) -> Cost:
     engines, share = dma_spread(facts, src, dst, descriptors)
     moving = dst.elements * size / peak_rate(facts)
     busy = (descriptors * figures["dma.descriptor_ns"] + moving) * share
-    return Cost(0, figures["dma.done_ns"], busy, engines)
+    return Cost(latency_ns=figures["dma.done_ns"], busy_ns=busy, dma_engines=engines)
 
 
 @formula(UNKNOWN)
@@ -91,9 +91,9 @@ def _hops(facts: Facts, count: int, size: float) -> Cost:
     """Transfers one after another, of `size` bytes each."""
     figures = facts.target.figures
     done = figures["dma.done_ns"]
-    between = max(0, count - 1) * (figures["dma.start_prepared_ns"] + done)
+    latency = done + max(0, count - 1) * (figures["dma.start_prepared_ns"] + done)
     busy = count * size / figures["dma.link_rate"]
-    return Cost(0, done + between, busy, facts.target.dma_engines)
+    return Cost(latency_ns=latency, busy_ns=busy, dma_engines=facts.target.dma_engines)
 
 
 def peak_rate(facts: Facts) -> float:
@@ -125,7 +125,7 @@ def dma_transposing(facts: Facts) -> Cost:
     moving = src.elements * src.dtype.size / (engines * facts.target.dma_rate * share)
     descriptors = 1 if facts.target.generation >= 3 else -(-src.elements // engines)
     busy = descriptors * figures["dma.descriptor_ns"] + moving
-    return Cost(0, figures["dma.done_ns"], busy, engines)
+    return Cost(latency_ns=figures["dma.done_ns"], busy_ns=busy, dma_engines=engines)
 
 
 class Trigger(NamedTuple):

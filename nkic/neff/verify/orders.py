@@ -9,6 +9,7 @@ happens (`simulate.orders`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import NamedTuple
 
 from nkic.machine.facts import Register
@@ -65,11 +66,10 @@ class _Reader:
         self.areas: dict[int, Areas] = {}
         self.known: dict[int, list[int]] = {}
         self.sources: list[_Source] = []
-        self.loops = 0
+        self.loops = count()
 
     def stream(self, stream: StreamRecord) -> None:
         """Adds a stream."""
-        self.loops = 0  # the cores' loops of one name are the streams' in the same place
         items = self.items(stream, 0, len(stream.items))
         self.lines.append(Line(stream.engine, stream.queue, items))
 
@@ -86,9 +86,8 @@ class _Reader:
         return tuple(found)
 
     def round(self, stream: StreamRecord, at: int, record: LoopRecord) -> Round:
-        # A stream's own number for it: streams are not told which of their loops is which.
-        self.loops += 1
-        number = (len(self.lines) << 32) + self.loops
+        # A number of its own: streams are not told which of their loops is another's too.
+        number = next(self.loops)
         bounds = tuple(v.number for v in (record.start, record.stop) if isinstance(v, Register))
         own = record.counter.number if record.counter is not None else -1
         bounds = tuple(n for n in bounds if n != own)

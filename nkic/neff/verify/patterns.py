@@ -13,7 +13,13 @@ from nkic.machine.memory import PARTITIONS
 from nkic.machine.operands import Row
 from nkic.machine.patterns import elements
 from nkic.neff.limits import Limits
-from nkic.neff.records import Executable, InstructionRecord, PatternRecord, TensorRecord
+from nkic.neff.records import (
+    Executable,
+    InstructionRecord,
+    OffsetRecord,
+    PatternRecord,
+    TensorRecord,
+)
 
 
 def most_elements(executable: Executable, partition_bytes: int) -> int:
@@ -64,15 +70,19 @@ def dynamic_problem(item: InstructionRecord, row: Row, limits: Limits) -> str:
     for operand in item.operands:
         if isinstance(operand, PatternRecord) and operand.dynamic:
             used.add(operand.dynamic.source)
-            if text := _source_problem(operand, item, hidden, limits):
+            if text := _source_problem(operand, operand.dynamic, item, hidden, limits):
                 return text
     return "" if used == set(hidden) else "operands that belong to no dynamic offset"
 
 
 def _source_problem(
-    pattern: PatternRecord, item: InstructionRecord, hidden: range, limits: Limits
+    pattern: PatternRecord,
+    dynamic: OffsetRecord,
+    item: InstructionRecord,
+    hidden: range,
+    limits: Limits,
 ) -> str:
-    kind, index, _, limit, axis = pattern.dynamic or ("", 0, 0, 0, 0)
+    kind, index, _, limit, axis = dynamic
     if index not in hidden:
         return f"a dynamic offset in operand {index}, which holds none"
     if limit < 1 or not 0 <= axis <= limits.rank:  # the axis is of the view, before merging

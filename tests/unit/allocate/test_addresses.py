@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from nkic.allocate.liveness import Lifetime
-from nkic.allocate.pack import _by_area, _by_length, _by_size, pack
+from nkic.allocate.pack import _by_area, _by_length, _by_size, _Together, pack
 from nkic.allocate.place import Addresses, DoesNotFit, Space, fit, place, space_of
 from nkic.base.source import NOWHERE, CallChain
 from nkic.ir.tensors import Tensor
@@ -175,3 +175,16 @@ def _listed(found: Addresses | None) -> str:
     if found is None:
         return "no room"
     return " ".join(f"{n}={at.partition}+{at.byte}" for n, at in sorted(found.items()))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_in_use_together_is_found_as_by_asking_each(seed: int) -> None:
+    """Beside a tensor it may find itself; pairs are counted in both directions."""
+    found = lives(seed, False)
+    together = _Together(found)
+    count = 0
+    for i, one in enumerate(found):
+        wanted = {j for j, other in enumerate(found) if one.meets(other) and i != j}
+        assert set(together.beside(one.tensor.number).tolist()) - {i} == wanted
+        count += len(wanted)
+    assert together.pairs == len(found) + count

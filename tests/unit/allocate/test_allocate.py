@@ -154,21 +154,39 @@ def test_addresses_outside_the_memory(address: str, text: str) -> None:
     assert text in found.errors[0].message
 
 
-def test_where_an_address_is_impossible_nothing_else_is_said() -> None:
+@pytest.mark.parametrize(
+    ("addresses", "memory", "slug"),
+    [
+        (["(0, 300000)"], Buffer.SBUF, "fixed-address"),
+        (["(32, 0)"], Buffer.SBUF, "fixed-address"),
+        (["(0, 5000)"], Buffer.PSUM, "fixed-address"),
+        (["(0, 0)", "(0, 512)"], Buffer.SBUF, "address-overlap"),
+    ],
+)
+def test_where_an_address_is_impossible_nothing_else_is_said(
+    addresses: list[str], memory: Buffer, slug: str
+) -> None:
     """The rest of the memory is not filled, which is too small for it."""
-    fixed = declare(0, "fixed", "128, 256", more=" fixed (0, 300000)")
-    free = [declare(i, f"t{i}", f"128, {row(150 * KIB)}") for i in (1, 2)]
-    whole = f"[0+128, 0; 1x{row(150 * KIB)}]"
-    body = [
-        op(0, "memset", dst="%0[0+128, 0; 1x256]", value="0.0"),
-        op(1, "memset", dst=f"%1{whole}", value="0.0"),
-        copy(2, f"%2{whole}", f"%1{whole}"),
+    size = row(150 * KIB) if memory is Buffer.SBUF else row(10 * KIB)
+    count = len(addresses)
+    fixed = [
+        declare(i, f"fixed{i}", "128, 256", memory, f" fixed {at}")
+        for i, at in enumerate(addresses)
     ]
-    found = program("\n".join([fixed, *free, "core", *(f"  {line}" for line in body)]))
+    free = [declare(count + i, f"t{i}", f"128, {size}", memory) for i in range(2)]
+    body = [
+        *(op(i, "memset", dst=f"%{i}[0+128, 0; 1x256]", value="0.0") for i in range(count)),
+        op(count, "memset", dst=f"%{count}[0+128, 0; 1x{size}]", value="0.0"),
+        *(
+            copy(count + 1 + i, f"%{count + 1}[0+128, 0; 1x256]", f"%{i}[0+128, 0; 1x256]")
+            for i in range(count + 1)
+        ),
+    ]
+    found = program("\n".join([*fixed, *free, "core", *(f"  {line}" for line in body)]))
     report = Reporter()
     with pytest.raises(CompileFailed):
         allocate(found, depend(found), report)
-    assert [e.code.slug for e in report.errors] == ["fixed-address"]
+    assert [e.code.slug for e in report.errors] == [slug]
 
 
 def test_the_bank_that_an_address_of_psum_is_in_is_proposed() -> None:

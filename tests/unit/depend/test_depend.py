@@ -116,3 +116,15 @@ def test_openers_and_closers() -> None:
     graph = depend(found)[0]
     assert graph.first_touches[1] == (0, 1)
     assert graph.last_touches[1] == (1, 2)  # the right half was never read: its writer is last
+
+
+def test_where_a_run_time_offset_stands_is_read() -> None:
+    moved = f"%0{LEFT} by scalar %3[0+1, 0; 1x1] stride 1 limit 32 axis 1"
+    found = sbuf(
+        copy(0, f"%3{WHOLE}", f"%0{WHOLE}"),
+        copy(1, f"%1{LEFT}", moved),
+        copy(2, f"%2{LEFT}", moved),
+        copy(3, f"%3{WHOLE}", f"%0{WHOLE}"),
+        names="abcd",
+    )
+    assert edges(found) == "#1 < raw #0\n#2 < raw #0\n#3 < war #1, war #2, waw #0"

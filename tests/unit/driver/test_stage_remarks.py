@@ -157,6 +157,28 @@ nisa.dma_copy(dst=out[:, 0:512], src=x)
     assert (one.span.line, one.kind) == (FIRST + 6, Kind.PASSED)
     said = [one.numbers[name] for name in ("instructions", "overwriting", "accumulating", "split")]
     assert said == [times, 1, times - 1, 0]
+    assert "in part" not in one.message
+
+
+def test_a_matmul_into_what_is_written_in_part_becomes_several() -> None:
+    _, found = built("""
+held = nl.ndarray((128, 128), dtype=nl.bfloat16, buffer=nl.sbuf)
+moving = nl.ndarray((128, 512), dtype=nl.bfloat16, buffer=nl.sbuf)
+sums = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.psum)
+nisa.memset(dst=held, value=1.0)
+nisa.memset(dst=moving, value=1.0)
+nisa.nc_matmul(dst=sums[:, 128:256], stationary=held, moving=moving[:, 0:128])
+nisa.nc_matmul(dst=sums, stationary=held, moving=moving)
+x = nl.ndarray((128, 512), dtype=nl.float32, buffer=nl.sbuf)
+nisa.tensor_copy(dst=x, src=sums)
+nisa.dma_copy(dst=out[:, 0:512], src=x)
+""")
+    whole, divided = (only(found, "accumulation", FIRST + line) for line in (5, 6))
+    names = ("instructions", "overwriting", "accumulating", "split")
+    assert [whole.numbers[name] for name in names] == [1, 1, 0, 0]
+    assert [divided.numbers[name] for name in names] == [3, 2, 1, 2]
+    assert "in part" not in whole.message
+    assert divided.message.endswith("1 time; dst was written in part, so that 1 became 3")
 
 
 def test_bytes_that_change_hands() -> None:

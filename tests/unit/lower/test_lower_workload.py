@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,9 +12,12 @@ from nkic.base.diagnostics import Reporter
 from nkic.ir.program import Instruction, Program, instructions
 from nkic.ir.read_text import read_program
 from nkic.lower import lower
+from nkic.lower.workload import BUSY, _Sharer
 from nkic.machine.engines import Engine
+from nkic.machine.targets import Target
 from nkic.machine.timing import timing
 
+STAGES = Path(__file__).parents[2] / "data/stages"
 HEAD = """\
 program t on {target}
 %0 a: {dtype}[128, 512] psum @k.py:1:1-1:9
@@ -89,3 +94,36 @@ def test_what_happened_long_ago_counts_no_more() -> None:
     """60 copies by vector take 36 µs; afterwards scalar is not the only one for as long."""
     found = copies(lowered(*[EXPLICIT] * 60, *[COPY] * 40))[60:]
     assert Engine.VECTOR in found
+
+
+def plain_work(code: list[Instruction], target: Target) -> dict[Engine, int]:
+    """Picoseconds of each engine. A transfer takes all DMA engines for its share of them, and the
+    engine that triggers it for a while.
+    """
+    work = dict.fromkeys(Engine, 0)
+    for one in code:
+        assert one.engine is not None
+        times = timing(one.row, one.facts(target), one.engine)
+        work[one.engine] += times.pool if one.engine is Engine.DMA else times.hold
+        if one.engine is Engine.DMA:
+            work[times.by] += times.trigger
+    return work
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+def test_engines_with_a_choice_are_busy_as_by_a_plain_sum(seed: int) -> None:
+    found = lower(read_program((STAGES / f"{seed}.ir").read_text("utf-8")), Reporter())
+    rng = Random(seed)
+    for body in found.cores:
+        everything = [*instructions(body)]
+        for _ in range(60):
+            code = rng.sample(everything, rng.randrange(1, 12))
+            engines = rng.sample([e for e in Engine if e is not Engine.DMA], 2)
+            work = plain_work(code, found.target)
+            ours = max(work[engine] for engine in engines)
+            others = max(work[engine] for engine in Engine if engine not in engines)
+            sharer = _Sharer({code[0].number: engines}, found.target)
+            for least in (0, ours, ours + 1):
+                wanted = ours >= least and ours >= BUSY * others
+                assert sharer.is_busy(code, least) == wanted
+            assert not sharer.is_busy([one for one in code if one is not code[0]], 0)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import pytest
 
+from nkic.base.diagnostics import Reporter
 from nkic.depend import depend
-from nkic.ir.program import Instruction
+from nkic.ir.program import Instruction, instructions
+from nkic.ir.read_text import read_program
+from nkic.lower import lower
 from nkic.machine.engines import Engine
 from nkic.machine.targets import TRN2
-from nkic.machine.timing import Timing, semaphore_ps
+from nkic.machine.timing import Timing, commands_beside, semaphore_ps
 from nkic.schedule.order import ListScheduler, Orderer, _Lane, _Queues
-from nkic.schedule.placed import first_users
+from nkic.schedule.placed import engine_of, first_users, queues_of
 from tests.programs import code, copy, declare, load, op, program
 
+STAGES = Path(__file__).parents[2] / "data/stages"
 TILE = "[0+128, 0; 1x512]"
 TENSORS = [
     "%0 x: float32[128, 512] shared_hbm",
@@ -135,3 +140,46 @@ def test_a_table_is_first_used_where_no_way_leads_from_another_user(seed: int) -
     users = [n for n, table in tables.items() if table]
     wanted = {n for n in users if all(tables[m] != tables[n] for m in before(n))}
     assert first_users(tables, waits) == wanted
+
+
+def plainly_busiest(made: ListScheduler) -> int:
+    """By a sum for each engine. Triggers count where no other engine can take them."""
+    target, busy = made.orderer.target, dict.fromkeys(Engine, 0)
+    for one in made.code.values():
+        times, engine = made.orderer.timings.of(one), engine_of(one)
+        if engine is not Engine.DMA:
+            busy[engine] += times.hold
+            continue
+        busy[engine] += times.pool
+        engines = {target.queue_engines[queue] for queue in queues_of(one, target)}
+        if times.by is not target.queue_engines[0] or len(engines) == 1:
+            busy[times.by] += 0 if commands_beside(times.by) else times.trigger
+    return max(busy.values())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        [op(0, "reciprocal", dst=f"%1{TILE}", data=f"%2{TILE}")],
+        [load(i, f"%1{TILE}", "%0[0; 512x128, 1x512]") for i in range(3)],
+        [
+            op(0, "reciprocal", dst=f"%1{TILE}", data=f"%2{TILE}"),
+            *(load(i, f"%1{TILE}", "%0[0; 512x128, 1x512]") for i in range(1, 4)),
+            *(copy(i, f"%4{TILE}", f"%1{TILE}", "gpsimd") for i in range(4, 6)),
+        ],
+        [*(copy(i, f"%4{TILE}", f"%1{TILE}", e) for i, e in enumerate(["vector", "gpsimd"] * 2))],
+    ],
+)
+def test_the_busiest_engine_has_the_most_to_do(body: list[str]) -> None:
+    made = scheduler(*body)
+    assert made.busiest() == plainly_busiest(made) > 0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 5])
+def test_the_busiest_engine_of_a_random_program_has_the_most_to_do(seed: int) -> None:
+    found = lower(read_program((STAGES / f"{seed}.ir").read_text("utf-8")), Reporter())
+    for body in found.cores:
+        here = {one.number: one for one in instructions(body)}
+        (graph, *_) = depend(found)
+        made = ListScheduler(Orderer(graph, found.target), here, {number: [] for number in here})
+        assert made.busiest() == plainly_busiest(made) > 0

@@ -1,8 +1,18 @@
-"""What a warning of a race between cores says besides its two places."""
+"""Races between cores: which accesses share a byte, and what a warning says besides its places."""
 
 from __future__ import annotations
 
+from random import Random
+
+import pytest
+
+from nkic.base.source import NOWHERE, CallChain
+from nkic.ir.tensors import Tensor
+from nkic.machine.dtypes import DTYPES
+from nkic.machine.memory import Buffer
+from nkic.schedule.races import _share
 from tests.harness.kernels import compile_text
+from tests.pages.patterns import drawn, touched
 
 RACE = """\
 # /// nkic
@@ -43,3 +53,16 @@ def test_a_race_in_a_function_names_its_call() -> None:
     other = {"core 0 writes it here", "core 1 writes it here"}
     assert said[0][0] == inside and said[0][1] in other
     assert said[1:] == [(line_of("    store(out, t)"), "called from here")]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_accesses_share_a_byte_as_by_brute_force(seed: int) -> None:
+    """Whatever their types and steps."""
+    rng = Random(seed)
+    shape = rng.choice([(24,), (3, 8), (2, 3, 4)])
+    tensor = Tensor(0, "t", DTYPES["float16"], shape, Buffer.SHARED_HBM, CallChain(NOWHERE))
+    found = [drawn(tensor, rng.choice(["float16", "uint8"]), rng) for _ in range(8)]
+    bytes_of = [touched(one.offset, one.dims, one.dtype.size) for one in found]
+    for one, own in zip(found, bytes_of, strict=True):
+        for other, its in zip(found, bytes_of, strict=True):
+            assert _share(one, other) == bool(own & its), (one, other)

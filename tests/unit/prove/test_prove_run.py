@@ -1,0 +1,99 @@
+"""The abstract run of streams: what an item knows to be complete when it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from nkic.machine.engines import Engine
+from nkic.prove.model import Item, Line, Round
+from nkic.prove.run import AbstractRun, Clock
+
+COMPUTE = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD
+WAIT = ((0, 1),)
+
+
+def known(*streams: Sequence[Item | Round]) -> dict[int, list[Clock]]:
+    """By item: what it knows each time that it starts."""
+    lines = [Line(COMPUTE[index], 0, tuple(items)) for index, items in enumerate(streams)]
+    run = AbstractRun([lines])
+    assert run.run() == []
+    return {
+        key: [clock for _, _, clock, _ in starts] for key, starts in run.cores[0].starts.items()
+    }
+
+
+def loop(number: int, *items: Item) -> Round:
+    return Round(number, (), -1, items)
+
+
+def test_what_a_loop_waits_for_in_each_iteration_is_known_after_it() -> None:
+    """Where it does not run at all, there is nothing of it to wait for."""
+    signalling, waiting = Item(0, (), (0,)), Item(1, WAIT, ())
+    found = known([loop(7, signalling)], [loop(7, waiting), Item(2, (), ())])
+    assert found == {0: [[0, 0], [0, 0]], 1: [[1, 0], [2, 0]], 2: [[2, 0]]}
+    other = known([loop(7, signalling)], [loop(8, waiting), Item(2, (), ())])
+    assert other == {**found, 2: [[0, 0]]}  # another loop, which may not run where this one does
+
+
+def test_what_came_before_a_loop_is_known_after_it_as_it_was_before() -> None:
+    signalling, waiting = Item(0, (), (0,)), Item(1, WAIT, ())
+    before = Item(3, (), ())
+    found = known([before, loop(7, signalling)], [loop(7, waiting), Item(2, (), ())])
+    assert (found[1], found[2]) == ([[2, 0], [3, 0]], [[0, 0]])
+    told = known(
+        [before._replace(signals=(1,)), loop(7, signalling)],
+        [Item(4, ((1, 1),), ()), loop(7, waiting), Item(2, (), ())],
+    )
+    assert (told[4], told[1], told[2]) == ([[1, 0]], [[2, 0], [3, 0]], [[3, 0]])
+
+
+def straight(seed: int) -> list[list[Item]]:
+    """Items in random streams; each may wait for earlier ones of other streams."""
+    rng = Random(seed)
+    streams: list[list[Item]] = [[] for _ in COMPUTE]
+    where: list[tuple[int, int]] = []
+    signals = 0
+    for key in range(12):
+        own = rng.randrange(len(streams))
+        waits = []
+        for source in rng.sample(where, min(len(where), rng.randrange(3))):
+            if source[0] != own:
+                line, at = source
+                one = streams[line][at]
+                streams[line][at] = one._replace(signals=(*one.signals, signals))
+                waits.append((signals, 1))
+                signals += 1
+        where.append((own, len(streams[own])))
+        streams[own].append(Item(key, tuple(waits), ()))
+    return streams
+
+
+def reached(streams: list[list[Item]]) -> dict[int, set[int]]:
+    """By item: all that are complete before it starts, by plain search."""
+    signalling = {signal: one.key for items in streams for one in items for signal in one.signals}
+    found: dict[int, set[int]] = {}
+    for one in sorted((one for items in streams for one in items), key=lambda one: one.key):
+        (own,) = (items for items in streams if one in items)
+        before = {other.key for other in own[: own.index(one)]}
+        before |= {signalling[semaphore] for semaphore, _ in one.waits}
+        found[one.key] = before.union(*(found[key] for key in before))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_streams_without_loops_know_what_is_before_them(seed: int) -> None:
+    streams = straight(seed)
+    found, before = known(*streams), reached(streams)
+    for own, items in enumerate(streams):
+        for one in items:
+            (clock,) = found[one.key]
+            for line, others in enumerate(streams):
+                if line != own:
+                    wanted = max(
+                        (n + 1 for n, other in enumerate(others) if other.key in before[one.key]),
+                        default=0,
+                    )
+                    assert clock[line] == wanted, (one.key, line)
