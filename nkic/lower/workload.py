@@ -106,5 +106,5 @@ class _Sharer:
 def shape(operand: Operand) -> object:
     """What engines and costs hang on: an access pattern without its place."""
     if type(operand) is AccessPattern:
-        return (operand.tensor.buffer, operand.dtype, operand.partitions, operand.dims)
+        return (operand.tensor.buffer, operand.dtype.code, operand.partitions, operand.dims)
     return operand
