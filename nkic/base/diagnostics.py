@@ -216,6 +216,10 @@ class Reporter:
         if self.full:
             raise CompileFailed(self.all)
 
+    def again(self, diagnostic: Diagnostic, count: int) -> None:
+        """What was added before is reported so many times more."""
+        self._again[_key(diagnostic)] += count
+
     def suspect(self, diagnostic: Diagnostic) -> None:
         """Keeps an error that counts only where evaluation comes to it: see `settle`."""
         self._suspected.append(diagnostic)

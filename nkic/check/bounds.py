@@ -43,6 +43,13 @@ def out_of_bounds(view: View, instruction: str, operand: str) -> Violation | Non
     )
 
 
+def is_inside(view: View) -> bool:
+    """The same, of a view in HBM whose place is known, as a yes or no."""
+    size = view.tensor.bytes // view.dtype.size
+    low, high = _ends(view.shape, view.strides)
+    return view.offset + low >= 0 and view.offset + high < size
+
+
 def _linear(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, size: int) -> str:
     low, high = _ends(shape, strides)
     low, high = offset + low, offset + high

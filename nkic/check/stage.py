@@ -8,6 +8,7 @@ from typing import Protocol
 
 from nkic.base.diagnostics import Label, Reporter, within
 from nkic.base.source import CallChain, Span
+from nkic.check.alike import alike
 from nkic.check.bounds import out_of_bounds
 from nkic.ir.program import Body, Instruction, Item, Operand, Program, instructions
 from nkic.ir.tensors import View
@@ -51,6 +52,7 @@ class _Checker:
         self.report = report
         self.locate = locate
         self.known: dict[tuple[object, ...], list[Violation]] = {}
+        self.legal: dict[int, Instruction] = {}  # one by its place, which it keeps alive
 
     def body(self, body: Body) -> Body:
         """What is right of `body`; a loop without anything in it is left out."""
@@ -64,10 +66,16 @@ class _Checker:
 
     def instruction(self, instruction: Instruction) -> bool:
         """Reports what is wrong; whether nothing is."""
-        found = self.bounds(instruction) or self.rules(instruction)
-        for violation in found:
-            self.complain(instruction, violation)
-        return not found
+        place = id(instruction.at)
+        last = self.legal.get(place)
+        if last is None or not alike(instruction, last):
+            found = self.bounds(instruction) or self.rules(instruction)
+            for violation in found:
+                self.complain(instruction, violation)
+            if found:
+                return False
+            self.legal[place] = instruction
+        return True
 
     def rules(self, instruction: Instruction) -> list[Violation]:
         row = instruction.row

@@ -13,6 +13,7 @@ from math import prod
 from nkic.base.diagnostics import Diagnostic, Level, Reporter, make
 from nkic.base.source import SHIPPED, CallChain
 from nkic.base.text import grouped, plural
+from nkic.check.alike import alike
 from nkic.check.holes import first_hole
 from nkic.check.stage import call_labels, seen
 from nkic.ir.overlap import Box, axes_of, hbm_box
@@ -34,8 +35,19 @@ def warn(program: Program, report: Reporter) -> None:
     for body in program.cores:
         for one in instructions(body):
             finder.instruction(one)
+    for last in finder.last.values():
+        finder.say_again(last)
     finder.unused_tensors()
     finder.partly_written_outputs()
+
+
+@dataclass(slots=True)
+class _Said:
+    """An instruction, what is said of it, and how many of its place are like it."""
+
+    one: Instruction
+    said: tuple[Diagnostic, ...]
+    more: int = 0
 
 
 @dataclass
@@ -47,6 +59,7 @@ class _Finder:
     said: dict[tuple[str, int], Diagnostic] = field(default_factory=dict)  # by the place's id
     warnings: dict[tuple[object, ...], Violation | None] = field(default_factory=dict)
     quiet: set[tuple[object, ...]] = field(default_factory=set)  # nothing is said of these
+    last: dict[int, _Said] = field(default_factory=dict)  # by place
 
     def __post_init__(self) -> None:
         inputs = {p.tensor.number for p in self.program.inputs}
@@ -58,45 +71,66 @@ class _Finder:
         moves = Engine.DMA in row.engines and not row.in_blocks
         if row.warn is None and not moves:
             return
+        place = id(one.at)
+        last = self.last.get(place)
+        if last is not None and alike(one, last.one):
+            last.more += 1
+        else:
+            self.say_again(last)
+            self.last[place] = _Said(one, self.asked(one, moves))
+
+    def say_again(self, last: _Said | None) -> None:
+        """Counts what there is to say of instructions that are like one before them."""
+        if last is None or not last.more:
+            return
+        for known in last.said:
+            self.report.again(known, last.more)
+
+    def asked(self, one: Instruction, moves: bool) -> tuple[Diagnostic, ...]:
+        """What is said of an instruction; most signatures are quiet."""
+        row = one.row
         key = (row, one.attributes, one.engine, *map(seen, one.operands))
         if key in self.quiet:
-            return
-        speaks = row.warn is not None and self.warn(one, key)
-        if moves and self.dma_rows(one):
-            speaks = True
-        if not speaks:
+            return ()
+        own = self.warn(one, key) if row.warn is not None else None
+        rows = self.dma_rows(one) if moves else None
+        said = tuple([found for found in (own, rows) if found is not None])
+        if not said:
             self.quiet.add(key)
+        return said
 
-    def warn(self, one: Instruction, key: tuple[object, ...]) -> bool:
-        """Whether its row says something of it, although it is legal; asked once per signature."""
+    def warn(self, one: Instruction, key: tuple[object, ...]) -> Diagnostic | None:
+        """What its row says of it, although it is legal; asked once per signature."""
         row = one.row
         if key not in self.warnings:
             facts = one.facts(self.program.target)
             self.warnings[key] = row.warn(facts, len(self.program.cores)) if row.warn else None
         found = self.warnings[key]
-        if found is not None:
-            self.complain(found.slug, f"{row.name}: {found.message}", one.at, found.help)
-        return found is not None
+        if found is None:
+            return None
+        return self.complain(found.slug, f"{row.name}: {found.message}", one.at, found.help)
 
-    def complain(self, slug: str, message: str, at: CallChain, help: str) -> None:
-        if not self.again(slug, at):
+    def complain(self, slug: str, message: str, at: CallChain, help: str) -> Diagnostic:
+        known = self.again(slug, at)
+        if known is None:
             labels, level = call_labels(at), Level.WARNING
             known = make(slug, message, at.primary, labels=labels, help=help, level=level)
             self.said[slug, id(at)] = known
             self.report.add(known)
+        return known
 
-    def again(self, slug: str, at: CallChain) -> bool:
+    def again(self, slug: str, at: CallChain) -> Diagnostic | None:
         """Counts what has been said of this place: unrolled loops come here often."""
         known = self.said.get((slug, id(at)))
         if known is not None:
             self.report.add(known)
-        return known is not None
+        return known
 
     # ---- memory ----------------------------------------------------------------------------
 
     def note_uses(self, one: Instruction) -> None:
         for index, operand in enumerate(one.operands):
-            if not isinstance(operand, TILES):
+            if type(operand) is not View and type(operand) is not AccessPattern:
                 continue
             number, dynamic = operand.tensor.number, operand.dynamic
             self.used.add(number)
@@ -109,10 +143,13 @@ class _Finder:
         bound = {p.tensor.number for p in (*self.program.inputs, *self.program.outputs)}
         tensors = self.program.tensors
         # Of the tensors that a loop or an allocator makes in one place, some may be left over.
-        known = {t.at.primary for t in tensors if t.number in self.used or t.number in bound}
+        used = {id(t.at): t.at for t in tensors if t.number in self.used or t.number in bound}
+        known = {at.primary for at in used.values()}
         for tensor in tensors:
+            if id(tensor.at) in used or tensor.at.primary in known:
+                continue
             # What nkic's own library leaves unused is no fault of the kernel's.
-            if tensor.at.primary not in known and not tensor.at.span.path.startswith(SHIPPED):
+            if not tensor.at.span.path.startswith(SHIPPED):
                 text = f"`{tensor.name}` is declared and never used: {_size(tensor)}"
                 self.complain("unused-tensor", text, tensor.at, "remove the declaration")
 
@@ -128,8 +165,8 @@ class _Finder:
 
     # ---- speed -----------------------------------------------------------------------------
 
-    def dma_rows(self, one: Instruction) -> bool:
-        """Whether it moves short rows, which only what signatures tell apart decides."""
+    def dma_rows(self, one: Instruction) -> Diagnostic | None:
+        """That it moves short rows, which only what signatures tell apart decides."""
         for operand in one.operands:
             if not isinstance(operand, TILES) or operand.tensor.on_chip:
                 continue
@@ -138,14 +175,14 @@ class _Finder:
                 continue  # a row for each index: its length is the tensor's, and no choice
             rows, length = _rows(_dims(operand), operand.dtype.size)
             if length < EFFICIENT_ROW and rows * length > SMALL_TRANSFER:
-                self.small_rows(one, operand.tensor, rows, length)
-                return True
-        return False
+                return self.small_rows(one, operand.tensor, rows, length)
+        return None
 
-    def small_rows(self, one: Instruction, tensor: Tensor, rows: int, length: int) -> None:
+    def small_rows(self, one: Instruction, tensor: Tensor, rows: int, length: int) -> Diagnostic:
         slug = "tiny-dma-rows" if length < TINY_ROW else "small-dma-rows"
-        if self.again(slug, one.at):
-            return
+        known = self.again(slug, one.at)
+        if known is not None:
+            return known
         text = (
             f"{one.row.name}: {grouped(rows)} rows of {plural(length, 'byte')} of "
             f"`{tensor.name}`; rows under {EFFICIENT_ROW} bytes waste DMA bandwidth, since each "
@@ -154,7 +191,7 @@ class _Finder:
             "bytes"
         )
         help = "move longer rows and slice them in SBUF, or store the tensor in another layout"
-        self.complain(slug, text, one.at, help)
+        return self.complain(slug, text, one.at, help)
 
 
 def _size(tensor: Tensor) -> str:

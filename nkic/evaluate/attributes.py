@@ -7,7 +7,7 @@ attribute of a Python object is ever asked for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nkic.base.suggest import did_you_mean
 from nkic.evaluate.errors import KernelError, Missing
@@ -30,6 +30,7 @@ from nkic.syntax import names
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
+    from nkic.evaluate.modules import World
 
 
 def get(m: Machine, owner: Any, name: str) -> Any:
@@ -42,8 +43,10 @@ def get(m: Machine, owner: Any, name: str) -> Any:
     special = SPECIAL.get(kind)
     if special is not None:
         return special(m, owner, name)
-    cls = m.class_of(owner)
+    cls = m.classes.get(kind) or m.class_of(owner)
     found = cls.find(name)
+    if found.__class__ is Getter:
+        return found.get(m, owner)
     if found is UNSET:
         found = by_protocol(cls.mro, name)
     if found is UNSET:
@@ -240,6 +243,68 @@ SPECIAL: dict[type, Any] = {
     HostFunction: _of_builtin,
     Property: _of_property,
 }
+
+
+# ---- provided modules ---------------------------------------------------------------------------
+
+
+class Space(Protocol):
+    """The contents of a provided module, by name. `get` gives UNSET for what is not there."""
+
+    def get(self, m: Machine, name: str) -> Any:
+        """The value of a name, or UNSET."""
+
+    def missing(self, name: str) -> Exception:
+        """The error about a name that is not there."""
+
+    def submodule(self, name: str) -> tuple[str, str, str]:
+        """Slug, message and advice about a module that is not there."""
+
+    def names(self) -> list[str]:
+        """What `from module import *` gives."""
+
+    def keeps(self, name: str) -> bool:
+        """The name has the same value each time it is asked for."""
+
+
+class Provided:
+    """A provided module as a value. Nothing can change it. `known` are values found before."""
+
+    __slots__ = ("known", "module_name", "space", "world")
+    is_module = True
+
+    def __init__(self, world: World, name: str, space: Space) -> None:
+        self.world = world
+        self.module_name = name
+        self.space = space
+        self.known: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<module '{self.module_name}'>"
+
+
+def of_provided(m: Machine, module: Provided, name: str) -> Any:
+    """`module.name`, where a provided module may have modules of its own."""
+    found = module.known.get(name, UNSET)
+    if found is not UNSET:
+        return found
+    found = module.space.get(m, name)
+    if found is not UNSET:
+        if module.space.keeps(name):
+            module.known[name] = found
+        return found
+    inner = f"{module.module_name}.{name}"
+    if inner in module.world.provided:
+        return module.world.provide(inner)
+    if name in ("__name__", "__doc__"):
+        return module.module_name if name == "__name__" else None
+    if names.is_hidden(name):
+        text = f"`{name}` is not accessible to kernel code"
+        raise Missing("hidden-attribute", text, name, names.instead_of(name))
+    raise module.space.missing(name)
+
+
+SPECIAL[Provided] = of_provided
 
 
 # ---- what cannot be read ------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.code import Frame
 from nkic.evaluate.errors import KernelError, Refused
 from nkic.evaluate.machine import Machine
-from nkic.evaluate.modules import Foreign, ModuleBody, ModuleValue, Provided
+from nkic.evaluate.modules import Foreign, ModuleBody, ModuleValue
 from nkic.evaluate.objects import (
     Builtin,
     Class,
@@ -443,9 +443,8 @@ _SAY: list[tuple[str, Callable[[Failure], _Said]]] = [
 # ---- values -------------------------------------------------------------------------------------
 
 _WITH_VALUES = frozenset({"assertion-failed", "wrong-index", "wrong-value", "wrong-type"})
-_NOT_SHOWN = (
-    *(Class, Function, Builtin, HostFunction, Method, Provided, ModuleValue, Foreign, TypingForm),
-)
+_MODULES = (attributes.Provided, ModuleValue, Foreign)
+_NOT_SHOWN = (Class, Function, Builtin, HostFunction, Method, *_MODULES, TypingForm)
 
 
 def _values(failure: Failure, slug: str) -> list[str]:

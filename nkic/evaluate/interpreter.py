@@ -15,9 +15,10 @@ from nkic.base.diagnostics import CompileFailed, Label, NkicError, Reporter
 from nkic.base.evaluation import DEFAULT_LIMITS, Limits
 from nkic.base.source import SourceFile
 from nkic.evaluate import builtins, failures, library, objects, types
+from nkic.evaluate.attributes import Space
 from nkic.evaluate.errors import KernelError
 from nkic.evaluate.machine import Machine
-from nkic.evaluate.modules import INSTEAD, Space, Table, World
+from nkic.evaluate.modules import INSTEAD, Table, World
 from nkic.evaluate.objects import Function
 from nkic.syntax import nodes, scopes
 from nkic.syntax.bindings import STDLIB, Import, Resolved, SourceModule

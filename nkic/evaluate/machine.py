@@ -13,7 +13,7 @@ from typing import Any
 from nkic.base.evaluation import Limits
 from nkic.base.source import NOWHERE, CallChain
 from nkic.evaluate import attributes, classes, compare, containers, exceptions, iteration, texts
-from nkic.evaluate.budget import CALL_COST, Budget, Spent
+from nkic.evaluate.budget import CALL_COST, CLASS_COST, Budget, Spent
 from nkic.evaluate.calls import bind, enter_cells, without_machine
 from nkic.evaluate.code import AT, Code, Frame
 from nkic.evaluate.errors import KernelError
@@ -34,8 +34,11 @@ from nkic.evaluate.objects import (
 )
 from nkic.syntax import nodes
 
-Hint = Callable[[Any, str], Exception | None]
 Str = str  # `Machine.str` is a method
+Hint = Callable[[Any, str], Exception | None]
+# Calls a value: it, the form of the call (the number of values by position, the names of the
+# others), all values.
+ByPlace = Callable[[Any, tuple[int, tuple[Str, ...]], list[Any]], Any]
 
 
 class TooDeep(KernelError):
@@ -52,13 +55,16 @@ class TooDeep(KernelError):
 class Machine(Budget):
     """One evaluation.
 
-    `classes` are the classes of Python's types and of the language that is served. `hint`
+    `classes` are the classes of Python's types and of the language that is served. `by_place`
+    are the kinds of values that need no dictionary of the arguments that are named, `items`
+    those whose items are read by a function of owner and key alone. `hint`
     words the error about an attribute that is not there, where the language knows more.
     """
 
     __slots__ = (
         *("stack", "level", "device_loops", "handling", "closing", "classes", "builtins"),
-        *("opaque", "formatting", "callables", "hints", "_serials", "_chains"),
+        *("opaque", "formatting", "callables", "by_place", "hints", "_serials", "_chains"),
+        *("items", "_below"),
         *("show", "quiet"),
     )
 
@@ -73,12 +79,16 @@ class Machine(Budget):
         self.opaque = frozenset({Instance, ErrorInstance})
         self.formatting: frozenset[type] = frozenset()
         self.callables: dict[type, Callable[..., Any]] = dict(CALLABLES)
+        self.by_place: dict[type, ByPlace] = {}
+        self.items: dict[type, Callable[[Any, Any], Any]] = {}
         self.hints: list[Hint] = []
         self.quiet: tuple[type, ...] = ()
         self.builtins: dict[Str, Any] = {}
         self.show: Callable[[Str], None] = lambda text: None
         self._serials = 0
         self._chains: dict[tuple[int, int], tuple[CallChain, Any]] = {}
+        # A frame that was on top, and where the calls below it were: they stay there.
+        self._below: tuple[Frame | None, CallChain | None] = (None, None)
 
     # ---- where the kernel is ---------------------------------------------------------------
 
@@ -89,17 +99,28 @@ class Machine(Budget):
 
     def here(self) -> CallChain:
         """The expression that the kernel evaluates, with the calls that led there."""
-        chain: CallChain | None = None
-        known = self._chains
-        for frame in self.stack:
-            node = frame[AT]
-            key = (id(node), id(chain))
-            found = known.get(key)
-            if found is None:
-                made = CallChain(node.span, chain)
-                known[key] = found = (made, node)
-            chain = found[0]
-        return chain or CallChain(NOWHERE)
+        if not self.stack:
+            return CallChain(NOWHERE)
+        top = self.stack[-1]
+        frame, below = self._below
+        if frame is not top:
+            below = None
+            for frame in self.stack[:-1]:
+                below = self._chain(frame[AT], below)
+            self._below = (top, below)
+        return self._chain(top[AT], below)
+
+    def _chain(self, node: nodes.Node, below: CallChain | None) -> CallChain:
+        key = (id(node), id(below))
+        found = self._chains.get(key)
+        if found is None:
+            found = self._chains[key] = (CallChain(node.span, below), node)
+        return found[0]
+
+    def push_again(self, frame: Frame) -> None:
+        """The frame of a generator that goes on, maybe called from elsewhere than before."""
+        self._below = (None, None)
+        self.stack.append(frame)
 
     def deepen(self) -> None:
         """One level more; raises where there are too many. Who calls takes it off again."""
@@ -175,7 +196,7 @@ class Machine(Budget):
         self.deepen()
         self.charge(CALL_COST)
         generator.running = True
-        self.stack.append(generator.frame)
+        self.push_again(generator.frame)
         try:
             return getattr(generator.values, method)(value)
         except StopIteration as stop:
@@ -449,7 +470,7 @@ def _method(m: Machine, method: Method, args: Sequence[Any], named: Mapping[Str,
 
 
 def _class(m: Machine, cls: Class, args: Sequence[Any], named: Mapping[Str, Any]) -> Any:
-    m.left -= 8
+    m.left -= CLASS_COST
     return cls.make(m, cls, *args, **named)
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from nkic.base.diagnostics import Label
 from nkic.base.source import Span
 from nkic.base.suggest import did_you_mean
 from nkic.evaluate import attributes
+from nkic.evaluate.attributes import Provided, Space, of_provided
 from nkic.evaluate.code import Code, Frame
 from nkic.evaluate.compile.functions import compile_expression, compile_function, compile_statement
 from nkic.evaluate.errors import ImportFailed, KernelError, Missing
@@ -33,25 +34,6 @@ from nkic.syntax.bindings import (
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
-
-
-class Space(Protocol):
-    """The contents of a provided module, by name. `get` gives UNSET for what is not there."""
-
-    def get(self, m: Machine, name: str) -> Any:
-        """The value of a name, or UNSET."""
-
-    def missing(self, name: str) -> Exception:
-        """The error about a name that is not there."""
-
-    def submodule(self, name: str) -> tuple[str, str, str]:
-        """Slug, message and advice about a module that is not there."""
-
-    def names(self) -> list[str]:
-        """What `from module import *` gives."""
-
-    def keeps(self, name: str) -> bool:
-        """The name has the same value each time it is asked for."""
 
 
 class Table:
@@ -83,22 +65,6 @@ class Table:
     def keeps(self, name: str) -> bool:
         """A table does not change."""
         return True
-
-
-class Provided:
-    """A provided module as a value. Nothing can change it. `known` are values found before."""
-
-    __slots__ = ("known", "module_name", "space", "world")
-    is_module = True
-
-    def __init__(self, world: World, name: str, space: Space) -> None:
-        self.world = world
-        self.module_name = name
-        self.space = space
-        self.known: dict[str, Any] = {}
-
-    def __repr__(self) -> str:
-        return f"<module '{self.module_name}'>"
 
 
 class Foreign:
@@ -240,27 +206,6 @@ class World:
             if soft:
                 raise ImportError(str(error)) from None
             raise
-
-
-def of_provided(m: Machine, module: Provided, name: str) -> Any:
-    """`module.name`, where a provided module may have modules of its own."""
-    found = module.known.get(name, UNSET)
-    if found is not UNSET:
-        return found
-    found = module.space.get(m, name)
-    if found is not UNSET:
-        if module.space.keeps(name):
-            module.known[name] = found
-        return found
-    inner = f"{module.module_name}.{name}"
-    if inner in module.world.provided:
-        return module.world.provide(inner)
-    if name in ("__name__", "__doc__"):
-        return module.module_name if name == "__name__" else None
-    if names.is_hidden(name):
-        text = f"`{name}` is not accessible to kernel code"
-        raise Missing("hidden-attribute", text, name, names.instead_of(name))
-    raise module.space.missing(name)
 
 
 class ModuleBody:
@@ -493,4 +438,4 @@ def _refused(m: Machine, module: Foreign, args: Any, named: Any) -> NoReturn:
 
 
 CALLABLES |= {Foreign: _refused}
-attributes.SPECIAL |= {Provided: of_provided, ModuleValue: of_source, Foreign: of_foreign}
+attributes.SPECIAL |= {ModuleValue: of_source, Foreign: of_foreign}

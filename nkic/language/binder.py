@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 from nkic.base.diagnostics import Level
 from nkic.base.identity import Identical
@@ -34,6 +34,24 @@ from nkic.machine.facts import Register
 from nkic.machine.operands import Attribute, Operand, Row
 
 REQUIRED: Any = object()
+PLANS = 64  # of a row, that are kept
+
+
+class Plan(NamedTuple):
+    """How the values of calls of one form become operands and attributes.
+
+    `operands` and `attributes` hold what is not given. `given` are the other operands: the place
+    among `operands`, the index of the value, the operand, whether it is read and written; `said`
+    the other attributes: place, index, attribute, default. `engine` and `name` are indices of
+    values, negative where they are not given.
+    """
+
+    operands: list[Bound]
+    given: list[tuple[int, int, Operand, bool, bool]]
+    attributes: list[Any]
+    said: list[tuple[int, int, Attribute, Any]]
+    engine: int
+    name: int
 
 
 class Binder(Identical):
@@ -70,6 +88,8 @@ class Binder(Identical):
         self._last: tuple[Any, ...] = ()  # the attributes of the last call
         self._engine_place = self._places["engine"] if row.has_engine_parameter else -1
         self._name_place = self._places.get("name", -1)
+        self._plans: dict[tuple[int, tuple[str, ...]], Plan | None] = {}
+        self._everything = self._plan({place: place for place in places.values()})
 
     def __repr__(self) -> str:
         return self._row.called
@@ -83,12 +103,25 @@ class Binder(Identical):
 
     def __call__(self, *args: Any, **more: Any) -> Any:
         try:
-            return self._record(self._bind(args, more))
+            return self._record(self._everything, self._bind(args, more))
         except CallRefused as refused:
-            self._complain(refused)
-            return NkiInstruction([], -1)
+            return self._complain(refused)
 
-    def _complain(self, refused: CallRefused) -> None:
+    def called(self, form: tuple[int, tuple[str, ...]], values: list[Any]) -> Any:
+        """A call with so many values by position, and the others under these names."""
+        plan = self._plans.get(form)
+        if plan is None and form not in self._plans and len(self._plans) < PLANS:
+            plan = self._plans[form] = self._planned(*form)
+        if plan is None:
+            count, names = form
+            return self(*values[:count], **dict(zip(names, values[count:], strict=True)))
+        try:
+            return self._record(plan, values)
+        except CallRefused as refused:
+            return self._complain(refused)
+
+    def _complain(self, refused: CallRefused) -> NkiInstruction:
+        """Reports it, and stands for what was not recorded."""
         row, argument = self._row.name, refused.argument
         complain(
             refused.slug,
@@ -97,6 +130,44 @@ class Binder(Identical):
             argument=argument,
             position=self._places.get(argument),
         )
+        return NkiInstruction([], -1)
+
+    # Binding
+
+    def _planned(self, count: int, names: tuple[str, ...]) -> Plan | None:
+        """How such calls are bound; None where that takes a look at the values, or is an error."""
+        if count > len(self._defaults) or self._needed or self._list_place >= 0:
+            return None
+        if any(name in self._later for name in names):
+            return None
+        places = [*range(count), *(self._places.get(name, -1) for name in names)]
+        if -1 in places or len(set(places)) < len(places) or set(self._required) - {*places}:
+            return None
+        return self._plan({place: index for index, place in enumerate(places)})
+
+    def _plan(self, indices: Mapping[int, int]) -> Plan:
+        """The plan for values of the parameters at some places, by place."""
+        operands: list[Bound] = []
+        given = []
+        for number, (place, operand, reads, writes) in enumerate(self._operands):
+            at = indices.get(place, -1)
+            if at >= 0:
+                given.append((number, at, operand, reads, writes))
+            operands.append(None if at >= 0 else _other(operand, self._defaults[place], writes))
+        attributes, said = [], []
+        for number, (place, attribute, default) in enumerate(self._attributes):
+            at = indices.get(place, -1)
+            if at >= 0:
+                said.append((number, at, attribute, default))
+            attributes.append(default if place < 0 or at >= 0 else self._left_out(number))
+        engine, name = indices.get(self._engine_place, -1), indices.get(self._name_place, -1)
+        return Plan(operands, given, attributes, said, engine, name)
+
+    def _left_out(self, number: int) -> Any:
+        """What an attribute is that a call leaves out."""
+        place, attribute, default = self._attributes[number]
+        value = self._defaults[place]
+        return default if value is default else attribute_value(attribute, value)
 
     # Binding
 
@@ -193,14 +264,14 @@ class Binder(Identical):
 
     # Recording
 
-    def _record(self, given: list[Any]) -> Any:
+    def _record(self, plan: Plan, values: list[Any]) -> Any:
         """Converts the values and appends the instruction to the program."""
         trace = active()
         trace.recording()
-        operands: list[Bound] = []
-        ghost = False
-        for place, operand, reads, writes in self._operands:
-            value = given[place]
+        left_out, given, constants, said, engine_at, name_at = plan
+        operands, ghost = left_out.copy(), False
+        for place, at, operand, reads, writes in given:
+            value = values[at]
             if type(value) is NkiTensor:
                 view = value._access
                 tensor = view.tensor
@@ -212,24 +283,23 @@ class Binder(Identical):
                     trace.read.add(tensor.number)
                 if writes:
                     trace.written.add(tensor.number)
-                operands.append(view)
+                operands[place] = view
             elif type(value) is NkiInstruction and value._place < 0:
                 ghost = True  # what went wrong there has been said
             else:
-                operands.append(_other(operand, value, writes))
-        attributes = tuple(
-            [
-                default
-                if place < 0 or given[place] is default
-                else attribute_value(attribute, given[place])
-                for place, attribute, default in self._attributes
-            ]
-        )
+                operands[place] = _other(operand, value, writes)
+        if said:
+            constants = constants.copy()
+            for place, at, attribute, default in said:
+                value = values[at]
+                if value is not default:
+                    constants[place] = attribute_value(attribute, value)
+        attributes = tuple(constants)
         if all(map(is_, attributes, self._last)) and self._last:
             attributes = self._last  # most calls say what the one before them said
         self._last = attributes
-        engine_ = self._engine(given[self._engine_place]) if self._engine_place >= 0 else None
-        name = self._label(given[self._name_place]) if self._name_place >= 0 else ""
+        engine_ = self._engine(values[engine_at]) if engine_at >= 0 else None
+        name = self._label(values[name_at]) if name_at >= 0 else ""
         if ghost:
             return NkiInstruction([], -1)
         if self._row.returns:

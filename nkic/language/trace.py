@@ -185,7 +185,7 @@ class Trace:
         Instances of a grid share what is in shared HBM: the same call, reached as often, gives
         the tensor that the first instance made.
         """
-        at = here()
+        at = self.here()
         if buffer is Buffer.SHARED_HBM:
             return self._shared_tensor(shape, dtype, name, at)
         return self.declare(shape, dtype, buffer, name, at, fixed)
@@ -253,8 +253,9 @@ class Trace:
         body = self.body
         number = self._instructions
         self._instructions = number + 1
-        where = (here(), number, name, after, self.pinned, self.turns())
-        body.append(Instruction(row, operands, attributes, engine, *where))
+        at, turns = self.here(), self.turns()
+        made = (row, operands, attributes, engine, at, number, name, after, self.pinned, turns)
+        body.append(tuple.__new__(Instruction, made))
         return NkiInstruction(body, len(body) - 1)
 
     def again(self, item: Instruction) -> None:

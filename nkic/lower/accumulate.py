@@ -30,6 +30,8 @@ class Written:
     def decide(self, dst: AccessPattern) -> bool | None:
         """True: accumulate, False: overwrite, None: dst is partly written. Then it is."""
         wanted, decided = touched(dst), set[bool | None]()
+        if self.covers(dst, wanted):  # as all but the first of a sum
+            return True
         for band in self.within(dst):
             there = band.written & wanted
             decided.add(there == wanted if there in (0, wanted) else None)
@@ -40,6 +42,8 @@ class Written:
         """Remembers the write of a matmul."""
         first, end = _partitions(dst)
         wanted = touched(dst)
+        if self.covers(dst, wanted):
+            return
         bands = self.bands.get(dst.tensor.number, [])
         outside = [
             band._replace(first=max(band.first, low), end=min(band.end, high))
@@ -49,6 +53,15 @@ class Written:
         ]
         inside = [band._replace(written=band.written | wanted) for band in self.within(dst)]
         self.bands[dst.tensor.number] = _joined([*outside, *inside])
+
+    def covers(self, dst: AccessPattern, wanted: int) -> bool:
+        """One band has all partitions of `dst`, and its bytes `wanted`."""
+        bands = self.bands.get(dst.tensor.number)
+        if bands is None or len(bands) > 1:
+            return False
+        first, end = _partitions(dst)
+        ((low, high, written),) = bands
+        return low <= first and end <= high and written & wanted == wanted
 
     def within(self, dst: AccessPattern) -> list[Band]:
         """The partitions of `dst` with what was written before, in order."""

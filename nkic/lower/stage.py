@@ -10,7 +10,7 @@ from nkic.base.diagnostics import Label, Reporter
 from nkic.ir.program import Body, Instruction, Item, Loop, Operand, Program, cost_key
 from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.lower.accumulate import Band, Written
-from nkic.lower.patterns import access_pattern
+from nkic.lower.interned import Interned, Patterns
 from nkic.lower.split import parts
 from nkic.lower.workload import share_out
 from nkic.machine.engines import Engine
@@ -34,10 +34,12 @@ class _CoreLowerer:
         self.loops: tuple[int, ...] = ()  # the numbers of those that are open, outermost first
         self.engines: dict[tuple[object, ...], tuple[Engine, tuple[Engine, ...]]] = {}
         # One object for all equal ones: later stages find them again by identity.
-        self.patterns: dict[tuple[int, bool, bool], AccessPattern] = {}  # by the view's identity
-        self.known: dict[object, AccessPattern] = {}
+        self.patterns: dict[Row, list[Patterns]] = {}  # of its operands
+        self.interned = Interned()
         self.attributes: dict[tuple[object, ...], tuple[Any, ...]] = {}
         self.alike: dict[int, tuple[Any, ...]] = {}  # the same, by the program's own
+        # The same with a flag, by row and the attributes without it, which `attributes` keeps.
+        self.flagged: dict[tuple[Row, int, bool], tuple[Any, ...]] = {}
         self.choices: dict[int, tuple[Engine, ...]] = {}  # by number of instruction
         self.split: set[int] = set()  # numbers of instructions of which several were made
 
@@ -54,32 +56,30 @@ class _CoreLowerer:
                 self.loops = (*self.loops, item.number)
                 found.append(replace(item, body=self.body(item.body)))
                 self.loops = self.loops[:-1]
-            else:
+            elif item.row.accumulates:
                 found += self.accumulation(self.instruction(item))
+            else:
+                found.append(self.instruction(item))
         return tuple(found)
 
     def instruction(self, instruction: Instruction) -> Instruction:
         row, values, attributes, engine, at, number, name, after, pinned, turns = instruction
         operands = [
-            self.pattern(value, rule.keep_rank, row.streams) if type(value) is View else value
-            for value, rule in zip(values, row.operands, strict=True)
+            (one.known.get(id(value)) or one.make(value)) if type(value) is View else value
+            for value, one in zip(values, self.patterns.get(row) or self.of_row(row), strict=True)
         ]
         attributes = self.alike.get(id(attributes)) or self.shared(row, attributes)
         if engine is None and len(row.engines) == 1:
             engine = row.engines[0]
         made = (row, tuple(operands), attributes, engine, at, number, name, after, pinned, turns)
         lowered = tuple.__new__(Instruction, made)
-        return lowered if engine else lowered._replace(engine=self.engine(lowered))
+        return lowered if engine else _changed(lowered, engine=self.engine(lowered))
 
-    def pattern(self, view: View, keep_rank: bool, streams: bool) -> AccessPattern:
-        """The one pattern of this view, which the program keeps alive."""
-        key = (id(view), keep_rank, streams)
-        found = self.patterns.get(key)
-        if found is None:
-            made = access_pattern(view, keep_rank, streams)
-            tensor, dtype, start, partitions, offset, dims, dynamic = made
-            what = (tensor.number, dtype.code, start, partitions, offset, dims, dynamic)
-            found = self.patterns[key] = self.known.setdefault(what, made)
+    def of_row(self, row: Row) -> list[Patterns]:
+        """How the patterns of its operands are made."""
+        found = self.patterns[row] = [
+            self.interned.of(rule.keep_rank, row.streams) for rule in row.operands
+        ]
         return found
 
     def shared(self, row: Row, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -106,8 +106,6 @@ class _CoreLowerer:
     def accumulation(self, instruction: Instruction) -> list[Instruction]:
         """The instruction, or several if part of its dst was written and part was not."""
         flag = instruction.row.accumulates
-        if not flag:
-            return [instruction]
         dst = instruction.operand("dst")
         if not isinstance(dst, AccessPattern):
             return [instruction]
@@ -153,10 +151,15 @@ class _CoreLowerer:
         return [self.decided(instruction, False)]
 
     def decided(self, instruction: Instruction, accumulates: bool) -> Instruction:
-        changed = _with(instruction, instruction.row.accumulates, accumulates)
-        attributes = self.shared(changed.row, changed.attributes)
-        del self.alike[id(changed.attributes)]  # which nobody keeps
-        return changed._replace(attributes=attributes)
+        row, old = instruction.row, instruction.attributes
+        attributes = self.flagged.get((row, id(old), accumulates))
+        if attributes is None:
+            index = row.attribute_index[row.accumulates]
+            changed = (*old[:index], accumulates, *old[index + 1 :])
+            attributes = self.shared(row, changed)
+            del self.alike[id(changed)]  # which nobody keeps
+            self.flagged[row, id(old), accumulates] = attributes
+        return _changed(instruction, attributes=attributes)
 
 
 def renumbered(body: Body) -> Body:
@@ -189,7 +192,12 @@ def _is_dynamic(operand: Operand) -> bool:
     return isinstance(operand, AccessPattern) and operand.dynamic is not None
 
 
-def _with(instruction: Instruction, attribute: str, value: object) -> Instruction:
-    index = instruction.row.attribute_index[attribute]
-    attributes = (*instruction.attributes[:index], value, *instruction.attributes[index + 1 :])
-    return instruction._replace(attributes=attributes)
+def _changed(
+    instruction: Instruction,
+    attributes: tuple[Any, ...] | None = None,
+    engine: Engine | None = None,
+) -> Instruction:
+    """As `_replace`, which takes several times as long."""
+    row, operands, old, before, *rest = instruction
+    changed = (row, operands, old if attributes is None else attributes, engine or before, *rest)
+    return tuple.__new__(Instruction, changed)

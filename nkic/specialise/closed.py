@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from nkic.base.diagnostics import Reporter
@@ -11,9 +11,9 @@ from nkic.base.evaluation import Limits
 from nkic.base.profiles import Profile
 from nkic.base.source import SourceFile
 from nkic.base.suggest import did_you_mean
+from nkic.evaluate.attributes import Space
 from nkic.evaluate.interpreter import Interpreter, provided_modules
 from nkic.evaluate.library import records
-from nkic.evaluate.modules import Space
 from nkic.evaluate.objects import UNSET, Class
 from nkic.language import library, provide
 from nkic.language.namespace import Namespace, names_of, submodule
@@ -98,9 +98,9 @@ class World:
         trace.here = machine.here
         trace.loop_context = self.interpreter.loop_context
         turns = Turns(resolved)
-        trace.turns = lambda: turns.of(machine.stack)
-        trace.recording = lambda: machine.charge(RECORDING)
-        trace.viewing = lambda: machine.charge(VIEWING)
+        trace.turns = partial(turns.of, machine.stack)
+        trace.recording = partial(machine.charge, RECORDING)
+        trace.viewing = partial(machine.charge, VIEWING)
 
     def _load(self, file: SourceFile, name: str) -> Any:
         return self.interpreter.library_function(file, name)
@@ -126,6 +126,8 @@ def interpreter(
     machine = made.machine
     machine.classes |= surface.classes() | numpy_names.classes()
     machine.callables |= surface.callers()
+    machine.by_place |= surface.CALLED_BY_PLACE
+    machine.items |= surface.READ
     machine.hints.append(surface.hint)
     machine.formatting = frozenset({numpy_names.NumpyFloat, DType})
     machine.quiet = (DType, Buffer)

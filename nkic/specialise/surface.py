@@ -87,6 +87,9 @@ _MADE = (
 )
 _REGIONS = {name: getattr(MemoryRegion, name) for name in words("sbuf psum private_hbm shared_hbm")}
 _CALLED = (*_INSTRUCTIONS, Operator, Decorator)
+# Without the way over their tables, for what kernels do most.
+CALLED_BY_PLACE: dict[type, Callable[..., Any]] = {Binder: Binder.called}
+READ: dict[type, Callable[[Any, Any], Any]] = {NkiTensor: NkiTensor.__getitem__}
 
 
 @cache

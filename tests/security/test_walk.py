@@ -11,8 +11,9 @@ from nkic.base.diagnostics import Reporter
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
 from nkic.evaluate import attributes, objects
+from nkic.evaluate.attributes import Provided
 from nkic.evaluate.machine import Machine
-from nkic.evaluate.modules import ModuleValue, Provided
+from nkic.evaluate.modules import ModuleValue
 from nkic.evaluate.objects import INSTANCES, Builtin, Class, Function, HostFunction
 from nkic.language.trace import Trace, tracing
 from nkic.machine import targets

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from nkic.evaluate.calls import without_machine
 from nkic.evaluate.code import AT, FUNCTION, MACHINE, Evaluate, Frame
@@ -60,6 +60,25 @@ def tuple_of(parts: tuple[Evaluate, ...]) -> Evaluate:
         first, second, third = parts
         return lambda f: (first(f), second(f), third(f))
     return lambda f: tuple([part(f) for part in parts])
+
+
+def dict_of(names: tuple[str, ...], parts: tuple[Evaluate, ...]) -> Evaluate:
+    """A dict of values by name; as in Python, the last of a name counts."""
+    pairs = tuple(zip(names, parts, strict=True))
+    return lambda f: {name: value(f) for name, value in pairs}
+
+
+class Given(NamedTuple):
+    """The arguments of a call: those by position as a tuple, those by name as a dict.
+
+    Where none has a star, `values` are all of them, and `form` is how many are by position, and
+    the names of the others.
+    """
+
+    arguments: Evaluate
+    named: Evaluate | None
+    values: tuple[Evaluate, ...] | None = None
+    form: tuple[int, tuple[str, ...]] = (0, ())
 
 
 def plain_call(

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nkic.evaluate import attributes
+from nkic.evaluate.attributes import Provided
+from nkic.evaluate.budget import CLASS_COST
 from nkic.evaluate.code import AT, MACHINE, Evaluate, Frame
 from nkic.evaluate.compile.arithmetic import (
     ARITHMETIC,
@@ -16,6 +18,8 @@ from nkic.evaluate.compile.arithmetic import (
     small,
 )
 from nkic.evaluate.compile.closures import (
+    Given,
+    dict_of,
     nothing,
     of_module,
     plain_call,
@@ -25,7 +29,7 @@ from nkic.evaluate.compile.closures import (
 )
 from nkic.evaluate.compile.units import GLOBAL, Unit, Variable, check_name
 from nkic.evaluate.errors import Refused
-from nkic.evaluate.objects import INSTANCES, UNSET, Function
+from nkic.evaluate.objects import INSTANCES, UNSET, Class, Function
 from nkic.evaluate.operators import OPERATIONS, unary
 from nkic.syntax import names, nodes
 
@@ -133,6 +137,10 @@ class Expressions:
         def load(f: Frame) -> Any:
             value = owner(f)
             f[AT] = node
+            if value.__class__ is Provided:  # the commonest owner
+                found = value.known.get(name, UNSET)
+                if found is not UNSET:
+                    return found
             return get(f[MACHINE], value, name)
 
         return load
@@ -147,7 +155,8 @@ class Expressions:
                 f[AT] = node
                 return value[index]
             f[AT] = node
-            return f[MACHINE].item(value, index)
+            read = f[MACHINE].items.get(value.__class__)
+            return f[MACHINE].item(value, index) if read is None else read(value, index)
 
         return load
 
@@ -174,28 +183,37 @@ class Expressions:
             found = self._super(node)
             if found is not None:
                 return found
-        starred = any(isinstance(one, nodes.Starred) for one in node.args)
-        spread = any(one.arg is None for one in node.keywords)
-        alone = node if len(node.args) == 1 and not node.keywords else None  # as Python places it
-        arguments = (
-            self.sequence(node.args, alone) if starred else tuple_of(self.several(node.args))
-        )
-        named = self._keywords(node, spread)
+        given = self._given(node)
         if isinstance(node.func, nodes.Attribute) and self._is_open(node.func.attr):
-            return self._method_call(node, node.func, arguments, named)
-        return plain_call(node, self.expression(node.func), arguments, named)
+            return self._method_call(node, node.func, given)
+        return plain_call(node, self.expression(node.func), given.arguments, given.named)
+
+    def _given(self, node: nodes.Call) -> Given:
+        """The arguments of a call."""
+        if any(isinstance(one, nodes.Starred) for one in node.args):
+            alone = node if len(node.args) == 1 and not node.keywords else None  # Python's place
+            return Given(self.sequence(node.args, alone), self._keywords(node))
+        first = self.several(node.args)
+        if any(one.arg is None for one in node.keywords):
+            return Given(tuple_of(first), self._keywords(node))
+        names, others = self._named(node)
+        named = dict_of(names, others) if names else None
+        return Given(tuple_of(first), named, (*first, *others), (len(first), names))
+
+    def _named(self, node: nodes.Call) -> tuple[tuple[str, ...], tuple[Evaluate, ...]]:
+        names = tuple([one.arg or "" for one in node.keywords])
+        return names, self.several([one.value for one in node.keywords])
 
     def _is_open(self, attribute: str) -> bool:
         """The attribute is one that `attributes.get` finds without further ado."""
         return attribute not in _SERVED and not names.is_hidden(self.unit.mangled(attribute))
 
-    def _keywords(self, node: nodes.Call, spread: bool) -> Evaluate | None:
+    def _keywords(self, node: nodes.Call) -> Evaluate | None:
         if not node.keywords:
             return None
+        if all(one.arg is not None for one in node.keywords):
+            return dict_of(*self._named(node))
         parts = [(one.arg, self.expression(one.value)) for one in node.keywords]
-        if not spread:
-            pairs = tuple((name or "", value) for name, value in parts)
-            return lambda f: {name: value(f) for name, value in pairs}
 
         def merged(f: Frame) -> dict[str, Any]:
             found: dict[str, Any] = {}
@@ -212,27 +230,39 @@ class Expressions:
 
         return merged
 
-    def _method_call(
-        self, node: nodes.Call, func: nodes.Attribute, arguments: Evaluate, named: Evaluate | None
-    ) -> Evaluate:
+    def _method_call(self, node: nodes.Call, func: nodes.Attribute, given: Given) -> Evaluate:
         """`owner.method(…)`, without an object for the bound method where it is a function."""
         owner, name = self.expression(func.value), self.unit.mangled(func.attr)
         get, instances = attributes.get, INSTANCES
+        arguments, named, values, form = given
 
         def run(f: Frame) -> Any:
             value = owner(f)
             f[AT] = func
             m = f[MACHINE]
-            if value.__class__ in instances and name not in value.fields:
-                found = value.cls.find(name)
-                if found.__class__ is Function:
+            found: Any = UNSET
+            if value.__class__ is Provided:
+                found = value.known.get(name, UNSET)
+            elif value.__class__ in instances and name not in value.fields:
+                method = value.cls.find(name)
+                if method.__class__ is Function:
                     args = (value, *arguments(f))
                     more = None if named is None else named(f)
                     f[AT] = node
-                    return m.invoke(found, args, more)
-            found = get(m, value, name)
+                    return m.invoke(method, args, more)
+            if found is UNSET:
+                found = get(m, value, name)
+            kind = found.__class__
+            by_place = m.by_place.get(kind)
+            if by_place is not None and values is not None:
+                each = [one(f) for one in values]
+                f[AT] = node
+                return by_place(found, form, each)
             args, more = arguments(f), None if named is None else named(f)
             f[AT] = node
+            if kind is Class:
+                m.left -= CLASS_COST
+                return found.make(m, found, *args, **(more or {}))
             return m.call(found, args, more)
 
         return run

@@ -70,8 +70,9 @@ def make_tensor(shape: Any, dtype: Any, buffer: Any, name: Any, address: Any) ->
     second number elements in one place and bytes in two, kernels in the field pass bytes.
     """
     where, kind = as_buffer(buffer, 2), as_dtype(dtype, 1)
-    sizes = _sizes(shape)
-    problem = _problem(sizes, where)
+    is_plain = _is_plain(shape)
+    sizes = shape if is_plain else _sizes(shape)
+    problem = None if is_plain else _problem(sizes, where)
     if problem:
         slug, message, help = problem
         complain(slug, message, help=help, argument="shape", position=0)
@@ -90,6 +91,14 @@ def _name(name: Any) -> str:
 
 
 _INT = {int}
+
+
+def _is_plain(shape: Any) -> bool:
+    """Two sizes that suit every memory, as most tensors have."""
+    if type(shape) is not tuple or len(shape) != 2:
+        return False
+    rows, columns = shape
+    return type(rows) is type(columns) is int and 0 < rows <= PARTITIONS and columns > 0
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -126,7 +135,7 @@ def _bad_shape(text: str, help: str = "") -> KernelError:
 
 def _problem(sizes: tuple[int, ...], buffer: Buffer) -> tuple[str, str, str] | None:
     """Code, message and advice where a tensor cannot have this shape."""
-    if any(size < 1 for size in sizes):
+    if sizes and min(sizes) < 1:
         advice = "do not declare the tensor if it has nothing to hold"
         return "bad-shape", f"every size of a tensor must be at least 1; shape is {sizes}", advice
     least = 2 if buffer.on_chip else 1

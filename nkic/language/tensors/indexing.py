@@ -45,6 +45,7 @@ def index(view: View, key: Any) -> View:
     tensor, shape, strides, offset, dtype, dynamic = view
     if type(key) is not tuple:
         key = (key,)
+    is_static = dynamic is None
     sizes: list[int] = []
     steps: list[int] = []
     axis = 0
@@ -58,6 +59,14 @@ def index(view: View, key: Any) -> View:
         if axis >= len(shape):
             raise _too_many(view, key)
         stride = strides[axis]
+        if is_static and type(item) is DynamicSlice:  # what is not so simple: `_stretch`
+            first, count = item
+            if type(first) is type(count) is int and 0 <= first < first + count <= shape[axis]:
+                offset += first * stride
+                sizes.append(count)
+                steps.append(stride)
+                axis += 1
+                continue
         if type(item) is slice:
             start, stop, step = _bounds(view, axis, item)
             offset += start * stride
@@ -232,9 +241,6 @@ def _stretch(
     view: View, axis: int, item: DynamicSlice, dynamic: Dynamic | None
 ) -> tuple[int, int, Dynamic | None]:
     start, size = item
-    plain_ints = type(start) is type(size) is int and view.dynamic is None
-    if plain_ints and 0 <= start < start + size <= view.shape[axis]:
-        return size, start, dynamic
     if not isinstance(start, DeviceInteger):
         first = _number(view, axis, start)
         first, stop, _ = _checked(view, axis, first, first + _number(view, axis, size), 1)

@@ -125,7 +125,9 @@ class NkiTensor(Identical):
         if access.shape is not access.tensor.shape:
             _refuse_nested(access)
         try:
-            return NkiTensor(patterns.unless_indirect(self._access, indexing.index, key))
+            if access.dynamic is None:
+                return NkiTensor(indexing.index(access, key))
+            return NkiTensor(patterns.unless_indirect(access, indexing.index, key))
         except ViewError as error:
             return self._refused(error)
 

@@ -61,7 +61,8 @@ def row_major(shape: Shape) -> Shape:
 
 def whole(tensor: Tensor) -> View:
     """All of `tensor`."""
-    return View(tensor, tensor.shape, row_major(tensor.shape), 0, tensor.dtype)
+    shape = tensor.shape
+    return tuple.__new__(View, (tensor, shape, row_major(shape), 0, tensor.dtype, None))
 
 
 def on_chip(view: View) -> bool:

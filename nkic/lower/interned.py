@@ -1,0 +1,73 @@
+"""One access pattern for all views that mean the same: later stages find it by identity."""
+
+from __future__ import annotations
+
+from nkic.ir.tensors import AccessPattern, View
+from nkic.lower.patterns import access_pattern
+from nkic.machine.patterns import Dims
+
+_Geometry = tuple[int, int, int, Dims]  # elements per partition, partitions, code of the type, dims
+
+
+class Patterns:
+    """The patterns of views that are lowered in the same way, by the view's identity: the program
+    keeps it alive.
+    """
+
+    def __init__(self, keep_rank: bool, streams: bool, interned: Interned) -> None:
+        self.keep_rank = keep_rank
+        self.streams = streams
+        self.interned = interned
+        self.known: dict[int, AccessPattern] = {}
+        self.geometries: dict[tuple[object, ...], _Geometry] = {}
+
+    def make(self, view: View) -> AccessPattern:
+        """The pattern of a view that is not known."""
+        tensor, shape, strides, offset, dtype, dynamic = view
+        if dynamic is not None:
+            made = access_pattern(view, self.keep_rank, self.streams)
+            made = self.known[id(view)] = self.interned.dynamic.setdefault(_content(made), made)
+            return made
+        pitch = tensor.bytes // dtype.size if tensor.on_chip else 0
+        what = (shape, strides, dtype.code, pitch, tensor.on_chip)
+        geometry = self.geometries.get(what)
+        if geometry is None:
+            made = access_pattern(view, self.keep_rank, self.streams)
+            geometry = (pitch, made.partitions, dtype.code, made.dims)
+            geometry = self.geometries[what] = self.interned.geometries.setdefault(
+                geometry, geometry
+            )
+        key = (tensor.number, offset, id(geometry))
+        found = self.interned.static.get(key)
+        if found is None:
+            start, offset = divmod(offset, pitch) if pitch else (0, 0 if tensor.on_chip else offset)
+            partitions, dims = geometry[1], geometry[3]
+            content = (tensor, dtype, start, partitions, offset, dims, None)
+            found = self.interned.static[key] = tuple.__new__(AccessPattern, content)
+        self.known[id(view)] = found
+        return found
+
+
+class Interned:
+    """The patterns of one core."""
+
+    def __init__(self) -> None:
+        self.geometries: dict[_Geometry, _Geometry] = {}
+        self.static: dict[
+            tuple[int, int, int], AccessPattern
+        ] = {}  # tensor, offset, id of geometry
+        self.dynamic: dict[tuple[object, ...], AccessPattern] = {}
+        self._of: dict[tuple[bool, bool], Patterns] = {}
+
+    def of(self, keep_rank: bool, streams: bool) -> Patterns:
+        """Those of operands whose rank is kept, or that a compute engine streams."""
+        key = (keep_rank, streams)
+        found = self._of.get(key)
+        if found is None:
+            found = self._of[key] = Patterns(keep_rank, streams, self)
+        return found
+
+
+def _content(pattern: AccessPattern) -> tuple[object, ...]:
+    tensor, dtype, start, partitions, offset, dims, dynamic = pattern
+    return (tensor.number, dtype.code, start, partitions, offset, dims, dynamic)
