@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from nkic.ir.effects import Touches, touches_of
@@ -28,44 +29,49 @@ def lifetimes(body: Body, target: Target, buffer: Buffer) -> list[Lifetime]:
 
     A tensor that a device loop touches but does not declare is in use during the whole loop.
     """
-    found = _collect(body, touches_of(body, target), buffer)
-    return sorted(found.values(), key=lambda life: (life.first, life.tensor.number))
+    return lifetimes_in(body, target, (buffer,))[0]
 
 
-def _collect(body: Body, touched: Touches, buffer: Buffer) -> dict[int, Lifetime]:
-    """By tensor number."""
-    found: dict[int, Lifetime] = {}
-    last: dict[int, int] = {}  # of those that are touched again
+def lifetimes_in(body: Body, target: Target, buffers: Sequence[Buffer]) -> list[list[Lifetime]]:
+    """As `lifetimes`, for each of `buffers`."""
+    firsts, lasts = _ends(body, touches_of(body, target))
+    own = {buffer: list[tuple[int, int, Tensor]]() for buffer in (*Buffer, *buffers)}
+    for tensor, first in firsts.items():
+        own[tensor.buffer].append((first, tensor.number, tensor))
+    new = tuple.__new__
+    return [
+        [new(Lifetime, (tensor, first, lasts[tensor])) for first, _, tensor in sorted(own[buffer])]
+        for buffer in buffers
+    ]
+
+
+Ends = dict[Tensor, int]  # instructions, by number
+
+
+def _ends(body: Body, touched: Touches) -> tuple[Ends, Ends]:
+    """The first instruction at which each tensor is in use, and the last one."""
+    firsts, lasts = Ends(), Ends()
     for item in body:
         if isinstance(item, Loop):
-            for life in _collect(item.body, touched, buffer).values():
-                _note(found, last, *_over_loop(life, item))
+            inside, after = _over_loop(item, touched)
+            for tensor, first in inside.items():
+                firsts.setdefault(tensor, first)
+            lasts |= after
             continue
-        for touch in touched[item.number]:
-            tensor = touch.pattern.tensor
-            if tensor.buffer is buffer:
-                _note(found, last, tensor, item.number, item.number)
-    for number, end in last.items():
-        found[number] = found[number]._replace(last=end)
-    return found
+        number = item.number
+        for touch in touched[number]:
+            tensor = touch[0][0]
+            if tensor not in firsts:
+                firsts[tensor] = number
+            lasts[tensor] = number
+    return firsts, lasts
 
 
-def _note(
-    found: dict[int, Lifetime], lasts: dict[int, int], tensor: Tensor, first: int, last: int
-) -> None:
-    number = tensor.number
-    old = found.get(number)
-    if old is None:
-        found[number] = Lifetime(tensor, first, last)
-        return
-    if first < old.first:
-        found[number] = old._replace(first=first)
-    if last > lasts.get(number, old.last):
-        lasts[number] = last
-
-
-def _over_loop(life: Lifetime, loop: Loop) -> Lifetime:
-    if loop.number in life.tensor.scope:
-        return life
-    numbers = [i.number for i in instructions(loop.body)]
-    return Lifetime(life.tensor, numbers[0], numbers[-1])
+def _over_loop(loop: Loop, touched: Touches) -> tuple[Ends, Ends]:
+    """A tensor that the loop declares is in use in each turn anew."""
+    numbers = [one.number for one in instructions(loop.body)]
+    firsts, lasts = _ends(loop.body, touched)
+    for tensor in firsts:
+        if loop.number not in tensor.scope:
+            firsts[tensor], lasts[tensor] = numbers[0], numbers[-1]
+    return firsts, lasts

@@ -4,9 +4,9 @@ loop the former owner may be a tensor of the turn before.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from nkic.allocate.liveness import Lifetime
 from nkic.ir.dependence import DependenceGraph, Edge
@@ -47,19 +47,23 @@ class _Hands:
     def take(self, tensor: Tensor, distance: int = 0) -> None:
         """Gives `tensor` its bytes, in a loop's next turn if `distance` is 1."""
         partition, low = self.addresses[tensor.number]
-        formers: dict[int, None] = {}
-        for band in self.bands.of(partition, tensor.partitions):
-            taken = self.owners[band].take(low, low + tensor.bytes, tensor.number)
-            formers |= dict.fromkeys(taken)
+        number, high = tensor.number, low + tensor.bytes
+        if len(self.owners) == 1:
+            formers: Collection[int] = self.owners[0].take(low, high, number)
+        else:
+            bands = self.bands.of(partition, tensor.partitions)
+            taken = [self.owners[band].take(low, high, number) for band in bands]
+            formers = dict.fromkeys(former for some in taken for former in some)
         for former in formers:
-            if former != tensor.number:
-                self._wait(tensor.number, former, distance)
+            if former != number:
+                self._wait(number, former, distance)
 
     def _wait(self, tensor: int, former: int, distance: int) -> None:
+        closers = self.graph.last_touches[former]
         for opener in self.graph.first_touches[tensor]:
             waits = self.edges.setdefault(opener, {})
-            for closer in self.graph.last_touches[former]:
-                waits[Edge(closer, "reuse", distance)] = None
+            for closer in closers:
+                waits[tuple.__new__(Edge, (closer, "reuse", distance))] = None
 
 
 class _Owners:
@@ -69,15 +73,20 @@ class _Owners:
         self.starts: list[int] = []
         self.ranges: list[tuple[int, int, int]] = []  # first byte, end, tensor
 
-    def take(self, low: int, high: int, tensor: int) -> list[int]:
+    def take(self, low: int, high: int, tensor: int) -> Collection[int]:
         """Gives [low, high) to `tensor`; returns the former owners of any of its bytes."""
-        first = bisect_right(self.starts, low) - 1
-        if first < 0 or self.ranges[first][1] <= low:
-            first += 1
-        last = bisect_left(self.starts, high)
-        taken = self.ranges[first:last]
+        starts, ranges = self.starts, self.ranges
+        first = bisect_left(starts, low)
+        if first < len(starts) and starts[first] == low and ranges[first][1] == high:
+            former = ranges[first][2]  # most tensors take over all that another one had
+            ranges[first] = (low, high, tensor)
+            return (former,)
+        if first and ranges[first - 1][1] > low:
+            first -= 1
+        last = bisect_left(starts, high)
+        taken = ranges[first:last]
         left = [(a, low, t) for a, _, t in taken[:1] if a < low]
         right = [(high, b, t) for _, b, t in taken[-1:] if b > high]
-        self.ranges[first:last] = [*left, (low, high, tensor), *right]
-        self.starts[first:last] = [r[0] for r in (*left, (low, high, tensor), *right)]
-        return list(dict.fromkeys(t for _, _, t in taken))
+        ranges[first:last] = [*left, (low, high, tensor), *right]
+        starts[first:last] = [r[0] for r in (*left, (low, high, tensor), *right)]
+        return dict.fromkeys(t for _, _, t in taken)

@@ -10,9 +10,18 @@ from typing import NamedTuple
 from nkic.allocate.explain_overflow import report_overflow
 from nkic.allocate.fixed import check_fixed
 from nkic.allocate.frugal import frugal
-from nkic.allocate.liveness import Lifetime, lifetimes
+from nkic.allocate.liveness import Lifetime, lifetimes_in
 from nkic.allocate.movable import movable
-from nkic.allocate.place import REST, TIGHT_ALIGN, Addresses, DoesNotFit, Space, place, space_of
+from nkic.allocate.place import (
+    MEMORIES,
+    REST,
+    TIGHT_ALIGN,
+    Addresses,
+    DoesNotFit,
+    Space,
+    place,
+    space_of,
+)
 from nkic.allocate.reuse import reuse_edges
 from nkic.allocate.sink import sink
 from nkic.base.diagnostics import Reporter
@@ -56,15 +65,15 @@ def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, 
     """Addresses in program order; where a memory is too small for that, in an order that needs
     less of it. What is reported is the program as it was written.
     """
-    spaces = [space_of(buffer, target) for buffer in (Buffer.SBUF, Buffer.PSUM)]
-    lives = [lifetimes(body, target, space.buffer) for space in spaces]
+    spaces = [space_of(buffer, target) for buffer in MEMORIES]
+    lives = lifetimes_in(body, target, MEMORIES)
     both = list(zip(spaces, lives, strict=True))
     sound = [check_fixed(own, space, target, report) for space, own in both]
     filled = [_fill(body, *one, target, way) for one, well in zip(both, sound, strict=True) if well]
     tight = [one for one in filled if one.failure is not None]
     if tight and all(sound):
         for moved, moved_graph in _orders(body, graph, [one.space.buffer for one in tight], target):
-            lives = [lifetimes(moved, target, space.buffer) for space in spaces]
+            lives = lifetimes_in(moved, target, MEMORIES)
             again = [_fill(moved, *one, target, way) for one in zip(spaces, lives, strict=True)]
             if all(one.failure is None for one in again):
                 return _joined(again, moved, moved_graph)

@@ -71,7 +71,7 @@ def _follow(body: Body, lowered: Program, report: Reporter) -> None:
     histories: dict[int, History[Instruction]] = defaultdict(History)
     found = touches_of(body, lowered.target)
     for one in instructions(body):
-        for pattern, reads, writes, _ in found[one.number]:
+        for pattern, reads, writes, *_ in found[one.number]:
             tensor = pattern.tensor
             if tensor.buffer is not Buffer.PSUM or not writes:
                 continue

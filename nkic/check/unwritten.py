@@ -42,7 +42,7 @@ class _Finder:
         settled = self.settled
         for one in instructions(body):
             for touch in found[one.number]:  # reads come first
-                pattern, reads, writes, area = touch
+                pattern, reads, writes, area, _ = touch
                 tensor = pattern.tensor
                 if tensor.number in settled:
                     continue

@@ -6,7 +6,6 @@ loop, belong to the previous iteration (`distance` 1).
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 from nkic.ir.dependence import DependenceGraph, Edge
@@ -21,16 +20,6 @@ def depend(program: Program) -> tuple[DependenceGraph, ...]:
     return tuple(_Walk(body, program.target).graph() for body in program.cores)
 
 
-class _Cell:
-    """Who touched a cell last."""
-
-    __slots__ = ("readers", "writer")
-
-    def __init__(self) -> None:
-        self.writer = -1
-        self.readers: list[int] = []
-
-
 class _Walk:
     """State of the walk: the last accesses to every cell and every piece of engine state."""
 
@@ -40,12 +29,12 @@ class _Walk:
         self.touched = touches_of(body, target)
         self.stateful = stateful_of(body, target)
         self.cells = cells_of(body, target)
-        self.last: dict[int, list[_Cell]] = {
-            tensor: [_Cell() for _ in range(cells.count)] for tensor, cells in self.cells.items()
-        }
-        self.state: dict[str, _Cell] = defaultdict(_Cell)
+        count = sum(map(len, self.cells.values()))
+        self.writers = [-1] * count  # by cell: who wrote it last, and who has read it since
+        self.readers: list[list[int] | None] = [None] * count
+        self.state: dict[str, int] = {}  # the cells of pieces of state, by name
         self.edges: dict[int, tuple[Edge, ...]] = {}
-        self.first_touches: dict[int, dict[int, None]] = defaultdict(dict)
+        self.first_touches: dict[int, list[int]] = {}
         self.pinned = (0, -1)
         # The first instruction of the innermost loop that is walked for the second time.
         self.first_inside: int | None = None
@@ -55,8 +44,15 @@ class _Walk:
         return DependenceGraph(
             self.edges,
             {tensor: tuple(found) for tensor, found in self.first_touches.items()},
-            {tensor: _closers(cells) for tensor, cells in self.last.items()},
+            {tensor: self.closers(cells) for tensor, cells in self.cells.items()},
         )
+
+    def closers(self, cells: Iterable[int]) -> tuple[int, ...]:
+        """The last accesses to any of the cells: its readers, or its writer if nobody read."""
+        found: set[int] = set()
+        for cell in cells:
+            found.update(self.readers[cell] or self.writers[cell : cell + 1])
+        return tuple(sorted(found - {-1}))
 
     def walk(self, body: Body) -> None:
         for item in body:
@@ -87,30 +83,33 @@ class _Walk:
             self.edges[number] = tuple(found)
 
     def touch(self, number: int, touch: Touch, found: dict[Edge, None]) -> None:
-        pattern, reads, writes, area = touch
-        tensor = pattern.tensor.number
-        cells = self.last[tensor]
-        for index in self.cells[tensor][area] if len(cells) > 1 else (0,):
-            cell = cells[index]
-            if cell.writer < 0 and not cell.readers:
-                self.first_touches[tensor][number] = None
+        pattern, reads, writes, _, cells = touch
+        writers, readers = self.writers, self.readers
+        for cell in cells:
+            if writers[cell] < 0 and not readers[cell]:
+                first = self.first_touches.setdefault(pattern[0].number, [])
+                if not first or first[-1] != number:
+                    first.append(number)
             self.meet(number, cell, reads, writes, found)
 
     def meet(
-        self, number: int, cell: _Cell, reads: bool, writes: bool, found: dict[Edge, None]
+        self, number: int, cell: int, reads: bool, writes: bool, found: dict[Edge, None]
     ) -> None:
         """Adds the edges of one access to one cell, and makes it the cell's last."""
-        if reads and cell.writer >= 0:
-            self.add(number, cell.writer, "raw", found)
+        writer, readers = self.writers[cell], self.readers[cell]
+        if reads and writer >= 0:
+            self.add(number, writer, "raw", found)
         if writes:
-            if not reads and not cell.readers and cell.writer >= 0:
-                self.add(number, cell.writer, "waw", found)
-            for reader in cell.readers:
+            if not reads and not readers and writer >= 0:
+                self.add(number, writer, "waw", found)
+            for reader in readers or ():
                 self.add(number, reader, "war", found)
-            cell.writer = number
-            cell.readers = []
-        elif not cell.readers or cell.readers[-1] != number:
-            cell.readers.append(number)
+            self.writers[cell] = number
+            self.readers[cell] = None
+        elif not readers:
+            self.readers[cell] = [number]
+        elif readers[-1] != number:
+            readers.append(number)
 
     def add(self, number: int, source: int, kind: str, found: dict[Edge, None]) -> None:
         if self.first_inside is None or source < self.first_inside:
@@ -125,9 +124,17 @@ class _Walk:
             before: dict[Edge, None] = {}
             writes = name in effects.writes
             reads = name in effects.reads
-            self.meet(instruction.number, self.state[name], reads, writes, before)
+            self.meet(instruction.number, self.state_cell(name), reads, writes, before)
             for edge in before:
                 found[Edge(edge.source, "state", edge.distance)] = None
+
+    def state_cell(self, name: str) -> int:
+        cell = self.state.get(name)
+        if cell is None:
+            cell = self.state[name] = len(self.writers)
+            self.writers.append(-1)
+            self.readers.append(None)
+        return cell
 
     def pin(self, instruction: Instruction, found: dict[Edge, None]) -> None:
         """Chains the instructions of a no_reorder region in program order."""
@@ -135,12 +142,3 @@ class _Walk:
         if instruction.pinned and region == instruction.pinned and previous != instruction.number:
             self.add(instruction.number, previous, "pin", found)
         self.pinned = (instruction.pinned, instruction.number)
-
-
-def _closers(cells: Iterable[_Cell]) -> tuple[int, ...]:
-    """The last accesses to any of the cells: its readers, or its writer if nobody read."""
-    found: dict[int, None] = {}
-    for cell in cells:
-        for number in cell.readers or ((cell.writer,) if cell.writer >= 0 else ()):
-            found[number] = None
-    return tuple(sorted(found))

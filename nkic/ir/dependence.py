@@ -41,5 +41,6 @@ class DependenceGraph:
         """This graph with further edges."""
         merged = dict(self.edges)
         for number, edges in more.items():
-            merged[number] = tuple(dict.fromkeys((*merged.get(number, ()), *edges)))
+            own = merged.get(number)
+            merged[number] = tuple(dict.fromkeys((*own, *edges))) if own else edges
         return replace(self, edges=merged)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nkic.ir.overlap import ONE_CELL, Box, Cells, box
+from nkic.ir.overlap import Box, Cells, box
 from nkic.ir.program import Body, Instruction, instructions
 from nkic.ir.tensors import AccessPattern, View
 from nkic.machine.facts import Register
@@ -18,12 +18,15 @@ from nkic.machine.targets import Target
 
 
 class Touch(NamedTuple):
-    """One access to a tensor, and the box that covers it."""
+    """One access to a tensor, the box that covers it, and the cells that the box is made of, which
+    are numbered over all tensors of a body.
+    """
 
     pattern: AccessPattern
     reads: bool
     writes: bool
     area: Box
+    cells: list[int]
 
 
 _FLAGS = {
@@ -35,17 +38,20 @@ _FLAGS = {
 Use = tuple[int, bool, bool]  # the place of an operand, whether it is read, whether written
 
 
+Area = tuple[Box, list[int]]  # a box, and its cells as soon as all boxes are known
+
+
 class _Known:
     """What was found out for earlier instructions of a body, which keeps its patterns alive."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
-        self.boxes: dict[int, dict[Box, None]] = {}  # of each tensor, those that are touched
+        self.areas: dict[int, dict[Box, Area]] = {}  # of each tensor, those that are touched
         self.stateful: set[int] = set()  # instructions that have registers
         self._fixed: dict[Row, list[Use]] = {}
         self._uses: dict[tuple[Row, tuple[Any, ...]], list[Use]] = {}
         # By the pattern's identity: lower shares equal ones.
-        self._areas: dict[int, Box] = {}
+        self._area_of: dict[int, Area] = {}
         self._touches: tuple[tuple[dict[int, Touch], ...], ...] = (({}, {}), ({}, {}))
 
     def uses(self, instruction: Instruction) -> list[Use]:
@@ -81,15 +87,21 @@ class _Known:
         return found
 
     def _touch(self, pattern: AccessPattern, reads: bool, writes: bool) -> Touch:
-        tensor, area = pattern.tensor.number, self._areas.get(id(pattern))
+        area = self._area_of.get(id(pattern))
         if area is None:
-            area = self._areas[id(pattern)] = box(pattern)
-        boxes = self.boxes.get(tensor)
-        if boxes is None:
-            self.boxes[tensor] = {area: None}
-        else:
-            boxes[area] = None
-        return tuple.__new__(Touch, (pattern, reads, writes, area))
+            area = self._area_of[id(pattern)] = self._area(pattern)
+        return tuple.__new__(Touch, (pattern, reads, writes, *area))
+
+    def _area(self, pattern: AccessPattern) -> Area:
+        """One object for all equal areas of a tensor."""
+        tensor, own = pattern.tensor.number, box(pattern)
+        areas = self.areas.get(tensor)
+        if areas is None:
+            areas = self.areas[tensor] = {}
+        area = areas.get(own)
+        if area is None:
+            area = areas[own] = (own, [])
+        return area
 
     def _no_pattern(self, instruction: Instruction, operand: object) -> None:
         if isinstance(operand, View):
@@ -139,8 +151,26 @@ class _Reading:
         touches = known.touches
         self.touches = {i.number: touches(i) for i in instructions(body)}
         self.stateful = known.stateful
-        boxes = known.boxes.items()
-        self.cells = {t: ONE_CELL if len(found) == 1 else Cells(found) for t, found in boxes}
+        self.cells = _cut(known.areas)
+
+
+def _cut(areas: Mapping[int, Mapping[Box, Area]]) -> dict[int, range]:
+    """Gives every area its cells; those of each tensor. Most tensors are always accessed whole."""
+    found: dict[int, range] = {}
+    first = 0
+    for tensor, boxes in areas.items():
+        count = 1
+        if len(boxes) == 1:
+            ((_, own),) = boxes.values()
+            own.append(first)
+        else:
+            cells = Cells(boxes)
+            count = cells.count
+            for (_, own), numbers in zip(boxes.values(), cells.of_each(), strict=True):
+                own += [first + number for number in numbers]
+        found[tensor] = range(first, first + count)
+        first += count
+    return found
 
 
 _recent: list[_Reading] = []
@@ -166,8 +196,10 @@ def touches_of(body: Body, target: Target) -> Touches:
     return _reading(body, target).touches
 
 
-def cells_of(body: Body, target: Target) -> Mapping[int, Cells]:
-    """Every tensor that `body` touches, by number, cut along the sides of all its accesses."""
+def cells_of(body: Body, target: Target) -> Mapping[int, range]:
+    """The cells of every tensor that `body` touches, by number: it is cut along the sides of all
+    its accesses.
+    """
     return _reading(body, target).cells
 
 

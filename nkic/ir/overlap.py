@@ -12,7 +12,7 @@ when they share a cell; dependence then needs no pairwise tests.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
@@ -166,7 +166,7 @@ class Cells:
     """
 
     def __init__(self, boxes: Iterable[Box]) -> None:
-        distinct = list(boxes if isinstance(boxes, dict) else dict.fromkeys(boxes))
+        distinct = list(boxes if isinstance(boxes, Mapping) else dict.fromkeys(boxes))
         self._known: dict[Box, tuple[int, ...]] = {}
         if len(distinct) == 1:
             self.count = 1
@@ -184,6 +184,10 @@ class Cells:
     def __getitem__(self, box: Box) -> tuple[int, ...]:
         """The cells of a box that was given."""
         return self._known[box] if self._known else (0,)
+
+    def of_each(self) -> Iterable[tuple[int, ...]]:
+        """The cells of each of the boxes that were given, if there are several."""
+        return self._known.values()
 
     def _cells(self, box: Box) -> tuple[int, ...]:
         numbers: Sequence[int] = (0,)
@@ -207,9 +211,6 @@ def _limited(cuts: list[list[int]]) -> list[list[int]]:
         axis = max(range(len(cuts)), key=lambda a: len(cuts[a]))
         finest = cuts[axis]
         cuts[axis] = [*finest[:-1:2], finest[-1]]
-
-
-ONE_CELL = Cells([()])  # of a tensor that is always accessed whole, as most tiles are
 
 
 class Bands:

@@ -19,6 +19,7 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 
 from nkic.ir.dependence import DependenceGraph
@@ -27,7 +28,7 @@ from nkic.ir.schedule import StreamId
 from nkic.machine.engines import Engine
 from nkic.machine.targets import Target
 from nkic.machine.timing import Tables, Timing, Warmth, commands_beside, semaphore_ps
-from nkic.schedule.placed import Placed, Timings, engine_of, first_users, table_of
+from nkic.schedule.placed import Alike, Placed, Timings, engine_of, first_users, table_of
 from nkic.schedule.replay import replayed
 
 _DMA = Engine.DMA
@@ -98,8 +99,8 @@ class _Queues:
 
     def triggered(self, engine: Engine, start: int) -> int:
         """When that engine can trigger what could start at `start`."""
-        beside = commands_beside(engine)
-        return max(start, self.commands[engine] if beside else self.lanes[engine].free)
+        free = self.commands[engine] if commands_beside(engine) else self.lanes[engine].free
+        return free if free > start else start
 
 
 def _streams(engine: Engine, target: Target) -> list[StreamId]:
@@ -182,27 +183,21 @@ class ListScheduler:
         self.orderer = orderer
         self.in_order = in_order
         self.code = code
-        timings = orderer.timings
-        self.times, self.engines = dict[int, Timing](), dict[int, Engine]()
-        self.tables_of: dict[int, str] = {}
-        self.alikes = {number: timings.alike(one) for number, one in code.items()}
-        for number, one in code.items():
-            alike = self.alikes[number]
-            self.engines[number] = alike.engine
-            self.times[number] = alike.first or timings.of(one)
-            self.tables_of[number] = alike.table
+        alike = orderer.timings.alike
+        self.alikes = {number: alike(one) for number, one in code.items()}
         self.missing = {n: len(sources) for n, sources in waits.items()}
-        self.waiters: dict[int, list[int]] = {n: [] for n in code}
+        self.waiters: dict[int, list[int]] = defaultdict(list)
         for number, sources in waits.items():
             for source in sources:
                 self.waiters[source].append(number)
-        self.heights = self._heights(waits)
-        self.following = self._in_turn()
+        kinds = set(self.alikes.values())
+        self.heights = self._heights(waits, any(kind.table for kind in kinds))
+        self.following = self._in_turn() if in_order or any(k.meets for k in kinds) else {}
         for followers in self.following.values():
             for later in followers:
                 self.missing[later] += 1
         self.lanes = {e: _Lane(e, orderer.now, _streams(e, orderer.target)) for e in Engine}
-        shared = set(self.engines.values())
+        shared = {kind.engine for kind in kinds}
         self.working = [lane for engine, lane in self.lanes.items() if engine in shared]
         self.queues = _Queues(orderer.target, self.lanes, shared)
         self.ready_at = dict.fromkeys(code, orderer.now)
@@ -213,27 +208,33 @@ class ListScheduler:
     def _in_turn(self) -> dict[int, list[int]]:
         """Who is issued after whom, whatever they wait for."""
         chains: dict[object, list[int]] = defaultdict(list)
-        for number, one in self.code.items():
-            if one.row.is_rendezvous:
+        for number, alike in self.alikes.items():
+            if alike.meets:
                 chains["rendezvous"].append(number)
             if self.in_order:
-                chains[self._engine(number)].append(number)
+                chains[alike.engine].append(number)
         following: dict[int, list[int]] = defaultdict(list)
         for chain in chains.values():
             for one_number, later in itertools.pairwise(chain):
                 following[one_number].append(later)
         return following
 
-    def _heights(self, waits: Mapping[int, Sequence[int]]) -> dict[int, int]:
-        """The longest way from each instruction's start to the end, activation tables included."""
+    def _heights(self, waits: Mapping[int, Sequence[int]], tables: bool) -> dict[int, int]:
+        """The longest way from each instruction's start to the end, activation tables included,
+        if any are used.
+        """
         heights: dict[int, int] = {}
-        loading = first_users(self.tables_of, waits)
+        alikes, waiters_of = self.alikes, self.waiters.get
+        users = {n: alike.table for n, alike in alikes.items()} if tables else {}
+        loading = first_users(users, waits)
         for number in reversed(self.code):
-            times, waiters = self.times[number], self.waiters[number]
-            after = max([heights[w] for w in waiters]) if waiters else 0
-            heights[number] = times.start + times.hold + times.latency + after
+            height = alikes[number].length
+            waiters = waiters_of(number)
+            if waiters:
+                height += max([heights[w] for w in waiters])
             if number in loading:
-                heights[number] += self.orderer.tables.load
+                height += self.orderer.tables.load
+            heights[number] = height
         return heights
 
     def busiest(self) -> int:
@@ -243,7 +244,6 @@ class ListScheduler:
         busy, target = dict.fromkeys(Engine, 0), self.orderer.target
         for alike, count in Counter(self.alikes.values()).items():
             times, engine = alike.first, alike.engine
-            assert times is not None  # since all instructions were timed
             if engine is not Engine.DMA:
                 busy[engine] += count * times.hold
                 continue
@@ -266,54 +266,69 @@ class ListScheduler:
             if count == 0:
                 self._make_ready(number)
 
-    def _engine(self, number: int) -> Engine:
-        return self.engines[number]
-
     def _make_ready(self, number: int) -> None:
-        heappush(self.lanes[self._engine(number)].later, (self.ready_at[number], number))
+        heappush(self.lanes[self.alikes[number].engine].later, (self.ready_at[number], number))
 
     def issue(self) -> Placed:
         """Issues the instruction that can start first, over all engines."""
         start, lane = self._next_lane()
         number = lane.take(start, self.heights)
-        times = self.times[number]
-        if lane.engine is Engine.SCALAR:
-            start += self.tables.loading(self.tables_of[number])
-        queue = 0
-        hold = times.hold
-        if lane.engine is Engine.DMA:
-            queue = self._queue(self.code[number], start)
-            times = self.orderer.timings.of(self.code[number], queue)
-            start = self._triggered(start, times)
-            lane.free = start + times.pool
-            start = max(start, self.queues.busy[queue])
-            self.queues.busy[queue] = start + hold
+        one, alike, queue = self.code[number], self.alikes[number], 0
+        if lane.engine is _DMA:
+            queue = self._queue(one, alike, start)
+            free, done = self._transfer(self.orderer.timings.of(one, queue), lane, queue, start)
         else:
-            if lane.engine is Engine.TENSOR:
-                hold = self.warmth.stretched(start, hold)
-            lane.free = start + hold
-        done = self.done[number] = start + times.start + hold + times.latency
+            free = lane.free = self._busy(alike, start)
+            done = free + alike.first.latency
+        self.done[number] = done
         if done > self.orderer.now:
             self.orderer.now = done
-        for waiter in self.waiters[number]:
-            seen = self._seen(number, waiter, start + hold, done)
-            if seen > self.ready_at[waiter]:
-                self.ready_at[waiter] = seen
-            self.release(waiter)
+        self._let_go(number, free, done)
+        return tuple.__new__(Placed, (one, lane.streams[queue]))
+
+    def _busy(self, alike: Alike, start: int) -> int:
+        """Until when a compute engine is busy with what can start at `start`."""
+        hold = alike.first.hold
+        if alike.engine is Engine.SCALAR:
+            return start + self.tables.loading(alike.table) + hold
+        if alike.engine is Engine.TENSOR:
+            return start + self.warmth.stretched(start, hold)
+        return start + hold
+
+    def _transfer(self, times: Timing, lane: _Lane, queue: int, start: int) -> tuple[int, int]:
+        """When the queue is through with a transfer that can start at `start`, and when the data
+        are there.
+        """
+        hold, latency, lead, pool, *_ = times
+        start = self._triggered(start, times)
+        lane.free = start + pool
+        busy = self.queues.busy
+        free = busy[queue] = max(start, busy[queue]) + hold
+        return free, free + lead + latency
+
+    def _let_go(self, number: int, free: int, done: int) -> None:
+        """Those that wait for `number`, which leaves its engine at `free`, may be ready."""
+        missing, ready_at = self.missing, self.ready_at
+        for waiter in self.waiters.get(number, ()):
+            seen = self._seen(number, waiter, free, done)
+            if seen > ready_at[waiter]:
+                ready_at[waiter] = seen
+            left = missing[waiter] = missing[waiter] - 1
+            if not left:
+                self._make_ready(waiter)
         for later in self.following.get(number, ()):
             self.release(later)
-        return tuple.__new__(Placed, (self.code[number], lane.streams[queue]))
 
     def _seen(self, number: int, waiter: int, free: int, done: int) -> int:
-        """When `waiter` can start after `number`, which leaves its engine at `free`: engines know
-        of their own results without a signal, and need not wait for a sum to add to it.
+        """When `waiter` can start after `number`: engines know of their own results without a
+        signal, and need not wait for a sum to add to it.
         """
-        engine = self.engines[number]
-        if engine is _DMA or engine is not self.engines[waiter]:
+        engine = self.alikes[number].engine
+        if engine is _DMA or engine is not self.alikes[waiter].engine:
             return done + self.orderer.semaphore_ps
         one, other = self.code[number], self.code[waiter]
         place = one.row.accumulator
-        adds = other.row is one.row and place >= 0
+        adds = place >= 0 and other.row is one.row
         return free if adds and one.operands[place] == other.operands[place] else done
 
     def _triggered(self, start: int, times: Timing) -> int:
@@ -321,8 +336,9 @@ class ListScheduler:
         if not times.trigger:
             return start
         lane, begins = self.lanes[times.by], self.queues.triggered(times.by, start)
-        self.queues.commands[times.by] = begins + times.trigger
-        lane.free = max(lane.free, begins + times.trigger)
+        until = self.queues.commands[times.by] = begins + times.trigger
+        if until > lane.free:
+            lane.free = until
         return begins
 
     def release(self, number: int) -> None:
@@ -331,13 +347,13 @@ class ListScheduler:
         if self.missing[number] == 0:
             self._make_ready(number)
 
-    def _queue(self, instruction: Instruction, start: int) -> int:
-        if instruction.row.is_rendezvous:  # the same on all cores
+    def _queue(self, instruction: Instruction, alike: Alike, start: int) -> int:
+        if alike.meets:  # the same on all cores
             pipe = instruction.row.queue
             return self.queues.of_pipe(instruction.attribute(pipe) if pipe else COLLECTIVES)
-        timings = self.orderer.timings
-        queues = timings.alike(instruction).queues
-        return self.queues.choose(start, queues, lambda queue: timings.of(instruction, queue))
+        return self.queues.choose(
+            start, alike.queues, partial(self.orderer.timings.of, instruction)
+        )
 
     def next_start(self) -> int | None:
         """When the next instruction can start, if one is ready or will be."""

@@ -22,25 +22,31 @@ class Placed(NamedTuple):
 
 
 class Alike:
-    """What instructions of one signature share: their engine, the activation table that they need,
-    the queues that they may take, and the places of the tiles that they wait for and write (none
-    for a transfer). `is_fixed`: all places are known before the run.
+    """What instructions of one signature share: their engine, timing on queue 0 and `length` from
+    start to result, the activation table that they need, the queues that they may take, and the
+    places of the tiles that they wait for and write (none for a transfer). `is_fixed`: all places
+    are known before the run. `meets`: all cores run them together.
     """
 
-    __slots__ = ("engine", "first", "is_fixed", "queues", "reads", "table", "times", "writes")
+    __slots__ = (
+        *("engine", "first", "is_fixed", "length", "meets", "queues", "reads", "table", "times"),
+        "writes",
+    )
 
     def __init__(self, one: Instruction, target: Target) -> None:
         tiles = [type(o) is AccessPattern for o in one.operands]
-        self.times: dict[Engine, Timing] = {}  # by the engine that triggers
-        self.first: Timing | None = None  # on queue 0
+        facts = one.facts(target)
         self.engine = engine_of(one)
+        self.first = timing(one.row, facts, self.engine)
+        self.length = self.first.start + self.first.hold + self.first.latency
+        self.times = {target.queue_engines[0]: self.first}  # by the engine that triggers
         self.table = table_of(one)
         self.is_fixed = not any(_kind(o) for o in one.operands)
+        self.meets = one.row.is_rendezvous
         self.queues, modes = range(1), list[Access]()
         if self.engine is Engine.DMA:
             self.queues = queues_of(one, target)
         else:
-            facts = one.facts(target)
             modes = [one.row.access_of(operand, facts) for operand in one.row.operands]
         adds = one.row.accumulator
         self.reads = [i for i, m in enumerate(modes) if m.reads and i != adds and tiles[i]]
@@ -72,15 +78,13 @@ class Timings:
     def of(self, instruction: Instruction, queue: int = 0) -> Timing:
         """The timing of `instruction` on its engine; of a transfer, on that DMA queue."""
         alike = self.of_each.get(id(instruction)) or self.alike(instruction)
-        if not queue and alike.first is not None:
+        if not queue:
             return alike.first
         by = self.target.queue_engines[queue]
         found = alike.times.get(by)
         if found is None:
             facts = instruction.facts(self.target)
             found = alike.times[by] = timing(instruction.row, facts, alike.engine, queue)
-            if by is self.target.queue_engines[0]:
-                alike.first = found
         return found
 
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
+from nkic.ir.program import Instruction
 from nkic.ir.schedule import StreamId
+from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.machine.clock.passing import Entry, Line, Passing
 from nkic.machine.engines import Engine
-from nkic.schedule.placed import Placed, Timings, tensor_of
+from nkic.schedule.placed import Placed, Timings
 
 
 def replayed(
@@ -37,25 +39,28 @@ def _entries(
 ) -> dict[StreamId, list[Entry]]:
     """What time needs to know of each item, by stream."""
     found: dict[StreamId, list[Entry]] = defaultdict(list)
-    written: dict[StreamId, Collection[int]] = {}  # by the last item of an engine
+    written: dict[StreamId, Collection[Tensor]] = {}  # by the last item of an engine
     waits, signals, new = wires.waits.get, wires.signals.get, tuple.__new__
+    meets = False  # the other cores are not known
     for one, stream in placed:
         alike, number = timings.alike(one), one.number
-        follows = not alike.is_fixed
+        timing, follows = alike.first, not alike.is_fixed
         if alike.engine is Engine.DMA:  # a queue does not wait for its own
             timing = timings.of(one, stream.queue)
         else:
-            timing, operands = alike.first or timings.of(one), one.operands
             before = written.get(stream)
             if before and not follows:
-                follows = any(tensor_of(operands[i]) in before for i in alike.reads)
-            written[stream] = (
-                [tensor_of(operands[i]) for i in alike.writes] if alike.is_fixed else ()
-            )
-        meets = False  # the other cores are not known
+                follows = any(_tensor(one, i) in before for i in alike.reads)
+            written[stream] = [_tensor(one, i) for i in alike.writes] if alike.is_fixed else ()
         own = (timing, alike.table, follows, meets, waits(number, ()), signals(number, ()))
         found[stream].append(new(Entry, own))
     return found
+
+
+def _tensor(one: Instruction, place: int) -> Tensor:
+    """The tensor of an operand that is known to be a pattern."""
+    pattern: AccessPattern = one.operands[place]  # type: ignore[assignment]
+    return pattern.tensor
 
 
 _ENGINES = {engine: i for i, engine in enumerate(Engine)}

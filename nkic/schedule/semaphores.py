@@ -16,10 +16,11 @@ ones are taken after it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from nkic.ir.dependence import DependenceGraph
+from nkic.ir.dependence import DependenceGraph, Edge
 from nkic.ir.program import Instruction, Loop, instructions
 from nkic.ir.schedule import Slot, Stream, StreamId, StreamItem, StreamLoop, Wait
 from nkic.machine.engines import Engine
@@ -29,45 +30,53 @@ from nkic.schedule.carried import Wait as Carried
 from nkic.schedule.placed import Placed
 
 _Left = list[tuple[int, int]]  # lines, and semaphores that they take after a loop
+_Found = tuple[int, int, Clock]  # an item: its line, its number there, and what it knew
 
 
 @dataclass
 class _Line:
-    """A stream under construction: its items, and what its next item will know."""
+    """A stream under construction: its items, and what its next item will know.
+
+    `known` is never changed, since items share it. What it says of the line itself counts for a
+    DMA queue alone: an item of a compute engine finds all of those before it complete.
+    """
 
     index: int
     id: StreamId
     known: Clock  # complete when the next item starts
-    done: Clock  # complete when the last item is
-    items: list[_Draft] = field(default_factory=list)
+    items: list[Instruction | None] = field(default_factory=list)
+    waits: dict[int, list[int]] = field(default_factory=dict)  # semaphores, by item
+    signals: dict[int, list[int]] = field(default_factory=dict)
     brackets: list[tuple[int, int, Loop]] = field(default_factory=list)  # loops, inner first
+
+    def wait(self, position: int, semaphore: int) -> None:
+        """The item of that number, counted from 1, waits."""
+        self.waits.setdefault(position - 1, []).append(semaphore)
+
+    def signal(self, position: int, semaphore: int) -> None:
+        """The item of that number signals."""
+        self.signals.setdefault(position - 1, []).append(semaphore)
 
     def nested(self) -> tuple[StreamItem, ...]:
         """The items, each loop's folded into one."""
-        known: dict[tuple[int, ...], tuple[Wait, ...]] = {}
-        items: list[StreamItem | None] = [draft.slot(known) for draft in self.items]
+        items: list[StreamItem | None] = [*self._slots()]
         for low, high, loop in self.brackets:
             body = tuple(item for item in items[low:high] if item is not None)
             items[low:high] = [StreamLoop(loop, body), *[None] * (high - low - 1)]
         return tuple(item for item in items if item is not None)
 
+    def _slots(self) -> Iterator[Slot]:
+        """The finished items, without loops. Equal waits are one object, and equal signals."""
+        waits, signals = lru_cache(_waits), lru_cache(tuple[int, ...])
+        of_item = {at: waits(tuple(own)) for at, own in self.waits.items()}.get
+        by_item = {at: signals(tuple(own)) for at, own in self.signals.items()}.get
+        new = tuple.__new__
+        for at, one in enumerate(self.items):
+            yield new(Slot, (one, of_item(at, ()), by_item(at, ())))
 
-class _Draft:
-    __slots__ = ("instruction", "signals", "waits")
 
-    def __init__(self, instruction: Instruction | None) -> None:
-        self.instruction = instruction
-        self.waits: list[int] = []
-        self.signals: list[int] = []
-
-    def slot(self, known: dict[tuple[int, ...], tuple[Wait, ...]]) -> Slot:
-        """The finished item; `known` are the waits of others, by semaphores."""
-        own = tuple(self.waits)
-        waits = known.get(own)
-        if waits is None:
-            counts = Counter(own).items()
-            waits = known[own] = tuple([Wait(s, count) for s, count in counts])
-        return Slot(self.instruction, waits, tuple(self.signals))
+def _waits(semaphores: tuple[int, ...]) -> tuple[Wait, ...]:
+    return tuple([Wait(s, count) for s, count in Counter(semaphores).items()])
 
 
 class Wiring:
@@ -79,76 +88,59 @@ class Wiring:
         self.graph = graph
         self.most = most  # semaphores
         self.overlaps = overlaps  # turns of device loops may
-        count = len(streams)
+        self.complete: Clock = [0] * len(streams)  # what all know from the last common barrier
         self.lines = {
-            stream: _Line(index, stream, [0] * count, [0] * count)
-            for index, stream in enumerate(streams)
+            stream: _Line(index, stream, self.complete) for index, stream in enumerate(streams)
         }
         self.order = list(self.lines.values())
-        self.where: dict[int, tuple[_Line, int, Clock]] = {}  # by instruction
+        self.in_order = [stream.engine is not Engine.DMA for stream in streams]
+        self.where: dict[int, _Found] = {}  # by instruction
         self.semaphores: dict[tuple[int, int, int], int] = {}  # by pair, and depth if carried
         self.depth = 0  # loops that are open
-        self.complete: Clock = [0] * count  # what every stream knows from the last common barrier
         self.waited: dict[int, list[At]] | None = None  # by instruction, in loops that overlap
 
     def add(self, placed: Placed) -> None:
         """Appends an instruction to its stream with the waits that it needs."""
-        line, number = self.lines[placed.stream], placed.instruction.number
-        draft = _Draft(placed.instruction)
-        needed = self._needed(number, line) if number in self.graph.edges else ()
-        for source_line, position, clock in needed:
-            self._connect(source_line.items[position - 1], source_line, draft, line)
-            join(line.known, clock)
+        one, stream = placed
+        line, number = self.lines[stream], one.number
+        line.items.append(one)
+        position = len(line.items)
+        edges = self.graph.edges.get(number)
+        needed = self._needed(edges, line) if edges else ()
+        for found in needed:
+            self._connect(found, line, position)
+            line.known = _joined(line.known, found)
+        self.where[number] = (line.index, position, line.known)
         if self.waited is not None:
-            self.waited[number] = [At(one.index, at, clock) for one, at, clock in needed]
-        self._append(line, draft, bool(needed))
-        self.where[number] = (line, len(line.items), line.done.copy())
+            self.waited[number] = [At(*found) for found in needed]
 
-    def _needed(self, number: int, line: _Line) -> list[tuple[_Line, int, Clock]]:
+    def _needed(self, edges: Sequence[Edge], line: _Line) -> Sequence[_Found]:
         """The latest item to wait for in each stream, for what is not known complete."""
-        latest: dict[int, tuple[_Line, int, Clock]] = {}
-        for edge in self.graph.sources(number):
-            found = self.where.get(edge.source)
-            if edge.distance or found is None:
+        where, known = self.where, line.known
+        own = line.index if self.in_order[line.index] else -1
+        latest: dict[int, _Found] = {}
+        for number, _, distance in edges:
+            found = where.get(number)
+            if distance or found is None:
                 continue
-            source, position, _ = found
-            index = source.index
-            if line.known[index] >= position:
+            index, position, _ = found
+            if index == own or known[index] >= position:
                 continue
             if index not in latest or latest[index][1] < position:
                 latest[index] = found
-        return self._without_implied(list(latest.values())) if latest else []
+        return _without_implied(list(latest.values())) if latest else ()
 
-    def _without_implied(
-        self, found: list[tuple[_Line, int, Clock]]
-    ) -> list[tuple[_Line, int, Clock]]:
-        """Drops a wait that another of the waits brings along."""
-        if len(found) < 2:
-            return found
-        return [
-            one
-            for one in found
-            if not any(other is not one and other[2][one[0].index] >= one[1] for other in found)
-        ]
-
-    def _connect(self, source: _Draft, from_line: _Line, draft: _Draft, line: _Line) -> None:
-        semaphore = self._semaphore(from_line.index, line.index)
-        source.signals.append(semaphore)
-        draft.waits.append(semaphore)
+    def _connect(self, found: _Found, line: _Line, position: int) -> None:
+        """The item of that number in `line` waits for the one that was found."""
+        index, its, _ = found
+        semaphore = self._semaphore(index, line.index)
+        self.order[index].signal(its, semaphore)
+        line.wait(position, semaphore)
 
     def _semaphore(self, signaller: int, waiter: int, depth: int = 0) -> int:
         """Of a pair; for what loops carry, of loops that are so deep."""
         pair = (signaller, waiter, depth)
         return self.semaphores.setdefault(pair, len(self.semaphores))
-
-    def _append(self, line: _Line, draft: _Draft, has_learnt: bool = True) -> None:
-        """`has_learnt`: more is known than before the item, but for its own stream."""
-        line.items.append(draft)
-        if has_learnt:
-            join(line.done, line.known)
-        line.done[line.index] = len(line.items)
-        if line.id.engine is not Engine.DMA:
-            line.known[line.index] = len(line.items)
 
     def streams(self) -> tuple[Stream, ...]:
         """The finished streams, without those that do nothing."""
@@ -169,7 +161,7 @@ class Wiring:
         after = [len(line.items) for line in self.order]
         self.barrier(self.order)
         for line, semaphore in left:
-            self.order[line].items[after[line]].waits.append(semaphore)
+            self.order[line].wait(after[line] + 1, semaphore)
 
     def _apart(self, loop: Loop, body: Callable[[], None]) -> _Left:
         """Wires a loop whose turns come one after the other."""
@@ -211,10 +203,10 @@ class Wiring:
         left: _Left = []
         for source, waiter in found:
             semaphore = self._semaphore(source.line, waiter.line, self.depth)
-            signaller, taker = self.order[source.line].items, self.order[waiter.line].items
-            signaller[source.position - 1].signals.append(semaphore)
-            taker[waiter.position - 1].waits.append(semaphore)
-            signaller[starts[source.line] - 1].signals.append(semaphore)
+            signaller, taker = self.order[source.line], self.order[waiter.line]
+            signaller.signal(source.position, semaphore)
+            taker.wait(waiter.position, semaphore)
+            signaller.signal(starts[source.line], semaphore)
             left.append((waiter.line, semaphore))
         return left
 
@@ -225,26 +217,45 @@ class Wiring:
         body()
         self.waited = None
         inside = list(self.where.items())[before:]
-        where = {number: At(line.index, at, clock) for number, (line, at, clock) in inside}
-        in_order = [line.id.engine is not Engine.DMA for line in self.order]
-        return carried(self.graph, where, ends(loop), waited, in_order, self.complete)
+        where = {number: At(*found) for number, found in inside}
+        return carried(self.graph, where, ends(loop), waited, self.in_order, self.complete)
 
     def barrier(self, lines: Sequence[_Line]) -> None:
         """Makes every one of `lines` wait until all that they hold is complete."""
         if not lines or (len(lines) == 1 and lines[0].id.engine is not Engine.DMA):
             return
-        arrive = {line.index: _Draft(None) for line in lines}
-        for line in lines:
-            self._append(line, arrive[line.index])
         everything: Clock = [0] * len(self.order)
         for line in lines:
-            join(everything, line.done)
+            line.items.append(None)
+            join(everything, line.known)
+        for line in lines:
+            everything[line.index] = len(line.items)
         if lines is self.order:
             self.complete = everything
+        arrived = [(line.index, len(line.items), everything) for line in lines]
         for line in lines:
-            leave = _Draft(None)
-            for other in lines:
-                if other is not line or line.id.engine is Engine.DMA:
-                    self._connect(arrive[other.index], other, leave, line)
-            join(line.known, everything)
-            self._append(line, leave)
+            line.items.append(None)
+            for found in arrived:
+                if found[0] != line.index or line.id.engine is Engine.DMA:
+                    self._connect(found, line, len(line.items))
+            line.known = everything
+
+
+def _joined(known: Clock, found: _Found) -> Clock:
+    """What is known after a wait for an item."""
+    index, position, clock = found
+    both = [a if a > b else b for a, b in zip(known, clock, strict=True)]
+    if both[index] < position:
+        both[index] = position
+    return both
+
+
+def _without_implied(found: list[_Found]) -> list[_Found]:
+    """Drops a wait that another of the waits brings along."""
+    if len(found) < 2:
+        return found
+    return [
+        (index, position, clock)
+        for index, position, clock in found
+        if not any(other != index and its[index] >= position for other, _, its in found)
+    ]
