@@ -44,6 +44,9 @@ class CompileOptions:
 
 
 DEFAULT = CompileOptions()
+# Results that no later stage reads, by the stage after which that is so: a program with views takes
+# twice the memory of its patterns, and graphs as much as both.
+DONE_WITH = {"lower": ("specialise",), "search": ("lower", "depend", "search")}
 LEVELS = (0, 1, 2)
 
 
@@ -64,6 +67,18 @@ class Compiled:
     first_plan: Schedule | None = None  # what search began with
     timings: list[StageTiming] = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
+
+    def give_up(self, stage: str, keep: frozenset[str] | None) -> None:
+        """Frees what nothing reads after `stage`, but for the stages that the caller wants to
+        `keep`; None for all.
+        """
+        if keep is None:
+            return
+        for done in DONE_WITH.get(stage, ()):
+            if done not in keep:
+                self.results.pop(done, None)
+        if stage == "search" and "search" not in keep:
+            self.first_plan = None
 
     def remarks(
         self, wanted: Settings, sources: Mapping[str, SourceFile]

@@ -80,9 +80,7 @@ ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # said on the c
 SCHEDULE = ".sched"  # the suffix of a printed schedule
 ASSEMBLY = ".asm"  # the suffix of printed records
 LAST_CHECK = "schedule-audit"  # after it nothing is found wrong with a kernel
-# Results that no later stage reads, by the stage after which that is so: a program with views takes
-# twice the memory of its patterns, and graphs as much as both.
-DONE_WITH = {"lower": ("specialise",), "search": ("lower", "depend", "search")}
+MANY = 200_000  # instructions: effects, 450 bytes each, are then rather read twice than kept
 
 
 class AuditFailed(Exception):
@@ -327,6 +325,8 @@ def _from_program(
     del fitted
     yield "allocate", placed
 
+    if len(placed.cores) == 1 and len(placed.cores[0]) > MANY:
+        effects.forget()  # which the schedule needs only if it can be shorter
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
     yield "schedule", ordered
 
@@ -410,19 +410,8 @@ def _take(steps: Iterator[Step], options: CompileOptions, compiled: Compiled) ->
         del result
         if stage == options.last:
             return
-        _give_up(DONE_WITH.get(stage, ()), options, compiled)
+        compiled.give_up(stage, options.keep)
         before = perf_counter_ns()
-
-
-def _give_up(stages: Sequence[str], options: CompileOptions, compiled: Compiled) -> None:
-    """Frees the results of `stages` but for those that the caller keeps."""
-    if options.keep is None:
-        return
-    for stage in stages:
-        if stage not in options.keep:
-            compiled.results.pop(stage, None)
-    if "search" in stages and "search" not in options.keep:
-        compiled.first_plan = None
 
 
 def _place(diagnostic: Diagnostic) -> Span:
