@@ -24,7 +24,6 @@ from nkic.driver import pipeline
 from nkic.driver.compiled import DEFAULT, LEVELS, Compiled, CompileOptions
 from nkic.driver.loader import Loader
 from nkic.driver.request import block_of, find_profile, find_target, request_for
-from nkic.ir.program import Program
 from nkic.specialise.arguments import parse_type
 from nkic.specialise.native import LiveKernel
 from nkic.specialise.request import Request, RequestOptions, TensorType
@@ -46,7 +45,9 @@ def compile_options(how: Compiling) -> CompileOptions:
     machine = options.machine_of(how.get("machine"))
     serial = how.get("serial", False)
     spill = how.get("spill", False)
-    return CompileOptions(serial, levels=levels, level=level, machine=machine, spill=spill)
+    return CompileOptions(
+        serial, levels=levels, level=level, machine=machine, spill=spill, keep=frozenset()
+    )
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ class TracedCompilation(Compilation):
 
 def _artifact(compiled: Compiled, loader: Loader | LiveLoader, how: CompileOptions) -> Artifact:
     """What was compiled, with warnings at the levels that were asked for."""
-    program: Program = compiled.results["specialise"]
+    program = compiled.program
+    assert program is not None
     warnings = tuple(loader.relocated(compiled.remarks(how.levels, loader.sources)))
     return Artifact(
         compiled.data, warnings, program.messages, program.returned, dict(program.reads)

@@ -32,6 +32,8 @@ class CompileOptions:
     levels: Settings = field(default_factory=Settings)  # of warnings
     level: int = 1  # 0: engines keep program order; 1: other orders where it pays; 2: more of them
     spill: bool = False  # tiles may wait in HBM where SBUF has no room for all that are in use
+    # Stages whose results will be read; None for all. Others are freed when no stage needs them.
+    keep: frozenset[str] | None = None
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -42,6 +44,9 @@ class CompileOptions:
 
 
 DEFAULT = CompileOptions()
+# Results that no later stage reads, by the stage after which that is so: a program with views takes
+# twice the memory of its patterns, and graphs as much as both.
+DONE_WITH = {"lower": ("specialise",), "search": ("lower", "depend", "search")}
 LEVELS = (0, 1, 2)
 
 
@@ -63,6 +68,18 @@ class Compiled:
     timings: list[StageTiming] = field(default_factory=list)
     warnings: tuple[Diagnostic, ...] = ()
 
+    def give_up(self, stage: str, keep: frozenset[str] | None) -> None:
+        """Frees what nothing reads after `stage`, but for the stages that the caller wants to
+        `keep`; None for all.
+        """
+        if keep is None:
+            return
+        for done in DONE_WITH.get(stage, ()):
+            if done not in keep:
+                self.results.pop(done, None)
+        if stage == "search" and "search" not in keep:
+            self.first_plan = None
+
     def remarks(
         self, wanted: Settings, sources: Mapping[str, SourceFile]
     ) -> tuple[Diagnostic, ...]:
@@ -79,14 +96,22 @@ class Compiled:
         return executable
 
     @property
+    def program(self) -> Program | None:
+        """The first form of the program that is still there; None before specialise. Notes of the
+        kernel's evaluation, tensors and places are the same in all.
+        """
+        forms = (self.results.get(stage) for stage in ("specialise", "lower", "allocate"))
+        return next((program for program in forms if program is not None), None)
+
+    @property
     def messages(self) -> tuple[str, ...]:
         """What the kernel printed while it was evaluated."""
-        program: Program | None = self.results.get("specialise")
+        program = self.program
         return program.messages if program is not None else ()
 
     def lines(self) -> set[tuple[str, int]]:
         """The source lines (path, number) that the program was made of; none before specialise."""
-        program: Program | None = self.results.get("specialise")
+        program = self.program
         return lines(program) if program is not None else set()
 
     @property

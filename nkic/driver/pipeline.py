@@ -80,6 +80,7 @@ ABOUT_ARGUMENTS = {"unknown-argument", "argument-type-missing"}  # said on the c
 SCHEDULE = ".sched"  # the suffix of a printed schedule
 ASSEMBLY = ".asm"  # the suffix of printed records
 LAST_CHECK = "schedule-audit"  # after it nothing is found wrong with a kernel
+MANY = 200_000  # instructions: effects, 450 bytes each, are then rather read twice than kept
 
 
 class AuditFailed(Exception):
@@ -166,9 +167,6 @@ def compile_traced(tracing: Tracing, options: CompileOptions = DEFAULT) -> Compi
 
 
 def _from_trace(traced: Traced, report: Reporter, options: CompileOptions) -> Iterator[Step]:
-    yield "specialise", traced.program
-    if report.full:
-        raise CompileFailed(report.all)
     locate = _locate(traced.resolved)
     yield from _from_program(traced.program, traced.sources, locate, report, options)
 
@@ -199,12 +197,13 @@ def _from_source(
     report.stop_if_errors()
     yield "resolve", resolved
 
-    program = _specialised(resolved, request, report, options.limits)
-    program = replace(program, notes={"nki": request.profile.label})
-    yield "specialise", program
-
-    sources = {path: module.source for path, module in resolved.library.modules.items()}
-    yield from _from_program(program, sources, _locate(resolved), report, options)
+    yield from _from_program(
+        _specialised(resolved, request, report, options.limits),
+        {path: module.source for path, module in resolved.library.modules.items()},
+        _locate(resolved),
+        report,
+        options,
+    )
 
 
 def _entry(request: Request) -> dict[str, Any]:
@@ -230,7 +229,6 @@ def _from_text(
 ) -> Iterator[Step]:
     with _read(text, report):
         program = read_program(text.text)
-    yield "specialise", program
     yield from _from_program(program, _sources(program, find), None, report, options)
 
 
@@ -248,7 +246,8 @@ def _from_schedule(
     yield "allocate", program
     yield "schedule", ordered
     yield "search", Found(program, (), ordered)
-    steps = _proven(program, program, ordered, _sources(program, find), report, options)
+    meant = prove.written(program)
+    steps = _proven(meant, program, ordered, _sources(program, find), report, options)
     try:
         yield from steps
     except AuditFailed as failure:
@@ -295,6 +294,10 @@ def _from_program(
     report: Reporter,
     options: CompileOptions,
 ) -> Iterator[Step]:
+    """The stages from the program on. What one stage alone reads is freed after it."""
+    yield "specialise", program
+    if report.full:
+        raise CompileFailed(report.all)
     if options.machine is not None:
         program = replace(program, target=options.machine.applied(program.target))
     sound = check.find(program, report, locate)
@@ -307,6 +310,8 @@ def _from_program(
     yield "check", None
 
     lowered = lower(program, report)
+    meant = prove.written(program)
+    del program, sound
     yield "lower", lowered
     check.find_unwritten(lowered, report)
     check.find_strangers(lowered, report)
@@ -317,8 +322,11 @@ def _from_program(
     fitted = fit_or_spill(lowered, graphs, report, options.spill)
     _prove("spill", prove.prove_spilled(lowered, fitted.lowered))
     lowered, graphs, placed, reusing, _ = fitted
+    del fitted
     yield "allocate", placed
 
+    if len(placed.cores) == 1 and len(placed.cores[0]) > MANY:
+        effects.forget()  # which the schedule needs only if it can be shorter
     ordered = schedule.schedule(placed, reusing, options.serial, options.level == 0)
     yield "schedule", ordered
 
@@ -327,16 +335,17 @@ def _from_program(
         found = search(lowered, graphs, found, options.level)
     placed, ordered = found.placed, found.schedule
     yield "search", found
+    del graphs, reusing, found
     check.find_banks(placed, report)
     report.stop_if_errors()
     notes = build_notes(ordered)
     if len(ordered.cores) == 1:
         effects.forget()  # only races of several cores are still to be found by them
-    yield from _proven(program, lowered, ordered, sources, report, options, notes)
+    yield from _proven(meant, lowered, ordered, sources, report, options, notes)
 
 
 def _proven(
-    program: Program,
+    meant: prove.Written,
     lowered: Program,
     ordered: Schedule,
     sources: Mapping[str, SourceFile],
@@ -344,11 +353,11 @@ def _proven(
     options: CompileOptions,
     notes: Mapping[str, str] | None = None,
 ) -> Iterator[Step]:
-    """The proofs, and the file with them. `program` is what was meant, before lower; `notes` are
-    made here where nobody could make them before the proofs.
+    """The proofs, and the file with them. `meant` is what the program wrote before lower; `notes`
+    are made here where nobody could make them before the proofs.
     """
     readings = prove.read(lowered)
-    _prove("lower", prove.prove_returned(program, lowered))
+    _prove("lower", prove.prove_returned(meant, lowered))
     _prove("allocate", prove.prove_addresses(ordered.program, readings))
     yield "allocate-audit", None
 
@@ -380,15 +389,15 @@ def _run(
     """Takes the steps up to `options.last`. What is said comes out in the order of the source."""
     try:
         with without_collector(), watched(options.seconds, lambda: here().span, options.see):
-            _take(steps, options.last, compiled)
+            _take(steps, options, compiled)
     except CompileFailed as failure:
         raise CompileFailed(sorted(failure.diagnostics, key=_place)) from failure
     compiled.warnings = tuple(sorted(report.all, key=_place))
     return compiled
 
 
-def _take(steps: Iterator[Step], last: str, compiled: Compiled) -> None:
-    """Notes what each step made and how long it took."""
+def _take(steps: Iterator[Step], options: CompileOptions, compiled: Compiled) -> None:
+    """Notes what each step made and how long it took; gives up what nobody will read."""
     before = perf_counter_ns()
     for stage, result in steps:
         now = perf_counter_ns()
@@ -398,8 +407,10 @@ def _take(steps: Iterator[Step], last: str, compiled: Compiled) -> None:
         if stage == "search":
             compiled.first_plan = compiled.results["schedule"]
             compiled.results |= {"allocate": result.placed, "schedule": result.schedule}
-        if stage == last:
+        del result
+        if stage == options.last:
             return
+        compiled.give_up(stage, options.keep)
         before = perf_counter_ns()
 
 
@@ -423,7 +434,7 @@ def _specialised(
     report.settle()
     if report.full or any(d.code.slug == "runaway" for d in report.errors):
         raise CompileFailed(report.all)
-    return program
+    return replace(program, notes={"nki": request.profile.label})
 
 
 def _refuse_arguments(report: Reporter) -> None:

@@ -16,17 +16,19 @@ from nkic.prove.effects import read
 from nkic.prove.file import Sections, prove_file
 from nkic.prove.model import RULES, Finding
 from nkic.prove.order import prove_order
-from nkic.prove.returned import prove_returned
+from nkic.prove.returned import Written, prove_returned, written
 from nkic.prove.spilled import prove_spilled
 
 __all__ = [
     "RULES",
     "Finding",
     "Sections",
+    "Written",
     "prove_addresses",
     "prove_file",
     "prove_order",
     "prove_returned",
     "prove_spilled",
     "read",
+    "written",
 ]

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from nkic.ir.program import Body, Instruction, Program
-from nkic.ir.tensors import AccessPattern, View
+from nkic.ir.tensors import AccessPattern, Tensor, View
 from nkic.machine.operands import Access
 from nkic.prove.model import Finding
 
 _WRITES = (Access.WRITE, Access.UPDATE)
 
 
-def prove_returned(program: Program, lowered: Program) -> list[Finding]:
-    """Results that `program`, as it was recorded, writes, and `lowered` does not, or returns
+class Written(NamedTuple):
+    """What a program returns, and the numbers of the tensors among it that it writes."""
+
+    returned: tuple[Tensor, ...]
+    numbers: frozenset[int]
+
+
+def written(program: Program) -> Written:
+    """What `prove_returned` asks of a program as it was recorded, which need not be kept for it."""
+    returned = tuple(p.tensor for p in program.outputs)
+    return Written(returned, frozenset(_written(program, {t.number for t in returned})))
+
+
+def prove_returned(meant: Written, lowered: Program) -> list[Finding]:
+    """Results that the program as it was recorded writes, and `lowered` does not, or returns
     something else for. (A result that the kernel itself leaves out is for the runner to find.)
     """
-    if [p.tensor for p in program.outputs] != [p.tensor for p in lowered.outputs]:
+    if meant.returned != tuple(p.tensor for p in lowered.outputs):
         return [Finding("returned", "other tensors are returned than the kernel's")]
-    wanted = {p.tensor.number: p.tensor for p in program.outputs}
-    missing = _written(program, wanted) - _written(lowered, wanted)
+    wanted = {tensor.number: tensor for tensor in meant.returned}
+    missing = meant.numbers - _written(lowered, wanted)
     return [
         Finding("returned", f"nothing writes `{wanted[n].name}`, which is returned", wanted[n].at)
         for n in sorted(missing)

@@ -13,10 +13,9 @@ from nkic.allocate.place import REST
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.emit import emit
 from nkic.ir.dependence import DependenceGraph
-from nkic.ir.effects import touches_of
 from nkic.ir.program import Body, Program, instructions
 from nkic.ir.schedule import Schedule
-from nkic.machine.targets import Target
+from nkic.ir.tensors import AccessPattern, Tensor
 from nkic.pace import duration
 from nkic.schedule import schedule
 from nkic.search.bound import bound_ns, has_loops
@@ -100,7 +99,7 @@ def fit(lowered: Program, graphs: Graphs, report: Reporter) -> tuple[Program, Gr
     tried = Reporter(report.max_errors)
     with suppress(CompileFailed):
         return allocate(lowered, graphs, tried)
-    free = [_free(body, lowered.target) for body in lowered.cores]
+    free = [_free(body) for body in lowered.cores]
     plans: list[tuple[Program, Graphs]] = []
     for one in _plans(lowered, graphs, free) if any(free) else ():
         plans.append(one)
@@ -138,7 +137,7 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     What counts is the time of a run, which the scheduler knows of one core; of several, which wait
     for each other, level 2 asks it of the file.
     """
-    free = [_free(body, lowered.target) for body in lowered.cores]
+    free = [_free(body) for body in lowered.cores]
     if not any(free):
         return first
     measure = run_ns if level > 1 and len(free) > 1 else planned_ns
@@ -211,10 +210,18 @@ def _planned(
     return replace(program, cores=bodies), found
 
 
-def _free(body: Body, target: Target) -> bool:
+def _free(body: Body) -> bool:
     """Whether all addresses and all of the order are nkic's to choose."""
     if has_loops(body):
         return False
-    touched = touches_of(body, target)
-    tensors = (t.pattern.tensor for one in instructions(body) for t in touched[one.number])
-    return all(tensor.fixed is None for tensor in tensors if tensor.on_chip)
+    return all(tensor.fixed is None for tensor in _tensors(body) if tensor.on_chip)
+
+
+def _tensors(body: Body) -> Iterator[Tensor]:
+    """Those of all operands, and of the offsets that are known at run time only."""
+    for one in instructions(body):
+        for operand in one.operands:
+            if isinstance(operand, AccessPattern):
+                yield operand.tensor
+                if operand.dynamic and isinstance(operand.dynamic.source, AccessPattern):
+                    yield operand.dynamic.source.tensor

@@ -49,7 +49,7 @@ def compiled(kernel: str, instructions: int, into: Compiled | None = None) -> Co
     source = SourceFile("kernels.py", KERNELS.read_text("utf-8"))
     consts = {"width": width(instructions)} if kernel == "add" else {}
     request = Request(kernel=kernel, args=types, consts=consts)
-    options = CompileOptions(limits=Limits(steps=STEPS))
+    options = CompileOptions(limits=Limits(steps=STEPS), keep=frozenset())  # as the command does
     return compile_source(source, request, lambda name, at: None, options, into)
 
 

@@ -26,7 +26,14 @@ from nkic.machine.targets import TRN2
 from nkic.neff.read import read as decode
 from nkic.neff.verify import verify, verify_ordered
 from nkic.neff.write import write
-from nkic.prove import prove_addresses, prove_order, prove_returned, prove_spilled, read
+from nkic.prove import (
+    prove_addresses,
+    prove_order,
+    prove_returned,
+    prove_spilled,
+    read,
+    written,
+)
 from nkic.schedule import schedule
 from nkic.simulate import RunOptions, simulate
 from tests.harness.interpret import interpret, random_inputs
@@ -49,7 +56,7 @@ def compiled_and_run(
     assert (spilled is None) == (not report.all)
     assert prove_spilled(meant, tight) == []
     effects = read(tight)
-    assert prove_returned(found, tight) == []
+    assert prove_returned(written(found), tight) == []
     assert prove_addresses(placed, effects) == []
     done = schedule(placed, graphs, serial)
     assert prove_order(tight, done, effects) == []

@@ -135,7 +135,7 @@ class _CompileCommand:
         last = pipeline.LAST_CHECK if line.check else outputs.last_stage(wanted)
         if most or shown or insights.wanted(line):
             last = FORMS["neff"].stage
-        options = self.options(last)
+        options = self.options(last, wanted)
         compiled = Compiled(source)
         if place is not None:
             place.note(self.loader.probes)
@@ -160,9 +160,10 @@ class _CompileCommand:
         if place is not None:
             self.keep(place, wanted[0].path, compiled, said)
 
-    def options(self, last: str) -> CompileOptions:
-        """How to compile, up to the stage `last`. Raises `UsageFailed`."""
+    def options(self, last: str, wanted: Sequence[Output]) -> CompileOptions:
+        """How to compile, up to the stage `last`, for these outputs. Raises `UsageFailed`."""
         line = self.line
+        read = frozenset(FORMS[one.kind].stage for one in wanted if one.kind != outputs.DEPS)
         return CompileOptions(
             serial=line.serial,
             embed_source=line.embed_source,
@@ -174,12 +175,14 @@ class _CompileCommand:
             limits=table.evaluation(self.session.limits),
             level=DEFAULT.level if line.optimise is None else line.optimise,
             spill=line.spill,
+            keep=None if insights.wanted(line) else read,
         )
 
     def keep(self, place: Kept, path: str, compiled: Compiled, said: Sequence[Diagnostic]) -> None:
         """Keeps what was written to `path` and said, with what the file system was asked."""
         probes, used = self.loader.probes, resources(compiled.executable)
-        probes.contents.update(compiled.results["specialise"].reads)
+        if compiled.program is not None:
+            probes.contents.update(compiled.program.reads)
         place.keep(
             probes,
             compiled.data,

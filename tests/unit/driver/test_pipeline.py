@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from pathlib import Path
 
 import pytest
 
-from nkic.base.diagnostics import CompileFailed, UsageFailed
+from nkic.base.diagnostics import CompileFailed, Reporter, UsageFailed
 from nkic.base.source import SourceFile
 from nkic.driver import pipeline
 from nkic.driver.compiled import DEFAULT, Compiled, CompileOptions
@@ -15,6 +16,8 @@ from nkic.driver.forms import FORMS
 from nkic.driver.loader import Loader
 from nkic.driver.pipeline import AuditFailed, compile_source, compile_text
 from nkic.driver.request import parse_options, request_for
+from nkic.ir.dependence import DependenceGraph
+from nkic.ir.program import Program
 from nkic.ir.text import program_text
 from nkic.neff.load import load
 from nkic.neff.records import InstructionRecord
@@ -69,6 +72,34 @@ def test_it_stops_where_it_is_told(last: str) -> None:
     stages = list(pipeline.STAGES)
     done = stages[: stages.index(last) + 1]
     assert list(run(options=CompileOptions(last=last)).results) == done
+
+
+def test_results_that_nobody_will_read_are_given_up() -> None:
+    compiled = run(options=CompileOptions(keep=frozenset({"depend"})))
+    left = set(pipeline.STAGES) - {"specialise", "lower", "search"}
+    assert set(compiled.results) == left
+    assert compiled.first_plan is None
+    assert compiled.data == run().data
+    assert compiled.program is compiled.results["allocate"]
+    assert ("k.py", 9) in compiled.lines()  # as those of the program with views
+
+
+def test_the_program_with_views_is_freed_after_lower(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[weakref.ref[Program]] = []
+    lower, depend = pipeline.lower, pipeline.depend
+
+    def noted(program: Program, report: Reporter) -> Program:
+        made.append(weakref.ref(program))
+        return lower(program, report)
+
+    def looked(program: Program) -> tuple[DependenceGraph, ...]:
+        assert made[0]() is None
+        return depend(program)
+
+    monkeypatch.setattr(pipeline, "lower", noted)
+    monkeypatch.setattr(pipeline, "depend", looked)
+    run(options=CompileOptions(keep=frozenset()))
+    assert len(made) == 1
 
 
 def test_every_form_names_a_stage() -> None:
