@@ -85,7 +85,6 @@ class Machine:
         self.timeline: list[tuple[Runner, Item, int, int]] = []
         self.turns = 0
         self.deadline = inf
-        self.ran: list[tuple[Item, ...]] | None = None  # in order, if wanted; of all cores
 
     def run(self) -> None:
         """Runs until every stream has ended; raises ProgramFault or LimitHit."""
@@ -226,10 +225,7 @@ class Machine:
             self._take(runner, item, brought)
             if self.bounds:
                 self.bounds[runner.rank].lose(item.record, runner.record.engine)
-        if self.ran is not None:
-            self.ran.append(tuple([arrival.item for arrival in arrivals]))
         if any(a.missing is not None for a in arrivals):
-            self.ran = None
             self.unwritten.exchange([(a.runner, a.item, a.missing) for a in arrivals])
 
     def _take(self, runner: Runner, item: Item, brought: Mapping[int, Any]) -> None:
@@ -275,10 +271,7 @@ class Machine:
         """Computes an item's values."""
         missing = self.unwritten.read(runner, item) if item.checks else None
         if missing is not None:
-            self.ran = None  # what follows depends on values
             self.unwritten.prepare(runner, item)
-        elif self.ran is not None:
-            self.ran.append((item,))
         for tile, window in item.windows:
             tile.window = window
         if item.step is not None:

@@ -36,7 +36,9 @@ class Work(NamedTuple):
     rendezvous: Rendezvous | None = None
 
     def windows(self, operands: tuple[OperandRecord, ...]) -> tuple[tuple[Tile, Window], ...]:
-        """The tiles, and the memory to lay them over."""
+        """The tiles, and the memory to lay them over, where that is decided already."""
+        if self.tiles and self.tiles[0][1].memory.apart:
+            return ()
         found = []
         for number, tile in self.tiles:
             found.append((tile, tile.memory.laid(operands[number])))  # type: ignore[arg-type]

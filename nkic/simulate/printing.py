@@ -56,3 +56,8 @@ class Prints:
             return
         self._bytes += values.nbytes
         self.kept.append(Printed(core, prefix, dtype, np.array(values)))
+
+    def clear(self) -> None:
+        """As before the run."""
+        self.kept.clear()
+        self.left_out = self._bytes = 0

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.base.collector import without_collector
+from nkic.base.diagnostics import Diagnostic, LimitHit, ProgramFault
 from nkic.machine.codecs import storage
 from nkic.machine.targets import Target
 from nkic.neff.records import Executable
@@ -21,6 +22,7 @@ from nkic.simulate.decode import Decoder
 from nkic.simulate.machine import Machine
 from nkic.simulate.numerics import quiet
 from nkic.simulate.options import RunOptions
+from nkic.simulate.order import NotFixed, Order, may_be_fixed, meets_ranks
 from nkic.simulate.printing import Prints
 from nkic.simulate.races import RaceDetector
 from nkic.simulate.remarks import Remarks
@@ -86,10 +88,14 @@ def simulate_ranks(
         if make is not plain or len(inputs) != 1 or not rerun.may_repeat(wanted):
             return _run(executable, inputs, wanted, make)
         known = rerun.take(executable, wanted)
+        if known.is_fixed and known.rerun is None:
+            known.rerun = _ordered(executable, inputs[0], replace(wanted, watch=None))
+            known.is_fixed = known.rerun is not None
         if known.rerun is not None:
-            found = [known.rerun.run(_contents(executable, inputs[0]), wanted.precise)]
+            contents = _contents(executable, inputs[0])
+            found = [known.rerun.run(contents, wanted.precise, wanted.watch)]
         else:
-            found = _run(executable, inputs, wanted, make, known)
+            found = _run(executable, inputs, wanted, make)
         rerun.put(known)
         return found
 
@@ -98,10 +104,17 @@ class _Rank:
     """One of the kernels that run together."""
 
     def __init__(
-        self, executable: Executable, inputs: Arrays, options: RunOptions, rank: int, watched: bool
+        self,
+        executable: Executable,
+        inputs: Arrays,
+        options: RunOptions,
+        rank: int,
+        watched: bool = False,
+        apart: bool = False,
     ) -> None:
         contents = _contents(executable, inputs)
-        self.memory = Memory(executable, contents, options.copies_less and not watched)
+        in_place = options.copies_less and not watched
+        self.memory = Memory(executable, contents, in_place, apart)
         races = options.check_races and executable.cores > 1
         shadow = Shadow(executable, self.memory) if options.check_init or races else None
         self.shadow = shadow if options.check_init else None
@@ -133,12 +146,9 @@ def _run(
     inputs: Sequence[Arrays],
     options: RunOptions,
     make: MachineMaker,
-    known: rerun.Known | None = None,
 ) -> list[Result]:
     target = options.target_of(executable)
-    limit = None
-    if options.max_cycles is not None:
-        limit = options.max_cycles * 1_000_000 // target.base_clock_mhz
+    limit = _limit(options, target)
     watched = make is not plain  # somebody looks into memory before the end
     ranks = [_Rank(executable, own, options, rank, watched) for rank, own in enumerate(inputs)]
     runners = [runner for rank in ranks for runner in rank.runners]
@@ -147,32 +157,66 @@ def _run(
     machine.bounds = [rank.bounds for rank in ranks if rank.bounds is not None]
     machine.orders = [rank.orders for rank in ranks if rank.orders is not None]
     machine.recorders = [rank.recorder for rank in ranks if rank.recorder is not None]
-    machine.ran = [] if known is not None and known.wants else None
     machine.run()
-    ended = [_ended(rank, executable, machine, options) for rank in ranks]
-    if known is not None and known.wants:
-        known.show(ended[0])
-    return [one.result for one in ended]
+    return [_ended(rank, executable, machine, options) for rank in ranks]
 
 
-def _ended(
-    rank: _Rank, executable: Executable, machine: Machine, options: RunOptions
-) -> rerun.Ended:
+def _ordered(executable: Executable, inputs: Arrays, options: RunOptions) -> rerun.Rerun | None:
+    """The run up to its values; None where they have a say in it, or where it ends in a fault,
+    which may be that of a value.
+    """
+    if not may_be_fixed(executable):
+        return None
+    rank, target = _Rank(executable, inputs, options, 0, apart=True), options.target_of(executable)
+    if meets_ranks(rank.runners):
+        return None
+    limit = _limit(options, target)
+    order = Order(executable, rank.runners, [rank.shadow], options, limit, target)
+    order.recorders = [rank.recorder] if rank.recorder is not None else []
+    try:
+        order.run()
+    except (ProgramFault, LimitHit, NotFixed):
+        return None
+    memory, prints, remarks = rank.memory, rank.prints, rank.remarks
+    result, unwritten = _passed(rank, order, target), _unwritten(rank, executable)
+    return rerun.Rerun(
+        rerun.Ordered(
+            executable, memory, rank.runners, prints, remarks, order.ran, result, unwritten
+        )
+    )
+
+
+def _limit(options: RunOptions, target: Target) -> int | None:
+    """The time that the run may take, in picoseconds."""
+    if options.max_cycles is None:
+        return None
+    return options.max_cycles * 1_000_000 // target.base_clock_mhz
+
+
+def _ended(rank: _Rank, executable: Executable, machine: Machine, options: RunOptions) -> Result:
     memory, prints, bounds = rank.memory, rank.prints, rank.bounds
-    unwritten = never_written(executable, rank.shadow) if rank.shadow is not None else []
     outputs = {p.name: memory.contents_of(p.tensor, options.precise) for p in executable.outputs}
-    result = replace(
-        _result(outputs, rank.runners, machine, options.target_of(executable)),
+    return replace(
+        _passed(rank, machine, options.target_of(executable)),
+        outputs=outputs,
         printed=tuple(prints.kept),
         prints_left_out=prints.left_out,
-        remarks=(*rank.remarks.diagnostics(executable), *unwritten),
-        timeline=tuple(_timeline(rank, machine)),
-        recorded=recorded(rank.recorder, machine.end) if rank.recorder else None,
+        remarks=(*rank.remarks.diagnostics(executable), *_unwritten(rank, executable)),
         bounds={p.name: bounds.of_output(p.tensor) for p in executable.outputs} if bounds else None,
         uncovered=bounds.uncovered if bounds else {},
     )
-    return rerun.Ended(
-        executable, memory, rank.runners, prints, rank.remarks, machine.ran, result, unwritten
+
+
+def _unwritten(rank: _Rank, executable: Executable) -> list[Diagnostic]:
+    return never_written(executable, rank.shadow) if rank.shadow is not None else []
+
+
+def _passed(rank: _Rank, machine: Machine, target: Target) -> Result:
+    """The time that has passed, in a result without values."""
+    return replace(
+        _result({}, rank.runners, machine, target),
+        timeline=tuple(_timeline(rank, machine)),
+        recorded=recorded(rank.recorder, machine.end) if rank.recorder else None,
     )
 
 

@@ -28,17 +28,31 @@ class Compact:
         self._arena = Arena()
         self._held: dict[int, NDArray[Any]] = {}  # by tensor
         self._free: dict[tuple[int, ...], list[NDArray[Any]]] = defaultdict(list)  # by shape
+        self._windows: dict[int, NDArray[Any] | None] = {}  # by identity of the pattern
 
-    def window(self, pattern: PatternRecord, form: WindowForm) -> NDArray[np.generic]:
-        """As `Memory.window`, which it asks for what is not its own."""
-        if not self.memory.is_tile(pattern.tensor):
+    def window(self, pattern: PatternRecord, form: WindowForm) -> NDArray[Any] | None:
+        """As `Memory.window`; None over memory of the caller's, which is elsewhere in each run."""
+        key = id(pattern)
+        if key not in self._windows:
+            self._windows[key] = self._window(pattern, form)
+        return self._windows[key]
+
+    def _window(self, pattern: PatternRecord, form: WindowForm) -> NDArray[Any] | None:
+        tensor = pattern.tensor
+        if self.memory.is_lent(tensor):
+            return None
+        if not self.memory.is_tile(tensor):
             return self.memory.window(pattern, form)
-        array = self._held.get(pattern.tensor)
+        array = self._held.get(tensor)
         if array is None:
-            array = self._held[pattern.tensor] = self._take(pattern.tensor)
+            array = self._held[tensor] = self._take(tensor)
         row = array.strides[0]
         first = pattern.start * row + pattern.offset * form.unit
         return np.ndarray(form.shape, form.storage, array, first, (row, *form.strides[1:]))
+
+    def settle(self) -> None:
+        """All windows have been asked for."""
+        self._windows.clear()
 
     def release(self, tensor: int) -> None:
         """It is not used any more."""

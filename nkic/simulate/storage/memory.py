@@ -121,14 +121,20 @@ class Memory:
     """All regions of a program, and the scratch arrays that its steps share.
 
     `placed` is where tensors lie on the device, as regions have it; `homes`, where their values
-    are: elsewhere for tiles that are pieces of HBM tensors (`in_place`, if that is wanted).
+    are: elsewhere for tiles that are pieces of HBM tensors (`in_place`, if that is wanted). With
+    `apart`, all other tiles have memory of their own (`compact.py`), and none here.
     """
 
     def __init__(
-        self, executable: Executable, contents: Contents | None = None, in_place: bool = False
+        self,
+        executable: Executable,
+        contents: Contents | None = None,
+        in_place: bool = False,
+        apart: bool = False,
     ) -> None:
         self.executable = executable
         self.contents = contents or {}
+        self.apart = apart
         self.uses = tensor_usage(executable)
         self.scratch = Scratch()
         self._arena = Arena()
@@ -226,7 +232,7 @@ class Memory:
         low = tensors[0].byte // ALIGN * ALIGN
         rows = max([tensor.partition + tensor.shape[0] for tensor in tensors])
         size = -(-(end - low) // ALIGN) * ALIGN
-        if all(self.in_place.get(n) is not None for n in numbers):
+        if self.apart or all(self.in_place.get(n) is not None for n in numbers):
             rows = size = 0  # nobody's values are here
         region = _region(rows, size, self._grid(numbers), self._arena.zeros)
         kind = self._kind(tensors[0].buffer, region)
@@ -335,12 +341,6 @@ class Memory:
     def is_tile(self, number: int) -> bool:
         """Whether a tensor is on chip, and no piece of one in HBM."""
         return self.homes[number].on_chip and self.in_place.get(number) is None
-
-    def empty(self) -> None:
-        """Lets go of all tiles, which lie elsewhere from now on (`compact.py`)."""
-        for number, home in self.homes.items():
-            if self.is_tile(number):
-                home.region, home.array = EMPTY, EMPTY.array
 
     def lend(self, contents: Contents) -> None:
         """Begins another run: only what it writes before it reads it is as the last one left it."""

@@ -1,5 +1,6 @@
-"""A program that runs again gives what it gives when it runs alone, and holds nothing of a caller's
-in between; programs in which values decide what is run are run as they always are.
+"""A program whose order is known before its values gives what the event loop gives with them, in
+its first run and in later ones, and holds nothing of a caller's in between; programs in which
+values decide what is run are run by the event loop.
 """
 
 from __future__ import annotations
@@ -66,8 +67,17 @@ out = nl.ndarray((128, 64), dtype=nl.bfloat16, buffer=nl.shared_hbm)
 nisa.dma_copy(dst=out[:, 0:32], src=x[:, 0:32])
 return out
 """,
+    "prints": f"nl.device_print('before', x)\n{ADD}\nnl.device_print('y', y)",
+    "a product onto data": """
+p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)
+nisa.tensor_copy(dst=p, src=x[0:64, :])
+nisa.nc_matmul(dst=p, stationary=x, moving=x, accumulate=True)
+nisa.memset(dst=y, value=0.0)
+nisa.activation(dst=y, op=nl.log, data=y)
+nisa.tensor_copy(dst=y[0:64, :], src=p)
+""",
 }
-# Programs whose next run is not that of these steps.
+# Programs of which values decide what is run, or what was written.
 OTHERS = {
     "a tile that is written in part": """
 z = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
@@ -75,15 +85,7 @@ nisa.tensor_copy(dst=z[:, 0:32], src=x[:, 0:32])
 nisa.tensor_copy(dst=y, src=z)
 nisa.tensor_copy(dst=y[:, 32:64], src=x[:, 32:64])
 """,
-    "a print": f"{ADD}\nnl.device_print('y', y)",
     "a loop on the device": f"def turn(i):\n    {ADD}\nnl.fori_loop(0, 2, turn)",
-    "a product onto data": """
-p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)
-nisa.tensor_copy(dst=p, src=x[0:64, :])
-nisa.nc_matmul(dst=p, stationary=x, moving=x, accumulate=True)
-nisa.memset(dst=y, value=0.0)
-nisa.tensor_copy(dst=y[0:64, :], src=p)
-""",
 }
 
 
@@ -99,8 +101,8 @@ def drawn(seed: int) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def alone(executable: Executable, inputs: dict[str, Any], options: RunOptions) -> Result:
-    """What a process gives that has never run it."""
-    return simulate(replace(executable), inputs, options)
+    """What the event loop gives, which runs whatever has a limit of time."""
+    return simulate(executable, inputs, replace(options, timeout_s=3600.0))
 
 
 def is_kept() -> bool:
@@ -113,21 +115,22 @@ def same(one: Result, other: Result) -> bool:
         (r.time_ns, r.cycles, r.engines, r.dma_bytes, r.instructions, r.remarks, r.timeline)
         for r in (one, other)
     ]
+    printed = [[(p[:3], p.values.tobytes()) for p in r.printed] for r in (one, other)]
+    if printed[0] != printed[1] or one.prints_left_out != other.prints_left_out:
+        return False
     return bits[0] == bits[1] and told[0] == told[1]
 
 
 @pytest.mark.parametrize("name", STEADY)
 @pytest.mark.parametrize("precise", [True, False])
-def test_the_next_runs_are_those_of_a_new_process(name: str, precise: bool) -> None:
+def test_all_runs_are_those_of_the_event_loop(name: str, precise: bool) -> None:
     executable = built(STEADY[name])
     options = RunOptions(precise=precise, timeline=100, trace=100)
-    kept = []
-    for seed in range(5):
+    for seed in range(4):
         inputs = drawn(seed)
         found = simulate(executable, inputs, options)
-        kept.append(is_kept())
+        assert is_kept()
         assert same(found, alone(executable, inputs, options))
-    assert kept == [False, True, True, True, True]
 
 
 @pytest.mark.parametrize("body", [test_cores.SWAP, test_cores.HANDOVER, test_cores.TWO_PIPES])
@@ -208,7 +211,6 @@ def test_programs_are_told_apart_by_their_options() -> None:
         RunOptions(values=False),
         RunOptions(report_bounds=True),
         RunOptions(timeout_s=100.0),
-        RunOptions(watch=lambda count: None),
     ],
 )
 def test_runs_that_somebody_looks_into_are_not_kept(options: RunOptions) -> None:
@@ -218,9 +220,19 @@ def test_runs_that_somebody_looks_into_are_not_kept(options: RunOptions) -> None
     assert rerun._known == []
 
 
+def test_who_watches_is_told_how_far_the_steps_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rerun, "WATCHED", 2)
+    executable = built("\n".join([STEADY["a product"]] * 2))
+    told: list[int] = []
+    for _ in range(2):
+        result = simulate(executable, drawn(0), RunOptions(watch=told.append))
+        assert len(told) == 5 and len(set(told)) == 5 and told == sorted(told)
+        assert told[-1] == result.instructions == 10 and len(rerun._known) == 1
+        told.clear()
+
+
 def test_memories_are_kept_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     programs = [built(STEADY["a product"]) for _ in range(3)]
-    simulate(programs[0], drawn(0))
     simulate(programs[0], drawn(0))
     (first,) = rerun._known
     assert first.rerun is not None
