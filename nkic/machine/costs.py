@@ -150,11 +150,13 @@ def reducing(facts: Facts) -> Cost:
 
 @formula(PUBLISHED)
 def predicated(facts: Facts) -> Cost:
-    """tensor_copy_predicated: N with one of src and predicate in PSUM, else 2N (F)."""
+    """tensor_copy_predicated: N with one of src and predicate in PSUM, else 2N (F), as for any two
+    tiles out of one memory, which v3 reads at twice the width (A).
+    """
     inputs = [t for name in ("src", "predicate") if (t := facts.maybe(name)) is not None]
     apart = len(inputs) == 1 or any(t.buffer is Buffer.PSUM for t in inputs)
-    n = facts.tile("dst").free
-    return engine_cost(facts, n if apart else 2 * n, (*inputs,))
+    each = 1 if apart else facts.target.figures["vector.two_tiles_per_element"]
+    return engine_cost(facts, each * facts.tile("dst").free, (*inputs,))
 
 
 @formula(PUBLISHED)
@@ -191,15 +193,18 @@ def accumulator_read(facts: Facts) -> float:
 
 @formula(PUBLISHED)
 def matmul(facts: Facts) -> Cost:
-    """nc_matmul: max(min(64, columns held), columns streamed) x passes (F)."""
+    """nc_matmul: max(min(64, columns held), columns streamed) x passes (F); steps of many bytes
+    halve the rate at which an operand is read (A: of each engine's interface).
+    """
     stationary, moving = facts.tile("stationary"), facts.tile("moving")
     pairs = 2 if facts.attributes.get("perf_mode") == "double_row" else 1
     held, streamed = stationary.free // pairs, moving.free // pairs
     passes = matmul_passes(facts, stationary, moving)
-    cycles = max(min(facts.target.figures["issue.least"], held), streamed) * passes
+    least = min(facts.target.figures["issue.least"], held)
+    cycles = max(least, streamed * _slowed(facts, moving)) * passes
     if stationary.dtype.name == "float32" and not _transposes(facts):
         return tensor_cost(facts, _not_hidden(facts, cycles, held), held, passes)
-    loading = held / facts.target.figures["tensor.load_rate"]
+    loading = held * _slowed(facts, stationary) / facts.target.figures["tensor.load_rate"]
     return tensor_cost(facts, max(cycles, loading), held, passes)
 
 
@@ -275,15 +280,14 @@ def copy_rate(facts: Facts, src: Tile, dst: Tile) -> int:
     """Elements per cycle and lane of a copy-like instruction (A; 32-bit: M)."""
     generation, engine = facts.target.generation, facts.engine
     narrow = _narrow(src, generation) and _narrow(dst, generation)
-    if engine is Engine.SCALAR:
-        return 2 if generation >= 4 and narrow else 1
-    if generation < 3 or engine is Engine.GPSIMD:
+    first = 4 if engine is Engine.SCALAR else 3  # generation with modes; v4's are as v3's (A)
+    if generation < first or engine is Engine.GPSIMD:
         return 1
     in_sbuf = (src.buffer is Buffer.SBUF) + (dst.buffer is Buffer.SBUF)
     contiguous = src.contiguous and dst.contiguous
-    if in_sbuf == 2:
-        return (4 if contiguous else 2) if narrow else (2 if contiguous else 1)
-    return 2 if narrow and contiguous and in_sbuf == 1 else 1
+    if in_sbuf < 2 or engine is Engine.SCALAR:
+        return 2 if narrow and (in_sbuf == 2 or (contiguous and in_sbuf == 1)) else 1
+    return (4 if contiguous else 2) if narrow else (2 if contiguous else 1)
 
 
 def _narrow(tile: Tile, generation: int) -> bool:
@@ -294,8 +298,7 @@ def _narrow(tile: Tile, generation: int) -> bool:
 def engine_cost(facts: Facts, cycles: float, tiles: tuple[Tile, ...], more: float = 0.0) -> Cost:
     """The cost of streaming `tiles` in `cycles`, with `more` cycles of what does not stream."""
     figures, engine = facts.target.figures, facts.engine or Engine.VECTOR
-    halved = any(_stride_bytes(tile) > figures["issue.full_rate_stride"] for tile in tiles)
-    streamed = -(-cycles // 1) * (2 if halved else 1) + more
+    streamed = -(-cycles // 1) * max([_slowed(facts, tile) for tile in tiles], default=1) + more
     least = figures["issue.least_dynamic" if any(t.dynamic for t in tiles) else "issue.least"]
     apart, whole = _access(facts, engine, tiles)
     interval = round(max(least, streamed + apart))
@@ -311,6 +314,11 @@ def _access(facts: Facts, engine: Engine, tiles: tuple[Tile, ...]) -> tuple[floa
     place = "psum" if any(t.buffer is Buffer.PSUM for t in tiles) else "sbuf"
     name = engine.value
     return figures[f"{name}.interval_{place}"], figures[f"{name}.duration_{place}"]
+
+
+def _slowed(facts: Facts, tile: Tile) -> int:
+    """By how much the step between neighbours makes reading or writing a tile slower (A)."""
+    return 2 if _stride_bytes(tile) > facts.target.figures["issue.full_rate_stride"] else 1
 
 
 def _stride_bytes(tile: Tile) -> int:

@@ -32,7 +32,7 @@ TRANSFERS = Trust(
 ELEMENTWISE = Trust(
     "bound by DVE, ACT or POOL",
     30,
-    "20 published kernels that a former compiler transformed, off by 5 to 28 %",
+    "20 published kernels that a former compiler transformed, off by 1 to 14 %",
 )
 MIXED = Trust(
     "bound by no engine alone",

@@ -63,8 +63,9 @@ class Outputs:
         """All that was recorded; `arguments` are the kernel's, as `--info` shows them."""
         trace = self.trace
         if trace.profile is Profile.BETA1:
-            from nkic.language.beta1.recorded import spills  # rarely needed
+            from nkic.language.beta1.recorded import repeated, spills  # rarely needed
 
+            repeated.multiply(trace)
             spills.fit(trace, self.at)
         outputs = self.parameters()
         refuse_written([trace.tensors[n] for n in trace.constants], trace.written)

@@ -52,6 +52,14 @@ class Made(NamedTuple):
     rest: Mask | None = None
 
 
+class Repeated(NamedTuple):
+    """A row that the library repeats in all partitions: by `body[first:end]`."""
+
+    body: list[Item]
+    first: int
+    end: int
+
+
 @dataclass
 class State:
     """What is kept for one trace."""
@@ -80,6 +88,8 @@ class State:
     """Parts of tiles of zeros in PSUM that matmuls have been added to, where nothing else was."""
     stamps: dict[int, int] = field(default_factory=dict)
     """How often each tensor was written."""
+    repeated: list[Repeated] = field(default_factory=list)
+    """Rows that are repeated in all partitions."""
 
 
 _states: WeakKeyDictionary[Trace, State] = WeakKeyDictionary()

@@ -42,6 +42,7 @@ from nkic.language.beta1.extents import (
 )
 from nkic.language.beta1.moving import (
     Number,
+    across_partitions,
     assign,
     copy,
     in_sbuf,
@@ -98,8 +99,7 @@ def beside(first: Tile, second: Tile) -> Tile:
     both = first._access.tensor.buffer is second._access.tensor.buffer is Buffer.PSUM
     second = in_sbuf(second) if both else second
     if second.shape[0] == 1 and first.shape[0] != 1 and len(second.shape) == len(first.shape):
-        rows: Tile = stdlib("_across_partitions", second, first.shape[0])
-        return rows
+        return across_partitions(second, first.shape[0])
     return second
 
 
@@ -375,8 +375,7 @@ def broadcast_to(src: Any, *, shape: Any) -> Tile:
         return made
     if not source._access.tensor.on_chip:
         raise KernelError("operand-shape", f"{source.shape} cannot be repeated to {sizes}")
-    rows = stdlib("_across_partitions", source, sizes[0])
-    return spread(rows, sizes)
+    return spread(across_partitions(source, sizes[0]), sizes)
 
 
 def expand_dims(data: Any, axis: int) -> Tile:

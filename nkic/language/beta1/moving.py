@@ -14,6 +14,7 @@ from nkic.ir.tensors import View
 from nkic.language.beta1 import access
 from nkic.language.beta1.emit import (
     Part,
+    Repeated,
     alike,
     emit,
     hide,
@@ -24,6 +25,7 @@ from nkic.language.beta1.emit import (
     operand,
     result,
     save_aliases,
+    state,
     written_part,
 )
 from nkic.language.beta1.extents import (
@@ -103,6 +105,15 @@ def stdlib(name: str, *args: Any, **named: Any) -> Any:
     given = [operand(value) if isinstance(value, NkiTensor) else value for value in args]
     found = active().library(name)(*given, **named)
     return Tile(found._access) if isinstance(found, NkiTensor) else found
+
+
+def across_partitions(row: Tile, count: int) -> Tile:
+    """A tile with the one partition of `row` in each of `count`."""
+    row, body = in_sbuf(row), active().body
+    first = len(body)
+    rows: Tile = stdlib("_across_partitions", row, count)
+    state().repeated.append(Repeated(body, first, len(body)))
+    return rows
 
 
 def load(src: Any, *, mask: Any = None, dtype: Any = None, mode: Any = None) -> Tile:

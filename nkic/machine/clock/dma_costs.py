@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nkic.machine.clock import Standing
-from nkic.machine.costs import UNKNOWN, Formula, formula, per_element
+from nkic.machine.costs import UNKNOWN, Formula, engine_cost, formula
 from nkic.machine.engines import Engine
 from nkic.machine.facts import Facts, Tile
 from nkic.machine.memory import PARTITIONS
@@ -55,14 +55,17 @@ def dma_computing(facts: Facts) -> Cost:
     return copies[0]._replace(busy_ns=sum(copy.busy_ns for copy in copies))
 
 
-_BY_GPSIMD = per_element("src", starts=1, basis=UNKNOWN)
-
-
 @formula(UNKNOWN)
 def swapping(facts: Facts) -> Cost:
-    """sendrecv: as a copy within SBUF; by the gpsimd engine, its start and a copy."""
-    by_gpsimd = facts.attributes["dma_engine"] == "gpsimd_dma"
-    return _BY_GPSIMD(facts) if by_gpsimd else dma_copying(facts)
+    """sendrecv: as a copy within SBUF; by the gpsimd engine, its start, and the bytes at the rate
+    of the DMA engines that its processors have (A).
+    """
+    if facts.attributes["dma_engine"] != "gpsimd_dma":
+        return dma_copying(facts)
+    src, figures = facts.tile("src"), facts.target.figures
+    ns = src.elements * src.dtype.size / figures["gpsimd.dma_rate"]
+    cycles = ns * facts.target.clock_mhz[Engine.GPSIMD] / 1000
+    return engine_cost(facts, cycles, (src,), figures["gpsimd.start"])
 
 
 def around_ring(passes: int) -> Formula:

@@ -38,6 +38,14 @@ GPSIMD = (
         "start-up of iota, affine_select and their like",
         documented(150, FORMULAS),
     ),
+    row(
+        "gpsimd.dma_rate",
+        "bytes/ns",
+        "of the DMA engines in its processors together, in each direction",
+        assumed(153, f"{LIKE_V3}, though trn1 has none"),
+        documented(153, GUIDE_V3),
+        least=0.01,
+    ),
 )
 
 TENSOR = (

@@ -59,10 +59,12 @@ def gathering_locally(facts: Facts) -> Cost:
     C = (28 + t run) / (t run) / min(4 / size, run), used as a divisor, as it is printed.
     """
     run, size = facts.attributes["num_elem_per_idx"], facts.tile("dst").dtype.size
+    given = facts.attributes["num_valid_indices"]
+    moved = facts.tile("dst").free if given is None else given * run
     span = LANES * run
     divisor = (28 + span) / span / min(4 / size, run)
     start = facts.target.figures["gpsimd.start"]
-    return costs.engine_cost(facts, facts.tile("dst").free / divisor, (), start)
+    return costs.engine_cost(facts, moved / divisor, (), start)
 
 
 @costs.formula((Standing.DOCUMENTED, "nki.isa.topk"))

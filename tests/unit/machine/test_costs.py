@@ -26,6 +26,9 @@ HALF = tile("bfloat16[128, 512]")
 SPREAD = tile("bfloat16[128, 512]", dims=((4, 512),))
 V, S, G, Y = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD, Engine.SYNC
 FAR = tile("float32[128, 512]", dims=((8, 512),))
+FAR_MOVING = tile("bfloat16[128, 512]", dims=((9, 512),))
+FAR_HELD = tile("bfloat16[128, 128]", dims=((9, 128),))
+HALF_PSUM = tile("bfloat16[128, 512] psum")
 
 
 REPORTED = ["launch.after_ns", "launch.before_ns"]  # beside the kernel, in its report
@@ -176,6 +179,15 @@ def test_who_starts_a_transfer(
     assert dma_trigger(facts_of("dma_copy", target, **changes)[1], queue) == trigger
 
 
+def test_gpsimd_swaps_tiles_at_the_rate_of_its_own_dma_engines() -> None:
+    """Trainium2 guide: 153 GB/s in each direction."""
+    swapped = {one: tile("bfloat16[128, 512]") for one in ("src", "dst")}
+    row, facts = facts_of("sendrecv", TRN2, dma_engine="gpsimd_dma", **swapped)
+    facts = Facts(TRN2, facts.operands, facts.attributes, G)
+    streams = row.cost(facts).interval - 150 - 60
+    assert 128 * 512 * 2 / (streams / 1.2) == pytest.approx(153, rel=0.01)
+
+
 def test_sums_by_dma_are_prepared_before_the_run() -> None:
     """ISA dma_compute: the only mode is static, but for rows that an index tile names."""
     _, facts = facts_of("dma_compute")
@@ -272,8 +284,9 @@ FORMULAS: list[tuple[str, Target, Engine | None, dict[str, Any], int]] = [
     ("bn_stats", TRN2, None, {}, 512),
     ("bn_aggr", TRN2, None, {"data": tile("float32[128, 120]")}, 520),
     ("reciprocal", TRN2, None, {}, 4096),
-    ("tensor_copy_predicated", TRN2, None, {}, 1024),
-    ("tensor_copy_predicated", TRN2, None, {"src": PSUM}, 512),
+    ("tensor_copy_predicated", TRN1, None, {}, 1024),
+    ("tensor_copy_predicated", TRN1, None, {"src": PSUM}, 512),
+    ("tensor_copy_predicated", TRN2, None, {}, 512),
     ("tensor_copy_predicated", TRN2, None, {"src": 1.0}, 512),
     ("max8", TRN2, None, {}, 512),
     ("activation", TRN2, None, {}, 512 + 119),
@@ -288,6 +301,9 @@ FORMULAS: list[tuple[str, Target, Engine | None, dict[str, Any], int]] = [
     ("nc_matmul", TRN2, None, matmul(32, 16, "bfloat16"), 32 + 4),
     ("nc_matmul", TRN2, None, matmul(128, 512, "tfloat32"), 512 + 4),
     ("nc_matmul", TRN2, None, matmul(128, 512, "float32"), 2048 + 8),
+    # steps of more than 16 bytes: what streams takes twice as long; loads stay hidden
+    ("nc_matmul", TRN2, None, {**matmul(128, 512, "bfloat16"), "moving": FAR_MOVING}, 1024 + 4),
+    ("nc_matmul", TRN2, None, {**matmul(128, 64, "bfloat16"), "stationary": FAR_HELD}, 64 + 4),
     # loads of 382 ns are hidden by half of what streams, at most
     ("nc_matmul", TRN2, None, matmul(128, 512, "float32", is_moving_onezero=True), 512 + 917 + 4),
     ("nc_matmul", TRN2, None, matmul(128, 512, "float32", is_stationary_onezero=True), 1024 + 4),
@@ -309,6 +325,12 @@ FORMULAS: list[tuple[str, Target, Engine | None, dict[str, Any], int]] = [
     ("nc_transpose", TRN1, None, {}, 512),
     ("nc_transpose", TRN2, None, {}, 256 + 4),
     ("nc_transpose", TRN2, V, {"data": tile("float32[32, 32]")}, 32),
+    # what v4 has on scalar it has under the conditions of vector's mode
+    ("tensor_copy", TRN3, S, {"src": HALF_PSUM, "dst": HALF}, 256),
+    ("tensor_copy", TRN3, S, {"src": HALF_PSUM, "dst": SPREAD}, 512),
+    # 128 indices, or 32 of them, at 8 a cycle
+    ("local_gather", TRN2, None, {}, 150 + 16),
+    ("local_gather", TRN2, None, {"num_valid_indices": 32}, 150 + 4),
     ("register_move", TRN2, None, {}, 64),
     ("register_load", TRN2, None, {}, 775),
 ]
@@ -390,6 +412,7 @@ def test_every_figure_counts() -> None:
         ("dma_copy", {"dge_mode": "swdge"}),
         ("dma_copy", {"dge_mode": "none"}),
         ("dma_transpose", {"src": tile("bfloat16[16, 128]")}),
+        ("sendrecv", {"dma_engine": "gpsimd_dma"}),
         ("nc_matmul", matmul(128, 512, "float32")),
     ]
     found = {figure for name, more in changes for figure in asked(TRN2, name, **more)}

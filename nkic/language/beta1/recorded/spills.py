@@ -34,7 +34,7 @@ def fit(trace: Trace, at: Span) -> None:
             continue
         largest = max(t.bytes for item in plain for t in _tiles(item.operands))
         spilling = _Spilling(trace, plain, int(ROOM * size) - GAPS * largest)
-        body[:] = _renumbered(spilling.body(), spilling.added)
+        body[:] = renumbered(spilling.body(), spilling.added)
         if spilling.stored:
             trace.report.warning(
                 "sbuf-overflow",
@@ -192,7 +192,7 @@ class _Spilling:
                 del self.inside[tensor]
 
 
-def _renumbered(body: list[Item], added: set[int]) -> list[Item]:
+def renumbered(body: list[Item], added: set[int]) -> list[Item]:
     """Numbers in the order of the body; what was ordered stays ordered."""
     new: dict[int, int] = {}
     for place, item in enumerate(body):
