@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         call_ranks,
         compile,
         fuzz_order,
+        prepare,
         run,
         run_ranks,
     )
@@ -41,6 +42,7 @@ __all__ = [
     "compile",
     "fuzz_order",
     "install",
+    "prepare",
     "run",
     "run_ranks",
 ]

@@ -50,13 +50,16 @@ def prepare(
     """Compiles `function` for the arguments of a call, or takes it from the cache.
 
     Arrays become tensors, wherever they sit in an argument; all else becomes compile-time
-    values. Options: `target`, `nki`, `grid`, `lnc`, `spread`, `serial`, `spill`, `optimise`,
-    `schedule`, `levels`, `evaluate`, `cache_dir`. Raises `TypeError` where the arguments do not fit
-    the signature, `CompileError`, and what a kernel raises that Python itself evaluates.
+    values. What `function` says itself under `nki.jit` (brackets, schedule, target, Beta 1) holds
+    where no option says otherwise. Options: `target`, `nki`, `grid`, `lnc`, `spread`, `serial`,
+    `spill`, `optimise`, `schedule`, `levels`, `evaluate`, `cache_dir`. Raises `TypeError` where the
+    arguments do not fit the signature, `CompileError`, and what a kernel raises that Python itself
+    evaluates.
     """
     options.check("prepare", how, Preparing)
     with raising(CompileError):
         kernel = functions.kernel(function)
+        how = options.joined(functions.own_options(function), how)
         bound = inspect.signature(kernel).bind(*args, **dict(kwargs or {}))
         arrays = {name: a for name, v in bound.arguments.items() if (a := array_of(v)) is not None}
         consts = {name: v for name, v in bound.arguments.items() if name not in arrays}

@@ -153,6 +153,8 @@ def compile(
     """
     options.check("compile", how, Compiling)
     job: SourceCompilation | TracedCompilation
+    with raising(CompileError):
+        how = options.joined(functions.own_options(kernel), how)
     wished = replace(compile_options(how), embed_source=embed_source, max_errors=max_errors)
     with raising(CompileError):
         given = replace(given_for(how), kernel=name, args=_types(inputs or {}))
@@ -233,9 +235,10 @@ def of_live(
         return of_function(function, given, consts, describer, how), describer.arrays
     loader, parts = LiveLoader(), native.Parts()
     with raising(CompileError, loader.source, loader.relocated):
-        given = _by_its_file(given, _source(function, loader))
+        source = _source(function, loader)
+        given = _by_its_file(given, source)
     values = _all_values(given, function, consts)
-    request = request_for(None, replace(given, kernel=function.__name__), os.environ)
+    request = _request(function, given, source)
     request = replace(request, consts=parts.find(values), parts=parts.types)
     live = native.live_kernel(function, values, parts, loader)
     return TracedCompilation(request, loader, how, live), parts.arrays
@@ -247,6 +250,11 @@ def _source(function: Any, loader: LiveLoader) -> SourceFile | None:
         return loader.module(functions.module_of(function))
     except NkicError:
         return None
+
+
+def _request(function: Any, given: RequestOptions, source: SourceFile | None) -> Request:
+    """The request of a call, whose function speaks the version that its file does."""
+    return request_for(None, replace(given, kernel=function.__name__), os.environ, source)
 
 
 def _by_its_file(given: RequestOptions, source: SourceFile | None) -> RequestOptions:
@@ -286,7 +294,7 @@ def of_function(
         given = _with_defaults(given, function, consts, describer)
         described = describer.function(_bare(function), function.__name__)
         entry = LiveEntry(described, tuple(_globals(function, describer)))
-        request = request_for(None, replace(given, kernel=function.__name__), os.environ)
+        request = _request(function, given, source)
     request = replace(request, entry=entry, parts=dict(describer.parts))
     return SourceCompilation(request, loader, how, source)
 

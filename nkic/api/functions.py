@@ -17,14 +17,30 @@ _SCALARS = (bool, int, float, str, type(None))
 
 def unwrapped(value: Any) -> Any:
     """The Python function below `nki.jit` and other wrappers; a partial stays one."""
+    *_, found = _layers(value)
+    return found
+
+
+def _layers(value: Any) -> Iterator[Any]:
+    """The value, what it wraps, and so on."""
     seen: set[int] = set()
-    while not isinstance(value, functools.partial | types.FunctionType | type):
+    while True:
+        yield value
+        if isinstance(value, functools.partial | types.FunctionType | type):
+            return
         inner = getattr(value, "__wrapped__", None) or getattr(value, "func", None)
         if inner is None or not callable(inner) or id(value) in seen:
-            break
+            return
         seen.add(id(value))
         value = inner
-    return value
+
+
+def own_options(kernel: Any) -> dict[str, Any]:
+    """What a kernel under `nki.jit` says itself: what stood in its brackets, its schedule, its
+    target, the version of NKI that it is written in. Raises `CompileError`.
+    """
+    told = (getattr(one, "nkic_options", None) for one in _layers(kernel))
+    return next((options() for options in told if options is not None), {})
 
 
 def module_of(function: types.FunctionType) -> str:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from nkic.api.errors import refuse
 from nkic.base import files
 from nkic.base.diagnostics import bad_value
 from nkic.base.levels import Settings
@@ -13,6 +14,7 @@ from nkic.base.suggest import did_you_mean
 from nkic.machine.clock.machine_file import MAX_BYTES, MachineFile, figures_of, read_machine
 from nkic.specialise.request import Spread
 
+PLACES = ("grid", "lnc", "spread")  # on which instances and cores a kernel runs
 Grid = int | Sequence[int]
 Machine = str | os.PathLike[str] | Mapping[str, Any] | None
 
@@ -110,6 +112,21 @@ def check(function: str, given: Mapping[str, Any], kind: type) -> None:
         if name not in known:
             help = did_you_mean(name, known) or f"options are {', '.join(known)}"
             raise TypeError(f"nkic.{function}() has no option {name!r}; {help}")
+
+
+def joined(own: Mapping[str, Any], said: Compiling) -> Any:
+    """The options of a call with those that its kernel brings along, which come second. Raises
+    `UsageFailed` where both say on which instances and cores the kernel runs.
+    """
+    first = {name: value for name, value in said.items() if value is not None}
+    second = {name: value for name, value in own.items() if value is not None}
+    if second.keys() & PLACES and (named := [name for name in PLACES if name in first]):
+        refuse(
+            f"the kernel has a grid in brackets, and the call says `{named[0]}`",
+            "leave out one of the two",
+        )
+    schedule = (*second.get("schedule", ()), *said.get("schedule", ()))
+    return {**second, **first, **({"schedule": schedule} if schedule else {})}
 
 
 def part(given: Mapping[str, Any], kind: type) -> Any:

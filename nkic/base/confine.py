@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from nkic.base.diagnostics import UsageFailed, make
-from nkic.base.files import cannot_read, refused
+from nkic.base.files import cannot_read, real, refused
 from nkic.base.text import clean, grouped
 
 _folders: ContextVar[tuple[Path, ...] | None] = ContextVar("folders", default=None)
@@ -46,9 +46,9 @@ def read(path: str, limit: int) -> bytes:
 def is_inside(path: Path, folders: Sequence[Path]) -> bool:
     """Links followed, the file lies in one of the folders, links followed there too."""
     try:
-        real = path.resolve()
-        return any(real.is_relative_to(folder.resolve()) for folder in folders)
-    except (OSError, ValueError, RuntimeError):  # a NUL, or links in a circle
+        found = real(path)
+        return any(found.is_relative_to(real(folder)) for folder in folders)
+    except (OSError, ValueError):  # a NUL in the path
         return False
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from collections.abc import Iterator
@@ -81,23 +82,39 @@ def _write_standard(data: bytes | str, force: bool) -> None:
         sys.stdout.buffer.flush()
 
 
+def real(path: str | Path) -> Path:
+    """Where a path leads, links followed; links in a circle stay as they are."""
+    return Path(os.path.realpath(path))
+
+
 @contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
     """A stream whose bytes become the file `path` when the block ends well.
 
     Until then they are in a temporary file in the same folder, so that readers see the old
     content or the new; when the block fails or is interrupted that file is removed and `path` is
-    as it was. A symbolic link stays one. Devices and pipes are written to directly.
+    as it was. A symbolic link stays one. Devices and pipes get all bytes at the end, since formats
+    that look back at what they wrote, such as zip, cannot do so there.
     """
     with _refusals(path):
         if "\0" in path:
             raise OSError(None, "a path cannot contain a null character")
-        target = Path(os.path.realpath(path))
+        target = real(path)
+        if target.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP).lower())
         if target.is_dir():
             raise IsADirectoryError(None, "it is a folder")
         special = target.exists() and not target.is_file()
-        with target.open("wb") if special else in_place_of(target) as stream:
+        with _at_the_end(target) if special else in_place_of(target) as stream:
             yield stream
+
+
+@contextmanager
+def _at_the_end(target: Path) -> Iterator[BinaryIO]:
+    memory = io.BytesIO()
+    yield memory
+    with target.open("wb") as stream:
+        stream.write(memory.getbuffer())
 
 
 @contextmanager

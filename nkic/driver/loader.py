@@ -157,7 +157,7 @@ class Loader:
 
     def _add(self, place: SourcePath, path: str = "", data: bytes | None = None) -> SourceFile:
         shown = path or str(place.disk)
-        label = self._labels.get(place.disk.resolve()) or self._new_label(place)
+        label = self._labels.get(files.real(place.disk)) or self._new_label(place)
         if label not in self.sources:
             read = files.read_bytes if path else confine.read_regular  # named, or found
             content = read(shown, MAX_BYTES) if data is None else data
@@ -171,7 +171,7 @@ class Loader:
         while label in self._places:
             label = "+" + label
         self._places[label] = place
-        self._labels[place.disk.resolve()] = label
+        self._labels[files.real(place.disk)] = label
         return label
 
     # ---- imports ---------------------------------------------------------------------------
@@ -223,7 +223,7 @@ def _labelled(folders: Sequence[str], probes: Probes) -> Iterator[tuple[str, str
     for folder in folders:
         if not probes.is_folder(Path(folder)):
             raise _missing("--include", folder)
-        label = Path(folder).resolve().name + ":"
+        label = files.real(folder).name + ":"
         while label in taken:
             label = "+" + label
         taken.add(label)
@@ -251,7 +251,7 @@ def _joined(place: SourcePath, parts: Sequence[str]) -> SourcePath:
 def _package_root(folder: SourcePath, probes: Probes) -> SourcePath | None:
     if not probes.is_file((folder / PACKAGE).disk):
         return None
-    while probes.is_file((folder / PACKAGE).disk) and folder.disk.resolve().parent != folder.disk:
+    while probes.is_file((folder / PACKAGE).disk) and files.real(folder.disk).parent != folder.disk:
         folder = folder.parent
     return folder
 
@@ -259,7 +259,7 @@ def _package_root(folder: SourcePath, probes: Probes) -> SourcePath | None:
 def _home(folder: Path, probes: Probes) -> Path:
     """The outermost package that `folder` is part of; itself, if it is not in a package."""
     probes.is_folder(folder)
-    home = folder.resolve()
+    home = files.real(folder)
     while probes.is_file(home / PACKAGE) and probes.is_file(home.parent / PACKAGE):
         home = home.parent
     return home

@@ -31,14 +31,18 @@ COMPILER_FLAGS = "NEURON_CC_FLAGS"  # of the compiler of whole models
 
 
 def request_for(
-    source: SourceFile | None, given: RequestOptions, environ: Mapping[str, str]
+    source: SourceFile | None,
+    given: RequestOptions,
+    environ: Mapping[str, str],
+    file: SourceFile | None = None,
 ) -> Request:
     """The request. What was given wins over its `like`, that over the file's inline block, that
     over the environment, and that over `[tool.nkic]` of the project. Without `source` there is no
-    inline block. Raises `UsageFailed`, for a block that cannot be used too.
+    inline block. `file` has the imports that tell the version, where that is not `source`. Raises
+    `UsageFailed`, for a block that cannot be used too.
     """
     block = block_of(source)
-    spoken = profile_of(source, given.kernel or block.kernel)
+    spoken = profile_of(file or source, given.kernel or block.kernel)
     request = combine(given, _around(block, given, environ), spoken)
     if request.lnc > request.target.max_cores:
         target = request.target

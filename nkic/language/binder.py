@@ -22,6 +22,7 @@ from nkic.language.dtypes_api import as_dtype
 from nkic.language.enums import ENGINES, engine
 from nkic.language.hosted import plain
 from nkic.language.registers import DeviceInteger, VirtualRegister
+from nkic.language.tensors.arrays import is_array
 from nkic.language.tensors.grids import NkiGrid
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.tensors.views import NOTHING_TO_DO
@@ -399,6 +400,8 @@ def _other(operand: Operand, value: Any, writes: bool) -> float | int | Register
         advice = "an instruction does not return a tensor: pass the dst that it wrote"
     elif isinstance(value, NkiGrid):
         advice = "pass the elements of the grid: .data"
+    elif is_array(value):
+        advice = "load it into a tile: nisa.dma_copy(dst=tile, src=nl.shared_constant(array))"
     raise CallRefused(
         "argument-kind",
         f"`{operand.name}` is {shown(value)}, but must be {accepts(operand)}",

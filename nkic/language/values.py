@@ -18,6 +18,7 @@ from nkic.language.enums import OF_ATTRIBUTE, Operator
 from nkic.language.hosted import plain
 from nkic.language.objects import ReplicaGroup
 from nkic.language.registers import DeviceInteger
+from nkic.language.tensors.arrays import is_array
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine.arguments import takes
@@ -170,6 +171,8 @@ def shown(value: Any) -> str:
         return f"the tensor {value.name}"
     if isinstance(value, DeviceInteger):
         return "a register"
+    if is_array(value):
+        return "a NumPy array"
     if isinstance(value, str | int | float | None | Operator | Enum):
         text = repr(value) if not isinstance(value, Enum) else str(value)
         return text if len(text) <= 40 else f"{text[:40]}…"

@@ -132,7 +132,7 @@ class Kernel:
         they were.
         """
         with arrays.adapting():
-            called = api.call(self.func, args, kwargs, **{**self._options(), **options})
+            called = api.call(self.func, args, kwargs, **{**self.nkic_options(), **options})
         _tell(called)
         return called
 
@@ -142,7 +142,7 @@ class Kernel:
         their order, or by name. Gives the results of each.
         """
         with arrays.adapting():
-            found = api.call_ranks(self.func, calls, **self._options())
+            found = api.call_ranks(self.func, calls, **self.nkic_options())
         for called in found:
             _tell(called)
         return [arrays.settle(called) for called in found]
@@ -151,9 +151,10 @@ class Kernel:
     def prepare(self, *args: Any, **kwargs: Any) -> api.Prepared:
         """Compiles for these arguments without running."""
         with arrays.adapting():
-            return api.prepare(self.func, args, kwargs, **self._options())
+            return api.prepare(self.func, args, kwargs, **self.nkic_options())
 
-    def _options(self) -> dict[str, Any]:
+    def nkic_options(self) -> dict[str, Any]:
+        """What the kernel says itself, as options of `nkic.call`. Raises `CompileError`."""
         former = self.how.former or _is_former(self.func)
         with raising(CompileError):
             check_environment()

@@ -124,7 +124,7 @@ class Reach:
         if binding is not None:
             self._check_sub_kernel(holder, name, binding)
             self._follow(holder, binding, functions=follow)
-        elif self._is_known(module, name.id):
+        elif self._is_known(module, name.id) or name.id in module.declared_global:
             return
         elif not self.library.provided_stars(module):
             self._unknown(module, name, near)

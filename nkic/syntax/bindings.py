@@ -78,6 +78,12 @@ class SourceModule:
         return {(call.span.end_line, call.span.end_column): call for call in found}
 
     @cached_property
+    def declared_global(self) -> frozenset[str]:
+        """Names that functions declare `global`, which an assignment there defines."""
+        found = (node.names for node in walk(self.tree) if isinstance(node, nodes.Global))
+        return frozenset().union(*found)
+
+    @cached_property
     def statements(self) -> tuple[nodes.Statement, ...]:
         """Every statement, those inside others included, in source order."""
         found = [node for node in walk(self.tree) if isinstance(node, nodes.Statement)]

@@ -52,6 +52,17 @@ def test_a_grid_of_instances(k: ModuleType) -> None:
     np.testing.assert_array_equal(k.added[2, 2](a, b), a + b)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_the_version_of_a_function_is_that_of_its_file(k: ModuleType, way: str) -> None:
+    """Where no option of a call names one: of a kernel, and of a function that is none yet."""
+    a, b = f32(256, 512), f32(256, 512)
+    np.testing.assert_array_equal(api.call(k.added[2, 2], (a, b), evaluate=way).values, a + b)
+    found = api.call(k.added.func, (a, b), grid=(2, 2), evaluate=way)
+    np.testing.assert_array_equal(found.values, a + b)
+    with pytest.raises(api.CompileError, match=r"NKI 0\.6 has no `neuronxcc"):
+        api.call(k.added[2, 2], (a, b), evaluate=way, nki="0.6")
+
+
 @pytest.mark.parametrize("shape", [(128, 512), (200, 512), (1, 3), (129, 511)])
 def test_masks_that_are_bounds(k: ModuleType, shape: tuple[int, int]) -> None:
     a = f32(*shape)

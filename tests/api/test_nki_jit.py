@@ -11,6 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import nkic
 from nkic import CompileError, RunError
 
 X = np.arange(128 * 8, dtype=np.float32).reshape(128, 8)
@@ -82,6 +83,25 @@ def test_brackets_hold_the_number_of_cores(drop_in: ModuleType) -> None:
     assert drop_in.per_core[nc(2)].call(X).called.artifact.executable.cores == 2
     many = drop_in.per_core[4].call(X)  # more than there are cores: instances on one core
     np.testing.assert_array_equal(many.values, X * 2)
+
+
+@pytest.mark.parametrize("way", ["native", "closed"])
+def test_a_call_by_name_honours_what_the_kernel_says(drop_in: ModuleType, way: str) -> None:
+    """Brackets, target and schedule, wherever the kernel is passed; options of the call first."""
+    kernel = drop_in.per_core[2]
+    assert nkic.call(kernel, (X,), evaluate=way).artifact.executable.cores == 2
+    simulated = drop_in.nki.simulate(kernel)
+    assert nkic.call(simulated, (X,), evaluate=way).artifact.executable.cores == 2
+    compiled = nkic.compile(kernel, inputs={"x": X}, evaluate=way)
+    assert compiled.executable.cores == 2
+    assert nkic.prepare(kernel, (X,), evaluate=way).artifact.data == compiled.data
+    for named in ({"lnc": 1}, {"grid": 4}):
+        with pytest.raises(CompileError, match="has a grid in brackets, and the call says"):
+            nkic.call(kernel, (X,), evaluate=way, **named)
+    assert nkic.compile(drop_in.on_trn1, inputs={"a": X}).executable.target == "trn1"
+    assert nkic.compile(drop_in.on_trn1, inputs={"a": X}, target="trn3").executable.target == "trn3"
+    with pytest.raises(CompileError, match="the schedule names `b`"):
+        nkic.call(drop_in.per_core.with_schedule([("b", "a")]), (X,), evaluate=way)
 
 
 @pytest.mark.parametrize("grid", [0, "2", (2, 0), -1, 1.5])

@@ -102,6 +102,27 @@ def test_one_clear_error(nki: Run, folder: Path, words: Any, code: int, slug: st
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        ((*RUN, "--outputs", "circle"), "cannot-write"),
+        ((*RUN, "--outputs", "circle/o.npz"), "cannot-write"),
+        (("kernel.neff", "--inputs", "circle"), "cannot-read"),
+    ],
+)
+def test_links_in_a_circle_are_refused_and_stay(
+    nki: Run, folder: Path, words: Any, slug: str
+) -> None:
+    Path("circle").symlink_to("circle")
+    refused(nki(*words), 2, slug)
+    assert Path("circle").is_symlink()
+
+
+def test_outputs_may_go_to_a_device(nki: Run) -> None:
+    """A zip archive looks back at what it wrote, which /dev/null answers with 0."""
+    assert nki(*RUN, "--outputs", os.devnull).code == 0
+
+
 def test_faults_of_the_program_end_with_5(nki: Run, folder: Path) -> None:
     lines = [line for line in KERNEL.split("\n") if "src=a" not in line]
     Path("bad.py").write_text("\n".join(lines), encoding="utf-8")

@@ -33,6 +33,22 @@ def test_every_stage_can_be_shown(nkic: Run, folder: Path, kind: str) -> None:
     assert not (folder / "k.neff").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "slug"),
+    [
+        (("circle.py",), "cannot-read"),
+        (("k.py", "-o", "circle.py"), "cannot-write"),
+        (("k.py", "--migrate", "-o", "circle.py"), "cannot-write"),
+    ],
+)
+def test_links_in_a_circle_are_refused(
+    nkic: Run, folder: Path, words: tuple[str, ...], slug: str
+) -> None:
+    (folder / "circle.py").symlink_to("circle.py")
+    failure(nkic(*words), 2, slug)
+    assert (folder / "circle.py").is_symlink()
+
+
 def test_a_printed_program_compiles_to_the_same_bytes(nkic: Run, folder: Path) -> None:
     text = KERNEL.replace("    return out", "    nl.store(out, nl.exp(tile))\n    return out")
     (folder / "k.py").write_text(text)  # with places in the standard library too

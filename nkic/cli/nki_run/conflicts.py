@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import NoReturn
 
 from nkic.base.diagnostics import UsageFailed, make
-from nkic.base.files import STANDARD
+from nkic.base.files import STANDARD, real
 from nkic.cli.nki_run.options import CommandLine
 
 _MODES = ("info", "disasm", "verify")
@@ -140,9 +139,9 @@ def _refuse_sharing(line: CommandLine) -> None:
         _refuse(line, "--json", ["annotate", "timeline", "stop_at"], both)
     if len(printed) > 1:
         _say(printed[0], printed[1], "both go to standard output")
-    read = {Path(path).resolve(): option for option, path in reads if _is_path(path)}
+    read = {real(path): option for option, path in reads if _is_path(path)}
     for option, path in writes:
-        at = Path(path).resolve()
+        at = real(path)
         if not _is_path(path):
             continue
         if at in read:

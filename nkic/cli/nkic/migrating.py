@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from codecs import BOM_UTF8
 from difflib import unified_diff
-from pathlib import Path
 
 from nkic.base import files
 from nkic.base.diagnostics import Diagnostic, Level, UsageFailed, bad_value, make
@@ -87,7 +86,7 @@ class Migration:
     def is_input(self, path: str) -> bool:
         """The file to write is the one that was read."""
         both = (path, str(self.line.source))
-        return STANDARD not in both and len({Path(one).resolve() for one in both}) == 1
+        return STANDARD not in both and len({files.real(one) for one in both}) == 1
 
     def encoded(self, text: str) -> bytes:
         """The text as the file was encoded: UTF-8, with a byte-order mark if it had one."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from nkic.base.diagnostics import UsageFailed, make
-from nkic.base.files import STANDARD
+from nkic.base.files import STANDARD, real
 from nkic.base.suggest import did_you_mean
 from nkic.driver.forms import FORMS
 from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
@@ -49,9 +48,9 @@ def last_stage(wanted: Sequence[Output]) -> str:
 
 def refuse_overwriting(wanted: Sequence[Output], inputs: Sequence[str]) -> None:
     """Raises `UsageFailed` where an output would replace a file that was read."""
-    read = {Path(path).resolve() for path in inputs}
+    read = {real(path) for path in inputs}
     for one in wanted:
-        if one.path != STANDARD and Path(one.path).resolve() in read:
+        if one.path != STANDARD and real(one.path) in read:
             raise _bad(f"--emit {one.kind}: `{one.path}` is an input of this compilation")
 
 

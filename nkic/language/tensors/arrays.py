@@ -80,6 +80,12 @@ class ConstantArray:
         return f"array(shape={self._shape}, dtype={self._dtype.name})"
 
 
+def is_array(value: Any) -> bool:
+    """The value is an array: a kernel's, or one of NumPy itself, which is not imported for this."""
+    kind = type(value)
+    return kind is ConstantArray or (kind.__name__, kind.__module__) == ("ndarray", "numpy")
+
+
 def makers(allow: Callable[[int], None]) -> dict[str, Callable[..., ConstantArray]]:
     """`array`, `zeros`, `eye` and so on, as the `numpy` of kernels has them."""
 

@@ -17,7 +17,7 @@ from nkic.base.kernel_errors import KernelError
 from nkic.ir.tensors import Tensor
 from nkic.language.dtypes_api import as_dtype
 from nkic.language.tensors import views
-from nkic.language.tensors.arrays import ConstantArray
+from nkic.language.tensors.arrays import ConstantArray, is_array
 from nkic.language.tensors.tensor import NkiTensor
 from nkic.language.trace import active
 from nkic.machine.memory import Buffer
@@ -46,8 +46,7 @@ def _of_numpy(value: Any) -> Any:
     """An array of NumPy itself as one of kernels. Numbers of twice the width that any engine has,
     which is what NumPy makes by itself, become those of 32 bits.
     """
-    kind = type(value)
-    if kind.__name__ != "ndarray" or kind.__module__ != "numpy":
+    if not is_array(value) or isinstance(value, ConstantArray):
         return value
     narrow = {"float64": "float32", "int64": "int32", "uint64": "uint32"}.get(value.dtype.name)
     if narrow is not None:

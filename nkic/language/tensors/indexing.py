@@ -148,7 +148,21 @@ def _bounds(view: View, axis: int, item: slice) -> tuple[int, int, int]:
         stop += size
     if step == 1 and 0 <= start < stop <= size and (axis or view.dynamic is None):
         return start, stop, 1
+    if start < 0 or stop < 0:
+        raise _before_the_first(view, axis, item)
     return _checked(view, axis, start, stop, step)
+
+
+def _before_the_first(view: View, axis: int, item: slice) -> ViewError:
+    """A slice that counts further back from the end than the dimension reaches."""
+    size, shape = view.shape[axis], view.shape
+    ends = ["" if end is None else str(end) for end in (item.start, item.stop)]
+    return ViewError(
+        "index-out-of-bounds",
+        f"slice {':'.join(ends)} reaches outside dimension {axis} of size {size}; shape is {shape}",
+        f"a negative index counts from the end; the lowest one here is -{size}",
+        shape,
+    )
 
 
 def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[int, int, int]:
@@ -169,8 +183,10 @@ def _checked(view: View, axis: int, start: int, stop: int, step: int) -> tuple[i
             "index-out-of-bounds",
             f"slice {start}:{stop} reaches outside dimension {axis} of size {size}; "
             f"shape is {shape}",
-            f"tensor slices are not truncated: write `min({stop}, {size})`, or choose a tile size "
-            f"that divides {size}",
+            "start at 0 or above; only the bounds of `t[a:b]` may count from the end"
+            if start < 0
+            else f"tensor slices are not truncated: write `min({stop}, {size})`, or choose a tile "
+            f"size that divides {size}",
             wanted,
         )
     if stop < start or (stop == start and on_chip(view)):

@@ -67,7 +67,7 @@ def read_profile(data: bytes, path: str) -> Profile:
             str(error) if isinstance(error, _Wrong) else "its fields are not those of a profile"
         )
         text = f"`{clean(path)}` is not a profile of a run: {reason}"
-        help = f"write one with nki-run --report json={clean(path)}"
+        help = "nki-run --report json=FILE writes one"
         raise bad_value(text, help) from error
 
 

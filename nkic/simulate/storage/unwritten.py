@@ -123,11 +123,13 @@ class Unwritten:
         origin = shadow.origins.get(missing.tensor) if shadow is not None else None
         name = self.executable.tensors[missing.tensor].name
         first = self.executable.tensors[origin[1]].name if origin is not None else name
+        made = f", made of bytes of `{first}` that nothing wrote"
+        why = " before anything wrote it" if first == name else made
         part = "" if absent == total else f" ({absent} of the {total} parts it reads)"
         return fault(
             self.executable,
             "uninitialised-read",
-            f"{row.name if row else ''} reads `{name}` before anything wrote it{part}",
+            f"{row.name if row else ''} reads `{name}`{why}{part}",
             record.place,
             missing.tensor,
             help=f"write `{first}` first: load it, or fill it with nisa.memset",

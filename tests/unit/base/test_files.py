@@ -9,6 +9,7 @@ import stat
 import sys
 import threading
 from pathlib import Path
+from zipfile import ZipFile, ZipInfo
 
 import pytest
 
@@ -88,6 +89,28 @@ def test_named_pipe_gets_the_bytes(tmp_path: Path) -> None:
     reader.join(timeout=10)
     assert got == [b"through"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_an_archive_in_a_pipe_is_the_one_of_a_file(tmp_path: Path) -> None:
+    pipe, plain = tmp_path / "pipe", tmp_path / "plain"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    for path in (pipe, plain):
+        with files.replacing(str(path)) as stream, ZipFile(stream, "w") as archive:
+            archive.writestr(ZipInfo("a"), b"content")
+    reader.join(timeout=10)
+    assert got == [plain.read_bytes()]
+
+
+def test_links_in_a_circle_are_refused_and_stay(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(link)
+    with pytest.raises(UsageFailed) as raised:
+        files.write(str(link), b"x")
+    assert "symbolic links" in refused(raised).message
+    assert link.is_symlink() and files.real(link) == link
 
 
 def test_symbolic_link_stays_and_its_target_changes(tmp_path: Path) -> None:

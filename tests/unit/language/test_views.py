@@ -76,7 +76,9 @@ def test_strides_and_offsets_of_the_guide() -> None:
         (KEY[:, 48:80], "index-out-of-bounds", ["48:80", "size 64", "(128, 64)"]),
         (KEY[:, 64], "index-out-of-bounds", ["64", "size 64"]),
         (KEY[:, -65], "index-out-of-bounds", ["-65", "size 64"]),
-        (KEY[:, -65:], "index-out-of-bounds", ["-1:64"]),
+        (KEY[:, -65:], "index-out-of-bounds", ["slice -65: ", "size 64"]),
+        (KEY[:, -66:-65], "index-out-of-bounds", ["slice -66:-65 ", "size 64"]),
+        (KEY[:, :-65], "index-out-of-bounds", ["slice :-65 ", "size 64"]),
         (KEY[:, DynamicSlice(60, 8)], "index-out-of-bounds", ["60:68", "size 64"]),
         (KEY[:, DynamicSlice(-8, 8)], "index-out-of-bounds", ["-8:0"]),
         (KEY[:, 5:5], "empty-slice", ["5:5"]),
@@ -99,6 +101,20 @@ def test_refused_indices(key: Any, slug: str, numbers: list[str]) -> None:
         indexing.index(make((128, 64)), key)
     assert caught.value.slug == slug
     assert [n for n in numbers if n not in caught.value.message] == []
+
+
+@pytest.mark.parametrize(
+    ("key", "help"),
+    [
+        (KEY[:, -66:-65], "the lowest one here is -64"),
+        (KEY[:, DynamicSlice(-8, 8)], "start at 0 or above"),
+        (KEY[:, 60:68], "write `min(68, 64)`"),
+    ],
+)
+def test_what_to_do_about_a_slice_suits_its_end(key: Any, help: str) -> None:
+    with pytest.raises(ViewError) as caught:
+        indexing.index(make((128, 64)), key)
+    assert help in caught.value.help
 
 
 def test_an_error_knows_the_shape_that_was_wanted() -> None:

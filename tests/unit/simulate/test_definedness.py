@@ -52,7 +52,7 @@ def test_the_written_half_can_be_used(step: str, expected: NDArray[np.float32]) 
     with pytest.raises(RunError) as caught:
         result(HALF + step, rows=65)
     said = str(caught.value)
-    assert "dma_copy reads `u` before anything wrote it" in said
+    assert "dma_copy reads `u`, made of bytes of `t` that nothing wrote" in said
     assert "nobody had written `t`" in said and "write `t` first" in said
 
 
@@ -62,7 +62,7 @@ nisa.memset(dst=u, value=0.0)
 nisa.tensor_reduce(dst=u[:, 0:1], op=nl.maximum, data=t, axis=1)
 """
     assert np.array_equal(result(HALF + step, 64, 1), X[0:64].max(axis=1, keepdims=True))
-    with pytest.raises(RunError, match="reads `u` before"):
+    with pytest.raises(RunError, match="reads `u`, made of bytes of `t`"):
         result(HALF + step, 65, 1)
 
 
@@ -83,7 +83,7 @@ def test_a_shuffle_moves_whole_partitions() -> None:
     step = "nisa.nc_stream_shuffle(dst=u, src=t, shuffle_mask=[3] * 32)"
     expected = X[[3] * 32 + [35] * 32]
     assert np.array_equal(result(HALF + step), expected)
-    with pytest.raises(RunError, match="reads `u` before"):
+    with pytest.raises(RunError, match="reads `u`, made of bytes of `t`"):
         result(HALF + step, rows=65)
 
 
