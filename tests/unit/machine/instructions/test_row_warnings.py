@@ -1,5 +1,6 @@
 """What rows warn of, found by asking at every size, type and value that is legal, alone and with
-all tiles of one type: tests/data/warnings.txt. `NKIC_BLESS=1` writes it anew.
+all tiles of one type: tests/data/warnings.txt. And what is said where the cores of a rendezvous
+differ: tests/data/rendezvous.txt. `NKIC_BLESS=1` writes both anew.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from tests.harness.bless import compare_file, short_sum
 from tests.unit.instances import LEGAL, Settings, facts_of
 from tests.unit.machine.instructions.changes import Change, changes_of, said_of
 
-PAGE = Path(__file__).parents[3] / "data/warnings.txt"
+PAGES = Path(__file__).parents[3] / "data"
 # What the rows say more about than the values that all attributes are tried with.
 GROUPS = ([[0, 1]], [[0, 4]], [[0, 16]], [[0, 1, 2, 3]], [[0, 4], [1, 5]], [[0, 8], [4, 12]],
           [[*range(4)]], [[*range(8)]], [[*range(16)]], [[*range(1, 17)]], [[*range(12)]],
           [[*range(0, 64, 4)]], [[*range(64)]])  # fmt: skip
 PAIRS = ([[0, 1]], [[0, 1], [1, 0]], [[0, 1], [1, 2]], [[0, 1], [1, 2], [2, 0]], [[2, 1], [1, 0]])
+SECOND = {"sendrecv": {"send_to_rank": 0, "recv_from_rank": 0}}  # of the second core
 WIDE = ("float32", "int32")
 NUMBERS = (2**24 - 1, 2**24, 2**24 + 1, 2**25 + 2, -(2**24) - 1, 16777217.0, 3)
 
@@ -87,4 +89,36 @@ def page(row: Row) -> Iterator[str]:
 
 def test_rows_warn_where_they_did() -> None:
     found = [line for name in LEGAL if ROWS[name].warn is not None for line in page(ROWS[name])]
-    compare_file(PAGE, "".join(f"{line}\n" for line in found))
+    compare_file(PAGES / "warnings.txt", "".join(f"{line}\n" for line in found))
+
+
+def differing(row: Row, target: Target) -> Iterator[str]:
+    """By what one of two cores has otherwise; and what is said of one core alone."""
+    rule = row.rendezvous_rule
+    first, second = asked(row, target, {}), asked(row, target, SECOND.get(row.name, {}))
+    if rule is None or first is None or second is None:
+        return
+    said = defaultdict[str, list[str]](list)
+    for change in (Change("nothing", "", {}), *changes(row)):
+        one = asked(row, target, change.changes)
+        other = asked(row, target, {**SECOND.get(row.name, {}), **change.changes})
+        for cores in ((first, other), (one, second), (one, other)):
+            both = [facts for facts in cores if facts is not None]
+            found = rule(both) if len(both) == 2 else None
+            text = f"{found.slug} {found.operand}: {found.message}; {found.help}" if found else "-"
+            said[change.what].append(text)
+    alone = rule((first,))
+    yield f"{target.name} {row.name}: alone {alone.message if alone else '-'}"
+    for what, texts in said.items():
+        if wrong := [text for text in texts if text != "-"]:
+            yield f"  {what}: {len(wrong)} of {len(texts)} wrong, {short_sum(''.join(texts))}"
+
+
+def test_cores_that_differ_are_told_what_they_were() -> None:
+    found = []
+    for row in (ROWS[name] for name in LEGAL if ROWS[name].rendezvous_rule is not None):
+        known: set[str] = set()
+        for target in (one for one in TARGETS.values() if one.generation >= row.generation):
+            found += [line for line in differing(row, target) if line not in known]
+            known = {*found}
+    compare_file(PAGES / "rendezvous.txt", "".join(f"{line}\n" for line in found))
