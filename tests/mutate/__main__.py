@@ -1,4 +1,4 @@
-"""`python -m tests.mutate [--random N] [--seed S] [--room ROOM] [--map FILE]`: see the package."""
+"""`python -m tests.mutate [--random N] [--seed S] [--every FILE] [--map FILE]`: see the package."""
 
 from __future__ import annotations
 
