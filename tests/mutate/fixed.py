@@ -36,8 +36,8 @@ FIXED = (
     Fixed(
         "lower's cache of engines is blind to attributes",
         "nkic/lower/stage.py",
-        "key = (row, instruction.attributes, *map(shape, instruction.operands))",
-        "key = (row, *map(shape, instruction.operands))",
+        "key = (row, instruction.attributes, *map(cost_key, instruction.operands))",
+        "key = (row, *map(cost_key, instruction.operands))",
         (EXACT,),
     ),
     Fixed(

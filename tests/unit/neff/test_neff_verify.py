@@ -24,8 +24,6 @@ from nkic.neff.records import (
     TensorRecord,
 )
 from nkic.neff.verify import verify
-from nkic.neff.verify.program import check
-from nkic.neff.verify.unsound import Unsound
 from nkic.neff.write import write
 from tests.harness.executables import (
     A_TILE,
@@ -471,24 +469,6 @@ def test_refusals_say_where() -> None:
     offset = int(message.partition("byte ")[2].rpartition("byte ")[2].rstrip(")").replace(",", ""))
     start = write(with_tensor(3, byte=2))
     assert start[offset : offset + 2] == b"\x98\x01"
-
-
-def test_refusals_count_records_from_the_first_stream() -> None:
-    """A stream has a record of its own before those of its items."""
-    streams, record = sample().streams, 0
-    for number, one in enumerate(streams):
-        twice = one._replace(core=1)
-        with pytest.raises(Unsound) as caught:
-            check(replace(sample(), streams=(*streams[:number], twice)), LIMITS)
-        assert caught.value.record == record
-        for at, item in enumerate(one.items):
-            items = (*one.items[:at], item._replace(place=99), *one.items[at + 1 :])
-            changed = (*streams[:number], one._replace(items=items), *streams[number + 1 :])
-            with pytest.raises(Unsound, match="there is no place 99") as caught:
-                check(replace(sample(), streams=changed), LIMITS)
-            record += 1
-            assert caught.value.record == record
-        record += 1
 
 
 def test_rules_are_asked_once_per_distinct_instruction() -> None:
