@@ -189,7 +189,7 @@ class _Comparison:
             return False
         kind, source, stride, limit, axis = own
         index = its[1]
-        if its != (KINDS[kind], index, stride, limit, axis) or not 0 <= index < len(operands):
+        if its != (KINDS[kind], index, stride, limit, axis) or index not in range(len(operands)):
             return False
         known = self.same.get(id(source)) == operands[index]
         return known or self.operand(source, operands[index], operands)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nkic.allocate import allocate
+from nkic.allocate.usage import peak
 from nkic.base.diagnostics import CompileFailed, Reporter
 from nkic.depend import depend
 from nkic.ir.dependence import Edge
@@ -111,6 +112,18 @@ def test_fixed_addresses_are_kept_and_avoided() -> None:
     done = allocated(program("\n".join([fixed, free, "core", *(f"  {s}" for s in body)])))
     assert done.addresses[0] == Address(0, 0)
     assert done.addresses[1].byte >= 1024
+
+
+@pytest.mark.parametrize("first", [0, 64, 4096])
+def test_what_is_used_begins_where_the_first_tensor_does(first: int) -> None:
+    """What lies below it is free, and what lies between two of them."""
+    starts = (first, first + 1024, first + 8192)
+    tensors = [
+        declare(i, f"t{i}", "128, 256", more=f" fixed (0, {s})") for i, s in enumerate(starts)
+    ]
+    body = [op(i, "memset", dst=f"%{i}[0+128, 0; 1x256]", value="0.0") for i in range(3)]
+    done = allocated(program("\n".join([*tensors, "core", *(f"  {line}" for line in body)])))
+    assert peak(done, Buffer.SBUF) == 3 * 1024
 
 
 def fixed_pair(first: str, second: str, shape: str = "64, 256") -> Reporter:

@@ -188,6 +188,17 @@ def test_gpsimd_swaps_tiles_at_the_rate_of_its_own_dma_engines() -> None:
     assert 128 * 512 * 2 / (streams / 1.2) == pytest.approx(153, rel=0.01)
 
 
+def test_long_swaps_by_gpsimd_take_their_bytes_at_the_rate_of_its_engines() -> None:
+    """So long that a part in a thousand shows."""
+    swapped = {one: tile("float32[128, 16384]") for one in ("src", "dst")}
+    row, facts = facts_of("sendrecv", TRN2, G, dma_engine="gpsimd_dma", **swapped)
+    short = {one: tile("float32[128, 64]") for one in ("src", "dst")}
+    _, less = facts_of("sendrecv", TRN2, G, dma_engine="gpsimd_dma", **short)
+    ns = 128 * (16384 - 64) * 4 / TRN2.figures["gpsimd.dma_rate"]
+    more = row.cost(facts).interval - row.cost(less).interval
+    assert more == pytest.approx(ns * 1.2, rel=1e-4)
+
+
 def test_sums_by_dma_are_prepared_before_the_run() -> None:
     """ISA dma_compute: the only mode is static, but for rows that an index tile names."""
     _, facts = facts_of("dma_compute")
