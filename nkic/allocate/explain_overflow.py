@@ -14,13 +14,7 @@ from nkic.machine.targets import Target
 SHOWN = 5  # places of holders listed, the largest holder first
 
 
-def report_overflow(
-    failure: DoesNotFit,
-    lives: Sequence[Lifetime],
-    space: Space,
-    target: Target,
-    report: Reporter,
-) -> None:
+def report_overflow(failure: DoesNotFit, space: Space, target: Target, report: Reporter) -> None:
     """One error at the tensor that found no place, with the places of the largest holders."""
     tensor = failure.life.tensor
     holders = sorted(failure.live, key=lambda life: (-space.size(life.tensor), life.first))

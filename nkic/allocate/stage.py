@@ -112,7 +112,7 @@ class _Filled(NamedTuple):
     def report(self, target: Target, report: Reporter) -> None:
         """Says what does not fit."""
         if self.failure is not None:
-            report_overflow(self.failure, self.lives, self.space, target, report)
+            report_overflow(self.failure, self.space, target, report)
 
 
 def _fill(body: Body, space: Space, lives: list[Lifetime], target: Target, way: Way) -> _Filled:

@@ -70,7 +70,8 @@ class CollectiveFunction(Identical):
         try:
             return self._called(_bound(self._row, self.__signature__, args, more))
         except CallRefused as refused:
-            complain(refused.slug, f"{self._row.name}: {refused.message}", help=refused.help)
+            text = f"{self._row.name}: {refused.message}"
+            complain(refused.slug, text, help=refused.help, argument=refused.argument)
             return _nothing()
 
     def _called(self, given: dict[str, Any]) -> NkiInstruction:
@@ -176,14 +177,17 @@ def _bound(
     if unknown:
         help = did_you_mean(unknown[0], signature.parameters)
         text = f"there is no parameter `{unknown[0]}`"
-        raise CallRefused("wrong-call", text, help or f"the call is ncc.{row.name}{signature}")
+        raise CallRefused("wrong-call", text, help or _written(row, signature), unknown[0])
     try:
         bound = signature.bind(*args, **more)
     except TypeError as error:
-        text = f"the call is ncc.{row.name}{signature}"
-        raise CallRefused("wrong-call", f"{error}", text) from None
+        raise CallRefused("wrong-call", f"{error}", _written(row, signature)) from None
     bound.apply_defaults()
     return bound.arguments
+
+
+def _written(row: Row, signature: Signature) -> str:
+    return f"the call is ncc.{row.name}{signature}"
 
 
 class Prepared(NamedTuple):

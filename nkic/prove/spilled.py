@@ -88,7 +88,7 @@ class _Walk:
             alike = place < len(old) and _alike(old[place], item)
             names = self.names(old[place], item) if alike else "is not the program's"
             if not isinstance(names, str):
-                self.take(old[place], item, names)
+                self.take(old[place], names)
                 place += 1
             elif isinstance(item, Loop) or not self.between(item):
                 what = "a loop" if isinstance(item, Loop) else f"{item.row.name} #{item.number}"
@@ -145,11 +145,11 @@ class _Walk:
         own = Holds(tensor.number, 0) if tensor.number < self.former else None
         return self.holds.get(tensor.number, own)
 
-    def take(self, old: Item, new: Item, names: Mapping[int, Tensor]) -> None:
+    def take(self, own: Item, names: Mapping[int, Tensor]) -> None:
         """What the program's own item writes is newer in its tensor, and nowhere else."""
         written = {
             pattern.tensor.number
-            for one in instructions((old,))
+            for one in instructions((own,))
             for pattern, mode in _accesses(one, self.target)
             if mode.writes
         }
@@ -157,8 +157,8 @@ class _Walk:
             version = self.version[number] = self.version.get(number, 0) + 1
             self.holds[names[number].number] = Holds(number, version)
             self.remade.pop(names[number].number, None)
-            if version == 1 and isinstance(old, Instruction):
-                self.makers[number] = old
+            if version == 1 and isinstance(own, Instruction):
+                self.makers[number] = own
 
     def between(self, one: Instruction) -> bool:
         """Whether an instruction that the program does not have leaves its tensors alone; notes

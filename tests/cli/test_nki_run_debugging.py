@@ -258,7 +258,7 @@ def test_a_prompt_shows_what_tensors_hold(folder: Path) -> None:
 
 
 def test_a_prompt_goes_step_by_step(folder: Path) -> None:
-    commands = "step 2\nnext\ncontinue\nbreak\nclear\nwhere\nfoo\nstep x\ncontinue\n"
+    commands = "step 2\nnext\ncontinue 3\ncontinue\nbreak\nclear\nwhere\nfoo\nstep x\nc\n"
     code, out = prompt(folder, commands, "--break", f"{HALVE}", "-O", "output_0=@o.npy")
     assert code == 0 and np.array_equal(np.load("o.npy"), SUM / 2)
     stops = [line for line in out.splitlines() if "is about to start" in line]
@@ -266,6 +266,7 @@ def test_a_prompt_goes_step_by_step(folder: Path) -> None:
     halves = [stop for stop in stops if f"py:{HALVE}:" in stop]
     assert len(halves) >= 2
     assert "error: there is no command `foo`" in out and "`x` is not a number of repetitions" in out
+    assert "error: `continue` stands alone, without `3`" in out
     assert f"breakpoints: {HALVE}" in out and "breakpoints: none" in out
     assert "dst = written: acc#2[0:128, 0:8] float32 at sbuf partitions 0:128" in out
 

@@ -152,8 +152,8 @@ def test_without_the_library_the_line_that_installs_it(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["old.py", "--verify"], "`--verify` is for `--migrate`"),
-        (["old.py", "--in-place"], "`--in-place` is for `--migrate`"),
+        (["old.py", "--verify"], "`--verify` needs `--migrate`"),
+        (["old.py", "--in-place"], "`--in-place` needs `--migrate`"),
         (["old.py", "--migrate", "--in-place", "-o", "x.py"], "both say where"),
         (["old.py", "--migrate", "--check"], "it writes source, not a program"),
         (["--migrate", "old.py"], "`nkic old.py --migrate`"),

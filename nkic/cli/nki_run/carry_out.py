@@ -8,6 +8,7 @@ from nkic.base.collector import without_collector
 from nkic.base.diagnostics import ArtifactFailed
 from nkic.base.text import clean
 from nkic.cli.common import Session, walls
+from nkic.cli.common.conflicts import given
 from nkic.cli.nki_run import comparing, inspecting
 from nkic.cli.nki_run.conflicts import refuse_conflicts
 from nkic.cli.nki_run.options import CommandLine
@@ -15,7 +16,7 @@ from nkic.cli.nki_run.options import CommandLine
 
 def carry_out(line: CommandLine, session: Session) -> int:
     """Does it; gives the exit code. Raises `NkicError` with what is wrong."""
-    refuse_conflicts(line)
+    refuse_conflicts(line, given())
     walls.warn_of_variables(session)
     walls.raise_around(session, line.timeout)
     try:

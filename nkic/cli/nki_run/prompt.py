@@ -16,6 +16,7 @@ from nkic.simulate.debug.breakpoints import Debugger, Going, Quit, breakpoint_of
 from nkic.simulate.debug.observed import Happening
 
 SHORT = {"s": "step", "n": "next", "c": "continue", "p": "print", "w": "where", "q": "quit"}
+ALONE = {"continue", "quit", "where", "engines", "queues", "tensors", "memory", "time"}
 
 
 class Prompt(cmd.Cmd):
@@ -58,8 +59,12 @@ class Prompt(cmd.Cmd):
     def onecmd(self, line: str) -> bool:
         """One command; what is wrong with it is said, and the next one is read."""
         word, _, rest = line.strip().partition(" ")
+        name = SHORT.get(word, word)
+        if rest and name in ALONE:
+            self._show([f"error: `{name}` stands alone, without `{rest.strip()}`"])
+            return False
         try:
-            return bool(super().onecmd(f"{SHORT.get(word, word)} {rest}".strip()))
+            return bool(super().onecmd(f"{name} {rest}".strip()))
         except NkicError as error:
             for one in error.diagnostics:
                 self._show([f"error: {one.message}", *([f"  {one.help}"] if one.help else [])])

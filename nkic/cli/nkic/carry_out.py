@@ -15,6 +15,7 @@ from nkic.base.files import STANDARD
 from nkic.base.source import SourceFile, Span
 from nkic.base.text import size
 from nkic.cli.common import Session, pages, walls
+from nkic.cli.common.conflicts import given
 from nkic.cli.nkic import budgets, insights, outputs, prints, records, settings
 from nkic.cli.nkic.conflicts import CONFIG, PRINTED, refuse_conflicts
 from nkic.cli.nkic.kept import Kept
@@ -39,7 +40,7 @@ def carry_out(line: CommandLine, session: Session, place: Kept | None = None) ->
     """Does it, and keeps the artifact at `place`; gives the exit code. Raises `NkicError` with all
     that is wrong.
     """
-    refuse_conflicts(line)
+    refuse_conflicts(line, given())
     walls.warn_of_variables(session)
     if line.print == CONFIG:
         files.write(STANDARD, _config(line, session))

@@ -1,9 +1,10 @@
-"""Options that make no sense together: an error, because one of them would be ignored."""
+"""What cannot be on one command line of nkic."""
 
 from __future__ import annotations
 
 from nkic.base.diagnostics import UsageFailed, make
 from nkic.base.files import STANDARD
+from nkic.cli.common.conflicts import Given, fail, needs, refuse, refuse_all_but, say
 from nkic.cli.nkic.options import CommandLine
 from nkic.driver.forms import FORMS
 from nkic.driver.pipeline import ASSEMBLY, SCHEDULE
@@ -15,67 +16,72 @@ _FOR_RUNNER = ("neff",)
 _ABOUT_KERNELS = ("kernel", "arg", "const", "like", "nki", "target", "grid", "lnc")
 _ABOUT_SOURCE = ("include", "module")
 _ABOUT_SCHEDULES = ("optimise", "serial", "spill", "machine")
-_ABOUT_OUTPUTS = ("output", "emit", *_ABOUT_SCHEDULES, "embed_source", "force")
-_ABOUT_PROGRAM = ("report", "max", "remarks", "print_changed")
-_ABOUT_RUNNING = ("check", "time_passes", *_ABOUT_PROGRAM)
-_ABOUT_MIGRATING = ("migrate", "in_place", "verify")
+_ALWAYS = ("max_errors", "time_limit", "no_cache")  # they hold for whatever is done
+_OF_FILES = ("source", "stdin_name", *_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ALWAYS)
+# What does something else than compiling to an artifact, and the options that it takes.
+_MODES = {
+    "print": (("json", *_ALWAYS), "it prints a table and exits"),
+    "list_kernels": (
+        ("source", "stdin_name", "nki", "json", *_ALWAYS),
+        "it lists the kernels and exits",
+    ),
+    "migrate": (
+        (*_OF_FILES, "output", "in_place", "verify"),
+        "it writes source, not a program",
+    ),
+    "check": ((*_OF_FILES, "spill", "time_passes"), "it writes nothing"),  # --spill: what fits
+}
 
 
-def refuse_conflicts(line: CommandLine) -> None:
+def refuse_conflicts(line: CommandLine, given: Given) -> None:
     """Raises `UsageFailed` for the first conflict."""
     if line.json and line.print is None and not line.list_kernels:
-        text = "`--json` is for `--print` and `--list-kernels`"
         advice = "messages are JSON with `--message-format json`"
-        raise UsageFailed([make("conflicting-options", text, help=advice)])
+        fail("`--json` is for `--print` and `--list-kernels`", advice)
     if line.print == CONFIG:
-        _refuse(line, f"--print {CONFIG}", ("list_kernels",), "it prints a table and exits")
+        refuse(given, f"--print {CONFIG}", ["list_kernels"], "it prints a table and exits")
         return
-    if line.print is not None:
-        others = ("source", "list_kernels", *_ABOUT_KERNELS, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS)
-        both = (*_ABOUT_RUNNING, *_ABOUT_MIGRATING)
-        _refuse(line, "--print", (*others, *both), "it prints a table and exits")
-        return
-    if line.source is None:
-        advice = "for example `nkic kernel.py`, or `nkic -` for standard input"
-        if line.migrate is not None and line.migrate.endswith(".py"):
-            advice = f"the file comes first: `nkic {line.migrate} --migrate`"
-        if line.remarks is not None and line.remarks.endswith(".py"):
-            advice = f"the file comes first: `nkic {line.remarks} --remarks`"
-        raise UsageFailed([make("missing-argument", "missing the kernel's file", help=advice)])
-    if line.stdin_name is not None and line.source != STANDARD:
-        _say("--stdin-name", line.source, "it names what comes from standard input")
-    if line.list_kernels:
-        about = tuple(name for name in _ABOUT_KERNELS if name != "nki")
-        unwanted = (*about, *_ABOUT_SOURCE, *_ABOUT_OUTPUTS, *_ABOUT_RUNNING, *_ABOUT_MIGRATING)
-        _refuse(line, "--list-kernels", unwanted, "it lists the kernels and exits")
-    if line.check:
-        kept = tuple(name for name in _ABOUT_OUTPUTS if name != "spill")  # decides about errors
-        unwanted = (*kept, *_ABOUT_PROGRAM)
-        _refuse(line, "--check", unwanted, "it writes nothing")
-    _refuse_in_migration(line)
-    _refuse_made(line.source)
-    if line.source.endswith(PRINTED):
+    mode = next((mode for mode in _MODES if mode in given), None)
+    if mode is not None:
+        taken, why = _MODES[mode]
+        refuse_all_but(given, given[mode], (mode, *taken), why)
+    if mode != "print":
+        _refuse_for(_source(line), given)
+        _refuse_in_migration(line, given)
+
+
+def _source(line: CommandLine) -> str:
+    """The kernel's file. Raises `UsageFailed` where none is named."""
+    if line.source is not None:
+        return line.source
+    advice = "for example `nkic kernel.py`, or `nkic -` for standard input"
+    for name, value in (("--migrate", line.migrate), ("--remarks", line.remarks)):
+        if value is not None and value.endswith(".py"):
+            advice = f"the file comes first: `nkic {value} {name}`"
+    raise UsageFailed([make("missing-argument", "missing the kernel's file", help=advice)])
+
+
+def _refuse_for(source: str, given: Given) -> None:
+    """What a source of this name does not take."""
+    if source != STANDARD:
+        why = "it names what comes from standard input"
+        refuse(given, source, ["stdin_name"], why)
+    _refuse_made(source)
+    if source.endswith(PRINTED):
         why = "a printed program already has its kernel, target and arguments"
-        unwanted = ("list_kernels", "migrate", *_ABOUT_KERNELS, *_ABOUT_SOURCE)
-        _refuse(line, line.source, unwanted, why)
-    if line.source.endswith((SCHEDULE, ASSEMBLY)):
-        _refuse(line, line.source, _ABOUT_SCHEDULES, "a printed schedule is not scheduled again")
+        refuse(given, source, ["list_kernels", "migrate", *_ABOUT_KERNELS, *_ABOUT_SOURCE], why)
+    if source.endswith((SCHEDULE, ASSEMBLY)):
+        refuse(given, source, _ABOUT_SCHEDULES, "a printed schedule is not scheduled again")
 
 
-def _refuse_in_migration(line: CommandLine) -> None:
-    """Raises `UsageFailed` for options that only a migration has, or that it lacks."""
+def _refuse_in_migration(line: CommandLine, given: Given) -> None:
+    """Raises `UsageFailed` for options that only a migration has, and for two of its own."""
     if line.migrate is None:
-        for name in ("in_place", "verify"):
-            if getattr(line, name):
-                text = f"`--{name.replace('_', '-')}` is for `--migrate`"
-                raise UsageFailed([make("conflicting-options", text, help="add `--migrate`")])
-        return
-    others = ("emit", "serial", "spill", "embed_source", *_ABOUT_RUNNING)
-    _refuse(line, "--migrate", others, "it writes source, not a program")
+        needs(given, ["in_place", "verify"], "--migrate")
     if line.in_place:
-        _refuse(line, "--in-place", ("output",), "both say where to write the new source")
+        refuse(given, "--in-place", ["output"], "both say where to write the new source")
         if line.source == STANDARD:
-            _say("--in-place", STANDARD, "standard input has no place")
+            say("--in-place", STANDARD, "standard input has no place")
 
 
 def _refuse_made(source: str) -> None:
@@ -89,19 +95,3 @@ def _refuse_made(source: str) -> None:
         advice = f"`nki-run {source}` takes it"
     text = f"`{source}` is what `--emit {kind}` writes ({form.meaning}), not a kernel"
     raise UsageFailed([make("bad-usage", text, help=advice)])
-
-
-def _refuse(line: CommandLine, option: str, others: tuple[str, ...], why: str) -> None:
-    for name in others:
-        value = getattr(line, name)
-        if value or (value == 0 and value is not False):  # -O0 was given, too
-            _say(option, line.source or "" if name == "source" else _flag(name), why)
-
-
-def _flag(name: str) -> str:
-    return "-O" if name == "optimise" else f"--{name.replace('_', '-')}"
-
-
-def _say(option: str, other: str, why: str) -> None:
-    text = f"`{option}` and `{other}` cannot be used together: {why}"
-    raise UsageFailed([make("conflicting-options", text, help=f"leave out `{other}`")])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from nkic.base.diagnostics import Fix, Level
 from nkic.base.kernel_errors import KernelError
 from nkic.base.profiles import Profile
-from nkic.base.source import CallChain
+from nkic.base.source import NOWHERE, CallChain
 from nkic.language.complain import complain
 from nkic.language.trace import active, here
 
@@ -113,5 +113,6 @@ def watched(
 
 
 def _get(what: str, old: Old, value: Any) -> Any:
-    warn(what, old)
+    if here().span is not NOWHERE:  # the explanation of an error asks again, from no place
+        warn(what, old)
     return value

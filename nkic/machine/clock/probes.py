@@ -20,7 +20,7 @@ from nkic.machine.operands import Row
 from nkic.machine.targets import Target
 from nkic.machine.timing import Timing, Warmth, semaphore_ps, timing
 
-INTERVAL, DURATION, ARRIVAL, SPAN = QUANTITIES = ("interval", "duration", "arrival", "span")
+INTERVAL, DURATION, ARRIVAL, SPAN = ("interval", "duration", "arrival", "span")
 PARTITIONS = 128
 REPEATS = 6  # as many results as fit into PSUM beside a source
 WARMING = 40  # products before those that count: more than the engine needs to be warm
@@ -112,11 +112,10 @@ def _both(
     tiles: Mapping[str, str],
     attributes: Mapping[str, Any],
     figures: tuple[str, str],
-    numbers: Mapping[str, float] | None = None,
 ) -> list[Probe]:
     """Interval and duration of one kernel."""
     return [
-        Probe(f"{name}", row, engine, tiles, attributes, quantity, (figure,), numbers or {})
+        Probe(name, row, engine, tiles, attributes, quantity, (figure,))
         for quantity, figure in zip((INTERVAL, DURATION), figures, strict=True)
     ]
 

@@ -12,7 +12,6 @@ from nkic.machine.operands import Row
 from nkic.neff import container
 from nkic.neff.container import SEMANTIC, Container
 from nkic.neff.layout import SECTIONS
-from nkic.neff.limits import LIMITS, Limits
 from nkic.neff.listing import text
 from nkic.neff.listing.disassemble import walk
 from nkic.neff.read import read
@@ -42,22 +41,16 @@ class Diff:
         return _MEANS[self.verdict] + differing
 
 
-def diff(
-    first: bytes,
-    second: bytes,
-    *,
-    limits: Limits = LIMITS,
-    rows: Mapping[int, Row] | None = None,
-) -> Diff:
+def diff(first: bytes, second: bytes, *, rows: Mapping[int, Row] | None = None) -> Diff:
     """Compares two files; raises `ArtifactFailed` if one of them cannot be read.
 
     `rows` is the instruction table by opcode, by default the machine's.
     """
-    files = container.unpack(first, limits), container.unpack(second, limits)
+    files = container.unpack(first), container.unpack(second)
     changed = tuple(_changed(*files))
     if not set(changed) & set(SEMANTIC):
         return Diff("metadata" if first != second else "identical", changed, ())
-    programs = [read(data, limits=limits, rows=rows) for data in (first, second)]
+    programs = [read(data, rows=rows) for data in (first, second)]
     lines = _compare(*programs)
     return Diff("program", changed, tuple(lines))
 

@@ -79,7 +79,7 @@ def _compare(
     errors = _errors(got, expected, element, rule)
     wrong = _wrong(got, expected, errors, rule)
     mismatch = np.isfinite(got) != np.isfinite(expected)
-    cosine = _cosine(got, expected, rule) if rule.mode == "cosine" else None
+    cosine = _cosine(got, expected) if rule.mode == "cosine" else None
     failures = int(np.count_nonzero(wrong))
     return Comparison(
         name,
@@ -141,7 +141,7 @@ def _passed(
     return not mismatch and (size - failures) / size >= rule.min_pass_rate
 
 
-def _cosine(got: Numbers, expected: Numbers, rule: Tolerance) -> float:
+def _cosine(got: Numbers, expected: Numbers) -> float:
     """Of the finite elements, without BLAS, whose sums differ between machines."""
     both = np.isfinite(got) & np.isfinite(expected)
     a, b = got[both], expected[both]

@@ -89,8 +89,11 @@ def _row(line: SignatureLine, names: int, types: int) -> str:
     return f"{mark} {padded}  {line.type:<{types}}  {line.problem}".rstrip()
 
 
-def in_short(lines: Sequence[SignatureLine], shown: int = 3) -> str:
+_NAMED = 3  # problems in one sentence
+
+
+def in_short(lines: Sequence[SignatureLine]) -> str:
     """The problems in one sentence: `` `b`: missing; `c`: … ``, and how many more."""
     wrong = [f"`{clean(line.name)}`: {line.problem}" for line in lines if line.problem]
-    rest = f"; and {len(wrong) - shown} more" if len(wrong) > shown else ""
-    return "; ".join(wrong[:shown]) + rest
+    rest = f"; and {len(wrong) - _NAMED} more" if len(wrong) > _NAMED else ""
+    return "; ".join(wrong[:_NAMED]) + rest

@@ -12,7 +12,7 @@ from nkic.cli.common import Session
 from nkic.cli.nki_run import progress
 from nkic.cli.nki_run.progress import Bar
 from nkic.report.resources import executions
-from nkic.simulate import machine
+from nkic.simulate import machine, rerun
 from tests.harness.traced import HEAD, SAMPLES, run
 
 
@@ -44,7 +44,8 @@ def test_loops_count_with_their_trips() -> None:
 
 
 def test_a_run_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "WATCHED", 10)
+    for module in (machine, rerun):
+        monkeypatch.setattr(module, "WATCHED", 10)
     program = nkic.compile(str(SAMPLES / "06_matmul" / "kernel.py")).executable
     seen: list[int] = []
     total = run(program, watch=seen.append).instructions

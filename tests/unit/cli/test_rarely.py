@@ -26,8 +26,15 @@ print(code, *names, file=sys.stderr)
 # What a plain run loads of the rooms that hold what few runs ask for.
 PLAIN = {
     "nkic.cli": {
-        *("common", "common.help", "common.main", "common.options", "common.pages"),
-        *("common.rarely", "common.session", "common.streams", "common.usage", "common.walls"),
+        *("common", "common.conflicts", "common.help", "common.main", "common.options"),
+        *(
+            "common.pages",
+            "common.rarely",
+            "common.session",
+            "common.streams",
+            "common.usage",
+            "common.walls",
+        ),
         *("nki_run", "nki_run.carry_out", "nki_run.conflicts", "nki_run.insights"),
         *("nki_run.options", "nki_run.progress", "nki_run.ranks", "nki_run.running"),
         *("nki_run.tolerances", "nki_run.writing"),
