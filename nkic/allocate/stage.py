@@ -23,6 +23,7 @@ from nkic.allocate.place import (
     space_of,
 )
 from nkic.allocate.reuse import reuse_edges
+from nkic.allocate.roles import by_role
 from nkic.allocate.sink import sink
 from nkic.base.diagnostics import Reporter
 from nkic.ir.dependence import DependenceGraph
@@ -35,16 +36,21 @@ Core = tuple[Addresses, Body, DependenceGraph]
 
 
 def allocate(
-    program: Program, graphs: Graphs, report: Reporter, rest: int = REST, pack: bool = True
+    program: Program,
+    graphs: Graphs,
+    report: Reporter,
+    rest: int = REST,
+    pack: bool = True,
+    roles: bool = False,
 ) -> tuple[Program, Graphs]:
     """Addresses for all on-chip tensors; reports what does not fit, all memories at once.
 
     `rest` is the number of free slots of a kind before the oldest is taken over; `pack`: as tight
-    as can be found, which may take a second.
+    as can be found, which may take a second; `roles`: PSUM by role, where that fits.
     """
     chosen: Addresses = {}
     bodies, done = [], []
-    way = Way(rest, pack)
+    way = Way(rest, pack, roles)
     for body, graph in zip(program.cores, graphs, strict=True):
         found, body, graph = _core(body, graph, program.target, report, way)
         chosen |= found
@@ -59,6 +65,7 @@ class Way(NamedTuple):
 
     rest: int
     pack: bool
+    roles: bool = False
 
 
 def _core(body: Body, graph: DependenceGraph, target: Target, report: Reporter, way: Way) -> Core:
@@ -128,6 +135,9 @@ def addresses(
     """In program order, else by size, else with smaller gaps, else side by side. Raises DoesNotFit
     for the first.
     """
+    if way.roles and space.buffer is Buffer.PSUM and not any(life.tensor.fixed for life in lives):
+        with suppress(DoesNotFit):
+            return by_role(lives, space)
     try:
         return place(lives, space, way.rest)
     except DoesNotFit:

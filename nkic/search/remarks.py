@@ -55,7 +55,9 @@ def _search(done: Searched) -> Remark:
 def words(trial: Trial) -> str:
     """A trial as people call it."""
     if trial.share is None:
-        return f"program order{', on each engine too' if trial.in_order else ''}"
+        banks = ", with banks of PSUM for each place that declares tiles there"
+        order = ", on each engine too" if trial.in_order else ""
+        return f"program order{order}{banks if trial.roles else ''}"
     first = "what comes first in the program" if trial.by_program else "the longest way to the end"
     return f"planned with {100 * trial.share:.0f}% of memory, {first} first"
 

@@ -16,6 +16,7 @@ from nkic.ir.dependence import DependenceGraph
 from nkic.ir.program import Body, Program, instructions
 from nkic.ir.schedule import Schedule
 from nkic.ir.tensors import AccessPattern, Tensor
+from nkic.machine.memory import PSUM_BANK_BYTES, Buffer
 from nkic.pace import duration
 from nkic.schedule import schedule
 from nkic.search.bound import bound_ns, has_loops
@@ -26,8 +27,8 @@ Graphs = tuple[DependenceGraph, ...]
 
 
 class Trial(NamedTuple):
-    """One way to plan: None for `share` keeps program order. `rest` and `pack` are allocate's,
-    `in_order` is schedule's.
+    """One way to plan: None for `share` keeps program order. `rest`, `pack` and `roles` are
+    allocate's, `in_order` is schedule's.
     """
 
     share: float | None
@@ -35,6 +36,7 @@ class Trial(NamedTuple):
     rest: int = REST
     in_order: bool = False
     pack: bool = True
+    roles: bool = False
 
 
 class Tried(NamedTuple):
@@ -78,8 +80,9 @@ FITS = ((1.0, 0.95, 0.8), (False, True))  # shares, and what goes first
 
 
 TRIALS = {
-    1: (Trial(1.0, by_program=True),),
+    1: (Trial(1.0, by_program=True), Trial(None, roles=True)),
     2: (
+        Trial(None, roles=True),
         *(Trial(None, rest=rest, in_order=True) for rest in (REST, 64)),
         *(Trial(None, rest=rest) for rest in (2, 4, 16, 32, 64)),
         *(
@@ -145,7 +148,10 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
     searched, tried, kept = Searched(least, lowered, graphs), list[Tried](), None
     if least <= NEAR[level] * first.schedule.busiest_ns:  # which the bound is never below
         return first._replace(searched=searched)
+    shares_banks = _shares_banks(lowered)
     for trial in TRIALS[level]:
+        if trial.roles and not shares_banks:
+            continue
         if least <= NEAR[level] * searched.bound_ns:
             break
         found = _attempt(lowered, graphs, free, trial)
@@ -155,6 +161,13 @@ def search(lowered: Program, graphs: Graphs, first: Found, level: int) -> Found:
             best, least = found, time
             kept = trial
     return best._replace(searched=replace(searched, tried=tuple(tried), kept=kept))
+
+
+def _shares_banks(program: Program) -> bool:
+    """Tiles that several places in the source declare have to share the banks of PSUM."""
+    tiles = [tensor for tensor in program.tensors if tensor.buffer is Buffer.PSUM]
+    banks = sum(-(-tensor.bytes // PSUM_BANK_BYTES) for tensor in tiles)
+    return banks > program.target.psum_banks and len({tile.at.primary for tile in tiles}) > 1
 
 
 def planned_ns(found: Found) -> float:
@@ -187,7 +200,7 @@ def _fitted(
 
 def _placed(moved: Program, graphs: Graphs, trial: Trial) -> tuple[Program, Graphs] | None:
     with suppress(CompileFailed):
-        return allocate(moved, graphs, Reporter(1), trial.rest, trial.pack)
+        return allocate(moved, graphs, Reporter(1), trial.rest, trial.pack, trial.roles)
     return None
 
 

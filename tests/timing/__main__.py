@@ -39,7 +39,8 @@ for the work that one engine does between two iterations."""
 SWEEPS = """\
 The project's own kernels that do the same work in several ways (`tests/timing/tuned.py`): the way
 that the vendor's guides call faster must be faster in simulated time
-(`tests/unit/machine/test_sweeps.py`)."""
+(`tests/unit/machine/test_sweeps.py`). What the guides say of two instructions, as "4x the
+throughput", is held instruction by instruction (`tests/unit/machine/test_statements.py`)."""
 
 
 class Found(NamedTuple):

@@ -148,6 +148,39 @@ SWEEPS = (
         _ways("on_device", WIDE, "loop", (True, False)),
     ),
     Sweep(
+        "who makes descriptors",
+        "DGE reference: none has the lowest latency",
+        _ways("described", "float32[128, 512]", "mode", ("swdge", "hwdge", "none")),
+        same=1,
+    ),
+    Sweep(
+        "descriptors beside masks",
+        "DGE reference: software's compete with gpsimd's work",
+        _ways("beside_gpsimd", SMALL, "mode", ("swdge", "hwdge")),
+    ),
+    Sweep(
+        "who triggers loads, scalar is busy",
+        "DGE reference: scalar hides them behind its work",
+        _ways("triggered", "float32[128, 16384]", "by", ("sync", "scalar")),
+        same=1,
+        level=1.1,  # of 28 % that are not hidden, 6 % stay: all triggers come as early as they can
+    ),
+    Sweep(
+        "transposes within SBUF",
+        "Trainium2 guide: the tensor engine is faster",
+        _ways("turned_within", "bfloat16[128, 4096]", "how", ("dma", "tensor")),
+    ),
+    Sweep(
+        "a recurrence",
+        "fused Mamba tutorial: one scan",
+        _ways("recurrence", "float32[128, 256]", "how", ("columns", "scan")),
+    ),
+    Sweep(
+        "reductions of 64 partitions",
+        f"{GUIDE}, opt #5b: vectorised",
+        _ways("vectorised", "bfloat16[128, 512]", "tiles", (2, 1)),
+    ),
+    Sweep(
         "blocks of a product",
         "matrix multiplication tutorial",
         _steps(("matmul_tiled", "matmul_hoisted", "matmul_blocked_free")),

@@ -212,3 +212,100 @@ def on_device(a, loop):
         for i in range(0, a.shape[1], 512):
             body(i)
     return out
+
+
+@nki.jit
+def described(a, mode):
+    """Transfers one after the other, whose descriptors somebody makes."""
+    modes = {"swdge": nisa.dge_mode.swdge, "hwdge": nisa.dge_mode.hwdge,
+             "none": nisa.dge_mode.none}  # fmt: skip
+    out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+    x = nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=x, src=a, dge_mode=modes[mode])
+    nisa.dma_copy(dst=out, src=x, dge_mode=modes[mode])
+    return out
+
+
+@nki.jit
+def beside_gpsimd(a, mode):
+    """Masks by gpsimd, which software needs for descriptors."""
+    modes = {"swdge": nisa.dge_mode.swdge, "hwdge": nisa.dge_mode.hwdge}
+    out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+    for i in range(0, a.shape[1], 256):
+        x, y = [nl.ndarray((128, 256), a.dtype, buffer=nl.sbuf) for _ in range(2)]
+        nisa.dma_copy(dst=x, src=a[:, nl.ds(i, 256)], dge_mode=modes[mode])
+        nisa.affine_select(dst=y, pattern=[[-1, 256]], offset=0, channel_multiplier=1,
+                           cmp_op=nl.greater_equal, on_true_tile=x, on_false_value=0.0)  # fmt: skip
+        nisa.dma_copy(dst=out[:, nl.ds(i, 256)], src=y, dge_mode=nisa.dge_mode.hwdge)
+    return out
+
+
+@nki.jit
+def triggered(a, by):
+    """Exponentials of columns, each loaded by itself: by an engine that is busy, or by sync."""
+    engine = {"scalar": nisa.engine.scalar, "sync": nisa.engine.sync}[by]
+    out = nl.ndarray((128, 1), nl.float32, buffer=nl.shared_hbm)
+    total = nl.ndarray((128, 1), nl.float32, buffer=nl.sbuf)
+    for i in range(0, a.shape[1], 512):
+        x, y = [nl.ndarray((128, 512), a.dtype, buffer=nl.sbuf) for _ in range(2)]
+        nisa.dma_copy(dst=x, src=a[:, nl.ds(i, 512)], dge_mode=nisa.dge_mode.hwdge, engine=engine)
+        for _ in range(3):
+            nisa.activation(dst=y, op=nl.exp, data=x)
+        nisa.tensor_reduce(dst=total, op=nl.add, data=y, axis=1)
+    nl.store(out, total)
+    return out
+
+
+@nki.jit
+def turned_within(a, how):
+    """Blocks in SBUF are transposed, by DMA or by the tensor engine."""
+    out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+    x = nl.load(a)
+    y = nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf)
+    for c in range(0, a.shape[1], 128):
+        if how == "dma":
+            nisa.dma_transpose(dst=y[:, c : c + 128], src=x[:, c : c + 128])
+        else:
+            across = nl.ndarray((128, 128), a.dtype, buffer=nl.psum)
+            nisa.nc_transpose(dst=across, data=x[:, c : c + 128])
+            nisa.tensor_copy(dst=y[:, c : c + 128], src=across)
+    nl.store(out, y)
+    return out
+
+
+@nki.jit
+def recurrence(a, how):
+    """Each column is 0.5 times the one before it, plus its own."""
+    out = nl.ndarray(a.shape, a.dtype, buffer=nl.shared_hbm)
+    x = nl.load(a)
+    y, half = [nl.ndarray(a.shape, a.dtype, buffer=nl.sbuf) for _ in range(2)]
+    if how == "scan":
+        nisa.memset(dst=half, value=0.5)
+        nisa.tensor_tensor_scan(dst=y, data0=half, data1=x, initial=0.0,
+                                op0=nl.multiply, op1=nl.add)  # fmt: skip
+    else:
+        nisa.tensor_copy(dst=y[:, 0:1], src=x[:, 0:1])
+        for i in range(1, a.shape[1]):
+            nisa.tensor_scalar(y[:, i : i + 1], y[:, i - 1 : i], nl.multiply, 0.5,
+                               op1=nl.add, operand1=x[:, i : i + 1])  # fmt: skip
+    nl.store(out, y)
+    return out
+
+
+@nki.jit
+def vectorised(a, tiles):
+    """Two products of 64 partitions each are reduced: as two tiles, or as one of 128."""
+    out = nl.ndarray((128, 1), nl.float32, buffer=nl.shared_hbm)
+    x = nl.load(a)
+    total = nl.ndarray((128, 1), nl.float32, buffer=nl.sbuf)
+    for _ in range(16):
+        both = nl.ndarray((128, 512), nl.float32, buffer=nl.psum)
+        for half in (0, 64):
+            nisa.nc_matmul(dst=both[half : half + 64], stationary=x[:, 0:64], moving=x)
+            if tiles == 2:
+                rows = slice(half, half + 64)
+                nisa.tensor_reduce(dst=total[rows], op=nl.add, data=both[rows], axis=1)
+        if tiles == 1:
+            nisa.tensor_reduce(dst=total, op=nl.add, data=both, axis=1)
+    nl.store(out, total)
+    return out

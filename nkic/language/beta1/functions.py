@@ -82,8 +82,13 @@ def update(name: str, target: Tile, other: Any) -> Tile:
         if name not in ALU or name == "power":
             assign(target, binary(name, target, source))
             return target
-        right = spread(beside(target, source), target.shape)
-        emit("tensor_tensor", target, data1=target, data2=right, op=OPERATORS[name])
+        right = beside(target, source)
+        if _is_column(right, target):
+            column = spread(right, right.shape)
+            emit("tensor_scalar", target, data=target, op0=OPERATORS[name], operand0=column)
+        else:
+            right = spread(right, target.shape)
+            emit("tensor_tensor", target, data1=target, data2=right, op=OPERATORS[name])
     elif name in ALU and name != "power":
         check_inside(target, ALL)
         emit("tensor_scalar", target, data=target, op0=OPERATORS[name], operand0=other)
@@ -227,6 +232,17 @@ def _of_tiles(name: str, x: Tile, y: Tile, dtype: Any, mask: Any) -> Tile:
     made, where = made_for(shape, kind(dtype, default), mask, x, y)
     if where.empty:
         return made
+    if where == ALL and (_is_column(right, left) or _is_column(left, right)):
+        data, column = (left, right) if _is_column(right, left) else (right, left)
+        return recorded(
+            "tensor_scalar",
+            made,
+            where,
+            data=spread(data, shape, where),
+            op0=OPERATORS[name],
+            operand0=spread(column, column.shape, where),
+            reverse0=data is right or None,
+        )
     return recorded(
         "tensor_tensor",
         made,
@@ -235,6 +251,15 @@ def _of_tiles(name: str, x: Tile, y: Tile, dtype: Any, mask: Any) -> Tile:
         data2=spread(right, shape, where),
         op=OPERATORS[name],
     )
+
+
+def _is_column(column: Tile, data: Tile) -> bool:
+    """One number for each partition of floats: what tensor_scalar reads, which "has better
+    performance than tensor_tensor in general" (nki.isa.tensor_tensor).
+    """
+    floats = column.dtype is dtypes.FLOAT32 and data.dtype.is_float
+    same = column.shape == (data.shape[0], 1) and column._access.dynamic is None
+    return floats and same and prod(data.shape[1:]) > 1
 
 
 _COMPARISONS = frozenset(

@@ -1,4 +1,4 @@
-"""Rows that kernels of Beta 1 repeat in all partitions: by whom, read where, and their values."""
+"""What kernels of Beta 1 repeat: rows in all partitions (by whom, and read where), and columns."""
 
 from __future__ import annotations
 
@@ -124,3 +124,45 @@ def test_values(dtype: str, shape: tuple[int, int], target: str) -> None:
     for row in given["rows"]:
         wanted = (wanted.astype("f4") * row.astype("f4")).astype(dtype)
     assert np.array_equal(np.asarray(found), wanted.astype("f4"))
+
+
+COLUMN = "    y = nl.{op}({of})\n    x = nl.copy(y, dtype=nl.float32)\n"
+
+
+@pytest.mark.parametrize("of", ["x, x[:, 0:1]", "x[:, 0:1], x"])
+def test_a_column_is_read_by_tensor_scalar(of: str) -> None:
+    items = recorded(COLUMN.format(op="subtract", of=of), "f32[128,512]", "f32[1,512]")
+    (made,) = [item for item in items if item.row.name == "tensor_scalar"]
+    column = made.operand("operand0")
+    assert isinstance(column, View)
+    assert column.shape == (128, 1)
+    assert made.attribute("reverse0") is of.startswith("x[")
+    rng = np.random.default_rng(4)
+    a = rng.standard_normal((128, 512)).astype(np.float32)
+    given = {"a": a, "rows": a[:1]}
+    source = SourceFile("k.py", HEAD + COLUMN.format(op="subtract", of=of) + END)
+    found = nkic.run(nkic.compile(source, inputs=given), given).outputs["output_0"]
+    wanted = a - a[:, :1] if of.startswith("x,") else a[:, :1] - a
+    assert np.array_equal(np.asarray(found), wanted)
+
+
+def test_a_column_is_read_so_in_place() -> None:
+    """`x *= column`, which is itself a part of another tile."""
+    body = "    y = nl.copy(x)\n    x *= y[:, 1:2]\n"
+    assert names(recorded(body, "f32[128,512]", "f32[1,512]")).count("tensor_scalar") == 1
+    a = np.random.default_rng(4).standard_normal((128, 512)).astype(np.float32)
+    given = {"a": a, "rows": a[:1]}
+    source = SourceFile("k.py", HEAD + body + END)
+    found = nkic.run(nkic.compile(source, inputs=given), given).outputs["output_0"]
+    assert np.array_equal(np.asarray(found), a * a[:, 1:2])
+
+
+@pytest.mark.parametrize(
+    ("of", "a"),
+    [("x, x[:, 0:1]", "i32[128,512]"), ("x, x[:, 0:1]", "bf16[128,512]"), ("x, x", "f32[128,1]")],
+)
+def test_other_columns_are_read_as_tiles(of: str, a: str) -> None:
+    """Integers are exact on gpsimd alone, tensor_scalar takes float32, and a column is a tile."""
+    items = recorded(COLUMN.format(op="add", of=of), a, a.replace("128", "1"))
+    assert names(items).count("tensor_tensor") == 1
+    assert "tensor_scalar" not in names(items)

@@ -94,6 +94,54 @@ def test_a_plan_beats_program_order_where_psum_is_short(tmp_path: Path) -> None:
     assert run_ns(two) < run_ns(first)
 
 
+SOFTMAX = """import nki, nki.isa as nisa, nki.language as nl
+
+
+@nki.jit
+def kernel(q, k, v):
+    out = nl.ndarray((128, 512), nl.float32, buffer=nl.shared_hbm)
+    x, y, z = nl.load(q), nl.load(k), nl.load(v)
+    for i in range(8):
+        tops = nl.ndarray((128, 2), nl.float32, buffer=nl.sbuf)
+        scores = []
+        for n in range(2):
+            part = nl.ndarray((128, 512), nl.float32, buffer=nl.psum)
+            columns = y[:, n * 512 : n * 512 + 512]
+            nisa.nc_matmul(dst=part, stationary=x[:, i * 128 : i * 128 + 128], moving=columns)
+            nisa.tensor_reduce(dst=tops[:, n : n + 1], op=nl.maximum, data=part, axis=1)
+            scores.append(part)
+        top = nl.ndarray((128, 1), nl.float32, buffer=nl.sbuf)
+        nisa.tensor_reduce(dst=top, op=nl.maximum, data=tops, axis=1, negate=True)
+        total = nl.ndarray((128, 64), nl.float32, buffer=nl.psum)
+        powers = nl.ndarray((128, 1024), nl.bfloat16, buffer=nl.sbuf)
+        for n in range(2):
+            part = powers[:, n * 512 : n * 512 + 512]
+            nisa.activation(dst=part, op=nl.exp, data=scores[n], bias=top)
+        for j in range(8):
+            turned = nl.ndarray((128, 128), nl.bfloat16, buffer=nl.psum)
+            nisa.nc_transpose(dst=turned, data=powers[:, j * 128 : j * 128 + 128])
+            across = nl.ndarray((128, 128), nl.bfloat16, buffer=nl.sbuf)
+            nisa.tensor_copy(dst=across, src=turned)
+            nisa.nc_matmul(dst=total, stationary=across, moving=z, accumulate=j > 0)
+        nl.store(out[:, i * 64 : i * 64 + 64], nl.copy(total))
+    return out
+"""
+
+
+def test_banks_for_each_place_let_turns_overlap() -> None:
+    """Around all banks each turn begins where the last tiles of the one before are."""
+    types = ("q=float32[128, 1024]", "k=float32[128, 1024]", "v=bfloat16[128, 64]")
+    request = Request(args=dict(map(parse_arg, types)), target=TRN2)
+    made = compile_source(SourceFile("k.py", SOFTMAX), request, lambda name, at: None)
+    lowered = made.results["lower"]
+    first, done = first_found(lowered), searched(lowered, 1)
+    assert done.searched is not None
+    assert done.searched.kept is not None
+    assert done.searched.kept.roles
+    assert done.schedule.estimate_ns < 0.9 * first.schedule.estimate_ns
+    assert done.schedule.estimate_ns < 1.3 * lower_bound(lowered)
+
+
 @pytest.mark.parametrize("level", [1, 2])
 def test_the_same_program_gives_the_same_schedule(level: int) -> None:
     found = pairs(8)
