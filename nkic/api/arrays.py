@@ -55,6 +55,7 @@ def type_of(array: Array, name: str) -> TensorType:
         advice = f"pass it as {near}: {cast.format(near)}" if near else ""
         advice = advice or did_you_mean(array.dtype.name, dtypes.DTYPES)
         refuse(f"argument `{name}` is an array of {array.dtype}, which is not an NKI dtype", advice)
+    _refuse_mask(array)
     if not array.shape:
         refuse(
             f"argument `{name}` is an array without dimensions",
@@ -70,10 +71,16 @@ def offer(array: Array) -> Offer:
     dtype = dtype_of(array.dtype)
     if dtype is None:  # refused with the signature, in the words of the run
         return _plain(array)
-    stored = np.ascontiguousarray(array).reshape(array.shape).view(storage(dtype))
-    if dtype is BOOL:
-        stored = np.ascontiguousarray(array).reshape(array.shape)
+    _refuse_mask(array)
+    # In the order of bytes of this machine, which is little-endian, as NKI's is.
+    native = np.ascontiguousarray(array, array.dtype.newbyteorder("=")).reshape(array.shape)
+    stored = native if dtype is BOOL else native.view(storage(dtype))
     return Offer("the call", natural(dtype), array.shape, dtype, lambda: stored)
+
+
+def _refuse_mask(array: Array) -> None:
+    if isinstance(array, np.ma.MaskedArray):
+        refuse("a masked array has no value where its mask hides one", "pass array.filled(value)")
 
 
 def _plain(array: Array) -> Offer:

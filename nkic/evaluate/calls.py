@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from nkic.base.source import Span
 from nkic.evaluate.code import Code, Frame
 from nkic.evaluate.objects import UNSET, Builtin, Class, Function, HostFunction, Method
+from nkic.syntax import nodes
 
 if TYPE_CHECKING:
     from nkic.evaluate.machine import Machine
@@ -177,6 +179,29 @@ def parameters(function: Any) -> list[str] | None:
     code = function.code
     found = [*code.positional[1 if bound else 0 :], *code.named_only]
     return [*found, *filter(None, (code.rest, code.more))]
+
+
+def passed_on(text: str, values: Sequence[Any], lambdas: bool) -> str | None:
+    """The name of the function that Python's message is about, if it is one of these arguments of
+    a call; `lambdas` where one of these is a lambda.
+    """
+    named = re.match(r"(?:\w+\.)*(\w+|<lambda>)\(\)", text)
+    known = [getattr(value, "function", value) for value in values]
+    passed = {one.name for one in known if isinstance(one, Function)}
+    passed |= {"<lambda>"} if lambdas else set()
+    return named[1] if named and named[1] in passed else None
+
+
+def argument_of(call: nodes.Call, parameter: str, position: int | None) -> Span | None:
+    """Where the argument for a parameter stands in a call."""
+    for keyword in call.keywords:
+        if keyword.arg == parameter:
+            return keyword.span
+    if position is None or position >= len(call.args):
+        return None
+    before = call.args[: position + 1]
+    starred = any(isinstance(argument, nodes.Starred) for argument in before)
+    return None if starred else before[-1].span
 
 
 def _of_host(function: Callable[..., Any]) -> list[str] | None:

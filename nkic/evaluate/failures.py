@@ -18,7 +18,7 @@ from nkic.base.kernel_errors import SECOND_WAY
 from nkic.base.source import NOWHERE, SHIPPED, SourceFile, Span
 from nkic.base.suggest import did_you_mean, respelt
 from nkic.evaluate import attributes, exceptions
-from nkic.evaluate.calls import is_languages, parameters
+from nkic.evaluate.calls import argument_of, is_languages, parameters, passed_on
 from nkic.evaluate.classes import TypingForm
 from nkic.evaluate.code import Frame
 from nkic.evaluate.errors import KernelError, Refused
@@ -216,18 +216,6 @@ def _span(failure: Failure, said: _Said) -> Span:
     return failure.span
 
 
-def argument_of(call: nodes.Call, parameter: str, position: int | None) -> Span | None:
-    """Where the argument for a parameter stands in a call."""
-    for keyword in call.keywords:
-        if keyword.arg == parameter:
-            return keyword.span
-    if position is None or position >= len(call.args):
-        return None
-    before = call.args[: position + 1]
-    starred = any(isinstance(argument, nodes.Starred) for argument in before)
-    return None if starred else before[-1].span
-
-
 # ---- the turns of loops -------------------------------------------------------------------------
 
 
@@ -400,9 +388,17 @@ _WRONG_CALL = re.compile(r"(missing|takes) .*argument|got (an unexpected keyword
 def _type_error(failure: Failure) -> _Said:
     """Python's own message; of a call that does not fit, with the parameters there are."""
     said = _plain("wrong-type")(failure)
+    text = re.sub(r"^\S*<locals>\.", "", said.message)
+    said = said._replace(message=text)
     call = failure.call()
     if call is None or not _WRONG_CALL.search(said.message):
         return said
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    values = [value for one in given for value in _computed(failure, one)]
+    lambdas = any(isinstance(one, nodes.Lambda) for one in given)
+    if (passed := passed_on(text, values, lambdas)) is not None:
+        advice = f"`{passed}` is called by what it is passed to: let it take those arguments"
+        return _Said("wrong-call", text, advice)
     function = next(_computed(failure, call.func), None)
     owner = function.function if isinstance(function, Method) else function
     if isinstance(owner, Builtin) and owner.call.__module__.startswith("nkic.evaluate"):
@@ -412,7 +408,6 @@ def _type_error(failure: Failure) -> _Said:
     known = parameters(function)
     if known is None:
         return said._replace(slug="wrong-call") if is_languages(owner) else said
-    text = re.sub(r"^\S*<locals>\.", "", said.message)
     unknown = _NO_SUCH.search(text)
     near = did_you_mean(unknown[1], known) if unknown else ""
     listed = ", ".join(known)

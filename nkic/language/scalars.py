@@ -177,7 +177,8 @@ class Loading(Binder):
         if not isinstance(found, VirtualRegister):
             return found
         src = args[0] if args else more["src"]
-        return NkiScalar(found._register, INT64 if src.dtype is INT64 else INT32)
+        is_long = isinstance(src, NkiTensor) and src.dtype is INT64  # else the row refuses it
+        return NkiScalar(found._register, INT64 if is_long else INT32)
 
 
 class Storing(Binder):

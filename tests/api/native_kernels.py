@@ -114,9 +114,10 @@ def with_weights(x, weights):
 
 
 @nki.jit
-def with_constant(x):
-    """x + a table that NumPy computes."""
+def with_constant(x, order="="):
+    """x + a table that NumPy computes, with the bytes of an element in this order."""
     table = np.cumsum(np.ones((x.shape[0], x.shape[1]), nl.bfloat16).astype(x.dtype), axis=1)
+    table = table.astype(table.dtype.newbyteorder(order))
     bias = nl.load(nl.shared_constant(table))
     out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     nl.store(out, value=nl.add(nl.load(x), bias))

@@ -187,6 +187,23 @@ def test_inputs_updated_in_place() -> None:
     np.testing.assert_array_equal(x, X)
 
 
+@pytest.mark.parametrize("dtype", [">f4", ">f2", ">i4", ">u2"])
+def test_arrays_of_another_order_of_bytes(dtype: str) -> None:
+    x = X.astype(dtype)
+    np.testing.assert_array_equal(values(k.scaled, x, 3.0).astype(np.float32), X * 3)
+    artifact = api.compile(k.scaled, inputs={"x": x}, consts={"factor": 3.0})
+    np.testing.assert_array_equal(api.run(artifact, {"x": x}).outputs["output_0"], X * 3)
+
+
+def test_a_mask_is_not_dropped() -> None:
+    masked = np.ma.masked_array(X, X > 3)
+    with pytest.raises(api.CompileError, match=r"a masked array .*\n.*array\.filled"):
+        values(k.scaled, masked, 3.0)
+    artifact = api.compile(k.scaled, inputs={"x": X}, consts={"factor": 3.0})
+    with pytest.raises(api.RunError, match="a masked array"):
+        api.run(artifact, {"x": masked})
+
+
 def test_a_wrapped_kernel() -> None:
     class Wrapper:
         def __init__(self, function: Any) -> None:

@@ -97,6 +97,7 @@ def test_arrays_inside_of_objects_are_tensors_in_copies(k: ModuleType) -> None:
 def test_constants_that_numpy_computes(k: ModuleType) -> None:
     wanted = X + np.arange(1, 9, dtype=np.float32)
     np.testing.assert_array_equal(k.with_constant(X), wanted)
+    np.testing.assert_array_equal(k.with_constant(X, ">"), wanted)
     np.testing.assert_array_equal(k.calls_a_kernel(X), wanted)
 
 

@@ -55,7 +55,8 @@ def _of_numpy(value: Any) -> Any:
             raise KernelError("wrong-value", f"a number of the array is outside of {narrow}")
         value = made
     dtype = as_dtype(value.dtype)
-    return ConstantArray(dtype, tuple(value.shape), value.tobytes())
+    little = value.astype(value.dtype.newbyteorder("<"), copy=False)
+    return ConstantArray(dtype, tuple(value.shape), little.tobytes())
 
 
 def refuse_written(constants: list[Tensor], written: set[int]) -> None:

@@ -261,6 +261,7 @@ def _stretch(
         first = _number(view, axis, start)
         first, stop, _ = _checked(view, axis, first, first + _number(view, axis, size), 1)
         return stop - first, first, dynamic
+    size = _number(view, axis, size)
     if not 0 < size <= view.shape[axis]:
         _checked(view, axis, 0, size, 1)
     register = start._offset(view.tensor.buffer)

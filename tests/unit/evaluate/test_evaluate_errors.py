@@ -265,6 +265,14 @@ def test_calls_that_do_not_fit_name_the_parameters(call: str, message: str, help
     assert help in done.said[0].help
 
 
+@pytest.mark.parametrize("call", ["sorted([1], key=g)", "sorted([1], key=lambda: 1)"])
+def test_a_function_that_is_passed_on_is_the_one_that_does_not_fit(call: str) -> None:
+    done = body(f"def g(): return 1\nreturn {call}")
+    assert done.slugs == ["wrong-call"]
+    assert done.said[0].message.endswith("() takes 0 positional arguments but 1 was given")
+    assert "is called by what it is passed to" in done.said[0].help
+
+
 def test_names_of_the_function_itself_are_suggested() -> None:
     text = f"{HEAD}def kernel(weights):\n    return weigths\n"
     _, said = resolved(text, "kernel")
