@@ -237,8 +237,9 @@ class Machine:
             raise fault(self.executable, "collective", text, item.record.place) from None
         if item.dynamic is not None:
             item.dynamic.end()
-        for mark in (*item.marks, *item.authors):
-            mark()
+        self.unwritten.note(runner, item)
+        for note in item.authors:
+            note()
 
     def _go_on(self, arrivals: list[Arrival], last: Runner, queue: list[tuple[int, int]]) -> None:
         """All pass the time together."""
@@ -269,7 +270,7 @@ class Machine:
 
     def _run(self, runner: Runner, item: Item) -> None:
         """Computes an item's values."""
-        missing = self.unwritten.read(runner, item) if item.checks else None
+        missing = self.unwritten.read(runner, item)
         if missing is not None:
             self.unwritten.prepare(runner, item)
         for tile, window in item.windows:
@@ -279,8 +280,7 @@ class Machine:
         if missing is not None:
             self.unwritten.follow(runner, item, missing)
         else:
-            for mark in item.marks:
-                mark()
+            self.unwritten.note(runner, item)
         for note in item.authors:
             note()
         if (remarks := runner.state.remarks).fresh:

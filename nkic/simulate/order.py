@@ -64,10 +64,9 @@ class Order(Machine):
 
     def _run(self, runner: Runner, item: Item) -> None:
         """Notes that the item ran."""
-        if item.checks and self.unwritten.read(runner, item) is not None:
+        if self.unwritten.read(runner, item) is not None:
             raise NotFixed
-        for mark in item.marks:
-            mark()
+        self.unwritten.note(runner, item)
         said = self._said(runner, item) if item.authors else ()
         if item.work is not None or said:
             self.ran.append(Turn((item,), said))
@@ -78,8 +77,7 @@ class Order(Machine):
             raise NotFixed
         said: list[Remark] = []
         for runner, item, *_ in arrivals:
-            for mark in item.marks:
-                mark()
+            self.unwritten.note(runner, item)
             said += self._said(runner, item)
         self.ran.append(Turn(tuple([arrival.item for arrival in arrivals]), tuple(said)))
 
