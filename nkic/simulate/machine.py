@@ -85,6 +85,7 @@ class Machine:
         self.timeline: list[tuple[Runner, Item, int, int]] = []
         self.turns = 0
         self.deadline = inf
+        self.is_looked_at = options.watch is not None or options.timeout_s is not None
 
     def run(self) -> None:
         """Runs until every stream has ended; raises ProgramFault or LimitHit."""
@@ -120,7 +121,8 @@ class Machine:
     def _advance(self, runner: Runner, now: int, queue: list[tuple[int, int]]) -> int | None:
         """Runs the stream's next items while no other stream comes first; when to go on."""
         while True:
-            self._look()
+            if self.is_looked_at:
+                self._look()
             item = runner.item or runner.current()
             if item is None:
                 return None

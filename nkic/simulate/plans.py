@@ -104,11 +104,11 @@ class Planner:
         make: Callable[[InstructionRecord, Row], Made],
     ) -> Made:
         """What was made for an instruction that differs in its addresses alone, if any was."""
-        spots = []
+        spots, known_spots = [], self.memory.spots
         key: list[object] = [row, record.attributes]
         for operand in record.operands:
             if type(operand) is PatternRecord:
-                spot = self.memory.spot(operand)
+                spot = known_spots.get(id(operand)) or self.memory.spot(operand)
                 spots.append(spot)
                 key.append(spot.form)
             else:

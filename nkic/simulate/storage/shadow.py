@@ -220,6 +220,8 @@ def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
     found: dict[int, Segments] = {}
     first = 0
     for members in groups.values():
+        if len(members) == 1:  # whose bytes nobody takes over
+            continue
         ends = {end for _, h in members for end in (h.byte, h.byte + h.pitch)}
         index = {byte: i for i, byte in enumerate(sorted(ends))}
         starts = sorted({h.partition for _, h in members})
