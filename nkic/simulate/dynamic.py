@@ -32,7 +32,8 @@ from nkic.simulate.indirect_operands import (
     written_of,
 )
 from nkic.simulate.plans import Planner
-from nkic.simulate.storage.shadow import Check, Mark, Shadow
+from nkic.simulate.storage.flags import Check
+from nkic.simulate.storage.shadow import Mark, Shadow
 from nkic.simulate.storage.strangers import Written
 from nkic.simulate.storage.tensor_usage import leaves_out
 from nkic.simulate.tile import Tile

@@ -85,6 +85,7 @@ class Machine:
         self.timeline: list[tuple[Runner, Item, int, int]] = []
         self.turns = 0
         self.deadline = inf
+        self.is_looked_at = options.watch is not None or options.timeout_s is not None
 
     def run(self) -> None:
         """Runs until every stream has ended; raises ProgramFault or LimitHit."""
@@ -120,7 +121,8 @@ class Machine:
     def _advance(self, runner: Runner, now: int, queue: list[tuple[int, int]]) -> int | None:
         """Runs the stream's next items while no other stream comes first; when to go on."""
         while True:
-            self._look()
+            if self.is_looked_at:
+                self._look()
             item = runner.item or runner.current()
             if item is None:
                 return None
@@ -237,8 +239,9 @@ class Machine:
             raise fault(self.executable, "collective", text, item.record.place) from None
         if item.dynamic is not None:
             item.dynamic.end()
-        for mark in (*item.marks, *item.authors):
-            mark()
+        self.unwritten.note(runner, item)
+        for note in item.authors:
+            note()
 
     def _go_on(self, arrivals: list[Arrival], last: Runner, queue: list[tuple[int, int]]) -> None:
         """All pass the time together."""
@@ -269,7 +272,7 @@ class Machine:
 
     def _run(self, runner: Runner, item: Item) -> None:
         """Computes an item's values."""
-        missing = self.unwritten.read(runner, item) if item.checks else None
+        missing = self.unwritten.read(runner, item)
         if missing is not None:
             self.unwritten.prepare(runner, item)
         for tile, window in item.windows:
@@ -279,8 +282,7 @@ class Machine:
         if missing is not None:
             self.unwritten.follow(runner, item, missing)
         else:
-            for mark in item.marks:
-                mark()
+            self.unwritten.note(runner, item)
         for note in item.authors:
             note()
         if (remarks := runner.state.remarks).fresh:

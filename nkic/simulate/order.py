@@ -9,7 +9,6 @@ inputs. So a run of such a program is two: this one, then the steps in the order
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from nkic.neff.records import Executable, InstructionRecord
 from nkic.simulate.dynamic import is_dynamic
@@ -17,14 +16,9 @@ from nkic.simulate.machine import Arrival, Machine
 from nkic.simulate.remarks import Remark
 from nkic.simulate.streams import Item, Runner
 
-
-class Turn(NamedTuple):
-    """One item that ran, or those of all cores that met; `said` is what there is to say of its
-    place in the order, whatever its values are.
-    """
-
-    items: tuple[Item, ...]
-    said: tuple[Remark, ...]
+# One item that ran, or those of all cores that met; and what there is to say of its place in the
+# order, whatever its values are.
+Turn = tuple[tuple[Item, ...], tuple[Remark, ...]]
 
 
 class NotFixed(Exception):
@@ -64,13 +58,12 @@ class Order(Machine):
 
     def _run(self, runner: Runner, item: Item) -> None:
         """Notes that the item ran."""
-        if item.checks and self.unwritten.read(runner, item) is not None:
+        if self.unwritten.read(runner, item) is not None:
             raise NotFixed
-        for mark in item.marks:
-            mark()
+        self.unwritten.note(runner, item)
         said = self._said(runner, item) if item.authors else ()
         if item.work is not None or said:
-            self.ran.append(Turn((item,), said))
+            self.ran.append(((item,), said))
 
     def _exchange(self, arrivals: list[Arrival], group: tuple[int, ...] | None) -> None:
         """Notes that the cores met."""
@@ -78,10 +71,9 @@ class Order(Machine):
             raise NotFixed
         said: list[Remark] = []
         for runner, item, *_ in arrivals:
-            for mark in item.marks:
-                mark()
+            self.unwritten.note(runner, item)
             said += self._said(runner, item)
-        self.ran.append(Turn(tuple([arrival.item for arrival in arrivals]), tuple(said)))
+        self.ran.append((tuple([arrival.item for arrival in arrivals]), tuple(said)))
 
     @staticmethod
     def _said(runner: Runner, item: Item) -> tuple[Remark, ...]:

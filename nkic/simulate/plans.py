@@ -50,8 +50,8 @@ class Plan(NamedTuple):
 
     `reads` and `writes` are the numbers of the patterns that are read and written. `size` is
     the bytes that a transfer moves. `table` is the one of activation functions that it needs.
-    `awaits` are those of `reads` whose values must be there before it starts. `fills_psum`: it
-    writes PSUM.
+    `awaits` are those of `reads` whose values must be there before it starts. `fills` are those of
+    `writes` in PSUM, and whether the instruction also reads them.
     """
 
     work: Work
@@ -61,7 +61,7 @@ class Plan(NamedTuple):
     size: int
     table: str
     awaits: tuple[int, ...]
-    fills_psum: bool
+    fills: tuple[tuple[int, bool], ...]
 
 
 class Planner:
@@ -104,11 +104,11 @@ class Planner:
         make: Callable[[InstructionRecord, Row], Made],
     ) -> Made:
         """What was made for an instruction that differs in its addresses alone, if any was."""
-        spots = []
+        spots, known_spots = [], self.memory.spots
         key: list[object] = [row, record.attributes]
         for operand in record.operands:
             if type(operand) is PatternRecord:
-                spot = self.memory.spot(operand)
+                spot = known_spots.get(id(operand)) or self.memory.spot(operand)
                 spots.append(spot)
                 key.append(spot.form)
             else:
@@ -143,7 +143,7 @@ class Planner:
         timing, size = self.clock.of(record, self.engine, self.queue)
         reads = _tiles_among(record, [access.reads for access in accesses])
         writes = _tiles_among(record, [access.writes for access in accesses])
-        written = [o for i, o in enumerate(record.operands) if i in writes]
+        read = [record.operands[i] for i in reads]
         return Plan(
             self._decoded(record, row),
             reads,
@@ -152,13 +152,12 @@ class Planner:
             size,
             activation_table(row, record.attributes, self.engine),
             tuple([i for i in reads if i != row.accumulator]),
-            any(self._is_in_psum(operand) for operand in written),
+            tuple([(i, record.operands[i] in read) for i in writes if self._is_in_psum(record, i)]),
         )
 
-    def _is_in_psum(self, operand: OperandRecord) -> bool:
-        if type(operand) is not PatternRecord:
-            return False
-        return self.executable.tensors[operand.tensor].buffer is Buffer.PSUM
+    def _is_in_psum(self, record: InstructionRecord, number: int) -> bool:
+        pattern: PatternRecord = record.operands[number]  # type: ignore[assignment]
+        return self.executable.tensors[pattern.tensor].buffer is Buffer.PSUM
 
     def _decoded(self, record: InstructionRecord, row: Row) -> Work:
         step, met = _nothing, None

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from nkic.base.diagnostics import Diagnostic
-from nkic.neff.records import Executable, OperandRecord, PatternRecord
+from nkic.neff.records import Executable, PatternRecord
 from nkic.simulate.decode import EngineState, Step
 from nkic.simulate.options import RunOptions
 from nkic.simulate.order import Turn
-from nkic.simulate.plans import Window, Work
+from nkic.simulate.plans import Window
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remark, Remarks
 from nkic.simulate.result import Result
@@ -59,16 +59,9 @@ class Ordered(NamedTuple):
     unwritten: Sequence[Diagnostic]
 
 
-class _Act(NamedTuple):
-    """A step, its tiles over memory that is `kept`, and those over memory that is `lent`; then
-    what there is to say of its place in the order.
-    """
-
-    step: Step
-    kept: Laid
-    lent: Lent
-    said: tuple[Remark, ...]
-    place: int
+# A step, its tiles over memory that is kept, and those over memory that is lent; then what there
+# is to say of its place in the order, and its place in the source.
+_Act = tuple[Step, Laid, Lent, tuple[Remark, ...], int]
 
 
 class Rerun:
@@ -80,7 +73,7 @@ class Rerun:
         self.states: list[EngineState] = [runner.state for runner in ordered.runners]
         self.compact = Compact(self.memory)
         self.acts = _acts(self.compact, ordered.ran)
-        self.lent = {tile for act in self.acts for tile, _ in act.lent}
+        self.lent = {tile for _, _, lent, *_ in self.acts for tile, _ in lent}
         self.result, self.unwritten = ordered.result, ordered.unwritten
         self.is_new = True  # the memory has the inputs of the first run
 
@@ -144,18 +137,17 @@ def _acts(compact: Compact, ran: Sequence[Turn]) -> list[_Act]:
     done: dict[int, list[int]] = defaultdict(list)  # tensors, by the turn that is their last
     for tensor, number in _last(ran).items():
         done[number].append(tensor)
-    acts = []
+    acts: list[_Act] = []
+    windows: dict[int, Window | None] = {}  # by identity of the pattern
     for number, (items, said) in enumerate(ran):
         kept: list[tuple[Tile, Window]] = []
         lent: list[tuple[Tile, PatternRecord]] = []
         for item in items:
-            if item.work is not None:
-                _lay(compact, item.work, item.operands, kept, lent)
+            _lay(compact, item, windows, kept, lent)
         place = items[0].record.place
-        acts.append(_Act(_step(items), tuple(kept), tuple(lent), said, place))
+        acts.append((_step(items), tuple(kept), tuple(lent), said, place))
         for tensor in done.get(number, ()):
             compact.release(tensor)
-    compact.settle()
     return acts
 
 
@@ -172,15 +164,18 @@ def _last(ran: Sequence[Turn]) -> dict[int, int]:
 
 def _lay(
     compact: Compact,
-    work: Work,
-    operands: tuple[OperandRecord, ...],
+    item: Item,
+    windows: dict[int, Window | None],
     kept: list[tuple[Tile, Window]],
     lent: list[tuple[Tile, PatternRecord]],
 ) -> None:
     """Adds the tiles of a step."""
-    for number, tile in work.tiles:
-        pattern: PatternRecord = operands[number]  # type: ignore[assignment]
-        window = compact.window(pattern, tile.form)
+    for number, tile in item.work.tiles if item.work is not None else ():
+        pattern: PatternRecord = item.operands[number]  # type: ignore[assignment]
+        if id(pattern) in windows:
+            window = windows[id(pattern)]
+        else:
+            window = windows[id(pattern)] = compact.window(pattern, tile.form)
         if window is None:
             lent.append((tile, pattern))
         else:
@@ -189,10 +184,10 @@ def _lay(
 
 def _step(items: Sequence[Item]) -> Step:
     """What an item does; where cores meet, each offers what it brings, then each takes its own."""
+    step = items[0].step
+    if items[0].rendezvous is None and step is not None:
+        return step
     meeting = [item.rendezvous for item in items if item.rendezvous is not None]
-    if not meeting:
-        assert items[0].step is not None
-        return items[0].step
 
     def exchange() -> None:
         brought = {core: rendezvous.offer() for core, rendezvous in enumerate(meeting)}

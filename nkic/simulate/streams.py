@@ -27,7 +27,8 @@ from nkic.simulate.options import MAX_TURNS
 from nkic.simulate.plans import Planner, Window, Work
 from nkic.simulate.printing import Prints
 from nkic.simulate.remarks import Remarks
-from nkic.simulate.storage.shadow import Check, Mark, Shadow
+from nkic.simulate.storage.flags import Check
+from nkic.simulate.storage.shadow import Mark, Shadow
 from nkic.simulate.storage.strangers import Strangers, Written
 from nkic.simulate.tile import Tile
 
@@ -36,9 +37,9 @@ class Item:
     """One item of a stream, ready to run. Without a plan it only waits and signals.
 
     `windows` are the tiles of its `work`, which has plain places, with the memory of `operands` to
-    lay them over. `checks` are the reads
-    that must find written bytes, with their patterns; `marks` record what the item writes,
-    `authors` who wrote it, in PSUM.
+    lay them over. `reads` and `writes` are the numbers of the record's operands that must find
+    written bytes, and leave them; `checks` are reads that must find them at places that are known
+    when it runs, with their patterns; `authors` record who wrote what, in PSUM.
     `follows` means: it needs the result of the item before it, so the engine stalls until that
     is there. `dynamic` finds places that are known at run time only. `is_rendezvous`: all cores run
     it together, and `rendezvous` is what this core does there. `table`: the scalar engine must hold
@@ -46,8 +47,9 @@ class Item:
     """
 
     __slots__ = (
-        *("authors", "bytes", "checks", "dynamic", "follows", "is_rendezvous", "marks", "operands"),
+        *("authors", "bytes", "checks", "dynamic", "follows", "is_rendezvous", "operands", "reads"),
         *("record", "rendezvous", "signals", "step", "table", "timing", "waits", "windows", "work"),
+        "writes",
     )
 
     def __init__(
@@ -64,12 +66,17 @@ class Item:
         self.work: Work | None = None
         self.operands: tuple[OperandRecord, ...] = ()
         self.checks: tuple[tuple[Check, PatternRecord], ...] = ()
-        self.marks: tuple[Mark, ...] = ()
+        self.reads: tuple[int, ...] = ()
+        self.writes: tuple[int, ...] = ()
         self.authors: tuple[Mark, ...] = ()
         self.dynamic: Dynamic | None = None
         self.is_rendezvous = record.row is not None and record.row.is_rendezvous
         self.rendezvous: Rendezvous | None = None
         self.table = ""
+
+    def patterns(self, numbers: tuple[int, ...]) -> list[PatternRecord]:
+        """These of the record's operands."""
+        return [self.record.operands[i] for i in numbers]  # type: ignore[misc]
 
     def lay(self, work: Work, operands: tuple[OperandRecord, ...]) -> None:
         """It is to do this, to these operands."""
@@ -218,7 +225,10 @@ def prepare(
     remarks = remarks if remarks is not None else Remarks()
     builder = _Builder(executable, target, decoder, shadow, prints, rank, remarks)
     first = rank * len(executable.streams)
-    return [builder.runner(first + i, stream) for i, stream in enumerate(executable.streams)]
+    runners = [builder.runner(first + i, stream) for i, stream in enumerate(executable.streams)]
+    if builder.strangers is not None:
+        builder.strangers.settle()
+    return runners
 
 
 class _Builder:
@@ -293,19 +303,16 @@ class _Builder:
             bands.offer(item, plan, record.row)
         item.rendezvous = plan.work.rendezvous
         item.table = plan.table
-        reads: list[PatternRecord] = [operands[i] for i in plan.reads]  # type: ignore[misc]
-        writes: list[PatternRecord] = [operands[i] for i in plan.writes]  # type: ignore[misc]
+        item.reads, item.writes = plan.reads, plan.writes
         if before and planner.engine is not Engine.DMA:
             for i in plan.awaits:
                 if operands[i].tensor in before:  # type: ignore[union-attr]
                     item.follows = True
-        if self.shadow is not None:
-            item.checks = self.shadow.checks(reads)
-            item.marks = self.shadow.marks(writes)
-        if plan.fills_psum and self.strangers is not None:
-            written = [Written(pattern, pattern in reads) for pattern in writes]
-            item.authors = self.strangers.marks(record, planner.engine, written)
-        return item, [p.tensor for p in writes]
+        if plan.fills and self.strangers is not None:
+            for i, adds in plan.fills:
+                pattern: PatternRecord = operands[i]  # type: ignore[assignment]
+                self.strangers.offer(item, planner.engine, Written(pattern, adds))
+        return item, [operands[i].tensor for i in plan.writes]  # type: ignore[union-attr]
 
     def dynamic_item(self, record: InstructionRecord, planner: Planner) -> Item:
         """An item that finds its places each time it runs."""
@@ -318,5 +325,6 @@ class _Builder:
         if self.shadow is not None:
             item.checks = found.watch(self.shadow)
         if self.strangers is not None:
-            item.authors = self.strangers.marks(record, planner.engine, list(found.written()))
+            for written in found.written():
+                self.strangers.offer(item, planner.engine, written)
         return item

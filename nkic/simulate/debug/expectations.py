@@ -24,7 +24,7 @@ from nkic.simulate.debug.writes import Write, Writes
 from nkic.simulate.faults import source_of
 from nkic.simulate.io.expected import numbers_of, shape_as
 from nkic.simulate.io.numbers import Numbers
-from nkic.simulate.storage.shadow import Mask
+from nkic.simulate.storage.flags import Mask
 
 MAX_BYTES = 1 << 30  # of a file that comes through a pipe; of all that is to be compared
 Given = Mapping[str, Offer]  # arrays by tensor's name

@@ -193,7 +193,7 @@ def _resident(scene: Scene) -> list[int]:
     every = range(len(scene.executable.tensors))
     if shadow is None:
         return list(every)
-    return [n for n in every if n in shadow.flags and shadow.flags[n].resident]
+    return [n for n in every if shadow.resident[n]]
 
 
 def contents(debugger: Debugger, stop: Happening, text: str) -> Iterator[str]:

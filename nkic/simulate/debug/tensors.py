@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nkic.neff.records import Executable, PatternRecord, TensorRecord
+from nkic.simulate.storage.flags import Mask
 from nkic.simulate.storage.memory import Memory
-from nkic.simulate.storage.shadow import Mask, Shadow
+from nkic.simulate.storage.shadow import Shadow
 from nkic.simulate.tile import Tile
 
 Stored = NDArray[np.generic]  # in the storage type of the element type
@@ -50,7 +51,7 @@ class Tensors:
     def written(self, number: int) -> Mask:
         """Which of its elements have been written; all, where that is not followed."""
         tensor, shadow = self.record(number), self.shadow
-        if shadow is None or number not in shadow.flags or not self._is_noted(number, shadow):
+        if shadow is None or not shadow.is_followed(number) or not self._is_noted(number, shadow):
             return np.ones(tensor.shape, np.bool_)
         flags = shadow.flags[number]
         partitions, size = flags.shape

@@ -28,31 +28,26 @@ class Compact:
         self._arena = Arena()
         self._held: dict[int, NDArray[Any]] = {}  # by tensor
         self._free: dict[tuple[int, ...], list[NDArray[Any]]] = defaultdict(list)  # by shape
-        self._windows: dict[int, NDArray[Any] | None] = {}  # by identity of the pattern
+        self._windows: dict[tuple[object, ...], NDArray[Any]] = {}  # by array, form and place
 
     def window(self, pattern: PatternRecord, form: WindowForm) -> NDArray[Any] | None:
         """As `Memory.window`; None over memory of the caller's, which is elsewhere in each run."""
-        key = id(pattern)
-        if key not in self._windows:
-            self._windows[key] = self._window(pattern, form)
-        return self._windows[key]
-
-    def _window(self, pattern: PatternRecord, form: WindowForm) -> NDArray[Any] | None:
         tensor = pattern.tensor
-        if self.memory.is_lent(tensor):
-            return None
-        if not self.memory.is_tile(tensor):
-            return self.memory.window(pattern, form)
         array = self._held.get(tensor)
         if array is None:
+            if self.memory.is_lent(tensor):
+                return None
+            if not self.memory.is_tile(tensor):
+                return self.memory.window(pattern, form)
             array = self._held[tensor] = self._take(tensor)
-        row = array.strides[0]
-        first = pattern.start * row + pattern.offset * form.unit
-        return np.ndarray(form.shape, form.storage, array, first, (row, *form.strides[1:]))
-
-    def settle(self) -> None:
-        """All windows have been asked for."""
-        self._windows.clear()
+        key = (id(array), form, pattern.start, pattern.offset)
+        found = self._windows.get(key)
+        if found is None:
+            row = array.strides[0]
+            first, strides = pattern.start * row + pattern.offset * form.unit, form.strides
+            found = np.ndarray(form.shape, form.storage, array, first, (row, *strides[1:]))
+            self._windows[key] = found
+        return found
 
     def release(self, tensor: int) -> None:
         """It is not used any more."""

@@ -143,7 +143,7 @@ class Memory:
         self.recycled: Recycled | None = None  # for results of which every byte is written
         self._kinds: dict[tuple[Buffer, DType | None, int], WindowLayout] = {}
         self._forms: dict[tuple[WindowLayout, int, int, int, Dims], WindowForm] = {}
-        self._spots: dict[int, Spot] = {}  # by identity of the pattern
+        self.spots: dict[int, Spot] = {}  # by identity of the pattern
         self._staged: dict[tuple[object, ...], int] = {}
         self._crossing()
         chips: dict[tuple[int, str], list[int]] = defaultdict(list)
@@ -205,28 +205,33 @@ class Memory:
 
     def _grid(self, numbers: Iterable[int]) -> DType | None:
         """The one narrow float type that all accesses to these tensors use, if so."""
-        tensors = self.executable.tensors
-        types: set[DType] = set()
+        only: DType | None = None
         for n in numbers:
-            types.update(self.uses[n].types or (tensors[n].dtype,))
-        only = types.pop() if len(types) == 1 else None
+            for dtype in self.uses[n].types or (self.executable.tensors[n].dtype,):
+                if only is not None and dtype is not only:
+                    return None
+                only = dtype
         return only if only in GRID_TYPES else None
 
     def _cut(self, numbers: list[int]) -> None:
         """Regions of one memory of one core: runs of tensors whose bytes touch."""
         tensors = self.executable.tensors
         group: list[int] = []
+        pitches: list[int] = []
         end = -1
-        for low, number in sorted((tensors[n].byte, n) for n in numbers):
+        for low, number in sorted([(tensors[n].byte, n) for n in numbers]):
             if group and low >= end:
-                self._settle(group, end)
-                group, end = [], -1
-            end = max(end, low + _pitch(tensors[number]))
+                self._settle(group, pitches, end)
+                group, pitches, end = [], [], -1
+            pitch = _pitch(tensors[number])
+            if low + pitch > end:
+                end = low + pitch
             group.append(number)
+            pitches.append(pitch)
         if group:
-            self._settle(group, end)
+            self._settle(group, pitches, end)
 
-    def _settle(self, numbers: list[int], end: int) -> None:
+    def _settle(self, numbers: list[int], pitches: list[int], end: int) -> None:
         """The region of these tensors, which are in order of their first byte."""
         tensors = [self.executable.tensors[n] for n in numbers]
         low = tensors[0].byte // ALIGN * ALIGN
@@ -236,9 +241,8 @@ class Memory:
             rows = size = 0  # nobody's values are here
         region = _region(rows, size, self._grid(numbers), self._arena.zeros)
         kind = self._kind(tensors[0].buffer, region)
-        for number, tensor in zip(numbers, tensors, strict=True):
-            byte, pitch = tensor.byte - low, _pitch(tensor)
-            self.placed[number] = Home(region, kind, tensor.partition, byte, pitch)
+        for number, tensor, pitch in zip(numbers, tensors, pitches, strict=True):
+            self.placed[number] = Home(region, kind, tensor.partition, tensor.byte - low, pitch)
 
     def _kind(self, buffer: Buffer, region: Region) -> WindowLayout:
         row = region.array.strides[0] if buffer.on_chip else 0
@@ -251,16 +255,16 @@ class Memory:
         return self._kinds[key]
 
     def spot(self, pattern: PatternRecord) -> Spot:
-        """What is known of `pattern`; equal patterns of a file are mostly one object."""
-        found = self._spots.get(id(pattern))
-        if found is None:
-            region = id(self.placed[pattern.tensor].region)
-            found = self._spots[id(pattern)] = Spot(pattern, self.form(pattern), region)
+        """What is to be known of `pattern`, which is not among `spots` yet. Equal patterns are
+        mostly one object.
+        """
+        region = id(self.placed[pattern.tensor].region)
+        found = self.spots[id(pattern)] = Spot(pattern, self.form(pattern), region)
         return found
 
     def laid(self, pattern: PatternRecord) -> NDArray[Any]:
         """As `window`, made once."""
-        spot = self._spots.get(id(pattern)) or self.spot(pattern)
+        spot = self.spots.get(id(pattern)) or self.spot(pattern)
         if spot.window is None:
             spot.window = self.window(pattern, spot.form)
         return spot.window
@@ -354,7 +358,7 @@ class Memory:
     def give_back(self) -> None:
         """Lets go of the arrays that are the caller's."""
         self.contents = {}
-        self._spots.clear()
+        self.spots.clear()
         for number in self.lent:
             self._lay(number, EMPTY)
 

@@ -10,124 +10,50 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable
-from math import gcd, prod
+from functools import partial
+from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nkic.neff.records import Executable, PatternRecord
+from nkic.simulate.storage.flags import Check, Flags, Mask
+from nkic.simulate.storage.in_place import is_whole
 from nkic.simulate.storage.memory import Home, Memory
-from nkic.simulate.storage.tensor_usage import TensorUse, flags_of
 
-Segment = tuple[int, int, int]
-Check = Callable[[], bool]
+Segments = tuple[range, ...]  # pieces of bytes on chip, by number
 Asked = tuple[Check, PatternRecord]
 Mark = Callable[[], None]
-Mask = NDArray[np.bool_]
 
 
-class _Flags:
-    """The flags of one tensor: rows of partitions, columns of bytes.
+class _AllFlags(dict[int, Flags]):
+    """Those of every tensor of which they were asked for: most are only written as a whole."""
 
-    `only` reads the flag of a tensor that has one. `segments` are the bytes on chip that the tensor
-    takes over with its first write. `parts` tells, of blocks that are written in part, what of them
-    is: for every partition, and every `grain` bytes, which no element splits.
-    """
+    def __init__(self, make: Callable[[int], Flags]) -> None:
+        super().__init__()
+        self._make = make
 
-    __slots__ = (
-        *("array", "columns", "grain", "only", "parts", "resident", "rows", "segments", "shape"),
-    )
-
-    def __init__(self, use: TensorUse, partitions: int, pitch: int) -> None:
-        self.rows = max(1, use.rows)  # partitions per flag
-        self.columns = max(1, use.columns)  # bytes per flag
-        self.grain = gcd(self.columns, *(dtype.size for dtype in use.types))
-        self.shape = (max(1, partitions), max(1, pitch))
-        self.parts: Mask | None = None
-        shape = (-(-self.shape[0] // self.rows), -(-self.shape[1] // self.columns))
-        self.array: Mask = np.zeros(shape, np.bool_)
-        self.only: Check | None = self.array.item if self.array.size == 1 else None
-        self.resident = False
-        self.segments: tuple[Segment, ...] = ()
-
-    def window(self, pattern: PatternRecord, on_chip: bool) -> Mask:
-        """The flags of an access."""
-        size, unit = pattern.dtype.size, self.columns
-        shape, strides = flags_of(pattern.dims, size, unit)
-        first = pattern.offset * size // unit
-        if on_chip:
-            row = self.array.strides[0]
-            shape = (max(1, pattern.partitions // self.rows), *shape)
-            strides = (row, *strides)
-            first += pattern.start // self.rows * row
-        return np.ndarray(shape, np.bool_, self.array, first, strides)
-
-    def elements(self, pattern: PatternRecord, on_chip: bool) -> Mask:
-        """Which elements of an access have been written, one after the other."""
-        blocks = self.window(pattern, on_chip)
-        rows = blocks.repeat(self.rows, axis=0) if on_chip else blocks
-        found = _regrouped(rows, self.columns, pattern.dtype.size)
-        if self.parts is not None:
-            found |= self._parts(self.parts, pattern, on_chip).all(axis=-1).ravel()
+    def __missing__(self, number: int) -> Flags:
+        found = self[number] = self._make(number)
         return found
-
-    def whole(self, size: int) -> Mask:
-        """Which elements, of `size` bytes, of all of a tensor in HBM have been written. What no
-        access touches may end within a block, so that no access pattern describes all of it.
-        """
-        total = self.shape[1]
-        found: Mask = self.array.ravel().repeat(self.columns)[:total]
-        if self.parts is not None:
-            np.logical_or(found, self.parts.ravel().repeat(self.grain)[:total], out=found)
-        written: Mask = np.logical_and.reduce(found.reshape(-1, size), axis=1)
-        return written
-
-    def set_parts(self, pattern: PatternRecord, on_chip: bool, mask: Mask) -> None:
-        """Marks the elements of `mask` written in blocks of which the others are not."""
-        if self.parts is None:
-            shape = (self.shape[0], -(-self.shape[1] // self.grain))
-            self.parts = np.zeros(shape, np.bool_)
-        parts = self._parts(self.parts, pattern, on_chip)
-        parts[...] = mask.reshape(*parts.shape[:-1], 1)
-        whole: Mask = mask
-        if on_chip:
-            whole = np.logical_and.reduce(mask.reshape(-1, self.rows, mask.shape[1]), axis=1)
-        blocks = self.window(pattern, on_chip)
-        blocks &= _regrouped(whole, pattern.dtype.size, self.columns).reshape(blocks.shape)
-
-    def _parts(self, parts: Mask, pattern: PatternRecord, on_chip: bool) -> Mask:
-        """The flags in `parts` of the elements of an access, with those of each element last."""
-        scale, pairs = pattern.dtype.size // self.grain, pattern.dims
-        shape = (*(num for _, num in pairs), scale)
-        strides = (*(step * scale for step, _ in pairs), 1)
-        first = pattern.offset * scale
-        if on_chip:
-            row = parts.strides[0]
-            shape, strides = (pattern.partitions, *shape), (row, *strides)
-            first += pattern.start * row
-        return np.ndarray(shape, np.bool_, parts, first, strides)
-
-
-def _regrouped(flags: Mask, size: int, wanted: int) -> Mask:
-    """Flags of blocks of `size` bytes, in order, as those of blocks of `wanted` bytes."""
-    common = gcd(size, wanted)
-    pieces = flags.ravel().repeat(size // common).reshape(-1, wanted // common)
-    found: Mask = np.logical_and.reduce(pieces, axis=1)
-    return found
 
 
 class Shadow:
-    """The flags of every tensor that is accessed, and who owns each byte on chip."""
+    """The flags of every tensor that is accessed, and who owns each byte on chip.
+
+    `sure` are the tensors, by number, of which an access needs no look at flags: those of which all
+    is written and stays so until another tensor takes over their bytes, and those whose writes are
+    of no interest. `resident` are those that have their bytes.
+    """
 
     def __init__(self, executable: Executable, memory: Memory) -> None:
         self.executable = executable
         self.memory = memory
         self.homes = memory.homes
         self.given: set[int] = set()  # HBM tensors, which stay written
-        self.flags: dict[int, _Flags] = {}
-        self.owner: dict[Segment, _Flags] = {}
-        self._whole: dict[int, Mark] = {}  # of tensors that have one flag
+        self.flags = _AllFlags(self._made)
+        self.owner: dict[int, int] = {}  # tensors by segment
         self._asked: dict[int, Asked] = {}  # by identity of the pattern, which it holds
+        self._windows: dict[int, tuple[Mask, PatternRecord]] = {}  # the same, of writes
         self.origins: dict[int, tuple[int, int]] = {}  # tensor → place, tensor that it read
         results = {p.tensor for p in executable.outputs}
         self.unnoted = {
@@ -135,20 +61,31 @@ class Shadow:
             for n, h in memory.homes.items()
             if not h.on_chip and not memory.uses[n].read and n not in results
         }
-        for number, use in enumerate(memory.uses):
-            if use.read or use.written:
-                home = memory.homes[number]
-                partitions = executable.tensors[number].shape[0] if home.on_chip else 1
-                self.flags[number] = _Flags(use, partitions, home.pitch)
-        for number, segments in _segments(executable, memory).items():
-            if number in self.flags:
-                self.flags[number].segments = segments
+        self.sure = [False] * len(executable.tensors)
+        self.resident = [False] * len(executable.tensors)
+        for number in self.unnoted:
+            self.sure[number] = True
+        self._segments = _segments(executable, memory)
+
+    def _made(self, number: int) -> Flags:
+        use, home = self.memory.uses[number], self.homes[number]
+        if not self.is_followed(number):
+            raise KeyError(number)
+        partitions = self.executable.tensors[number].shape[0] if home.on_chip else 1
+        made = Flags(use, partitions, home.pitch)
+        if self.sure[number]:
+            made.array.fill(True)
+        return made
+
+    def is_followed(self, tensor: int) -> bool:
+        """Whether something accesses it."""
+        use = self.memory.uses[tensor]
+        return use.read or use.written
 
     def fill(self, tensor: int) -> None:
         """Marks a whole tensor written: inputs and constants."""
-        if tensor in self.flags:
-            self.flags[tensor].array[...] = True
-            self.flags[tensor].resident = True
+        if self.is_followed(tensor):
+            self.resident[tensor] = self.sure[tensor] = True
             if not self.homes[tensor].on_chip:
                 self.given.add(tensor)
 
@@ -161,9 +98,37 @@ class Shadow:
         found = self._asked[id(pattern)] = (self.reader(pattern), pattern)
         return found
 
-    def marks(self, writes: list[PatternRecord]) -> tuple[Mark, ...]:
-        """What to do after these writes: nothing for an HBM tensor that nobody reads."""
-        return tuple([self.writer(p) for p in writes if self.is_noted(p.tensor)])
+    def is_written(self, pattern: PatternRecord) -> bool:
+        """Whether all bytes of the access have been written; asked often of one pattern."""
+        if self.sure[pattern.tensor]:
+            return True
+        asked = self._asked.get(id(pattern)) or self._ask(pattern)
+        return asked[0]()
+
+    def note(self, pattern: PatternRecord) -> None:
+        """The bytes of the access are written now; the tensor has taken over its bytes."""
+        number = pattern.tensor
+        if self.sure[number]:
+            return
+        if not self.resident[number]:
+            self._move_in(number)
+        if self._is_all(pattern):
+            self.sure[number] = True
+            if number in self.flags:
+                self.flags[number].array.fill(True)
+            return
+        known = self._windows.get(id(pattern))
+        if known is None:
+            known = self._windows[id(pattern)] = (self.window(pattern), pattern)
+        window, array = known[0], self.flags[number].array
+        window.fill(True)
+        if window.size >= array.size and array.all():
+            self.sure[number] = True
+
+    def _is_all(self, pattern: PatternRecord) -> bool:
+        """The access is to all of a tensor on chip."""
+        tensor = self.executable.tensors[pattern.tensor]
+        return pattern.dtype is tensor.dtype and is_whole(pattern, tensor.shape)
 
     def is_noted(self, tensor: int) -> bool:
         """Whether writes to a tensor are of interest: somebody reads it, or gets it as a result."""
@@ -180,13 +145,7 @@ class Shadow:
 
     def writer(self, pattern: PatternRecord) -> Mark:
         """Marks the bytes of the access written; the tensor takes over its bytes."""
-        flags = self.flags[pattern.tensor]
-        if flags.only is not None:
-            if pattern.tensor not in self._whole:
-                self._whole[pattern.tensor] = _writer(self.owner, flags, flags.array)
-            return self._whole[pattern.tensor]
-        window = flags.window(pattern, self.homes[pattern.tensor].on_chip)
-        return _writer(self.owner, flags, window)
+        return partial(self.note, pattern)
 
     def window(self, pattern: PatternRecord) -> Mask:
         """The flags of an access."""
@@ -194,8 +153,25 @@ class Shadow:
 
     def move_in(self, tensor: int) -> None:
         """The tensor takes over its bytes."""
-        if not self.flags[tensor].resident:
-            _move_in(self.owner, self.flags[tensor])
+        if not self.resident[tensor]:
+            self._move_in(tensor)
+
+    def _move_in(self, tensor: int) -> None:
+        owner, resident = self.owner, self.resident
+        for segments in self._segments.get(tensor, ()):
+            for segment in segments:
+                former = owner.get(segment)
+                if former is not None and former != tensor and resident[former]:
+                    self._move_out(former)
+                owner[segment] = tensor
+        resident[tensor] = True
+
+    def _move_out(self, tensor: int) -> None:
+        self.resident[tensor] = self.sure[tensor] = False
+        flags = self.flags.get(tensor)
+        if flags is not None:
+            flags.array[...] = False
+            flags.parts = None
 
     def missing(self, pattern: PatternRecord) -> tuple[int, int]:
         """How many flags of the access are not set, and how many there are."""
@@ -232,47 +208,28 @@ class Shadow:
         if not mask.all():
             on_chip = self.homes[pattern.tensor].on_chip
             self.flags[pattern.tensor].set_parts(pattern, on_chip, mask)
+            self.sure[pattern.tensor] = False
 
 
-Owners = dict[Segment, _Flags]
-
-
-def _writer(owner: Owners, flags: _Flags, window: Mask) -> Mark:
-    """Sets flags; the first of a tensor that is not in its bytes takes them over."""
-
-    def write() -> None:
-        if not flags.resident:
-            _move_in(owner, flags)
-        window.fill(True)
-
-    return write
-
-
-def _move_in(owner: Owners, flags: _Flags) -> None:
-    for segment in flags.segments:
-        former = owner.get(segment)
-        if former is not None and former is not flags and former.resident:
-            former.resident = False
-            former.array[...] = False
-            former.parts = None
-        owner[segment] = flags
-    flags.resident = True
-
-
-def _segments(executable: Executable, memory: Memory) -> dict[int, tuple[Segment, ...]]:
+def _segments(executable: Executable, memory: Memory) -> dict[int, Segments]:
     """Each on-chip tensor's bytes as the pieces between all tensors' ends in its region."""
     groups: dict[int, list[tuple[int, Home]]] = defaultdict(list)
     for number, home in memory.placed.items():
         if home.on_chip:
             groups[id(home.region)].append((number, home))
-    found: dict[int, tuple[Segment, ...]] = {}
-    for order, members in enumerate(groups.values()):
+    found: dict[int, Segments] = {}
+    first = 0
+    for members in groups.values():
+        if len(members) == 1:  # whose bytes nobody takes over
+            continue
         ends = {end for _, h in members for end in (h.byte, h.byte + h.pitch)}
         index = {byte: i for i, byte in enumerate(sorted(ends))}
         starts = sorted({h.partition for _, h in members})
+        size = len(ends)
         for number, h in members:
             last = h.partition + executable.tensors[number].shape[0]
-            low, high = index[h.byte], index[h.byte + h.pitch]
+            low, high = first + index[h.byte], first + index[h.byte + h.pitch]
             bands = range(bisect_left(starts, h.partition), bisect_left(starts, last))
-            found[number] = tuple([(order, band, i) for band in bands for i in range(low, high)])
+            found[number] = tuple([range(low + n * size, high + n * size) for n in bands])
+        first += len(starts) * size
     return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from nkic.base.diagnostics import Level
 from nkic.machine.engines import Engine
@@ -38,29 +38,60 @@ class Written(NamedTuple):
     shifts: Callable[[], Sequence[int]] = _once
 
 
+class Author(Protocol):
+    """What is needed of an item of a stream (`streams.Item`)."""
+
+    record: InstructionRecord
+    authors: tuple[Mark, ...]
+
+
+class _Offer(NamedTuple):
+    """An item, and one of its writes of PSUM."""
+
+    item: Author
+    by_matmul: bool
+    written: Written
+
+
 class Strangers:
-    """The histories of one kernel's PSUM tensors."""
+    """The histories of one kernel's PSUM tensors. Of interest are those to which a matmul adds, and
+    which something else than a matmul writes: most have none.
+    """
 
     def __init__(self, executable: Executable, remarks: Remarks) -> None:
         self.executable = executable
         self.remarks = remarks
         self.histories: dict[int, History[tuple[str, int]]] = defaultdict(History)
+        self._offers: list[_Offer] = []
+        self._adding: set[int] = set()
+        self._strange: set[int] = set()
 
-    def marks(
-        self, record: InstructionRecord, engine: Engine, writes: Sequence[Written]
-    ) -> tuple[Mark, ...]:
-        """What to do after the instruction, which writes all this."""
-        tensors = self.executable.tensors
-        found = [one for one in writes if tensors[one.pattern.tensor].buffer is Buffer.PSUM]
-        marks = [self._mark(record, engine, one) for one in found]
-        return tuple([mark for mark in marks if mark is not None])
+    def offer(self, item: Author, engine: Engine, written: Written) -> None:
+        """An item that writes this; what it has to do then is known when all have been offered."""
+        tensor, by_matmul = written.pattern.tensor, is_matmul(engine)
+        if self.executable.tensors[tensor].buffer is not Buffer.PSUM:
+            return
+        if not by_matmul:
+            self._strange.add(tensor)
+        elif written.adds:
+            self._adding.add(tensor)
+        self._offers.append(_Offer(item, by_matmul, written))
 
-    def _mark(self, record: InstructionRecord, engine: Engine, written: Written) -> Mark | None:
+    def settle(self) -> None:
+        """Tells the items what to do after they ran."""
+        mixed = self._adding & self._strange
+        for item, by_matmul, written in self._offers if mixed else ():
+            if written.pattern.tensor in mixed:
+                mark = self._mark(item.record, by_matmul, written)
+                item.authors += (mark,) if mark is not None else ()
+        self._offers.clear()
+
+    def _mark(self, record: InstructionRecord, by_matmul: bool, written: Written) -> Mark | None:
         pattern = written.pattern.standing
         low, high = pattern.extent()
         area = Rectangle(pattern.start, pattern.start + pattern.partitions, low, high)
         name = record.row.name if record.row else ""
-        stranger = None if is_matmul(engine) else (name, record.place)
+        stranger = None if by_matmul else (name, record.place)
         if stranger and run(pattern.dims) * pattern.dtype.size < high - low:
             return None  # with gaps
         adds = written.adds and not stranger

@@ -35,12 +35,32 @@ class Unwritten:
 
     def read(self, runner: Runner, item: Item) -> Missing:
         """The first tile of which the item reads unwritten bytes, if they can be followed."""
+        shadow = self.shadows[runner.rank]
+        if shadow is not None and item.reads:
+            operands, sure = item.record.operands, shadow.sure
+            for i in item.reads:
+                pattern: PatternRecord = operands[i]  # type: ignore[assignment]
+                if not sure[pattern.tensor] and not shadow.is_written(pattern):
+                    return self._missing(runner, item, pattern)
         for check, pattern in item.checks:
             if not check():
-                if not self._can_follow(runner, item, pattern):
-                    raise self._fault(runner, item, pattern)
-                return pattern
+                return self._missing(runner, item, pattern)
         return None
+
+    def note(self, runner: Runner, item: Item) -> None:
+        """What the item writes is written."""
+        shadow = self.shadows[runner.rank]
+        if shadow is not None:
+            operands, sure = item.record.operands, shadow.sure
+            for i in item.writes:
+                pattern: PatternRecord = operands[i]  # type: ignore[assignment]
+                if not sure[pattern.tensor]:
+                    shadow.note(pattern)
+
+    def _missing(self, runner: Runner, item: Item, pattern: PatternRecord) -> PatternRecord:
+        if not self._can_follow(runner, item, pattern):
+            raise self._fault(runner, item, pattern)
+        return pattern
 
     def _can_follow(self, runner: Runner, item: Item, pattern: PatternRecord) -> bool:
         row, shadow = item.record.row, self.shadows[runner.rank]
@@ -55,8 +75,9 @@ class Unwritten:
         """A zero times an uninitialised element is zero: the bytes may happen to be a NaN."""
         row, shadow = item.record.row, self.shadows[runner.rank]
         if row is not None and row.depends is Depends.PRODUCT and shadow is not None:
-            for _, pattern in item.checks:
-                shadow.clear(pattern)
+            for pattern in (*item.patterns(item.reads), *(p for _, p in item.checks)):
+                if pattern.tensor not in shadow.given:
+                    shadow.clear(pattern)
 
     def follow(self, runner: Runner, item: Item, missing: PatternRecord) -> None:
         """Notes which parts of the results are unwritten too."""
